@@ -1,0 +1,5 @@
+//! Development only: what the tests and benchmarks of all crates share.
+
+pub mod samples;
+pub mod generate;
+pub mod invariants;

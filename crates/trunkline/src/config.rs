@@ -1,0 +1,58 @@
+//! Configuration: text in any host's spelling → as written → as meant → ready to run.
+//!
+//! [`parse`] reads one text; [`load`] finds and merges all layers; [`discover`] only finds the
+//! file. All three report every problem as a [`Diagnostic`] and leave out only the entries that
+//! cannot be used. What comes of them is a [`Config`] in which secrets are still references;
+//! [`resolve()`] fills them in when a server starts.
+//!
+//! ```
+//! use trunkline::config::{self, Style};
+//!
+//! let loaded = config::parse("mcp.json", r#"{ "mcpServers": {
+//!     "good": { "command": "uvx", "args": ["mcp-server-time"] },
+//!     "bad":  { "comand": "uvx" }
+//! } }"#);
+//!
+//! // One bad entry leaves the others usable, and is explained.
+//! assert!(loaded.config.server("good").is_some());
+//! assert_eq!(loaded.broken[0].as_str(), "bad");
+//! let report: String = loaded.diagnostics.iter().map(|found| found.render(Style::Plain)).collect();
+//! assert!(report.contains("did you mean `command`?"));
+//! ```
+
+mod source;
+mod diagnostic;
+mod syntax;
+mod secret;
+mod redact;
+mod template;
+mod render;
+mod suggest;
+mod decode;
+mod quantity;
+mod words;
+mod written;
+mod model;
+mod dialect;
+mod meaning;
+mod merge;
+mod load;
+mod resolve;
+mod show;
+mod schema;
+
+pub use diagnostic::{Code, Diagnostic, Related, Severity};
+pub use load::{
+    Candidate, LoadOptions, Loaded, Overrides, Places, Surroundings, Walk, discover, load, parse,
+};
+pub use model::{
+    Access, Agent, Agents, Backoff, Behaviour, Bundle, BundleMode, Config, Connect, FileOrigin,
+    Found, Kept, Naming, Origin, Provenance, Remote, RemoteProtocol, Restart, Server, Stdio,
+    Timeouts, ToolLists, Transport, Trust,
+};
+pub use render::Style;
+pub use resolve::{ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, resolve};
+pub use schema::schema;
+pub use secret::{MASK, Secret};
+pub use source::{Location, MAX_SOURCE_BYTES, Position, Source, Span};
+pub use template::{Reference, Target, Template};

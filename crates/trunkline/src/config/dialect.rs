@@ -1,0 +1,141 @@
+//! What differs between the hosts whose files we read.
+
+use std::time::Duration;
+
+use super::diagnostic::Severity;
+use super::quantity::seconds;
+use super::template::Spelling;
+use super::words::TransportWord;
+use super::written::ServerEntry;
+
+/// A family of hosts, told by the key their files keep servers under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// `mcpServers`: Claude, Cursor, Windsurf, Gemini CLI, Cline, Roo, `BooCode` and many more.
+    McpServers,
+    /// `servers`: VS Code, `ToolLoop`, Dispatch.
+    Servers,
+    /// `mcp`: opencode.
+    Opencode,
+    /// `context_servers`: Zed.
+    Zed,
+}
+
+/// What a bare `timeout` means.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Timeout {
+    /// So long.
+    Bound(Duration),
+    /// Too short to be milliseconds, which is what the dialect writes: it is not used.
+    Ignored,
+    /// Negative, or longer than any bound.
+    OutOfRange,
+}
+
+/// Keys by which entries of Cline and Roo can be told from others under `mcpServers`. Those two
+/// write timeouts in seconds where everyone else there writes milliseconds.
+const SECONDS_MARKERS: &[&str] = &["autoApprove", "alwaysAllow", "remoteConfigured", "watchPaths"];
+
+/// Shortest `timeout` believed to be milliseconds; Claude Code ignores shorter ones as well.
+const SHORTEST_MILLISECONDS: f64 = 1000.0;
+
+impl Dialect {
+    pub(crate) fn spelling(self) -> Spelling {
+        match self {
+            Self::Opencode => Spelling::DollarAndBraces,
+            Self::McpServers | Self::Servers | Self::Zed => Spelling::Dollar,
+        }
+    }
+
+    /// The bound that a bare number under `timeout` stands for.
+    pub(crate) fn timeout(self, entry: &ServerEntry, number: f64) -> Timeout {
+        let in_seconds = match self {
+            Self::Zed => number,
+            Self::McpServers if written_in_seconds(entry) => number,
+            Self::McpServers | Self::Servers if number < SHORTEST_MILLISECONDS => {
+                return Timeout::Ignored;
+            }
+            Self::McpServers | Self::Servers | Self::Opencode => number / 1000.0,
+        };
+        match seconds(in_seconds) {
+            Some(bound) if !bound.is_zero() => Timeout::Bound(bound),
+            _ => Timeout::OutOfRange,
+        }
+    }
+}
+
+fn written_in_seconds(entry: &ServerEntry) -> bool {
+    entry.unknown.iter().any(|member| SECONDS_MARKERS.contains(&&*member.key.text))
+}
+
+/// A key of another host that is known and has no effect here.
+pub(crate) struct ForeignKey {
+    pub(crate) key: &'static str,
+    pub(crate) severity: Severity,
+    pub(crate) meaning: &'static str,
+}
+
+const fn note(key: &'static str, meaning: &'static str) -> ForeignKey {
+    ForeignKey { key, severity: Severity::Note, meaning }
+}
+
+const fn warning(key: &'static str, meaning: &'static str) -> ForeignKey {
+    ForeignKey { key, severity: Severity::Warning, meaning }
+}
+
+/// Keys of server entries in other hosts. A warning where leaving it out changes what the server
+/// can do or is kept from doing.
+pub(crate) const FOREIGN_KEYS: &[ForeignKey] = &[
+    note("alwaysAllow", "approval is the host's business"),
+    note("alwaysLoad", "it is a matter of how Claude Code shows tools"),
+    note("autoApprove", "approval is the host's business"),
+    note("description", "nothing shows it"),
+    note("dev", "it is for developing a server in VS Code"),
+    note("gallery", "it is VS Code's bookkeeping"),
+    note("icon", "nothing shows it"),
+    note("metadata", "it is Cline's bookkeeping"),
+    note("name", "the key is the server's name"),
+    note("remote", "it is a matter of where Zed runs a server"),
+    note("remoteConfigured", "it is Cline's bookkeeping"),
+    note("settings", "it is for Zed extensions"),
+    note("source", "it is Zed's bookkeeping"),
+    note("title", "nothing shows it"),
+    note("version", "it is the host's bookkeeping"),
+    note("watchPaths", "servers are not restarted for changed files"),
+    warning("auth", "signing in with OAuth is not supported yet"),
+    warning("headersHelper", "the program is not run, and its headers are not sent"),
+    warning("oauth", "signing in with OAuth is not supported yet"),
+    warning("oauthClient", "signing in with OAuth is not supported yet"),
+    warning("sandboxEnabled", "the server does not run in a sandbox"),
+];
+
+impl TransportWord {
+    /// Whether the server is at an address.
+    pub(crate) fn is_remote(self) -> bool {
+        !matches!(self, Self::Stdio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decode::Written;
+    use super::*;
+
+    #[test]
+    fn the_list_of_foreign_keys_has_no_key_of_ours() {
+        for foreign in FOREIGN_KEYS {
+            assert!(!ServerEntry::KEYS.contains(&foreign.key), "{}", foreign.key);
+        }
+    }
+
+    #[test]
+    fn a_bare_timeout_is_in_the_unit_of_its_dialect() {
+        let entry = ServerEntry::default();
+        let minute = Timeout::Bound(Duration::from_secs(60));
+        assert_eq!(Dialect::Zed.timeout(&entry, 60.0), minute);
+        assert_eq!(Dialect::Opencode.timeout(&entry, 60_000.0), minute);
+        assert_eq!(Dialect::McpServers.timeout(&entry, 60_000.0), minute);
+        assert_eq!(Dialect::McpServers.timeout(&entry, 60.0), Timeout::Ignored);
+        assert_eq!(Dialect::Zed.timeout(&entry, -1.0), Timeout::OutOfRange);
+    }
+}

@@ -1,0 +1,355 @@
+//! From as written to as meant, for one layer: dialects fall away, mistakes are reported, and what
+//! is left can be merged.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::decode::{Anything, Decoder, FromNode, Map, Spanned, Written};
+use super::diagnostic::{Code, Diagnostic};
+use super::dialect::Dialect;
+use super::model::{Agent, Agents, BundleMode, Inputs, Kept, Origin, ToolLists};
+use super::secret::Secret;
+use super::source::{Location, Source, Span};
+use super::suggest::Suggestions;
+use super::syntax::{self, Document, Member, Node, Value};
+use super::written::{AgentsEntry, FileEntry, InputEntry, NamedServer, Servers};
+use crate::name::{AgentName, BundleName, ServerName};
+
+mod settings;
+mod transport;
+mod server;
+
+use server::ServerReader;
+pub(crate) use server::{ServerDraft, WholeServer};
+pub(crate) use settings::{BehaviourChanges, NamingChanges};
+pub(crate) use transport::usable_url;
+
+/// One layer, checked as far as it can be on its own.
+pub(crate) struct Layer {
+    pub(crate) origin: Origin,
+    pub(crate) servers: Vec<LayerServer>,
+    pub(crate) bundles: Vec<(BundleName, BundleDraft)>,
+    pub(crate) agents: Option<Agents>,
+    pub(crate) naming: NamingChanges,
+    pub(crate) behaviour: BehaviourChanges,
+    pub(crate) unknown: Vec<Kept>,
+}
+
+/// A server of one layer.
+pub(crate) struct LayerServer {
+    pub(crate) name: ServerName,
+    pub(crate) location: Location,
+    pub(crate) draft: ServerDraft,
+}
+
+/// A bundle whose server is not yet known to exist.
+pub(crate) struct BundleDraft {
+    pub(crate) server: Spanned<Box<str>>,
+    pub(crate) mode: BundleMode,
+    pub(crate) tools: ToolLists,
+    pub(crate) location: Location,
+    pub(crate) server_location: Location,
+}
+
+/// Reads a source into a layer and reports every problem in it.
+pub(crate) fn read_layer(
+    source: &Arc<Source>,
+    origin: Origin,
+    suggestions: &mut Suggestions,
+) -> (Layer, Vec<Diagnostic>) {
+    let Document { root, mistakes } = syntax::read(source);
+    let mut decoder = Decoder::new(source, suggestions);
+    let mut reader = LayerReader { decoder: &mut decoder, source, origin, mistakes: &mistakes };
+    let layer = reader.layer(root.as_ref());
+    let mut diagnostics = decoder.into_diagnostics();
+    diagnostics.extend(mistakes);
+    diagnostics.sort_by_key(|found| found.location.as_ref().map(|place| place.span().start()));
+    (layer, diagnostics)
+}
+
+struct LayerReader<'r, 'd> {
+    decoder: &'r mut Decoder<'d>,
+    source: &'r Arc<Source>,
+    origin: Origin,
+    mistakes: &'r [Diagnostic],
+}
+
+impl LayerReader<'_, '_> {
+    fn layer(&mut self, root: Option<&Node>) -> Layer {
+        let file = root.and_then(|root| self.file(root)).unwrap_or_default();
+        self.unknown_keys(&file);
+        let inputs = Arc::new(inputs(file.inputs.as_ref()));
+        let mut behaviour = BehaviourChanges::of_file(&file);
+        behaviour.apply_host_wide(&file, self.decoder);
+        Layer {
+            servers: self.servers(&file, &inputs),
+            bundles: self.bundles(&file),
+            agents: self.agents(&file),
+            naming: NamingChanges::of_file(&file, self.decoder),
+            behaviour,
+            unknown: kept(self.source, &file.unknown),
+            origin: self.origin.clone(),
+        }
+    }
+
+    fn file(&mut self, root: &Node) -> Option<FileEntry> {
+        if let Value::Object(_) = root.value {
+            return FileEntry::from_node(root, self.decoder);
+        }
+        if root.value != Value::Broken {
+            let message = format!("the configuration must be an object, not {}", root.kind());
+            let start = Span::new(root.span.start(), root.span.start() + 1);
+            let found = self.decoder.error(Code::NotAnObject, start, message);
+            let help = "write `{ \"mcpServers\": { \"name\": { \"command\": … } } }`";
+            self.decoder.push(found.help(help));
+        }
+        None
+    }
+
+    /// Reports unknown keys at the top: near misses one by one, the rest in one line, because
+    /// the settings file of a whole host has many that are none of our business.
+    fn unknown_keys(&mut self, file: &FileEntry) {
+        let whole_settings = file.mcp.is_some() || file.context_servers.is_some();
+        let mut others = Vec::new();
+        for member @ Member { key, .. } in &file.unknown {
+            match self.decoder.nearest(&key.text, FileEntry::KEYS.iter().copied()) {
+                Some(help) => {
+                    let message = format!("`{}` is not a known key", key.text);
+                    let found = self.decoder.hint(Code::UnknownKey, key.span, message);
+                    self.decoder.push(found.label("has no effect").help(help));
+                }
+                None => others.push(member),
+            }
+        }
+        if roots(file).is_empty() && self.servers_without_root(&others) {
+            return;
+        }
+        let Some(first) = others.first().filter(|_| !whole_settings) else { return };
+        let message = match others.len() {
+            1 => format!("`{}` is not a known key", first.key.text),
+            count => {
+                let more = count - 1;
+                format!("`{}` and {more} more keys at the top are not known", first.key.text)
+            }
+        };
+        let found = self.decoder.hint(Code::UnknownKey, first.key.span, message);
+        self.decoder.push(found.label("has no effect"));
+    }
+
+    /// Reports servers that stand at the top instead of under a key for servers.
+    fn servers_without_root(&mut self, unknown: &[&Member]) -> bool {
+        let is_server = |member: &&&Member| {
+            ["command", "url"].into_iter().any(|key| member.value.get(key).is_some())
+        };
+        let Some(first) = unknown.iter().find(is_server) else { return false };
+        let message = format!("`{}` looks like a server in the wrong place", first.key.text);
+        let found = self.decoder.error(Code::NoServers, first.key.span, message);
+        let help = "put servers under one key: `{ \"mcpServers\": { … } }`";
+        self.decoder.push(found.label("not used here").help(help));
+        true
+    }
+
+    fn servers(&mut self, file: &FileEntry, inputs: &Arc<Inputs>) -> Vec<LayerServer> {
+        let roots = roots(file);
+        let doubles = self.duplicate_servers(&roots);
+        let mut servers = Vec::new();
+        for (dialect, root) in roots {
+            for named in &root.0 {
+                match doubles.get(&named.name) {
+                    None => servers.push(self.server(dialect, named, inputs)),
+                    Some(first) if *first == named.key => {
+                        servers.push(self.layer_server(named, ServerDraft::Broken));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        self.gemini_rules(file, &mut servers);
+        servers
+    }
+
+    fn layer_server(&self, named: &NamedServer, draft: ServerDraft) -> LayerServer {
+        let location = self.decoder.location(named.key);
+        LayerServer { name: named.name.clone(), location, draft }
+    }
+
+    fn server(
+        &mut self,
+        dialect: Dialect,
+        named: &NamedServer,
+        inputs: &Arc<Inputs>,
+    ) -> LayerServer {
+        let unreadable = self.mistakes.iter().any(|mistake| {
+            mistake.location.as_ref().is_some_and(|place| named.span.contains(place.span()))
+        });
+        let draft = match &named.entry {
+            Some(entry) if !unreadable => {
+                let (draft, clean) = self.decoder.within_server(&named.name, |decoder| {
+                    ServerReader { decoder, source: self.source, dialect, inputs, named }
+                        .draft(entry)
+                });
+                draft.filter(|_| clean).unwrap_or(ServerDraft::Broken)
+            }
+            _ => ServerDraft::Broken,
+        };
+        self.layer_server(named, draft)
+    }
+
+    /// Reports names that occur twice in one file; returns them with their first place.
+    fn duplicate_servers(&mut self, roots: &[(Dialect, &Servers)]) -> HashMap<ServerName, Span> {
+        let mut firsts: HashMap<&ServerName, Span> = HashMap::new();
+        let mut doubles = HashMap::new();
+        for named in roots.iter().flat_map(|(_, servers)| &servers.0) {
+            let first = *firsts.entry(&named.name).or_insert(named.key);
+            if first == named.key {
+                continue;
+            }
+            doubles.insert(named.name.clone(), first);
+            let message = format!("two servers are called `{}`", named.name);
+            let found = self
+                .decoder
+                .error(Code::DuplicateServer, named.key, message)
+                .label("again here")
+                .related(self.decoder.location(first), "first here")
+                .help("neither is used until one has another name")
+                .of_server(&named.name);
+            self.decoder.push(found);
+        }
+        doubles
+    }
+
+    /// Gemini CLI keeps its switches apart from the servers: `mcp.allowed` and `mcp.excluded`.
+    fn gemini_rules(&mut self, file: &FileEntry, servers: &mut [LayerServer]) {
+        let Some(mcp) = &file.mcp else { return };
+        let holds = |list: &Spanned<Vec<Spanned<Box<str>>>>, name: &ServerName| {
+            list.value.iter().any(|item| &*item.value == name.as_str())
+        };
+        for server in servers {
+            let allowed = mcp.value.allowed.as_ref().is_none_or(|list| holds(list, &server.name));
+            let excluded =
+                mcp.value.excluded.as_ref().is_some_and(|list| holds(list, &server.name));
+            if !allowed || excluded {
+                server.draft.switch_off();
+            }
+        }
+    }
+
+    fn bundles(&mut self, file: &FileEntry) -> Vec<(BundleName, BundleDraft)> {
+        let Some(Map(entries)) = file.bundles.as_ref().map(|bundles| &bundles.value) else {
+            return Vec::new();
+        };
+        let mut bundles = Vec::new();
+        for (key, entry) in entries {
+            let Some(name) = self.name(BundleName::new(&key.text), key.span) else { continue };
+            let Some(server) = &entry.value.server else {
+                let message = format!("bundle `{name}` does not say which server it is of");
+                let found = self.decoder.error(Code::MissingKey, key.span, message);
+                self.decoder.push(found.help("add `\"serverId\": \"<name of a server>\"`"));
+                continue;
+            };
+            let allow = entry.value.allow_tools.as_ref();
+            if empty_allow_list(self.decoder, allow, "a bundle") {
+                continue;
+            }
+            let draft = BundleDraft {
+                server_location: self.decoder.location(server.span),
+                server: server.clone(),
+                mode: entry.value.mode.as_ref().map_or(BundleMode::Direct, |mode| mode.value),
+                tools: tool_lists(allow, entry.value.deny_tools.as_ref()),
+                location: self.decoder.location(key.span),
+            };
+            bundles.push((name, draft));
+        }
+        bundles
+    }
+
+    fn agents(&mut self, file: &FileEntry) -> Option<Agents> {
+        let mut agents = Agents::default();
+        match &file.agents.as_ref()?.value {
+            AgentsEntry::Files(files) => {
+                agents.files = files.iter().map(|file| file.value.clone()).collect();
+            }
+            AgentsEntry::Named(Map(entries)) => {
+                for (key, entry) in entries {
+                    let Some(name) = self.name(AgentName::new(&key.text), key.span) else {
+                        continue;
+                    };
+                    let text = |text: &Spanned<Box<str>>| text.value.clone();
+                    let agent = Agent {
+                        tools: entry.value.tools.as_ref().map(|tools| tools.value.0.clone()),
+                        description: entry.value.description.as_ref().map(text),
+                        location: self.decoder.location(key.span),
+                    };
+                    agents.named.insert(name, agent);
+                }
+            }
+        }
+        Some(agents)
+    }
+
+    fn name<T>(&mut self, name: Result<T, crate::name::InvalidName>, key: Span) -> Option<T> {
+        name.map_err(|reason| {
+            let found = self.decoder.error(Code::BadName, key, reason.to_string());
+            self.decoder.push(found);
+        })
+        .ok()
+    }
+}
+
+/// Names of tools, as written.
+pub(crate) type Names = Spanned<Vec<Spanned<Box<str>>>>;
+
+fn roots(file: &FileEntry) -> Vec<(Dialect, &Servers)> {
+    let plain = [
+        (Dialect::McpServers, file.mcp_servers.as_ref()),
+        (Dialect::Servers, file.servers.as_ref()),
+        (Dialect::Zed, file.context_servers.as_ref()),
+    ];
+    let plain = plain.into_iter().filter_map(|(dialect, root)| Some((dialect, &root?.value)));
+    let opencode = file.mcp.as_ref().and_then(|mcp| mcp.value.servers.as_ref());
+    plain.chain(opencode.map(|servers| (Dialect::Opencode, servers))).collect()
+}
+
+fn inputs(written: Option<&Spanned<Vec<Spanned<InputEntry>>>>) -> Inputs {
+    let entries = written.iter().flat_map(|inputs| &inputs.value);
+    let input = |entry: &Spanned<InputEntry>| {
+        let default = entry.value.default.as_ref().map(|text| Secret::new(text.value.clone()));
+        Some((entry.value.id.as_ref()?.value.clone(), default))
+    };
+    entries.filter_map(input).collect()
+}
+
+/// Members as they were written, for keeping.
+fn kept(source: &Source, members: &[Member]) -> Vec<Kept> {
+    let kept = |member: &Member| Kept {
+        key: member.key.text.clone(),
+        json: Secret::new(&source.text()[member.value.span.range()]),
+    };
+    members.iter().map(kept).collect()
+}
+
+fn tool_lists(allow: Option<&Names>, deny: Option<&Names>) -> ToolLists {
+    let names = |list: &Names| list.value.iter().map(|name| name.value.clone()).collect();
+    ToolLists { allow: allow.map(names), deny: deny.map(names).unwrap_or_default() }
+}
+
+/// Reports an allow-list with nothing in it (BUN-2).
+fn empty_allow_list(decoder: &mut Decoder<'_>, allow: Option<&Names>, of: &str) -> bool {
+    let Some(list) = allow.filter(|list| list.value.is_empty()) else { return false };
+    let message = format!("the allow-list of {of} is empty, so that nothing is allowed");
+    let found = decoder.error(Code::EmptyAllowList, list.span, message).label("no tool in it");
+    decoder.push(found.help("leave it out to allow all tools, or name the tools to allow"));
+    true
+}
+
+impl Anything {
+    /// Whether this is an object in which something is false or denied.
+    fn denies_something(&self) -> bool {
+        let Value::Object(members) = &self.0.value else { return false };
+        members.iter().any(|member| match &member.value.value {
+            Value::Bool(allowed) => !allowed,
+            Value::String(rule) => &**rule == "deny",
+            _ => false,
+        })
+    }
+}

@@ -1,0 +1,220 @@
+//! One server entry: transport, switches, lists and rules.
+
+use std::sync::Arc;
+
+use super::settings::{BehaviourChanges, bad_timeout, fits_names};
+use super::transport::TransportReader;
+use super::{empty_allow_list, kept, tool_lists};
+use crate::config::decode::{Decoder, Spanned, Written};
+use crate::config::diagnostic::{Code, Severity};
+use crate::config::dialect::{Dialect, FOREIGN_KEYS, Timeout};
+use crate::config::model::{Inputs, Kept, ToolLists, Transport, Trust};
+use crate::config::source::Source;
+use crate::config::syntax::{Member, Value};
+use crate::config::written::{NamedServer, ServerEntry, TimeoutEntry, TransportEntry, TrustEntry};
+
+/// Longest prefix; with the tool's own name it has to fit into an exposed name.
+const MAX_PREFIX: usize = 32;
+
+/// A server of one layer, before layers are merged.
+pub(crate) enum ServerDraft {
+    /// A whole entry.
+    Whole(Box<WholeServer>),
+    /// Only a switch for an entry of a lower layer.
+    Switch(bool),
+    /// An entry with errors. It is not used, and nothing from a lower layer takes its place.
+    Broken,
+}
+
+/// A whole entry, without the defaults that come from elsewhere.
+pub(crate) struct WholeServer {
+    pub(crate) enabled: bool,
+    pub(crate) transport: Transport,
+    pub(crate) trust: Trust,
+    pub(crate) auth_provider: Option<Box<str>>,
+    pub(crate) prefix: Option<Box<str>>,
+    pub(crate) tools: ToolLists,
+    pub(crate) behaviour: BehaviourChanges,
+    pub(crate) unknown: Vec<Kept>,
+    pub(crate) inputs: Arc<Inputs>,
+}
+
+impl ServerDraft {
+    pub(super) fn switch_off(&mut self) {
+        match self {
+            Self::Whole(server) => server.enabled = false,
+            Self::Switch(enabled) => *enabled = false,
+            Self::Broken => {}
+        }
+    }
+}
+
+pub(super) struct ServerReader<'r, 'd> {
+    pub(super) decoder: &'r mut Decoder<'d>,
+    pub(super) source: &'r Source,
+    pub(super) dialect: Dialect,
+    pub(super) inputs: &'r Arc<Inputs>,
+    pub(super) named: &'r NamedServer,
+}
+
+impl ServerReader<'_, '_> {
+    /// What an entry means. `None` means that it cannot be used, which has been reported.
+    pub(super) fn draft(&mut self, entry: &ServerEntry) -> Option<ServerDraft> {
+        self.unknown_keys(entry);
+        let enabled = self.enabled(entry);
+        if is_switch(entry) {
+            return Some(ServerDraft::Switch(enabled));
+        }
+        let behaviour = self.behaviour(entry);
+        let trust = self.trust(entry);
+        let tools = self.tools(entry);
+        let prefix = self.prefix(entry);
+        let (decoder, key) = (&mut *self.decoder, self.named.key);
+        let transport =
+            TransportReader { decoder, dialect: self.dialect, inputs: self.inputs, key }
+                .transport(entry)?;
+        Some(ServerDraft::Whole(Box::new(WholeServer {
+            enabled,
+            transport,
+            trust,
+            auth_provider: auth_provider(entry),
+            prefix,
+            tools,
+            behaviour,
+            unknown: kept(self.source, &entry.unknown),
+            inputs: Arc::clone(self.inputs),
+        })))
+    }
+
+    fn unknown_keys(&mut self, entry: &ServerEntry) {
+        let nested = match entry.transport.as_ref().map(|transport| &transport.value) {
+            Some(TransportEntry::Keys(nested)) => nested.unknown.as_slice(),
+            _ => &[],
+        };
+        for Member { key, value } in entry.unknown.iter().chain(nested) {
+            let Some(foreign) = FOREIGN_KEYS.iter().find(|foreign| foreign.key == &*key.text)
+            else {
+                self.decoder.unknown_key(key, ServerEntry::KEYS);
+                continue;
+            };
+            let message = format!("`{}` is kept and has no effect: {}", key.text, foreign.meaning);
+            // `"oauth": false` asks for what happens anyway.
+            let switched_off = value.value == Value::Bool(false);
+            let found = match foreign.severity {
+                Severity::Warning if !switched_off => {
+                    self.decoder.warning(Code::ForeignKey, key.span, message)
+                }
+                _ => self.decoder.note(Code::ForeignKey, key.span, message),
+            };
+            self.decoder.push(found);
+        }
+    }
+
+    fn enabled(&mut self, entry: &ServerEntry) -> bool {
+        match (&entry.enabled, &entry.disabled) {
+            (Some(enabled), Some(disabled)) if enabled.value == disabled.value => {
+                let message = "`enabled` and `disabled` contradict each other";
+                let found = self.decoder.error(Code::Contradiction, disabled.span, message);
+                let other = self.decoder.location(enabled.span);
+                self.decoder.push(found.related(other, "the other one"));
+                false
+            }
+            (Some(enabled), _) => enabled.value,
+            (None, Some(disabled)) => !disabled.value,
+            (None, None) => true,
+        }
+    }
+
+    fn behaviour(&mut self, entry: &ServerEntry) -> BehaviourChanges {
+        let mut changes = BehaviourChanges::of_server(entry);
+        if let Some(bound) = &entry.request_timeout_ms {
+            changes.bound_calls(bound.value.0);
+        }
+        if let Some(bound) = &entry.init_timeout {
+            changes.bound_start(bound.value.0);
+        }
+        if let Some(timeout) = &entry.timeout {
+            self.timeout(entry, timeout, &mut changes);
+        }
+        changes
+    }
+
+    fn timeout(
+        &mut self,
+        entry: &ServerEntry,
+        timeout: &Spanned<TimeoutEntry>,
+        changes: &mut BehaviourChanges,
+    ) {
+        let number = match &timeout.value {
+            TimeoutEntry::Split(split) => return changes.bound_split(split),
+            TimeoutEntry::Duration(bound) => return changes.bound_calls(*bound),
+            TimeoutEntry::Number(number) => *number,
+        };
+        match self.dialect.timeout(entry, number) {
+            Timeout::Bound(bound) if self.dialect == Dialect::Opencode => {
+                changes.bound_everything(bound);
+            }
+            Timeout::Bound(bound) => changes.bound_calls(bound),
+            Timeout::OutOfRange => bad_timeout(self.decoder, timeout.span),
+            Timeout::Ignored => {
+                let message = format!("a timeout of {number} milliseconds is ignored");
+                let found = self
+                    .decoder
+                    .warning(Code::AmbiguousTimeout, timeout.span, message)
+                    .label("too short to be milliseconds");
+                let help = format!("if seconds were meant, write `\"timeout\": \"{number}s\"`");
+                self.decoder.push(found.help(help));
+            }
+        }
+    }
+
+    fn trust(&mut self, entry: &ServerEntry) -> Trust {
+        match entry.trust.as_ref().map(|trust| (trust.value, trust.span)) {
+            None => Trust::Trusted,
+            Some((TrustEntry::Level(trust), _)) => trust,
+            Some((TrustEntry::Switch, span)) => {
+                let message = "`trust` as a switch is Gemini CLI's and has no effect here";
+                let found = self.decoder.note(Code::ForeignKey, span, message);
+                self.decoder.push(found.help("write `\"trusted\"` or `\"untrusted\"`"));
+                Trust::Trusted
+            }
+        }
+    }
+
+    fn tools(&mut self, entry: &ServerEntry) -> ToolLists {
+        let allow = entry.allow_tools.as_ref();
+        empty_allow_list(self.decoder, allow, "a server");
+        let mut lists = tool_lists(allow, entry.deny_tools.as_ref());
+        // Copilot CLI writes `"tools": ["*"]` for all of them.
+        if lists.allow.as_ref().is_some_and(|allow| allow.iter().any(|name| &**name == "*")) {
+            lists.allow = None;
+        }
+        lists
+    }
+
+    fn prefix(&mut self, entry: &ServerEntry) -> Option<Box<str>> {
+        let written = entry.prefix.as_ref()?;
+        if written.value.len() <= MAX_PREFIX && fits_names(&written.value) {
+            return Some(written.value.clone());
+        }
+        let message = "this prefix cannot stand in a tool name";
+        let found = self.decoder.error(Code::OutOfRange, written.span, message);
+        let label = format!("expected at most {MAX_PREFIX} letters, digits, `_` or `-`");
+        self.decoder.push(found.label(label));
+        None
+    }
+}
+
+fn auth_provider(entry: &ServerEntry) -> Option<Box<str>> {
+    let nested = match entry.transport.as_ref().map(|transport| &transport.value) {
+        Some(TransportEntry::Keys(nested)) => nested.auth_provider.as_ref(),
+        _ => None,
+    };
+    nested.or(entry.auth_provider.as_ref()).map(|id| id.value.clone())
+}
+
+/// Whether an entry has nothing but `enabled` or `disabled`.
+fn is_switch(entry: &ServerEntry) -> bool {
+    let switches = usize::from(entry.enabled.is_some()) + usize::from(entry.disabled.is_some());
+    switches > 0 && entry.key_count() == switches
+}

@@ -1,0 +1,265 @@
+//! Settings that hold for all servers or for one: which of them a layer changes.
+
+use std::time::Duration;
+
+use crate::config::decode::{Decoder, Spanned};
+use crate::config::diagnostic::Code;
+use crate::config::model::{Access, Backoff, Behaviour, Connect, Naming, Restart, Timeouts};
+use crate::config::quantity::{PositiveDuration, seconds};
+use crate::config::source::Span;
+use crate::config::syntax::Value;
+use crate::config::words::RestartRule;
+use crate::config::written::{
+    FileEntry, RestartEntry, ServerEntry, StartupRequestEntry, TimeoutsEntry,
+};
+
+/// Longest separator. Every character of it is missing from every name.
+const MAX_SEPARATOR: usize = 8;
+
+/// Shortest limit on names: room for a hash and something to read before it.
+const MIN_NAME_LENGTH: u32 = 16;
+
+/// What a layer changes about bounds and rules.
+#[derive(Clone, Default)]
+pub(crate) struct BehaviourChanges {
+    access: Option<Access>,
+    connect: Option<Connect>,
+    restart: Option<Restart>,
+    timeouts: TimeoutChanges,
+    concurrency: Option<u32>,
+    tools_ttl: Option<Duration>,
+    idle_timeout: Option<Duration>,
+    max_result_bytes: Option<u64>,
+}
+
+#[derive(Clone, Default)]
+struct TimeoutChanges {
+    connect: Option<Duration>,
+    handshake: Option<Duration>,
+    list: Option<Duration>,
+    call: Option<Duration>,
+    shutdown: Option<Duration>,
+    grace: Option<Duration>,
+}
+
+/// Takes the same-named settings of a file or a server entry.
+macro_rules! changes_of {
+    ($written:expr) => {
+        BehaviourChanges {
+            access: $written.access.as_ref().map(|written| written.value),
+            connect: $written.connect.as_ref().map(|written| written.value),
+            restart: $written.restart.as_ref().map(|written| restart(&written.value)),
+            timeouts: TimeoutChanges::of($written.timeouts.as_ref()),
+            concurrency: $written.concurrency.as_ref().map(|written| written.value.0),
+            tools_ttl: $written.tools_ttl.as_ref().map(|written| written.value.0),
+            idle_timeout: duration($written.idle_timeout.as_ref()),
+            max_result_bytes: $written.max_result.as_ref().map(|written| written.value.0),
+        }
+    };
+}
+
+impl BehaviourChanges {
+    pub(crate) fn of_file(file: &FileEntry) -> Self {
+        changes_of!(file)
+    }
+
+    pub(crate) fn of_server(entry: &ServerEntry) -> Self {
+        changes_of!(entry)
+    }
+
+    /// Takes bounds that other hosts set for all servers under keys of their own.
+    pub(super) fn apply_host_wide(&mut self, file: &FileEntry, decoder: &mut Decoder<'_>) {
+        if let Some(written) = &file.context_server_timeout {
+            match seconds(written.value.0) {
+                Some(bound) if !bound.is_zero() => self.bound_calls(bound),
+                _ => bad_timeout(decoder, written.span),
+            }
+        }
+        if let Some(written) = &file.experimental
+            && let Some(Value::Number(text)) =
+                written.value.0.get("mcp_timeout").map(|node| &node.value)
+            && let Some(bound) = text.parse::<f64>().ok().and_then(|ms| seconds(ms / 1000.0))
+        {
+            self.bound_everything(bound);
+        }
+        if let Some(timeout) = file.mcp.as_ref().and_then(|mcp| mcp.value.timeout.as_ref()) {
+            self.bound_split(&timeout.value);
+        }
+        not_applied(file, decoder);
+    }
+
+    /// Bounds calls, unless they are bounded already by a clearer key.
+    pub(crate) fn bound_calls(&mut self, bound: Duration) {
+        self.timeouts.call.get_or_insert(bound);
+    }
+
+    pub(crate) fn bound_start(&mut self, bound: Duration) {
+        self.timeouts.handshake.get_or_insert(bound);
+    }
+
+    /// Bounds every request, as opencode's `timeout` does.
+    pub(crate) fn bound_everything(&mut self, bound: Duration) {
+        self.bound_calls(bound);
+        self.bound_start(bound);
+        self.timeouts.list.get_or_insert(bound);
+    }
+
+    pub(crate) fn bound_split(&mut self, split: &StartupRequestEntry) {
+        if let Some(bound) = duration(split.startup.as_ref()) {
+            self.bound_start(bound);
+        }
+        if let Some(bound) = duration(split.request.as_ref()) {
+            self.bound_calls(bound);
+            self.timeouts.list.get_or_insert(bound);
+        }
+    }
+
+    pub(crate) fn apply(&self, to: &mut Behaviour) {
+        change(&mut to.access, self.access);
+        change(&mut to.connect, self.connect);
+        change(&mut to.restart, self.restart);
+        self.timeouts.apply(&mut to.timeouts);
+        change(&mut to.concurrency, self.concurrency.map(Some));
+        change(&mut to.tools_ttl, self.tools_ttl);
+        change(&mut to.idle_timeout, self.idle_timeout.map(Some));
+        change(&mut to.max_result_bytes, self.max_result_bytes);
+    }
+}
+
+impl TimeoutChanges {
+    fn of(written: Option<&Spanned<TimeoutsEntry>>) -> Self {
+        let Some(Spanned { value: written, .. }) = written else { return Self::default() };
+        Self {
+            connect: duration(written.connect.as_ref()),
+            handshake: duration(written.handshake.as_ref()),
+            list: duration(written.list.as_ref()),
+            call: duration(written.call.as_ref()),
+            shutdown: duration(written.shutdown.as_ref()),
+            grace: written.grace.as_ref().map(|written| written.value.0),
+        }
+    }
+
+    fn apply(&self, to: &mut Timeouts) {
+        change(&mut to.connect, self.connect);
+        change(&mut to.handshake, self.handshake);
+        change(&mut to.list, self.list);
+        change(&mut to.call, self.call);
+        change(&mut to.shutdown, self.shutdown);
+        change(&mut to.grace, self.grace);
+    }
+}
+
+fn change<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn duration(written: Option<&Spanned<PositiveDuration>>) -> Option<Duration> {
+    written.map(|written| written.value.0)
+}
+
+fn restart(written: &RestartEntry) -> Restart {
+    let default = Backoff::default();
+    match written {
+        RestartEntry::Rule(RestartRule::Never) => Restart::Never,
+        RestartEntry::Rule(RestartRule::OnFailure) => Restart::OnFailure(default),
+        RestartEntry::Details(details) => {
+            match details.policy.as_ref().map(|policy| policy.value) {
+                Some(RestartRule::Never) => Restart::Never,
+                // Whoever gives details wants them used.
+                Some(RestartRule::OnFailure) | None => Restart::OnFailure(Backoff {
+                    limit: details.limit.as_ref().map_or(default.limit, |limit| limit.value.0),
+                    delay: duration(details.delay.as_ref()).unwrap_or(default.delay),
+                    max_delay: duration(details.max_delay.as_ref()).unwrap_or(default.max_delay),
+                }),
+            }
+        }
+    }
+}
+
+pub(super) fn bad_timeout(decoder: &mut Decoder<'_>, span: Span) {
+    let found = decoder.error(Code::OutOfRange, span, "this timeout cannot be used");
+    decoder.push(found.label("expected more than zero and at most a week"));
+}
+
+/// Says which rules of opencode and VS Code are not kept here, where they keep something out.
+fn not_applied(file: &FileEntry, decoder: &mut Decoder<'_>) {
+    let rules = [("permission", &file.permission), ("tools", &file.tools)];
+    for (key, written) in rules {
+        let Some(written) = written.as_ref().filter(|rule| rule.value.denies_something()) else {
+            continue;
+        };
+        let message = format!("the tools that `{key}` denies are not hidden here");
+        let found = decoder.warning(Code::NotApplied, written.key, message);
+        decoder.push(found.help("use `denyTools` of a server, or `agents`"));
+    }
+    if let Some(written) = &file.sandbox {
+        let message = "`sandbox` is not applied: servers run with your own permissions";
+        decoder.push(decoder.warning(Code::NotApplied, written.key, message));
+    }
+}
+
+/// What a layer changes about names.
+#[derive(Clone, Default)]
+pub(crate) struct NamingChanges {
+    separator: Option<Box<str>>,
+    max_length: Option<u32>,
+    describe_server: Option<bool>,
+}
+
+impl NamingChanges {
+    pub(super) fn of_file(file: &FileEntry, decoder: &mut Decoder<'_>) -> Self {
+        let naming = file.naming.as_ref().map(|naming| &naming.value);
+        let nested = naming.and_then(|naming| naming.separator.as_ref());
+        if let (Some(short), Some(nested)) = (&file.separator, nested) {
+            let message = "`separator` and `naming.separator` mean the same";
+            let found = decoder.error(Code::DuplicateKey, short.key, message);
+            let found = found.label("one of them is enough");
+            decoder.push(found.related(decoder.location(nested.key), "the other one"));
+        }
+        let separator = file.separator.as_ref().or(nested);
+        Self {
+            separator: separator.and_then(|written| checked_separator(written, decoder)),
+            max_length: naming
+                .and_then(|naming| naming.max_length.as_ref())
+                .and_then(|written| checked_length(written.value.0, written.span, decoder)),
+            describe_server: naming
+                .and_then(|naming| naming.describe_server.as_ref())
+                .map(|written| written.value),
+        }
+    }
+
+    pub(crate) fn apply(&self, to: &mut Naming) {
+        change(&mut to.separator, self.separator.clone());
+        change(&mut to.max_length, self.max_length);
+        change(&mut to.describe_server, self.describe_server);
+    }
+}
+
+/// Whether every character may stand in a name that models accept.
+pub(super) fn fits_names(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+fn checked_separator(written: &Spanned<Box<str>>, decoder: &mut Decoder<'_>) -> Option<Box<str>> {
+    let text = &written.value;
+    if !text.is_empty() && text.len() <= MAX_SEPARATOR && fits_names(text) {
+        return Some(text.clone());
+    }
+    let message = "this separator cannot stand in a tool name";
+    let found = decoder.error(Code::OutOfRange, written.span, message);
+    let label = format!("expected 1 to {MAX_SEPARATOR} letters, digits, `_` or `-`");
+    decoder.push(found.label(label).help("use `_` or `__`"));
+    None
+}
+
+fn checked_length(length: u32, span: Span, decoder: &mut Decoder<'_>) -> Option<u32> {
+    if (MIN_NAME_LENGTH..=Naming::MAX_LENGTH).contains(&length) {
+        return Some(length);
+    }
+    let message = "this length of names cannot be used";
+    let found = decoder.error(Code::OutOfRange, span, message);
+    decoder.push(found.label(format!("expected {MIN_NAME_LENGTH} to {}", Naming::MAX_LENGTH)));
+    None
+}

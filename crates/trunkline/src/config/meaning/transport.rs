@@ -1,0 +1,407 @@
+//! How a server is reached: one transport out of every host's way to write it.
+
+use url::Url;
+
+use crate::config::decode::{Decoder, Map, Spanned};
+use crate::config::diagnostic::Code;
+use crate::config::dialect::Dialect;
+use crate::config::model::{Inputs, Remote, RemoteProtocol, Stdio, Transport};
+use crate::config::source::Span;
+use crate::config::syntax::Key;
+use crate::config::template::{Target, Template, foreign_reference};
+use crate::config::words::TransportWord;
+use crate::config::written::{CommandEntry, ServerEntry, TransportEntry, VariableEntry};
+
+/// Headers that belong to the transport; a value for them in a file would break it.
+const TRANSPORT_HEADERS: &[&str] = &[
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
+];
+
+/// Reads the transport of one entry.
+pub(super) struct TransportReader<'r, 'd> {
+    pub(super) decoder: &'r mut Decoder<'d>,
+    pub(super) dialect: Dialect,
+    pub(super) inputs: &'r Inputs,
+    /// Where the entry's name stands: the place of what is missing.
+    pub(super) key: Span,
+}
+
+/// An address and what its key says about it.
+struct Address<'e> {
+    url: &'e Spanned<Box<str>>,
+    streamable: bool,
+}
+
+impl TransportReader<'_, '_> {
+    pub(super) fn transport(&mut self, entry: &ServerEntry) -> Option<Transport> {
+        let (keys, word) = self.keys(entry)?;
+        if let Some(tcp) = &keys.tcp {
+            let message = "plain TCP servers are not supported";
+            let found = self.decoder.error(Code::UnsupportedTransport, tcp.key, message);
+            self.decoder.push(found.help("use `command`, or an HTTP address under `url`"));
+            return None;
+        }
+        let address = self.address(keys)?;
+        match (&keys.command, address) {
+            (Some(command), None) => self.local(keys, command, word),
+            (None, Some(address)) => self.remote(keys, &address, word),
+            (Some(command), Some(address)) => {
+                let message = "a server has either a command or an address, not both";
+                let found = self
+                    .decoder
+                    .error(Code::CommandAndUrl, address.url.key, message)
+                    .label("the address")
+                    .related(self.decoder.location(command.key), "the command");
+                self.decoder.push(found.help("remove one of them"));
+                None
+            }
+            (None, None) => self.nothing(word),
+        }
+    }
+
+    /// The entry that holds the transport's keys, and the word for it.
+    fn keys<'e>(
+        &mut self,
+        entry: &'e ServerEntry,
+    ) -> Option<(&'e ServerEntry, Option<Spanned<TransportWord>>)> {
+        let Some(transport) = &entry.transport else {
+            return Some((entry, entry.kind.clone()));
+        };
+        match &transport.value {
+            TransportEntry::Word(word) => {
+                let word = Spanned { value: *word, span: transport.span, key: transport.key };
+                if let Some(kind) = entry.kind.as_ref().filter(|kind| kind.value != word.value) {
+                    self.contradiction(kind.key, word.key, "`type` and `transport` disagree");
+                    return None;
+                }
+                Some((entry, Some(word)))
+            }
+            TransportEntry::Keys(nested) => {
+                let outer = [
+                    entry.kind.as_ref().map(|kind| kind.key),
+                    entry.command.as_ref().map(|command| command.key),
+                    entry.url.as_ref().or(entry.http_url.as_ref()).map(|url| url.key),
+                ];
+                if let Some(outer) = outer.into_iter().flatten().next() {
+                    let message = "this belongs inside `transport`, which is there as well";
+                    self.contradiction(outer, transport.key, message);
+                    return None;
+                }
+                Some((nested, nested.kind.clone()))
+            }
+        }
+    }
+
+    fn contradiction(&mut self, here: Span, there: Span, message: &str) {
+        let found = self.decoder.error(Code::Contradiction, here, message);
+        let found = found.related(self.decoder.location(there), "the other one");
+        self.decoder.push(found);
+    }
+
+    fn address<'e>(&mut self, keys: &'e ServerEntry) -> Option<Option<Address<'e>>> {
+        match (&keys.url, &keys.http_url) {
+            (Some(url), Some(http)) => {
+                self.contradiction(http.key, url.key, "a server has one address, not two");
+                None
+            }
+            (Some(url), None) => Some(Some(Address { url, streamable: false })),
+            (None, Some(url)) => Some(Some(Address { url, streamable: true })),
+            (None, None) => Some(None),
+        }
+    }
+
+    fn nothing(&mut self, word: Option<Spanned<TransportWord>>) -> Option<Transport> {
+        let (message, help) = match word {
+            Some(word) if word.value.is_remote() => {
+                ("this server has a type and no address", "add `\"url\": \"https://…\"`")
+            }
+            Some(_) => ("this server has a type and no command", "add `\"command\": \"…\"`"),
+            None if self.dialect == Dialect::Zed => (
+                "this server has neither a command nor an address",
+                "servers of Zed extensions run only inside Zed: write the extension's command",
+            ),
+            None => (
+                "this server has neither a command nor an address",
+                "add `\"command\"` for a program, or `\"url\"` for a remote server",
+            ),
+        };
+        let found = self.decoder.error(Code::NoCommandOrUrl, self.key, message);
+        self.decoder.push(found.help(help));
+        None
+    }
+
+    fn local(
+        &mut self,
+        keys: &ServerEntry,
+        command: &Spanned<CommandEntry>,
+        word: Option<Spanned<TransportWord>>,
+    ) -> Option<Transport> {
+        if let Some(word) = word.filter(|word| word.value.is_remote()) {
+            return self.mismatch(&word, command.key, "a command");
+        }
+        if let Some(headers) = &keys.headers {
+            let message = "`headers` has no effect on a program";
+            let found = self.decoder.warning(Code::TypeMismatch, headers.key, message);
+            self.decoder.push(found.help("use `env` to pass credentials to it"));
+        }
+        let (program, mut args, mut env) = self.program(command)?;
+        args.extend(self.templates(keys.args.as_ref()));
+        env.extend(self.variables(keys.env.as_ref()));
+        Some(Transport::Stdio(Stdio {
+            command: program,
+            args,
+            cwd: self.optional(keys.cwd.as_ref()),
+            env,
+            env_file: self.optional(keys.env_file.as_ref()),
+        }))
+    }
+
+    /// The program, with the arguments and variables that are written inside `command`.
+    #[expect(clippy::type_complexity, reason = "three parts that are joined at once")]
+    fn program(
+        &mut self,
+        command: &Spanned<CommandEntry>,
+    ) -> Option<(Template, Vec<Template>, Vec<(Box<str>, Option<Template>)>)> {
+        match &command.value {
+            CommandEntry::Program(program) => {
+                let program = self.checked_program(program, command.span)?;
+                Some((program, Vec::new(), Vec::new()))
+            }
+            CommandEntry::Line(line) => {
+                let Some((program, args)) = line.split_first() else {
+                    return self.no_program(command.span);
+                };
+                let program = self.checked_program(&program.value, program.span)?;
+                let args = args.iter().filter_map(|arg| self.template(&arg.value, arg.span));
+                Some((program, args.collect(), Vec::new()))
+            }
+            CommandEntry::Object(object) => {
+                let Some(path) = &object.path else { return self.no_program(command.span) };
+                let program = self.checked_program(&path.value, path.span)?;
+                let args = self.templates(object.args.as_ref());
+                Some((program, args, self.variables(object.env.as_ref())))
+            }
+        }
+    }
+
+    fn no_program<T>(&mut self, span: Span) -> Option<T> {
+        let found = self.decoder.error(Code::NoCommandOrUrl, span, "the command is empty");
+        self.decoder.push(found.label("expected a program"));
+        None
+    }
+
+    fn checked_program(&mut self, program: &str, span: Span) -> Option<Template> {
+        if program.trim().is_empty() {
+            return self.no_program(span);
+        }
+        let mut words = program.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        // `C:\Program Files\x.exe` and `/opt/my tools/x` are programs with a space in their path.
+        let is_path = first.contains(['/', '\\', '$']);
+        if words.next().is_some_and(|second| !is_path || second.starts_with('-')) {
+            let message = "the command looks like a whole command line; it is taken as one program";
+            let found = self.decoder.warning(Code::CommandLine, span, message);
+            let help = format!("write `\"command\": \"{first}\"` and the rest under `args`");
+            self.decoder.push(found.help(help));
+        }
+        self.template(program, span)
+    }
+
+    fn remote(
+        &mut self,
+        keys: &ServerEntry,
+        address: &Address<'_>,
+        word: Option<Spanned<TransportWord>>,
+    ) -> Option<Transport> {
+        let protocol = match word.as_ref().map(|word| word.value) {
+            Some(TransportWord::Stdio) => {
+                return self.mismatch(&word?, address.url.key, "an address");
+            }
+            Some(TransportWord::WebSocket) => {
+                let message = "WebSocket servers are not supported";
+                let found = self.decoder.error(Code::UnsupportedTransport, word?.span, message);
+                self.decoder.push(found.help("use the server's HTTP address, if it has one"));
+                return None;
+            }
+            Some(TransportWord::Http) => RemoteProtocol::Streamable,
+            Some(TransportWord::Sse) => RemoteProtocol::Sse,
+            None if address.streamable || self.dialect == Dialect::Zed => {
+                RemoteProtocol::Streamable
+            }
+            Some(TransportWord::Remote) | None => RemoteProtocol::Detect,
+        };
+        if let Some(args) = &keys.args {
+            let message = "`args` has no effect on a remote server";
+            self.decoder.push(self.decoder.warning(Code::TypeMismatch, args.key, message));
+        }
+        let url = self.template(&address.url.value, address.url.span)?;
+        if let Some(text) = url.as_literal() {
+            self.check_url(text, address.url.span)?;
+        }
+        let headers = self.headers(keys.headers.as_ref());
+        Some(Transport::Remote(Remote { url, headers, protocol }))
+    }
+
+    fn mismatch(
+        &mut self,
+        word: &Spanned<TransportWord>,
+        other: Span,
+        has: &str,
+    ) -> Option<Transport> {
+        let kind = word.value.as_str();
+        let message = format!("a server of type `{kind}` cannot have {has}");
+        let found = self
+            .decoder
+            .error(Code::TypeMismatch, word.span, message)
+            .related(self.decoder.location(other), has);
+        self.decoder.push(found.help("change the type, or leave it out"));
+        None
+    }
+
+    fn check_url(&mut self, text: &str, span: Span) -> Option<()> {
+        let (message, help) = match usable_url(text) {
+            Ok(_) => return Some(()),
+            Err(UrlProblem::Scheme) if text.starts_with("unix:") || text.starts_with("pipe:") => {
+                ("sockets and pipes as addresses are not supported", "use an HTTP address")
+            }
+            Err(UrlProblem::Scheme) => {
+                ("the address must start with `http://` or `https://`", "write the whole address")
+            }
+            Err(UrlProblem::Invalid) => {
+                ("this is not an address", "expected something like `https://example.com/mcp`")
+            }
+        };
+        let found = self.decoder.error(Code::BadUrl, span, message);
+        self.decoder.push(found.help(help));
+        None
+    }
+
+    fn headers(&mut self, written: Option<&Spanned<Map<Box<str>>>>) -> Vec<(Box<str>, Template)> {
+        let entries = written.map(|headers| headers.value.0.as_slice()).unwrap_or_default();
+        let mut headers = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            self.check_header(key, value);
+            if let Some(template) = self.template(&value.value, value.span) {
+                headers.push((key.text.clone(), template));
+            }
+        }
+        headers
+    }
+
+    fn check_header(&mut self, key: &Key, value: &Spanned<Box<str>>) {
+        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if key.text.is_empty() || !key.text.bytes().all(token) {
+            let message = format!("`{}` is not the name of a header", key.text);
+            self.decoder.push(self.decoder.error(Code::BadHeader, key.span, message));
+        } else if TRANSPORT_HEADERS.contains(&key.text.to_ascii_lowercase().as_str()) {
+            let message = format!("the header `{}` belongs to the transport", key.text);
+            let found = self.decoder.error(Code::BadHeader, key.span, message);
+            self.decoder.push(found.help("remove it: it is sent with the right value by itself"));
+        }
+        if value.value.chars().any(|character| character.is_control() && character != '\t') {
+            let message = format!("the value of the header `{}` cannot be sent", key.text);
+            let found = self.decoder.error(Code::BadHeader, value.span, message);
+            self.decoder.push(found.label("it holds a line break or control character"));
+        }
+    }
+
+    fn variables(
+        &mut self,
+        written: Option<&Spanned<Map<VariableEntry>>>,
+    ) -> Vec<(Box<str>, Option<Template>)> {
+        let entries = written.map(|env| env.value.0.as_slice()).unwrap_or_default();
+        let mut variables = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            if key.text.is_empty() || key.text.contains(['=', '\0']) {
+                let message = format!("`{}` is not the name of a variable", key.text);
+                self.decoder.push(self.decoder.error(Code::BadVariable, key.span, message));
+                continue;
+            }
+            let template = match &value.value {
+                VariableEntry::Unset => None,
+                VariableEntry::Set(text) => match self.template(text, value.span) {
+                    Some(template) => Some(template),
+                    None => continue,
+                },
+            };
+            variables.push((key.text.clone(), template));
+        }
+        variables
+    }
+
+    fn templates(&mut self, written: Option<&Spanned<Vec<Spanned<Box<str>>>>>) -> Vec<Template> {
+        let items = written.map(|items| items.value.as_slice()).unwrap_or_default();
+        items.iter().filter_map(|item| self.template(&item.value, item.span)).collect()
+    }
+
+    fn optional(&mut self, written: Option<&Spanned<Box<str>>>) -> Option<Template> {
+        written.and_then(|written| self.template(&written.value, written.span))
+    }
+
+    /// Reads references. `None` means that one is wrong and has been reported.
+    fn template(&mut self, text: &str, span: Span) -> Option<Template> {
+        if text.contains('\0') {
+            let message = "this text holds a NUL character, which no program or server accepts";
+            self.decoder.push(self.decoder.error(Code::BadVariable, span, message));
+            return None;
+        }
+        let template = match Template::parse(text, self.dialect.spelling()) {
+            Ok(template) => template,
+            Err(bad) => {
+                let found = self.decoder.error(Code::BadReference, span, bad.message);
+                self.decoder.push(found.help(bad.help));
+                return None;
+            }
+        };
+        if let Some(name) = foreign_reference(text) {
+            let message = "this is passed on as it stands; other hosts would fill it in";
+            let found = self.decoder.warning(Code::BadReference, span, message);
+            self.decoder.push(found.help(format!("write `${{{name}}}` to refer to the variable")));
+        }
+        self.check_inputs(&template, span);
+        Some(template)
+    }
+
+    fn check_inputs(&mut self, template: &Template, span: Span) {
+        for reference in template.references() {
+            let Target::Input(id) = reference.target() else { continue };
+            if self.inputs.contains_key(id) {
+                continue;
+            }
+            let message = format!("`{reference}` refers to an input that `inputs` does not have");
+            let near = self.decoder.nearest(id, self.inputs.keys().map(AsRef::as_ref));
+            let found = self.decoder.error(Code::UnknownInput, span, message);
+            self.decoder.push(found.maybe_help(near));
+        }
+    }
+}
+
+/// Why a text is not an address of a server.
+pub(crate) enum UrlProblem {
+    /// It is an address of something else.
+    Scheme,
+    /// It is no address.
+    Invalid,
+}
+
+/// Checks that a text is an address of a server.
+pub(crate) fn usable_url(text: &str) -> Result<Url, UrlProblem> {
+    let url = match Url::parse(text) {
+        Ok(url) => url,
+        Err(url::ParseError::RelativeUrlWithoutBase) => return Err(UrlProblem::Scheme),
+        Err(_) => return Err(UrlProblem::Invalid),
+    };
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(UrlProblem::Scheme);
+    }
+    Ok(url)
+}

@@ -1,0 +1,197 @@
+//! Layers become one configuration: the higher entry replaces the lower whole, a bare switch only
+//! switches, and what refers to other entries is checked (CFG-4).
+
+use std::collections::BTreeMap;
+
+use super::diagnostic::{Code, Diagnostic, Severity};
+use super::meaning::{BundleDraft, Layer, LayerServer, ServerDraft, WholeServer};
+use super::model::{Behaviour, Bundle, Config, Origin, Provenance, Server, Trust};
+use super::suggest::Suggestions;
+use crate::name::{BundleName, ServerName};
+
+/// What comes of merging layers.
+pub(crate) struct Merged {
+    pub(crate) config: Config,
+    /// Servers whose entries have errors.
+    pub(crate) broken: Vec<ServerName>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// Merges layers, the lowest first.
+pub(crate) fn merge(layers: Vec<Layer>, suggestions: &mut Suggestions) -> Merged {
+    let mut merger = Merger::default();
+    for layer in layers {
+        merger.add(layer);
+    }
+    merger.finish(suggestions)
+}
+
+#[derive(Default)]
+struct Merger {
+    config: Config,
+    slots: BTreeMap<ServerName, Slot>,
+    bundles: BTreeMap<BundleName, BundleDraft>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// What layers have to say about one server, so far.
+struct Slot {
+    /// Absent when the entry that counts has errors.
+    server: Option<Box<WholeServer>>,
+    provenance: Provenance,
+}
+
+impl Merger {
+    fn add(&mut self, layer: Layer) {
+        for server in layer.servers {
+            self.add_server(server, &layer.origin);
+        }
+        self.bundles.extend(layer.bundles);
+        if let Some(agents) = layer.agents {
+            if !agents.files.is_empty() {
+                self.config.agents.files = agents.files;
+            }
+            self.config.agents.named.extend(agents.named);
+        }
+        layer.naming.apply(&mut self.config.naming);
+        layer.behaviour.apply(&mut self.config.defaults);
+        self.config.unknown.extend(layer.unknown);
+    }
+
+    fn add_server(&mut self, added: LayerServer, origin: &Origin) {
+        let LayerServer { name, location, draft } = added;
+        let server = match draft {
+            ServerDraft::Whole(server) => Some(server),
+            ServerDraft::Broken => None,
+            ServerDraft::Switch(enabled) => {
+                let Some(slot) = self.slots.get_mut(&name) else {
+                    let message = format!("there is no server `{name}` to switch on or off");
+                    let found = Diagnostic::new(Severity::Warning, Code::NothingToSwitch, message)
+                        .help("add `command` or `url`, or remove the entry");
+                    self.diagnostics.push(found.at_location(location).of_server(&name));
+                    return;
+                };
+                if let Some(server) = &mut slot.server {
+                    server.enabled = enabled;
+                }
+                slot.provenance.switched_by = Some((origin.clone(), location));
+                return;
+            }
+        };
+        let provenance = Provenance { origin: origin.clone(), location, switched_by: None };
+        let slot = Slot { server, provenance: provenance.clone() };
+        if let Some(lower) = self.slots.insert(name.clone(), slot) {
+            let message = format!("server `{name}` is replaced by {}", provenance.origin);
+            let found = Diagnostic::new(Severity::Warning, Code::ShadowedServer, message)
+                .at_location(lower.provenance.location)
+                .label("has no effect")
+                .related(provenance.location, "this one is used");
+            self.diagnostics.push(found.of_server(&name));
+        }
+    }
+
+    fn finish(mut self, suggestions: &mut Suggestions) -> Merged {
+        self.finish_bundles(suggestions);
+        self.invisible_servers();
+        let mut broken = Vec::new();
+        for (name, slot) in self.slots {
+            match slot.server {
+                Some(server) => {
+                    let server = finished(&name, *server, slot.provenance, &self.config.defaults);
+                    self.config.servers.insert(name, server);
+                }
+                None => broken.push(name),
+            }
+        }
+        Merged { config: self.config, broken, diagnostics: self.diagnostics }
+    }
+
+    fn finish_bundles(&mut self, suggestions: &mut Suggestions) {
+        for (name, bundle) in std::mem::take(&mut self.bundles) {
+            let Some((server, slot)) = self.slots.get_key_value(&*bundle.server.value) else {
+                self.unknown_server(&name, &bundle, suggestions);
+                continue;
+            };
+            // A bundle of a server with errors goes with it; those are reported already.
+            let Some(whole) = &slot.server else { continue };
+            let untrusted = whole.trust == Trust::Untrusted;
+            if untrusted && bundle.tools.allow.is_none() && whole.tools.allow.is_none() {
+                let message = format!("bundle `{name}` is of an untrusted server and allows all");
+                let found = self
+                    .diagnostic(Code::UntrustedWithoutAllowList, message)
+                    .at_location(bundle.location)
+                    .related(slot.provenance.location.clone(), "the untrusted server")
+                    .help("add `\"allowTools\": [ … ]` with the tools that may be seen");
+                self.diagnostics.push(found);
+                continue;
+            }
+            let bundle = Bundle {
+                server: server.clone(),
+                mode: bundle.mode,
+                tools: bundle.tools,
+                location: bundle.location,
+            };
+            self.config.bundles.insert(name, bundle);
+        }
+    }
+
+    fn diagnostic(&self, code: Code, message: String) -> Diagnostic {
+        Diagnostic::new(Severity::Error, code, message)
+    }
+
+    fn unknown_server(
+        &mut self,
+        name: &BundleName,
+        bundle: &BundleDraft,
+        suggestions: &mut Suggestions,
+    ) {
+        let server = &bundle.server.value;
+        let near = suggestions.nearest(server, self.slots.keys().map(ServerName::as_str));
+        let help = near.map(|near| format!("did you mean `{near}`?"));
+        let message = format!("bundle `{name}` is of a server `{server}` that does not exist");
+        let found = self.diagnostic(Code::UnknownServer, message);
+        self.diagnostics.push(found.at_location(bundle.server_location.clone()).maybe_help(help));
+    }
+
+    /// Warns about untrusted servers of which nobody can see anything.
+    fn invisible_servers(&mut self) {
+        for (name, slot) in &self.slots {
+            let Some(server) = &slot.server else { continue };
+            let listed = server.tools.allow.is_some()
+                || self.config.bundles.values().any(|bundle| bundle.server == *name);
+            if server.trust == Trust::Trusted || !server.enabled || listed {
+                continue;
+            }
+            let message = format!("no tool of the untrusted server `{name}` can be seen");
+            let code = Code::UntrustedWithoutAllowList;
+            let found = Diagnostic::new(Severity::Warning, code, message)
+                .at_location(slot.provenance.location.clone())
+                .help("add `\"allowTools\": [ … ]` with the tools that may be seen");
+            self.diagnostics.push(found.of_server(name));
+        }
+    }
+}
+
+/// Fills in what a server does not say for itself.
+fn finished(
+    name: &ServerName,
+    server: WholeServer,
+    provenance: Provenance,
+    defaults: &Behaviour,
+) -> Server {
+    let mut behaviour = defaults.clone();
+    server.behaviour.apply(&mut behaviour);
+    Server {
+        name: name.clone(),
+        enabled: server.enabled,
+        transport: server.transport,
+        trust: server.trust,
+        auth_provider: server.auth_provider,
+        prefix: server.prefix,
+        tools: server.tools,
+        behaviour,
+        provenance,
+        unknown: server.unknown,
+        inputs: server.inputs,
+    }
+}

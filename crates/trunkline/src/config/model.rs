@@ -1,0 +1,386 @@
+//! Configuration as meant: checked, complete, and with secrets still as references.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::secret::Secret;
+use super::source::Location;
+use super::template::Template;
+pub use super::words::{Access, BundleMode, Connect, Trust};
+use crate::name::{AgentName, BundleName, ServerName};
+
+/// Everything a host needs to know, from all layers together.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    pub(crate) servers: BTreeMap<ServerName, Server>,
+    pub(crate) bundles: BTreeMap<BundleName, Bundle>,
+    pub(crate) agents: Agents,
+    pub(crate) naming: Naming,
+    pub(crate) defaults: Behaviour,
+    pub(crate) unknown: Vec<Kept>,
+}
+
+impl Config {
+    /// All servers that can be used, in the order of their names; also those switched off.
+    pub fn servers(&self) -> impl ExactSizeIterator<Item = &Server> {
+        self.servers.values()
+    }
+
+    /// A server by its name.
+    pub fn server(&self, name: &str) -> Option<&Server> {
+        self.servers.get(name)
+    }
+
+    /// All bundles, in the order of their names.
+    pub fn bundles(&self) -> impl ExactSizeIterator<Item = (&BundleName, &Bundle)> {
+        self.bundles.iter()
+    }
+
+    /// The agents, and the files that hold more of them.
+    pub fn agents(&self) -> &Agents {
+        &self.agents
+    }
+
+    /// How exposed names are made.
+    pub fn naming(&self) -> &Naming {
+        &self.naming
+    }
+
+    /// How servers behave that say nothing else.
+    pub fn defaults(&self) -> &Behaviour {
+        &self.defaults
+    }
+
+    /// Top-level keys that are not known here, kept as they were written.
+    pub fn unknown(&self) -> &[Kept] {
+        &self.unknown
+    }
+}
+
+/// A member of an object that nothing here understands, kept as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its key.
+    pub key: Box<str>,
+    /// Its value: JSON text, which may hold anything.
+    pub json: Secret,
+}
+
+/// One server: how to reach it, what may be seen of it, and where that was written.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Its key in the file.
+    pub name: ServerName,
+    /// Whether it is used.
+    pub enabled: bool,
+    /// How it is reached.
+    pub transport: Transport,
+    /// Whether it is taken at its word.
+    pub trust: Trust,
+    /// The provider of credentials that the embedding host supplies under this id.
+    pub auth_provider: Option<Box<str>>,
+    /// What goes before the names of its tools instead of its name; empty for nothing.
+    pub prefix: Option<Box<str>>,
+    /// Which of its tools may be seen at all.
+    pub tools: ToolLists,
+    /// Bounds and rules.
+    pub behaviour: Behaviour,
+    /// Where it comes from.
+    pub provenance: Provenance,
+    /// Keys that are not known here.
+    pub unknown: Vec<Kept>,
+    pub(crate) inputs: Arc<Inputs>,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// A child process that speaks over its standard input and output.
+    Stdio(Stdio),
+    /// A server at an HTTP address.
+    Remote(Remote),
+}
+
+/// A child process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Stdio {
+    /// The program.
+    pub command: Template,
+    /// Its arguments.
+    pub args: Vec<Template>,
+    /// The directory it runs in.
+    pub cwd: Option<Template>,
+    /// Variables set, or removed where there is no value.
+    pub env: Vec<(Box<str>, Option<Template>)>,
+    /// A file with more variables; those in `env` win.
+    pub env_file: Option<Template>,
+}
+
+/// A server at an HTTP address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Remote {
+    /// The address.
+    pub url: Template,
+    /// Headers sent with every request.
+    pub headers: Vec<(Box<str>, Template)>,
+    /// What is spoken there.
+    pub protocol: RemoteProtocol,
+}
+
+/// What is spoken at an HTTP address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RemoteProtocol {
+    /// Streamable HTTP.
+    Streamable,
+    /// HTTP+SSE, of the first protocol revision.
+    Sse,
+    /// Not declared: Streamable HTTP first, HTTP+SSE if that is not spoken.
+    Detect,
+}
+
+/// Tools of one server that may, or may not, be seen, in the server's own names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolLists {
+    /// The only ones that may; absent when all may.
+    pub allow: Option<Vec<Box<str>>>,
+    /// Those that may not, whatever `allow` says.
+    pub deny: Vec<Box<str>>,
+}
+
+/// A named choice of tools of one server.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    /// The server.
+    pub server: ServerName,
+    /// How the tools reach the model.
+    pub mode: BundleMode,
+    /// Which tools.
+    pub tools: ToolLists,
+    /// Where it was written.
+    pub location: Location,
+}
+
+/// Agents, and the files that hold more of them.
+#[derive(Clone, Debug, Default)]
+pub struct Agents {
+    /// Files and folders with agents, as written, relative to the folder of the configuration.
+    pub files: Vec<Box<str>>,
+    /// Agents written in the configuration itself.
+    pub named: BTreeMap<AgentName, Agent>,
+}
+
+/// An agent and what it may see.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// Patterns of exposed names, as written; absent when it may see all.
+    pub tools: Option<Vec<Box<str>>>,
+    /// What it is for.
+    pub description: Option<Box<str>>,
+    /// Where it was written.
+    pub location: Location,
+}
+
+/// How exposed names are made (TOOL-1, TOOL-2, TOOL-3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// What stands between server and tool.
+    pub separator: Box<str>,
+    /// How long a name may be.
+    pub max_length: u32,
+    /// Whether descriptions start with `[server]`.
+    pub describe_server: bool,
+}
+
+impl Naming {
+    /// Longest name every model provider accepts.
+    pub const MAX_LENGTH: u32 = 64;
+}
+
+impl Default for Naming {
+    fn default() -> Self {
+        Self { separator: "_".into(), max_length: Self::MAX_LENGTH, describe_server: true }
+    }
+}
+
+/// Bounds and rules of a server, all filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behaviour {
+    /// Which of its tools may be seen (TOOL-5).
+    pub access: Access,
+    /// When it is connected (CON-3).
+    pub connect: Connect,
+    /// Whether it is started again (CON-5).
+    pub restart: Restart,
+    /// Bounds on every kind of wait (CON-8).
+    pub timeouts: Timeouts,
+    /// How many calls may run at once; absent for no limit (CALL-7).
+    pub concurrency: Option<u32>,
+    /// How long a list of tools is used (CON-9).
+    pub tools_ttl: Duration,
+    /// How long it may be idle before it is stopped; absent for ever (CON-14).
+    pub idle_timeout: Option<Duration>,
+    /// How large a result may be before it is cut (CALL-5).
+    pub max_result_bytes: u64,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            access: Access::ReadOnly,
+            connect: Connect::Lazy,
+            restart: Restart::Never,
+            timeouts: Timeouts::default(),
+            concurrency: None,
+            // Servers announce changes; this only catches those that do not.
+            tools_ttl: Duration::from_secs(300),
+            idle_timeout: None,
+            max_result_bytes: 5 * 1024 * 1024,
+        }
+    }
+}
+
+/// Whether and how a server is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restart {
+    /// It stays down.
+    Never,
+    /// It is started again, with growing pauses, up to a limit.
+    OnFailure(Backoff),
+}
+
+/// Pauses between attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// How many attempts in a row.
+    pub limit: u32,
+    /// The pause before the first.
+    pub delay: Duration,
+    /// The longest pause.
+    pub max_delay: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { limit: 5, delay: Duration::from_millis(500), max_delay: Duration::from_secs(30) }
+    }
+}
+
+/// Bounds on every kind of wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Reaching the server.
+    pub connect: Duration,
+    /// Agreeing on the protocol; package runners may download first.
+    pub handshake: Duration,
+    /// Listing tools, resources or prompts.
+    pub list: Duration,
+    /// One call.
+    pub call: Duration,
+    /// Ending by itself when asked to (CON-6).
+    pub shutdown: Duration,
+    /// How long a list waits for servers that are still starting (CON-15).
+    pub grace: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            handshake: Duration::from_secs(30),
+            list: Duration::from_secs(30),
+            call: Duration::from_secs(300),
+            shutdown: Duration::from_secs(5),
+            grace: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Where a server comes from.
+#[derive(Clone, Debug)]
+pub struct Provenance {
+    /// The layer that wrote it.
+    pub origin: Origin,
+    /// Where in it.
+    pub location: Location,
+    /// A higher layer that only switched it on or off.
+    pub switched_by: Option<(Origin, Location)>,
+}
+
+/// A layer of configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Given by the caller at run time.
+    Overrides,
+    /// Written in an environment variable.
+    Variable(Box<str>),
+    /// Written in a file.
+    File(FileOrigin),
+    /// A text without a place, given to [`parse`](super::parse).
+    Text,
+}
+
+/// A configuration file and how it came to be the one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOrigin {
+    /// Its path.
+    pub path: PathBuf,
+    /// How it was found.
+    pub found: Found,
+    /// The folder its relative paths and `${workspaceFolder}` mean.
+    pub workspace: PathBuf,
+}
+
+/// How a file was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The caller named it.
+    Asked,
+    /// An environment variable named it.
+    Variable(Box<str>),
+    /// It was found beside or above the working directory.
+    Discovered,
+    /// It is where the host looks last: the user's own file.
+    Fallback,
+}
+
+impl Origin {
+    /// The folder that relative paths of this layer mean; empty for the working directory.
+    pub fn workspace(&self) -> &Path {
+        match self {
+            Self::File(file) => &file.workspace,
+            _ => Path::new(""),
+        }
+    }
+
+    /// The folder that `${file:…}` is relative to.
+    pub fn folder(&self) -> &Path {
+        match self {
+            Self::File(file) => file.path.parent().unwrap_or(Path::new("")),
+            _ => Path::new(""),
+        }
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Overrides => f.write_str("run-time overrides"),
+            Self::Variable(name) => write!(f, "the variable {name}"),
+            Self::Text => f.write_str("the given text"),
+            Self::File(file) => {
+                write!(f, "{} ", file.path.display())?;
+                match &file.found {
+                    Found::Asked => f.write_str("(given)"),
+                    Found::Variable(name) => write!(f, "(from {name})"),
+                    Found::Discovered => f.write_str("(discovered)"),
+                    Found::Fallback => f.write_str("(your own file)"),
+                }
+            }
+        }
+    }
+}
+
+/// Values the user can be asked for, by id, with what stands in for them.
+pub(crate) type Inputs = BTreeMap<Box<str>, Option<Secret>>;

@@ -1,0 +1,295 @@
+//! Diagnostics as text, in the manner of rustc: place, line, caret, help.
+
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthChar;
+
+use super::diagnostic::{Diagnostic, Severity};
+use super::redact;
+use super::secret::MASK;
+use super::source::{Location, Span};
+
+/// Bytes of a line that are shown whole; of longer lines, the part around the place is.
+const SHOWN_BYTES: usize = 160;
+
+/// Bytes shown before the place in a line that is too long to show whole.
+const SHOWN_BEFORE: usize = 60;
+
+/// Whether the text may hold terminal colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Plain text.
+    #[default]
+    Plain,
+    /// With ANSI escapes.
+    Colored,
+}
+
+impl Diagnostic {
+    /// This problem as text, ending in a line break.
+    ///
+    /// Credentials in the quoted line are replaced by `***`, also those written by hand.
+    pub fn render(&self, style: Style) -> String {
+        let mut report = Report { paint: Paint { style }, text: String::new() };
+        report.diagnostic(self);
+        report.text
+    }
+}
+
+struct Paint {
+    style: Style,
+}
+
+impl Paint {
+    fn with(&self, code: &str, text: &str) -> String {
+        match self.style {
+            Style::Plain => text.to_owned(),
+            Style::Colored => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        }
+    }
+
+    fn severity(&self, severity: Severity, text: &str) -> String {
+        let code = match severity {
+            Severity::Error => "1;31",
+            Severity::Warning => "1;33",
+            Severity::Hint => "1;36",
+            Severity::Note => "1;32",
+        };
+        self.with(code, text)
+    }
+
+    fn frame(&self, text: &str) -> String {
+        self.with("1;34", text)
+    }
+
+    fn strong(&self, text: &str) -> String {
+        self.with("1", text)
+    }
+}
+
+struct Report {
+    paint: Paint,
+    text: String,
+}
+
+impl Report {
+    fn diagnostic(&mut self, found: &Diagnostic) {
+        let title = format!("{}[{}]", found.severity.as_str(), found.code);
+        let title = self.paint.severity(found.severity, &title);
+        let message = self.paint.strong(&format!(": {}", printable(&found.message)));
+        self.line(&format!("{title}{message}"));
+        let gutter = gutter_width(found);
+        if let Some(location) = &found.location {
+            let label = found.label.as_deref().unwrap_or_default();
+            self.snippet(gutter, location, label, found.severity);
+        }
+        for related in &found.related {
+            self.snippet(gutter, &related.location, &related.label, Severity::Note);
+        }
+        if let Some(help) = &found.help {
+            let frame = self.paint.frame(&format!("{:gutter$} =", ""));
+            let word = self.paint.strong("help");
+            self.line(&format!("{frame} {word}: {}", printable(help)));
+        }
+    }
+
+    fn snippet(&mut self, gutter: usize, location: &Location, label: &str, severity: Severity) {
+        let excerpt = Excerpt::of(location);
+        let line = location.start().line;
+        let arrow = self.paint.frame(&format!("{:gutter$}-->", ""));
+        self.line(&format!("{arrow} {}", printable(&location.to_string())));
+        let empty = self.paint.frame(&format!("{:gutter$} |", ""));
+        self.line(&empty);
+        let number = self.paint.frame(&format!("{line:gutter$} |"));
+        self.line(&format!("{number} {}", excerpt.text));
+        let mark = if severity == Severity::Note { "-" } else { "^" }.repeat(excerpt.width);
+        let marked = format!("{mark} {}", printable(label));
+        let marked = self.paint.severity(severity, marked.trim_end());
+        self.line(&format!("{empty} {:indent$}{marked}", "", indent = excerpt.indent));
+    }
+
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.text, "{}", text.trim_end());
+    }
+}
+
+/// Room for the largest line number shown.
+fn gutter_width(found: &Diagnostic) -> usize {
+    let places = found.location.iter().chain(found.related.iter().map(|related| &related.location));
+    let largest = places.map(|location| location.start().line).max().unwrap_or(0);
+    largest.to_string().len()
+}
+
+/// A text without anything a terminal would act on.
+fn printable(text: &str) -> String {
+    let visible = |character: char| if is_hidden(character) { '\u{fffd}' } else { character };
+    text.chars().map(visible).collect()
+}
+
+/// Control characters, and characters that change the direction or presence of others.
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// The line a place is on, ready to show, and where the place is in it.
+struct Excerpt {
+    text: String,
+    indent: usize,
+    width: usize,
+}
+
+impl Excerpt {
+    fn of(location: &Location) -> Self {
+        let source = location.source();
+        let window = Window::around(location);
+        let mut drawing = Drawing::new(location.span());
+        if window.cut_before {
+            drawing.push_text("…");
+        }
+        let hidden = source.sensitive(redact::sensitive_spans);
+        let first = hidden.partition_point(|span| span.end() <= window.start);
+        let mut offset = window.start;
+        for span in &hidden[first..] {
+            if span.start() >= window.end {
+                break;
+            }
+            drawing.push_source(source.text(), offset..span.start().max(offset));
+            drawing.push_hidden(*span);
+            offset = span.end().min(window.end).max(offset);
+        }
+        drawing.push_source(source.text(), offset..window.end);
+        if window.cut_after {
+            drawing.push_text("…");
+        }
+        drawing.finish()
+    }
+}
+
+/// The part of a line that is shown.
+struct Window {
+    start: usize,
+    end: usize,
+    cut_before: bool,
+    cut_after: bool,
+}
+
+impl Window {
+    fn around(location: &Location) -> Self {
+        let text = location.source().text();
+        let line = location.source().line_range(location.span().start());
+        if line.len() <= SHOWN_BYTES {
+            return Self { start: line.start, end: line.end, cut_before: false, cut_after: false };
+        }
+        let wanted = location.span().start().saturating_sub(SHOWN_BEFORE).max(line.start);
+        let start = text.floor_char_boundary(wanted);
+        let end = text.floor_char_boundary((start + SHOWN_BYTES).min(line.end));
+        Self { start, end, cut_before: start > line.start, cut_after: end < line.end }
+    }
+}
+
+/// A line being drawn, character by character, with the columns of the marked place.
+struct Drawing {
+    text: String,
+    columns: usize,
+    marked: Span,
+    mark_start: Option<usize>,
+    mark_end: Option<usize>,
+}
+
+impl Drawing {
+    fn new(marked: Span) -> Self {
+        Self { text: String::new(), columns: 0, marked, mark_start: None, mark_end: None }
+    }
+
+    fn push_text(&mut self, text: &str) {
+        for character in text.chars() {
+            self.columns += character.width().unwrap_or(1);
+            self.text.push(character);
+        }
+    }
+
+    fn push_source(&mut self, source: &str, range: std::ops::Range<usize>) {
+        for (at, character) in source[range.clone()].char_indices() {
+            self.reached(range.start + at);
+            match character {
+                '\t' => self.push_text("    "),
+                hidden if is_hidden(hidden) => self.push_text("\u{fffd}"),
+                plain => self.push_text(plain.encode_utf8(&mut [0; 4])),
+            }
+        }
+        self.reached(range.end);
+    }
+
+    fn push_hidden(&mut self, span: Span) {
+        self.reached(span.start());
+        // A place that starts inside is marked from where the mask starts.
+        if span.contains(Span::new(self.marked.start(), self.marked.start())) {
+            self.mark_start.get_or_insert(self.columns);
+        }
+        self.push_text(MASK);
+        self.reached(span.end());
+    }
+
+    fn reached(&mut self, offset: usize) {
+        if offset >= self.marked.start() {
+            self.mark_start.get_or_insert(self.columns);
+        }
+        if offset >= self.marked.end() {
+            self.mark_end.get_or_insert(self.columns);
+        }
+    }
+
+    fn finish(self) -> Excerpt {
+        let indent = self.mark_start.unwrap_or(self.columns);
+        let end = self.mark_end.unwrap_or(self.columns);
+        Excerpt { text: self.text, indent, width: end.saturating_sub(indent).max(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::diagnostic::Code;
+    use super::super::source::Source;
+    use super::*;
+
+    fn rendered(text: &str, marked: &str) -> String {
+        let source = Arc::new(Source::new("mcp.json", text));
+        let start = text.find(marked).unwrap();
+        Diagnostic::new(Severity::Error, Code::WrongType, "`args` must be an array")
+            .at(&source, Span::new(start, start + marked.len()))
+            .label("expected an array")
+            .help("put it in brackets")
+            .render(Style::Plain)
+    }
+
+    #[test]
+    fn the_place_is_shown_with_a_caret_under_it() {
+        insta::assert_snapshot!(rendered("{\n\t\"größe\": \"--mcp\"\n}", "\"--mcp\""), @r#"
+        error[wrong-type]: `args` must be an array
+         --> mcp.json:2:11
+          |
+        2 |     "größe": "--mcp"
+          |              ^^^^^^^ expected an array
+          = help: put it in brackets
+        "#);
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_place_only() {
+        let text = format!("{{\"a\": [{}\"here\"{}]}}", "1, ".repeat(5000), ", 2".repeat(5000));
+        let shown = rendered(&text, "\"here\"");
+        assert!(shown.lines().all(|line| line.chars().count() < 200), "{shown}");
+        assert!(shown.contains("\"here\""));
+    }
+
+    #[test]
+    fn handwritten_secrets_and_terminal_escapes_are_not_shown() {
+        let shown =
+            rendered("{\"env\": {\"K\": \"sesame\u{1b}[2J\"}, \"args\": \"x\u{1b}[2J\"}", "\"x");
+        assert!(!shown.contains("sesame") && !shown.contains('\u{1b}'), "{shown}");
+    }
+}

@@ -1,0 +1,293 @@
+//! From as meant to ready to run: references are filled in when a server starts (CFG-9).
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::meaning::usable_url;
+use super::model::{Remote, RemoteProtocol, Server, Stdio, Transport};
+use super::secret::Secret;
+use super::template::{Part, Reference, Target, Template};
+use crate::error::{Error, ErrorKind};
+
+/// Answers what values refer to. An embedding host answers from wherever it keeps secrets.
+pub trait Resolver {
+    /// The value of an environment variable.
+    fn variable(&self, name: &str) -> Option<Secret>;
+
+    /// The content of a file.
+    fn file(&self, path: &Path) -> io::Result<Secret>;
+
+    /// The user's answer to an input.
+    fn input(&self, _id: &str) -> Option<Secret> {
+        None
+    }
+
+    /// The user's home directory.
+    fn user_home(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// The directory that stands in for the folder of a configuration that has none.
+    fn working_directory(&self) -> PathBuf {
+        PathBuf::from(".")
+    }
+
+    /// How the user can answer an input that has no answer, for the message.
+    fn input_hint(&self, _id: &str) -> Option<String> {
+        None
+    }
+}
+
+/// A transport with every reference filled in. Nothing of it prints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResolvedTransport {
+    /// A child process.
+    Stdio(ResolvedStdio),
+    /// A server at an HTTP address.
+    Remote(ResolvedRemote),
+}
+
+/// A child process, ready to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedStdio {
+    /// The program.
+    pub command: Secret,
+    /// Its arguments.
+    pub args: Vec<Secret>,
+    /// The directory to run it in.
+    pub cwd: Option<PathBuf>,
+    /// Variables set, or removed where there is no value.
+    pub env: BTreeMap<Box<str>, Option<Secret>>,
+}
+
+/// A server at an HTTP address, ready to be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedRemote {
+    /// The address; it has been checked.
+    pub url: Secret,
+    /// Headers sent with every request.
+    pub headers: Vec<(Box<str>, Secret)>,
+    /// What is spoken there.
+    pub protocol: RemoteProtocol,
+}
+
+/// Fills in everything one server refers to, or says all that is missing.
+pub fn resolve(server: &Server, resolver: &dyn Resolver) -> Result<ResolvedTransport, Vec<Error>> {
+    let mut filler = Filler { server, resolver, errors: Vec::new() };
+    let transport = match &server.transport {
+        Transport::Stdio(stdio) => ResolvedTransport::Stdio(filler.stdio(stdio)),
+        Transport::Remote(remote) => ResolvedTransport::Remote(filler.remote(remote)),
+    };
+    if filler.errors.is_empty() { Ok(transport) } else { Err(filler.errors) }
+}
+
+struct Filler<'f> {
+    server: &'f Server,
+    resolver: &'f dyn Resolver,
+    errors: Vec<Error>,
+}
+
+impl Filler<'_> {
+    fn stdio(&mut self, stdio: &Stdio) -> ResolvedStdio {
+        let mut env = BTreeMap::new();
+        if let Some(path) = &stdio.env_file {
+            env.extend(self.variables_file(path));
+        }
+        for (name, value) in &stdio.env {
+            let value = value.as_ref().map(|value| self.fill(value));
+            if value.as_ref().is_some_and(|value| value.expose().contains('\0')) {
+                self.unusable(format!("the variable `{name}` holds a NUL character"));
+            }
+            env.insert(name.clone(), value);
+        }
+        let command = self.fill(&stdio.command);
+        if command.expose().trim().is_empty() && !self.has_errors() {
+            self.unusable(format!("the command `{}` is empty", stdio.command.shown()));
+        }
+        ResolvedStdio {
+            command,
+            args: stdio.args.iter().map(|arg| self.fill(arg)).collect(),
+            cwd: stdio.cwd.as_ref().map(|cwd| self.workspace().join(self.fill(cwd).expose())),
+            env,
+        }
+    }
+
+    fn remote(&mut self, remote: &Remote) -> ResolvedRemote {
+        let url = self.fill(&remote.url);
+        if usable_url(url.expose()).is_err() && !self.has_errors() {
+            let written = remote.url.shown();
+            self.unusable(format!("`{written}` is not an HTTP address once it is filled in"));
+        }
+        let mut headers = Vec::with_capacity(remote.headers.len());
+        for (name, value) in &remote.headers {
+            let value = self.fill(value);
+            if value.expose().chars().any(|c| c.is_control() && c != '\t') {
+                self.unusable(format!("the header `{name}` would hold a control character"));
+            }
+            headers.push((name.clone(), value));
+        }
+        ResolvedRemote { url, headers, protocol: remote.protocol }
+    }
+
+    fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    fn fail(&mut self, kind: ErrorKind, message: String, hint: Option<String>) {
+        let error = Error::new(kind, self.server.name.clone(), message);
+        self.errors.push(match hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        });
+    }
+
+    fn unusable(&mut self, message: String) {
+        self.fail(ErrorKind::UnusableValue, message, None);
+    }
+
+    fn fill(&mut self, template: &Template) -> Secret {
+        let mut text = String::new();
+        for part in template.parts() {
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                Part::Reference(reference) => {
+                    if let Some(value) = self.look_up(reference) {
+                        text.push_str(value.expose());
+                    }
+                }
+            }
+        }
+        Secret::new(text)
+    }
+
+    /// The value of a reference; `None` when there is none, which has been reported.
+    fn look_up(&mut self, reference: &Reference) -> Option<Secret> {
+        // As in a shell, `:-` stands in for what is unset or empty.
+        let default = reference.default().map(Secret::new);
+        let value = match reference.target() {
+            Target::File(path) => match self.read(path) {
+                Ok(value) => Some(value),
+                Err(_) if default.is_some() => None,
+                Err(error) => return self.unreadable(reference, &error),
+            },
+            Target::Variable(name) => self.resolver.variable(name),
+            Target::Input(id) => self.resolver.input(id).or_else(|| self.declared_default(id)),
+            Target::WorkspaceFolder => Some(shown_path(&self.workspace())),
+            Target::WorkspaceFolderName => self
+                .workspace()
+                .file_name()
+                .map(|name| Secret::new(name.to_string_lossy().into_owned())),
+            Target::UserHome => self.resolver.user_home().map(|home| shown_path(&home)),
+            Target::PathSeparator => Some(Secret::new(std::path::MAIN_SEPARATOR_STR)),
+        };
+        let value = match (value, default) {
+            (Some(value), Some(default)) if value.expose().is_empty() => Some(default),
+            (value, default) => value.or(default),
+        };
+        if value.is_none() {
+            self.missing(reference);
+        }
+        value
+    }
+
+    fn declared_default(&self, id: &str) -> Option<Secret> {
+        self.server.inputs.get(id).cloned().flatten()
+    }
+
+    fn missing(&mut self, reference: &Reference) {
+        let (message, hint) = match reference.target() {
+            Target::Variable(name) => (
+                format!("the variable `{name}` is not set"),
+                Some(format!("set it, or write `${{{name}:-default}}`")),
+            ),
+            Target::Input(id) => {
+                (format!("the input `{id}` has no answer"), self.resolver.input_hint(id))
+            }
+            Target::UserHome => ("the home directory is not known".to_owned(), None),
+            _ => (format!("`{reference}` stands for nothing here"), None),
+        };
+        self.fail(ErrorKind::MissingSecret, message, hint);
+    }
+
+    fn unreadable(&mut self, reference: &Reference, error: &io::Error) -> Option<Secret> {
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => ErrorKind::MissingSecret,
+            _ => ErrorKind::UnreadableSecret,
+        };
+        // The kind, not the error: an error made from the content must not be shown.
+        let message = format!("`{reference}` cannot be read: {}", error.kind());
+        self.fail(kind, message, Some("check the path and its permissions".to_owned()));
+        None
+    }
+
+    /// The folder of the configuration.
+    fn workspace(&self) -> PathBuf {
+        self.resolver.working_directory().join(self.server.provenance.origin.workspace())
+    }
+
+    /// A file beside the configuration, under `~`, or at an absolute path.
+    fn read(&self, path: &str) -> io::Result<Secret> {
+        let home = || self.resolver.user_home().ok_or(io::ErrorKind::NotFound);
+        let path = match path.strip_prefix("~/") {
+            Some(rest) => home()?.join(rest),
+            None => {
+                let folder = self.server.provenance.origin.folder();
+                self.resolver.working_directory().join(folder).join(path)
+            }
+        };
+        let content = self.resolver.file(&path)?;
+        Ok(Secret::new(content.expose().trim_end_matches(['\r', '\n'])))
+    }
+
+    /// The variables of an `envFile`.
+    fn variables_file(&mut self, path: &Template) -> Vec<(Box<str>, Option<Secret>)> {
+        let filled = self.fill(path);
+        match self.read(filled.expose()) {
+            Ok(content) => content.expose().lines().filter_map(variable_line).collect(),
+            Err(error) => {
+                let message =
+                    format!("the `envFile` {} cannot be read: {}", path.shown(), error.kind());
+                self.fail(ErrorKind::UnreadableSecret, message, None);
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn shown_path(path: &Path) -> Secret {
+    Secret::new(path.to_string_lossy().into_owned())
+}
+
+/// One line of an `envFile`: `NAME=value`, perhaps exported, perhaps quoted.
+fn variable_line(line: &str) -> Option<(Box<str>, Option<Secret>)> {
+    let line = line.trim();
+    let line = line.strip_prefix("export ").unwrap_or(line);
+    let (name, value) = line.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() || name.starts_with('#') {
+        return None;
+    }
+    let quoted = |quote| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    let plain = || value.split(" #").next().unwrap_or_default().trim_end();
+    let value = quoted('"').or_else(|| quoted('\'')).unwrap_or_else(plain);
+    Some((name.into(), Some(Secret::new(value))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_an_env_file_are_read_as_other_hosts_read_them() {
+        let read = |line| {
+            variable_line(line).map(|(name, value)| format!("{name}={}", value.unwrap().expose()))
+        };
+        assert_eq!(read("A=1"), Some("A=1".to_owned()));
+        assert_eq!(read("export B = 'two words' "), Some("B=two words".to_owned()));
+        assert_eq!(read("C=\"x#y\""), Some("C=x#y".to_owned()));
+        assert_eq!(read("D=x # comment"), Some("D=x".to_owned()));
+        assert_eq!(read("# E=1"), None);
+        assert_eq!(read("nonsense"), None);
+    }
+}

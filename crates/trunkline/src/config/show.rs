@@ -1,0 +1,228 @@
+//! The effective configuration as a value that may be shown: secrets masked, origins named.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::model::{
+    Behaviour, Config, Found, Origin, Provenance, RemoteProtocol, Restart, Server, ToolLists,
+    Transport,
+};
+use super::redact;
+use super::template::Template;
+use super::words::RestartRule;
+
+impl Config {
+    /// The whole configuration in the spelling of `trunkline.json`, with `***` in place of every
+    /// secret and, for every server, where it was written.
+    pub fn to_json(&self) -> Value {
+        let servers = self.servers().map(|server| (server.name.to_string(), server_json(server)));
+        let bundles = self.bundles().map(|(name, bundle)| {
+            let mut shown = tool_lists(&bundle.tools);
+            shown.insert("serverId".to_owned(), bundle.server.as_str().into());
+            shown.insert("mode".to_owned(), bundle.mode.as_str().into());
+            (name.to_string(), Value::Object(shown))
+        });
+        let agents = self.agents.named.iter().map(|(name, agent)| {
+            let shown = json!({ "tools": agent.tools, "description": agent.description });
+            (name.to_string(), without_nulls(shown))
+        });
+        let mut shown = json!({
+            "mcpServers": servers.collect::<Map<_, _>>(),
+            "bundles": bundles.collect::<Map<_, _>>(),
+            "agents": agents.collect::<Map<_, _>>(),
+            "agentFiles": self.agents.files,
+            "naming": {
+                "separator": self.naming.separator,
+                "maxLength": self.naming.max_length,
+                "describeServer": self.naming.describe_server,
+            },
+        });
+        extend(&mut shown, behaviour_json(&self.defaults));
+        shown
+    }
+}
+
+impl Server {
+    /// How the server is reached, in one line without secrets: its command line or its address.
+    pub fn endpoint(&self) -> String {
+        match &self.transport {
+            Transport::Stdio(stdio) => {
+                let words =
+                    std::iter::once(stdio.command.shown()).chain(shown_arguments(&stdio.args));
+                words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+            }
+            Transport::Remote(remote) => remote.url.shown(),
+        }
+    }
+
+    /// The word for its transport.
+    pub fn transport_word(&self) -> &'static str {
+        match &self.transport {
+            Transport::Stdio(_) => "stdio",
+            Transport::Remote(remote) => match remote.protocol {
+                RemoteProtocol::Streamable => "http",
+                RemoteProtocol::Sse => "sse",
+                RemoteProtocol::Detect => "remote",
+            },
+        }
+    }
+}
+
+/// A word of a command line; in quotes when it could be taken for several.
+fn quoted(word: &str) -> String {
+    let plain =
+        !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || "\"'".contains(c));
+    if plain { word.to_owned() } else { format!("{word:?}") }
+}
+
+fn shown_arguments(args: &[Template]) -> Vec<String> {
+    let shown: Vec<_> = args.iter().map(Template::shown).collect();
+    redact::redacted_arguments(shown.iter().map(String::as_str))
+}
+
+fn server_json(server: &Server) -> Value {
+    let mut shown = json!({
+        "enabled": server.enabled,
+        "type": server.transport_word(),
+        "trust": server.trust.as_str(),
+        "authProviderId": server.auth_provider,
+        "prefix": server.prefix,
+        "provenance": provenance_json(&server.provenance),
+    });
+    extend(&mut shown, transport_json(&server.transport));
+    extend(&mut shown, Value::Object(tool_lists(&server.tools)));
+    extend(&mut shown, behaviour_json(&server.behaviour));
+    if !server.unknown.is_empty() {
+        let keys: Vec<_> = server.unknown.iter().map(|kept| &*kept.key).collect();
+        extend(&mut shown, json!({ "unknownKeys": keys }));
+    }
+    without_nulls(shown)
+}
+
+fn transport_json(transport: &Transport) -> Value {
+    match transport {
+        Transport::Stdio(stdio) => {
+            let variable = |(name, value): &(Box<str>, Option<Template>)| {
+                (name.to_string(), value.as_ref().map(Template::masked).into())
+            };
+            json!({
+                "command": stdio.command.shown(),
+                "args": shown_arguments(&stdio.args),
+                "cwd": stdio.cwd.as_ref().map(Template::shown),
+                "env": stdio.env.iter().map(variable).collect::<Map<_, _>>(),
+                "envFile": stdio.env_file.as_ref().map(Template::shown),
+            })
+        }
+        Transport::Remote(remote) => {
+            let header =
+                |(name, value): &(Box<str>, Template)| (name.to_string(), value.masked().into());
+            json!({
+                "url": remote.url.shown(),
+                "headers": remote.headers.iter().map(header).collect::<Map<_, _>>(),
+            })
+        }
+    }
+}
+
+fn tool_lists(lists: &ToolLists) -> Map<String, Value> {
+    let mut shown = Map::new();
+    if let Some(allow) = &lists.allow {
+        shown.insert("allowTools".to_owned(), json!(allow));
+    }
+    if !lists.deny.is_empty() {
+        shown.insert("denyTools".to_owned(), json!(lists.deny));
+    }
+    shown
+}
+
+fn behaviour_json(behaviour: &Behaviour) -> Value {
+    let timeouts = &behaviour.timeouts;
+    without_nulls(json!({
+        "access": behaviour.access.as_str(),
+        "connect": behaviour.connect.as_str(),
+        "restart": restart_json(&behaviour.restart),
+        "timeouts": {
+            "connect": milliseconds(timeouts.connect),
+            "handshake": milliseconds(timeouts.handshake),
+            "list": milliseconds(timeouts.list),
+            "call": milliseconds(timeouts.call),
+            "shutdown": milliseconds(timeouts.shutdown),
+            "grace": milliseconds(timeouts.grace),
+        },
+        "concurrency": behaviour.concurrency,
+        "toolsTtlMs": milliseconds(behaviour.tools_ttl),
+        "idleTimeout": behaviour.idle_timeout.map(milliseconds),
+        "maxResultBytes": behaviour.max_result_bytes,
+    }))
+}
+
+fn restart_json(restart: &Restart) -> Value {
+    match restart {
+        Restart::Never => RestartRule::Never.as_str().into(),
+        Restart::OnFailure(backoff) => json!({
+            "policy": RestartRule::OnFailure.as_str(),
+            "limit": backoff.limit,
+            "delay": milliseconds(backoff.delay),
+            "maxDelay": milliseconds(backoff.max_delay),
+        }),
+    }
+}
+
+/// A duration as a file writes it: milliseconds, whole where they are.
+fn milliseconds(duration: Duration) -> Value {
+    let whole = Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+    if whole == duration {
+        Value::from(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    } else {
+        Value::from(duration.as_secs_f64() * 1000.0)
+    }
+}
+
+fn provenance_json(provenance: &Provenance) -> Value {
+    let place = |origin: &Origin, location: &super::source::Location| {
+        let start = location.start();
+        let (layer, found) = match origin {
+            Origin::Overrides => ("overrides", None),
+            Origin::Variable(_) => ("variable", None),
+            Origin::Text => ("text", None),
+            Origin::File(file) => ("file", Some(found_word(&file.found))),
+        };
+        without_nulls(json!({
+            "layer": layer,
+            "found": found,
+            "source": location.source().name(),
+            "line": start.line,
+            "column": start.column,
+        }))
+    };
+    let mut shown = place(&provenance.origin, &provenance.location);
+    if let Some((origin, location)) = &provenance.switched_by {
+        extend(&mut shown, json!({ "switchedBy": place(origin, location) }));
+    }
+    shown
+}
+
+fn found_word(found: &Found) -> &'static str {
+    match found {
+        Found::Asked => "given",
+        Found::Variable(_) => "variable",
+        Found::Discovered => "discovered",
+        Found::Fallback => "user",
+    }
+}
+
+fn extend(shown: &mut Value, more: Value) {
+    if let (Value::Object(shown), Value::Object(more)) = (shown, more) {
+        shown.extend(more);
+    }
+}
+
+fn without_nulls(shown: Value) -> Value {
+    match shown {
+        Value::Object(members) => {
+            members.into_iter().filter(|(_, value)| !value.is_null()).collect()
+        }
+        other => other,
+    }
+}

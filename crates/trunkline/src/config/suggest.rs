@@ -1,0 +1,77 @@
+//! "Did you mean": the nearest known word to one that is not known.
+
+/// Comparisons one load may spend on suggestions. A file with ten thousand slips gets suggestions
+/// for the first of them and stays linear.
+const COMPARISONS: usize = 200_000;
+
+/// Longest word that is compared; a slip in a longer one is not what happened.
+const MAX_WORD_BYTES: usize = 64;
+
+/// Finds near words, within a budget.
+pub(crate) struct Suggestions {
+    left: usize,
+}
+
+impl Default for Suggestions {
+    fn default() -> Self {
+        Self { left: COMPARISONS }
+    }
+}
+
+impl Suggestions {
+    /// The nearest of `known` to `word`, if one is near enough to be what was meant.
+    pub(crate) fn nearest<'k>(
+        &mut self,
+        word: &str,
+        known: impl Iterator<Item = &'k str>,
+    ) -> Option<&'k str> {
+        if word.len() > MAX_WORD_BYTES {
+            return None;
+        }
+        let folded = folded(word);
+        let slips_allowed = (word.chars().count() / 3).max(1);
+        let mut best: Option<(usize, &str)> = None;
+        for candidate in known {
+            if self.left == 0 {
+                break;
+            }
+            self.left -= 1;
+            if candidate.len().abs_diff(word.len()) > MAX_WORD_BYTES {
+                continue;
+            }
+            let slips = strsim::osa_distance(&folded, &self::folded(candidate));
+            if slips <= slips_allowed && best.is_none_or(|(fewest, _)| slips < fewest) {
+                best = Some((slips, candidate));
+            }
+        }
+        best.map(|(_, candidate)| candidate)
+    }
+}
+
+/// Case and the choice between `-`, `_` and nothing are not what tells words apart.
+fn folded(word: &str) -> String {
+    word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_case_and_separators_are_forgiven_and_other_words_are_not() {
+        let known = ["command", "cwd", "streamable-http", "headers"];
+        let mut suggestions = Suggestions::default();
+        let mut nearest = |word| suggestions.nearest(word, known.iter().copied());
+        assert_eq!(nearest("comand"), Some("command"));
+        assert_eq!(nearest("STREAMABLE_HTTP"), Some("streamable-http"));
+        assert_eq!(nearest("haeders"), Some("headers"));
+        assert_eq!(nearest("banana"), None);
+    }
+
+    #[test]
+    fn the_budget_ends_the_search() {
+        let mut suggestions = Suggestions { left: 1 };
+        assert_eq!(suggestions.nearest("a", ["b", "a"].into_iter()), Some("b"));
+        assert_eq!(suggestions.nearest("a", ["a"].into_iter()), None);
+    }
+}

@@ -1,0 +1,146 @@
+//! The objects that hold servers by name, and what else hosts put beside them.
+
+use serde_json::json;
+
+use super::{ServerEntry, StartupRequestEntry};
+use crate::config::decode::{Decoder, Definitions, FromNode, Spanned, left_out};
+use crate::config::diagnostic::Code;
+use crate::config::source::Span;
+use crate::config::syntax::{Member, Node, Value};
+use crate::name::ServerName;
+
+/// The servers of one root key, each read on its own so that one bad entry spoils only itself.
+#[derive(Clone)]
+pub(crate) struct Servers(pub(crate) Vec<NamedServer>);
+
+/// One entry under a root key.
+#[derive(Clone)]
+pub(crate) struct NamedServer {
+    pub(crate) name: ServerName,
+    pub(crate) key: Span,
+    pub(crate) span: Span,
+    /// Absent when the entry could not be read.
+    pub(crate) entry: Option<ServerEntry>,
+}
+
+impl Servers {
+    /// Reads members as servers. Names that cannot be names are reported and left out.
+    pub(crate) fn from_members<'n>(
+        members: impl Iterator<Item = &'n Member>,
+        decoder: &mut Decoder<'_>,
+    ) -> Self {
+        Self(members.filter_map(|member| NamedServer::read(member, decoder)).collect())
+    }
+}
+
+impl NamedServer {
+    fn read(member: &Member, decoder: &mut Decoder<'_>) -> Option<Self> {
+        let Member { key, value: node } = member;
+        let name = match ServerName::new(&key.text) {
+            Ok(name) => name,
+            Err(reason) => {
+                let message = format!("this server cannot be called that: {reason}");
+                decoder.push(decoder.error(Code::BadName, key.span, message));
+                return None;
+            }
+        };
+        let (entry, clean) = decoder.within_server(&name, |decoder| {
+            decoder.about(format!("server `{}`", key.text), |decoder| {
+                ServerEntry::from_node(node, decoder)
+            })
+        });
+        Some(Self { name, key: key.span, span: node.span, entry: entry.filter(|_| clean) })
+    }
+}
+
+impl FromNode for Servers {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        let members = decoder.members(node, "an object with servers by name")?;
+        Some(Self::from_members(members.iter(), decoder))
+    }
+
+    fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        json!({ "type": "object", "additionalProperties": ServerEntry::schema(definitions) })
+    }
+}
+
+/// What stands under opencode's `mcp` key: servers, or an object with servers in it; and in a file
+/// of Gemini CLI, rules for the servers elsewhere.
+#[derive(Clone, Default)]
+pub(crate) struct McpEntry {
+    pub(crate) servers: Option<Servers>,
+    pub(crate) timeout: Option<Spanned<StartupRequestEntry>>,
+    pub(crate) allowed: Option<Spanned<Vec<Spanned<Box<str>>>>>,
+    pub(crate) excluded: Option<Spanned<Vec<Spanned<Box<str>>>>>,
+}
+
+impl McpEntry {
+    /// `mcp.servers`; a server called `servers` has a type, a command or an address instead.
+    fn holds_servers_key(node: &Node) -> bool {
+        node.get("servers").is_some_and(|servers| {
+            let is_entry = |key| servers.get(key).is_some_and(|value| !is_object(value));
+            !["type", "command", "url"].into_iter().any(is_entry)
+        })
+    }
+
+    fn is_gemini(node: &Node) -> bool {
+        let lists = ["allowed", "excluded"].into_iter().filter_map(|key| node.get(key));
+        let mut lists = lists.peekable();
+        lists.peek().is_some() && lists.all(|list| matches!(list.value, Value::Array(_)))
+    }
+
+    fn read_field(&mut self, member: &Member, decoder: &mut Decoder<'_>) {
+        match &*member.key.text {
+            "servers" => {
+                let subject = "`mcp.servers`".to_owned();
+                let read = |decoder: &mut Decoder<'_>| Servers::from_node(&member.value, decoder);
+                self.servers = decoder.about(subject, read);
+            }
+            "timeout" => decoder.field(&mut self.timeout, member),
+            "allowed" => decoder.field(&mut self.allowed, member),
+            "excluded" => decoder.field(&mut self.excluded, member),
+            "serverCommand" | "inputs" => {}
+            _ => decoder.unknown_key(&member.key, &["servers", "timeout", "allowed", "excluded"]),
+        }
+    }
+}
+
+fn is_object(node: &Node) -> bool {
+    matches!(node.value, Value::Object(_))
+}
+
+impl FromNode for McpEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        let members = decoder.members(node, "an object with servers by name")?;
+        let mut entry = Self::default();
+        if Self::holds_servers_key(node) || Self::is_gemini(node) {
+            for member in members {
+                if !left_out(member, decoder) {
+                    entry.read_field(member, decoder);
+                }
+            }
+        } else {
+            entry.servers = Some(Servers::from_members(members.iter(), decoder));
+        }
+        Some(entry)
+    }
+
+    fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        let servers = Servers::schema(definitions);
+        let names = json!({ "type": "array", "items": { "type": "string" } });
+        let nested = json!({
+            "type": "object",
+            "properties": {
+                "servers": servers,
+                "timeout": StartupRequestEntry::schema(definitions),
+                "allowed": names,
+                "excluded": names,
+            },
+            "anyOf": [
+                { "required": ["servers"] }, { "required": ["allowed"] },
+                { "required": ["excluded"] },
+            ],
+        });
+        json!({ "anyOf": [nested, servers] })
+    }
+}

@@ -1,0 +1,232 @@
+//! Values that hosts write in more than one shape.
+
+use serde_json::json;
+
+use super::{AgentEntry, ProgramEntry, RestartDetails, ServerEntry, StartupRequestEntry};
+use crate::config::decode::{Decoder, Definitions, FromNode, Map, Spanned, word};
+use crate::config::quantity::{Number, PositiveDuration};
+use crate::config::syntax::{Key, Node, Value};
+use crate::config::words::{RestartRule, TransportWord, Trust};
+
+/// A transport by its word, or with its keys.
+#[derive(Clone)]
+pub(crate) enum TransportEntry {
+    Word(TransportWord),
+    Keys(Box<ServerEntry>),
+}
+
+impl FromNode for TransportEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match node.value {
+            Value::String(_) => TransportWord::from_node(node, decoder).map(Self::Word),
+            Value::Object(_) => {
+                ServerEntry::from_node(node, decoder).map(|entry| Self::Keys(Box::new(entry)))
+            }
+            _ => {
+                decoder.wrong_type(node, "a string or an object");
+                None
+            }
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        let word = TransportWord::schema(definitions);
+        json!({ "anyOf": [word, ServerEntry::schema(definitions)] })
+    }
+}
+
+/// A command: the program, the program with its arguments, or Zed's older object.
+#[derive(Clone)]
+pub(crate) enum CommandEntry {
+    Program(Box<str>),
+    Line(Vec<Spanned<Box<str>>>),
+    Object(Box<ProgramEntry>),
+}
+
+impl FromNode for CommandEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match &node.value {
+            Value::String(program) => Some(Self::Program(program.clone())),
+            Value::Array(_) => FromNode::from_node(node, decoder).map(Self::Line),
+            Value::Object(_) => {
+                ProgramEntry::from_node(node, decoder).map(|entry| Self::Object(Box::new(entry)))
+            }
+            _ => {
+                decoder.wrong_type(node, "a string or an array of strings");
+                None
+            }
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        json!({ "anyOf": [
+            { "type": "string", "minLength": 1 },
+            { "type": "array", "items": { "type": "string" }, "minItems": 1 },
+            ProgramEntry::schema(definitions),
+        ] })
+    }
+}
+
+/// The value of an environment variable.
+#[derive(Clone)]
+pub(crate) enum VariableEntry {
+    Set(Box<str>),
+    /// `null`: the variable is removed (VS Code).
+    Unset,
+}
+
+impl FromNode for VariableEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match &node.value {
+            Value::String(text) | Value::Number(text) => Some(Self::Set(text.clone())),
+            Value::Bool(value) => Some(Self::Set(value.to_string().into())),
+            Value::Null => Some(Self::Unset),
+            _ => {
+                decoder.wrong_type(node, "a string");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> serde_json::Value {
+        json!({ "type": ["string", "number", "boolean", "null"] })
+    }
+}
+
+/// A restart rule, or one with details.
+#[derive(Clone)]
+pub(crate) enum RestartEntry {
+    Rule(RestartRule),
+    Details(Box<RestartDetails>),
+}
+
+impl FromNode for RestartEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        if let Value::Object(_) = node.value {
+            let details = RestartDetails::from_node(node, decoder)?;
+            return Some(Self::Details(Box::new(details)));
+        }
+        RestartRule::from_node(node, decoder).map(Self::Rule)
+    }
+
+    fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        let rule = RestartRule::schema(definitions);
+        json!({ "anyOf": [rule, RestartDetails::schema(definitions)] })
+    }
+}
+
+/// A timeout: a number whose unit depends on the host, a text with a unit, or two bounds.
+#[derive(Clone)]
+pub(crate) enum TimeoutEntry {
+    Number(f64),
+    Duration(std::time::Duration),
+    Split(Box<StartupRequestEntry>),
+}
+
+impl FromNode for TimeoutEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match node.value {
+            Value::Object(_) => {
+                let split = StartupRequestEntry::from_node(node, decoder)?;
+                Some(Self::Split(Box::new(split)))
+            }
+            Value::Number(_) => {
+                Number::from_node(node, decoder).map(|number| Self::Number(number.0))
+            }
+            _ => PositiveDuration::from_node(node, decoder).map(|bound| Self::Duration(bound.0)),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        let duration = PositiveDuration::schema(definitions);
+        json!({ "anyOf": [duration, StartupRequestEntry::schema(definitions)] })
+    }
+}
+
+/// A level of trust, or Gemini CLI's switch of the same name, which means something else.
+#[derive(Clone, Copy)]
+pub(crate) enum TrustEntry {
+    Level(Trust),
+    Switch,
+}
+
+impl FromNode for TrustEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match node.value {
+            Value::Bool(_) => Some(Self::Switch),
+            _ => Trust::from_node(node, decoder).map(Self::Level),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        json!({ "anyOf": [Trust::schema(definitions), { "type": "boolean" }] })
+    }
+}
+
+/// Agents in files, or in the configuration itself.
+#[derive(Clone)]
+pub(crate) enum AgentsEntry {
+    Files(Vec<Spanned<Box<str>>>),
+    Named(Map<AgentEntry>),
+}
+
+impl FromNode for AgentsEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match &node.value {
+            Value::String(path) => {
+                let path = Spanned { value: path.clone(), span: node.span, key: node.span };
+                Some(Self::Files(Vec::from([path])))
+            }
+            Value::Array(_) => FromNode::from_node(node, decoder).map(Self::Files),
+            _ => Map::from_node(node, decoder).map(Self::Named),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        json!({ "anyOf": [
+            { "type": "string" },
+            { "type": "array", "items": { "type": "string" } },
+            Map::<AgentEntry>::schema(definitions),
+        ] })
+    }
+}
+
+/// Patterns of tool names: a list, a comma-separated text, or opencode's map to true and false.
+#[derive(Clone)]
+pub(crate) struct PatternsEntry(pub(crate) Vec<Box<str>>);
+
+impl FromNode for PatternsEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match &node.value {
+            Value::String(text) => {
+                let patterns = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+                Some(Self(patterns.map(Into::into).collect()))
+            }
+            Value::Object(_) => {
+                let Map(entries) = Map::<bool>::from_node(node, decoder)?;
+                let pattern = |(key, included): (Key, Spanned<bool>)| match included.value {
+                    true => key.text,
+                    false => format!("!{}", key.text).into(),
+                };
+                Some(Self(entries.into_iter().map(pattern).collect()))
+            }
+            Value::Array(items) => items
+                .iter()
+                .map(|item| word(item, decoder).map(Into::into))
+                .collect::<Option<_>>()
+                .map(Self),
+            _ => {
+                decoder.wrong_type(node, "an array of strings");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> serde_json::Value {
+        json!({ "anyOf": [
+            { "type": "string" },
+            { "type": "array", "items": { "type": "string" } },
+            { "type": "object", "additionalProperties": { "type": "boolean" } },
+        ] })
+    }
+}

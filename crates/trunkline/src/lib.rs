@@ -1,0 +1,28 @@
+//! Trunkline: one line to every MCP server.
+//!
+//! This crate is the part every AI host needs and none should have to write again. It is built from
+//! rooms, listed here in reading order: each uses only the rooms above it.
+//!
+//! What is here today is configuration: text in any host's spelling becomes a checked [`Config`],
+//! with every problem reported at once and every secret still a reference.
+//!
+//! ```
+//! use trunkline::config;
+//!
+//! let parsed = config::parse(
+//!     "mcp.json",
+//!     r#"{ "mcpServers": { "time": { "command": "uvx", "args": ["mcp-server-time"] } } }"#,
+//! );
+//! assert!(parsed.diagnostics.is_empty());
+//! assert!(parsed.config.server("time").is_some());
+//! ```
+//!
+//! The crate reads no environment, no home directory and no terminal: what it needs of them is
+//! passed in.
+//!
+//! [`Config`]: config::Config
+
+pub mod name;
+pub mod error;
+
+pub mod config;

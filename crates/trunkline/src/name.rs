@@ -1,0 +1,104 @@
+//! Names of servers, bundles and agents: what they may look like, checked in one place.
+
+use std::borrow::Borrow;
+use std::fmt;
+
+/// Longest name accepted, in bytes. Long enough for any name a person writes, short enough that a
+/// pasted file cannot turn every message about it into a page.
+pub const MAX_NAME_BYTES: usize = 256;
+
+/// Why a text cannot be a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidName {
+    /// The text is empty, or only white space.
+    Empty,
+    /// The text is longer than [`MAX_NAME_BYTES`].
+    TooLong,
+    /// The text holds a control character.
+    ControlCharacter,
+}
+
+impl fmt::Display for InvalidName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("a name cannot be empty"),
+            Self::TooLong => write!(f, "a name cannot be longer than {MAX_NAME_BYTES} bytes"),
+            Self::ControlCharacter => f.write_str("a name cannot hold control characters"),
+        }
+    }
+}
+
+impl std::error::Error for InvalidName {}
+
+fn check(text: &str) -> Result<(), InvalidName> {
+    if text.trim().is_empty() {
+        Err(InvalidName::Empty)
+    } else if text.len() > MAX_NAME_BYTES {
+        Err(InvalidName::TooLong)
+    } else if text.chars().any(char::is_control) {
+        Err(InvalidName::ControlCharacter)
+    } else {
+        Ok(())
+    }
+}
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// Checks a text and makes it a name.
+            pub fn new(text: &str) -> Result<Self, InvalidName> {
+                check(text)?;
+                Ok(Self(text.into()))
+            }
+
+            /// The name as it was written.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    )*};
+}
+
+names! {
+    /// The name of a server: its key in the configuration, whatever characters it has.
+    ServerName
+    /// The name of a bundle of tools.
+    BundleName
+    /// The name of an agent.
+    AgentName
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_people_write_are_accepted_as_written() {
+        for text in ["context7", "My Server", "größe.v2", &"x".repeat(100)] {
+            assert_eq!(ServerName::new(text).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn empty_long_and_control_names_are_refused() {
+        assert_eq!(ServerName::new("  "), Err(InvalidName::Empty));
+        assert_eq!(ServerName::new(&"x".repeat(257)), Err(InvalidName::TooLong));
+        assert_eq!(ServerName::new("a\u{1b}[2J"), Err(InvalidName::ControlCharacter));
+    }
+}

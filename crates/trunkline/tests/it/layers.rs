@@ -1,0 +1,379 @@
+//! CFG-4, CFG-5, CFG-6: which configuration counts, and the embedding hosts' ways to say so.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use trunkline::config::{
+    self, Candidate, Code, Config, Found, LoadOptions, Loaded, Origin, Overrides, Places,
+    Surroundings, Walk,
+};
+use trunkline_testkit::samples;
+
+/// A world of files and variables that exists only in a test.
+#[derive(Default)]
+struct World {
+    files: HashMap<PathBuf, Vec<u8>>,
+    failures: HashMap<PathBuf, io::ErrorKind>,
+    variables: HashMap<String, OsString>,
+}
+
+impl World {
+    fn file(mut self, path: &str, text: &str) -> Self {
+        self.files.insert(path.into(), text.into());
+        self
+    }
+
+    fn failing(mut self, path: &str, kind: io::ErrorKind) -> Self {
+        self.failures.insert(path.into(), kind);
+        self
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.to_owned(), value.into());
+        self
+    }
+
+    fn load(&self, options: &LoadOptions) -> Loaded {
+        config::load(self, options)
+    }
+}
+
+impl Surroundings for World {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        self.variables.get(name).cloned()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        if let Some(kind) = self.failures.get(path) {
+            return Err((*kind).into());
+        }
+        self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn options(places: Places) -> LoadOptions {
+    LoadOptions { places, working_directory: "/home/me/project/deep".into(), ..Default::default() }
+}
+
+fn trunkline() -> LoadOptions {
+    options(Places::trunkline(Some(Path::new("/home/me/.config/trunkline"))))
+}
+
+/// A file with one server, whose command tells where it came from.
+fn one(server: &str, command: &str) -> String {
+    json!({ "mcpServers": { server: { "command": command } } }).to_string()
+}
+
+fn commands(config: &Config) -> Vec<String> {
+    config.servers().map(|server| format!("{}={}", server.name, server.endpoint())).collect()
+}
+
+fn codes(loaded: &Loaded) -> Vec<Code> {
+    loaded.diagnostics.iter().map(|found| found.code).collect()
+}
+
+#[test]
+fn no_file_is_no_servers_and_no_error() {
+    let loaded = World::default().load(&trunkline());
+    assert_eq!(loaded.config.servers().len(), 0);
+    assert!(loaded.diagnostics.is_empty() && loaded.origins.is_empty());
+}
+
+#[test]
+fn the_file_is_the_one_asked_for_then_the_variable_then_discovered_then_the_users() {
+    let world = World::default()
+        .file("/home/me/project/deep/asked.json", &one("s", "asked"))
+        .file("/etc/variable.json", &one("s", "variable"))
+        .file("/home/me/project/.mcp.json", &one("s", "discovered"))
+        .file("/home/me/.config/trunkline/mcp.json", &one("s", "own"));
+    let asked = LoadOptions { path: Some("asked.json".into()), ..trunkline() };
+    let found = |loaded: &Loaded| match &loaded.origins[0] {
+        Origin::File(file) => file.found.clone(),
+        other => panic!("{other:?}"),
+    };
+
+    let loaded = world.load(&trunkline());
+    assert_eq!(commands(&loaded.config), ["s=discovered"]);
+    assert_eq!(found(&loaded), Found::Discovered);
+
+    let world = world.variable("MCP_CONFIG_PATH", "/etc/variable.json");
+    let loaded = world.load(&trunkline());
+    assert_eq!(commands(&loaded.config), ["s=variable"]);
+    assert_eq!(found(&loaded), Found::Variable("MCP_CONFIG_PATH".into()));
+
+    let world = world.variable("TRUNKLINE_CONFIG", "asked.json");
+    assert_eq!(commands(&world.load(&trunkline()).config), ["s=asked"]);
+
+    let loaded = world.load(&asked);
+    assert_eq!(commands(&loaded.config), ["s=asked"]);
+    assert_eq!(found(&loaded), Found::Asked);
+
+    let only_own = World::default().file("/home/me/.config/trunkline/mcp.json", &one("s", "own"));
+    let loaded = only_own.load(&trunkline());
+    assert_eq!(commands(&loaded.config), ["s=own"]);
+    assert_eq!(found(&loaded), Found::Fallback);
+}
+
+#[test]
+fn layers_merge_per_server_and_the_higher_entry_replaces_the_lower_whole() {
+    let file = json!({ "mcpServers": {
+        "kept": { "command": "file" },
+        "replaced": { "command": "file", "args": ["lost"], "access": "read-write" },
+        "over": { "command": "file" },
+    } });
+    let world = World::default()
+        .file("/home/me/project/trunkline.json", &file.to_string())
+        .variable(
+            "TRUNKLINE_CONFIG_JSON",
+            &json!({ "servers": { "replaced": { "command": "inline" }, "over": { "command": "inline" } } })
+                .to_string(),
+        );
+    let overrides = json!({ "mcpServers": { "over": { "command": "override" }, "new": { "command": "override" } } });
+    let options = LoadOptions { overrides: Some(Overrides::Value(overrides)), ..trunkline() };
+    let loaded = world.load(&options);
+
+    assert_eq!(
+        commands(&loaded.config),
+        ["kept=file", "new=override", "over=override", "replaced=inline"]
+    );
+    let replaced = loaded.config.server("replaced").unwrap();
+    assert_eq!(replaced.behaviour.access, config::Access::ReadOnly);
+    assert_eq!(replaced.provenance.origin, Origin::Variable("TRUNKLINE_CONFIG_JSON".into()));
+    assert_eq!(
+        loaded.origins[..2],
+        [Origin::Overrides, Origin::Variable("TRUNKLINE_CONFIG_JSON".into())]
+    );
+    // `replaced` once, `over` twice.
+    assert_eq!(codes(&loaded), [Code::ShadowedServer; 3]);
+}
+
+#[test]
+fn a_bare_switch_only_switches() {
+    let file = json!({ "mcpServers": {
+        "a": { "command": "x", "args": ["kept"] },
+        "b": { "command": "x", "enabled": false },
+    } });
+    let world = World::default().file("/home/me/project/trunkline.json", &file.to_string());
+    let switches = r#"{ "mcpServers": { "a": { "enabled": false }, "b": { "disabled": false } } }"#;
+    let options =
+        LoadOptions { overrides: Some(Overrides::Text(switches.to_owned())), ..trunkline() };
+    let loaded = world.load(&options);
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    let (a, b) = (loaded.config.server("a").unwrap(), loaded.config.server("b").unwrap());
+    assert_eq!((a.enabled, b.enabled), (false, true));
+    assert_eq!(a.endpoint(), "x kept");
+    let (switched_by, _) = a.provenance.switched_by.as_ref().unwrap();
+    assert_eq!(*switched_by, Origin::Overrides);
+    assert_eq!(a.provenance.location.to_string(), "/home/me/project/trunkline.json:1:16");
+}
+
+#[test]
+fn an_entry_with_errors_hides_the_one_below_it() {
+    let world = World::default()
+        .file("/home/me/project/trunkline.json", &one("s", "old"))
+        .variable("TRUNKLINE_CONFIG_JSON", r#"{ "mcpServers": { "s": { "command": 5 } } }"#);
+    let loaded = world.load(&trunkline());
+    assert!(loaded.config.server("s").is_none());
+    assert_eq!(loaded.broken[0].as_str(), "s");
+}
+
+#[test]
+fn settings_of_a_higher_layer_win_key_by_key() {
+    let world = World::default()
+        .file(
+            "/home/me/project/trunkline.json",
+            r#"{ "access": "read-write", "separator": "__", "mcpServers": { "s": { "command": "x" } } }"#,
+        )
+        .variable("TRUNKLINE_CONFIG_JSON", r#"{ "access": "read-only-strict" }"#);
+    let config = world.load(&trunkline()).config;
+    assert_eq!(config.server("s").unwrap().behaviour.access, config::Access::ReadOnlyStrict);
+    assert_eq!(&*config.naming().separator, "__");
+}
+
+#[test]
+fn a_bundle_may_be_of_a_server_in_another_layer() {
+    let world = World::default()
+        .file("/home/me/project/trunkline.json", &one("s", "x"))
+        .variable("TRUNKLINE_CONFIG_JSON", r#"{ "bundles": { "b": { "serverId": "s" } } }"#);
+    let loaded = world.load(&trunkline());
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    assert_eq!(loaded.config.bundles().len(), 1);
+}
+
+#[test]
+fn discovery_takes_the_nearest_directory_and_the_first_name_and_warns_about_the_others() {
+    let names = [
+        "trunkline.json",
+        "trunkline.jsonc",
+        ".trunkline/mcp.json",
+        ".mcp.json",
+        ".dispatch/mcp.json",
+        "opencode.json",
+        "opencode.jsonc",
+    ];
+    let opencode = r#"{ "mcp": { "s": { "type": "local", "command": ["opencode"] } } }"#;
+    for (index, first) in names.iter().enumerate() {
+        let mut world = World::default().file("/home/me/trunkline.json", &one("s", "too far"));
+        for name in &names[index..] {
+            let text = if name.starts_with("opencode") { opencode.into() } else { one("s", name) };
+            world = world.file(&format!("/home/me/project/{name}"), &text);
+        }
+        let (found, diagnostics) =
+            config::discover(&world, &trunkline().places, Path::new("/home/me/project/deep"));
+        assert_eq!(found, Some(format!("/home/me/project/{first}").into()));
+        assert_eq!(diagnostics.len(), names.len() - index - 1);
+        assert!(diagnostics.iter().all(|found| found.code == Code::ShadowedFile));
+    }
+}
+
+#[test]
+fn an_opencode_file_without_servers_is_passed_over() {
+    let world = World::default()
+        .file("/home/me/project/opencode.json", r#"{ "theme": "x" }"#)
+        .file("/home/me/trunkline.json", &one("s", "x"));
+    let loaded = world.load(&trunkline());
+    assert_eq!(commands(&loaded.config), ["s=x"]);
+    assert!(loaded.diagnostics.is_empty());
+}
+
+#[test]
+fn a_file_that_was_asked_for_must_be_there() {
+    let message = |world: World, options: LoadOptions| {
+        let loaded = world.load(&options);
+        let found = &loaded.diagnostics[0];
+        (found.code, found.message.clone())
+    };
+    let asked = |path: &str| LoadOptions { path: Some(path.into()), ..trunkline() };
+    assert_eq!(
+        message(World::default(), asked("gone.json")),
+        (Code::FileMissing, "the configuration file gone.json does not exist".to_owned())
+    );
+    let world = World::default().variable("TRUNKLINE_CONFIG", "/gone.json");
+    let (code, text) = message(world, trunkline());
+    assert_eq!(code, Code::FileMissing);
+    assert!(text.contains("/gone.json") && text.contains("TRUNKLINE_CONFIG"), "{text}");
+    let world = World::default().failing("/dir", io::ErrorKind::IsADirectory);
+    assert_eq!(message(world, asked("/dir")).0, Code::FileIsDirectory);
+    let world = World::default().failing("/secret", io::ErrorKind::PermissionDenied);
+    assert_eq!(message(world, asked("/secret")).0, Code::FileUnreadable);
+}
+
+#[test]
+fn an_unreadable_file_on_the_way_up_is_passed_over_with_a_warning() {
+    let world = World::default()
+        .failing("/home/me/project/.mcp.json", io::ErrorKind::PermissionDenied)
+        .file("/home/me/.mcp.json", &one("s", "x"));
+    let loaded = world.load(&trunkline());
+    assert_eq!(commands(&loaded.config), ["s=x"]);
+    assert_eq!(codes(&loaded), [Code::FileUnreadable]);
+    assert!(!loaded.fails(false));
+}
+
+#[test]
+fn an_empty_variable_counts_as_not_set() {
+    let world = World::default()
+        .variable("TRUNKLINE_CONFIG", "")
+        .variable("TRUNKLINE_CONFIG_JSON", "")
+        .file("/home/me/project/trunkline.json", &one("s", "x"));
+    let loaded = world.load(&trunkline());
+    assert_eq!(commands(&loaded.config), ["s=x"]);
+    assert!(loaded.diagnostics.is_empty());
+}
+
+#[test]
+fn what_cannot_be_text_is_refused_with_a_reason() {
+    let load = |bytes: &[u8]| config::parse("x.json", bytes);
+    assert_eq!(codes(&load(b"{ \"a\": \"\xff\" }")), [Code::NotUtf8]);
+    assert_eq!(codes(&load(b"\xff\xfe{\0}\0")), [Code::NotUtf8]);
+    let large = vec![b' '; config::MAX_SOURCE_BYTES + 1];
+    assert_eq!(codes(&load(&large)), [Code::TooLarge]);
+}
+
+/// `BooCode`: one variable, one well-known path, nothing discovered (seeds 000 and 002).
+#[test]
+fn boocode_finds_its_file() {
+    let places = Places {
+        path_variables: vec!["MCP_CONFIG_PATH".into()],
+        fallbacks: vec!["/data/mcp.json".into()],
+        ..Places::default()
+    };
+    let world = World::default()
+        .file("/data/mcp.json", samples::BOOCODE.text)
+        .file("/home/me/project/.mcp.json", &one("s", "not looked for"));
+    let loaded = world.load(&options(places.clone()));
+    let enabled: Vec<_> = loaded.config.servers().map(|s| (s.name.as_str(), s.enabled)).collect();
+    assert_eq!(enabled, [("codecontext", false), ("context7", true)]);
+    assert!(loaded.diagnostics.is_empty());
+
+    let world =
+        world.file("/srv/mcp.json", &one("s", "x")).variable("MCP_CONFIG_PATH", "/srv/mcp.json");
+    assert_eq!(commands(&world.load(&options(places.clone())).config), ["s=x"]);
+
+    // A missing file means no servers; that is how one opts in.
+    let loaded = World::default().load(&options(places));
+    assert!(loaded.config.servers().len() == 0 && loaded.diagnostics.is_empty());
+}
+
+/// `ToolLoop`: overrides over inline text over path over two names walked up (seed 003).
+#[test]
+fn toolloop_finds_its_file_and_lays_its_layers() {
+    let places = Places {
+        inline_variables: vec!["CODEX_TOOLLOOP_MCP_CONFIG_JSON".into()],
+        path_variables: vec!["CODEX_TOOLLOOP_MCP_CONFIG_PATH".into()],
+        candidates: vec![
+            Candidate::file("codex-toolloop.mcp.json"),
+            Candidate::file(".codex-toolloop/mcp.json"),
+        ],
+        ..Places::default()
+    };
+    let world = World::default()
+        .file("/home/me/.codex-toolloop/mcp.json", samples::TOOLLOOP.text)
+        .file("/home/me/project/.mcp.json", &one("s", "not looked for"));
+    let loaded = world.load(&options(places.clone()));
+    assert_eq!(commands(&loaded.config), ["repo=http://localhost:4010/mcp"]);
+    assert_eq!(loaded.config.bundles().len(), 1);
+
+    let inline = r#"{ "servers": { "repo": { "transport": { "type": "sse", "url": "http://localhost:1/sse" } } } }"#;
+    let world = world.variable("CODEX_TOOLLOOP_MCP_CONFIG_JSON", inline);
+    let loaded = world.load(&options(places.clone()));
+    assert_eq!(commands(&loaded.config), ["repo=http://localhost:1/sse"]);
+
+    let overrides =
+        json!({ "servers": { "repo": { "transport": { "type": "stdio", "command": "repo" } } } });
+    let options = LoadOptions { overrides: Some(Overrides::Value(overrides)), ..options(places) };
+    let loaded = world.load(&options);
+    assert_eq!(commands(&loaded.config), ["repo=repo"]);
+    // The bundle of the file is of the server that won.
+    assert_eq!(loaded.config.bundles().next().unwrap().1.server.as_str(), "repo");
+}
+
+/// Dispatch: its own file over opencode's, in the working directory only, with a warning (seed 004).
+#[test]
+fn dispatch_prefers_its_own_file_and_warns_about_the_other() {
+    let places = Places {
+        candidates: vec![
+            Candidate::file(".dispatch/mcp.json"),
+            Candidate::with_key("opencode.json", "mcp"),
+        ],
+        walk: Walk::Stay,
+        ..Places::default()
+    };
+    let world = World::default()
+        .file("/home/me/project/deep/opencode.json", samples::DISPATCH_OPENCODE.text)
+        .file("/home/me/project/.dispatch/mcp.json", &one("s", "too far"));
+    let loaded = world.load(&options(places.clone()));
+    assert_eq!(commands(&loaded.config), ["freecad=uvx freecad-mcp"]);
+    assert!(loaded.diagnostics.is_empty());
+
+    let world = world.file("/home/me/project/deep/.dispatch/mcp.json", samples::DISPATCH.text);
+    let loaded = world.load(&options(places.clone()));
+    assert_eq!(loaded.config.servers().len(), 3);
+    assert_eq!(codes(&loaded), [Code::ShadowedFile]);
+    assert!(loaded.diagnostics[0].message.contains("opencode.json"));
+
+    let loaded = World::default().load(&options(places));
+    assert!(loaded.config.servers().len() == 0 && loaded.diagnostics.is_empty());
+}

@@ -1,0 +1,95 @@
+//! Licences, banned crates and sources of all dependencies, checked with cargo-deny.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::command::{cargo, run, works};
+use crate::output::say;
+use crate::workspace::Workspace;
+
+/// The version that is built when none is installed; `deny.toml` is written for it.
+const VERSION: &str = "0.20.2";
+
+/// What became of a check.
+pub(crate) enum Checked {
+    Yes,
+    /// No, and why that is no failure.
+    No(String),
+}
+
+/// Checks everything that needs no network.
+pub(crate) fn check_policy(workspace: &Workspace) -> Result<Checked> {
+    check(workspace, &["bans", "licenses", "sources"])
+}
+
+/// Checks for known vulnerabilities, which fetches the database of them.
+pub(crate) fn check_advisories(workspace: &Workspace) -> Result<Checked> {
+    check(workspace, &["advisories"])
+}
+
+fn check(workspace: &Workspace, what: &[&str]) -> Result<Checked> {
+    let Some(mut deny) = find_or_build(workspace) else {
+        return not_checked(what);
+    };
+    run(deny.args(["--locked", "check", "--hide-inclusion-graph"]).args(what))?;
+    Ok(Checked::Yes)
+}
+
+fn not_checked(what: &[&str]) -> Result<Checked> {
+    let note = format!(
+        "cargo-deny is not installed and could not be built, so {} were not checked; \
+         install it with `cargo install cargo-deny --locked`",
+        what.join(", ")
+    );
+    if env::var_os("TRUNKLINE_REQUIRE_DENY").is_some_and(|value| value == "1") {
+        bail!("{note}");
+    }
+    Ok(Checked::No(note))
+}
+
+fn find_or_build(workspace: &Workspace) -> Option<Command> {
+    if works(cargo(workspace).args(["deny", "--version"])) {
+        let mut command = cargo(workspace);
+        command.arg("deny");
+        return Some(command);
+    }
+    let program = built_program(workspace);
+    if !program.is_file() && build(workspace).is_err() {
+        return None;
+    }
+    let mut command = Command::new(program);
+    command.current_dir(workspace.root());
+    Some(command)
+}
+
+/// The version is part of the folder, so that a new one is built beside the old.
+fn tools_directory(workspace: &Workspace) -> PathBuf {
+    let name = format!("cargo-deny-{VERSION}");
+    workspace.target().join("tools").join(name)
+}
+
+fn built_program(workspace: &Workspace) -> PathBuf {
+    tools_directory(workspace).join("bin/cargo-deny")
+}
+
+/// Unoptimised, because it runs for seconds and building it is what takes the time.
+fn build(workspace: &Workspace) -> Result<()> {
+    let into = tools_directory(workspace);
+    say(&format!(
+        "deny: cargo-deny is not installed; building {VERSION} into {} (one or two minutes, once)",
+        into.display()
+    ));
+    run(cargo(workspace)
+        .args(["install", "cargo-deny", "--locked", "--quiet", "--version", VERSION])
+        .args(["--profile", "dev", "--config", "profile.dev.debug=false"])
+        .arg("--root")
+        .arg(&into)
+        .arg("--target-dir")
+        .arg(into.join("build")))?;
+    // The program is all that is needed from here on; the rest is many times its size.
+    Ok(fs::remove_dir_all(into.join("build"))?)
+}

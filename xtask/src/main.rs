@@ -1,0 +1,190 @@
+//! `cargo xtask`: the commands that develop Trunkline, and nothing that users run.
+
+mod output;
+mod suggestion;
+mod workspace;
+mod command;
+mod tidy;
+mod peers;
+mod deny;
+mod steps;
+
+use std::env;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use command::{cargo, run};
+use output::{complain, say};
+use workspace::Workspace;
+
+const HELP: &str = "\
+Development commands for Trunkline.
+
+Usage: cargo xtask <command> [options]
+
+Commands:
+  test                    Run everything that must pass before a change is merged
+    --only <step>[,…]     Run only these steps
+    --list                List the steps
+  tidy                    Check the rules of this repository
+    --tighten             Lower and remove entries of xtask/ratchet.txt first
+  peers                   Install the third-party programs that the tests talk to
+  bench [arguments]       Run the benchmarks; arguments, such as --quick, are passed on
+  help                    Print this
+
+Environment:
+  CI=true                 Report every failing test instead of stopping at the first
+  TRUNKLINE_REQUIRE_DENY=1
+                          Fail when cargo-deny cannot be had, instead of saying so
+";
+
+const COMMANDS: &[&str] = &["test", "tidy", "peers", "bench", "help"];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+            complain(&causes.join("\n  because: "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Result<()> {
+    let Some((command, options)) = arguments.split_first() else {
+        say(HELP);
+        return Ok(());
+    };
+    if command != "bench" && options.iter().any(|option| is_help(option)) {
+        say(HELP);
+        return Ok(());
+    }
+    let workspace = Workspace::find()?;
+    match command.as_str() {
+        "test" => test(&workspace, options),
+        "tidy" => tidy(&workspace, options),
+        "peers" => peers(&workspace, options),
+        "bench" => bench(&workspace, options),
+        word if word == "help" || is_help(word) => {
+            say(HELP);
+            Ok(())
+        }
+        word => bail!(suggestion::unknown("command", word, COMMANDS)),
+    }
+}
+
+fn is_help(word: &str) -> bool {
+    matches!(word, "--help" | "-h")
+}
+
+fn test(workspace: &Workspace, options: &[String]) -> Result<()> {
+    match TestOptions::parse(options)? {
+        TestOptions::List => {
+            steps::list();
+            Ok(())
+        }
+        TestOptions::Run { only } => steps::run_steps(workspace, &only),
+    }
+}
+
+/// What `cargo xtask test` was asked to do; no names mean all steps.
+#[derive(Debug, PartialEq, Eq)]
+enum TestOptions {
+    List,
+    Run { only: Vec<String> },
+}
+
+impl TestOptions {
+    fn parse(options: &[String]) -> Result<Self> {
+        let mut only = Vec::new();
+        let mut options = options.iter();
+        while let Some(option) = options.next() {
+            match (option.as_str(), option.strip_prefix("--only=")) {
+                ("--list", _) => return Ok(Self::List),
+                ("--only", _) => match options.next() {
+                    Some(steps) => add_steps(&mut only, steps),
+                    None => bail!("`--only` needs the name of a step; `--list` shows them"),
+                },
+                (_, Some(steps)) => add_steps(&mut only, steps),
+                (word, None) => bail!(suggestion::unknown("option", word, &["--only", "--list"])),
+            }
+        }
+        Ok(Self::Run { only })
+    }
+}
+
+fn add_steps(only: &mut Vec<String>, steps: &str) {
+    only.extend(steps.split(',').map(str::to_owned));
+}
+
+fn tidy(workspace: &Workspace, options: &[String]) -> Result<()> {
+    match options {
+        [] => {}
+        [option] if option == "--tighten" => tidy::tighten(workspace)?,
+        [word, ..] => bail!(suggestion::unknown("option", word, &["--tighten"])),
+    }
+    tidy::check(workspace)?;
+    say("tidy: nothing to complain about");
+    Ok(())
+}
+
+fn peers(workspace: &Workspace, options: &[String]) -> Result<()> {
+    if let Some(word) = options.first() {
+        bail!("`cargo xtask peers` takes no options, and `{word}` was given");
+    }
+    peers::install(workspace)
+}
+
+/// Benchmarks are a program of the test kit; its options are its own.
+fn bench(workspace: &Workspace, options: &[String]) -> Result<()> {
+    run(cargo(workspace)
+        .args(["run", "--release", "--locked", "-p", "trunkline-testkit"])
+        .args(["--bin", "trunkline-bench", "--"])
+        .args(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<TestOptions> {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        TestOptions::parse(&words)
+    }
+
+    fn run_only(steps: &[&str]) -> TestOptions {
+        let only = steps.iter().map(ToString::to_string).collect();
+        TestOptions::Run { only }
+    }
+
+    #[test]
+    fn steps_are_named_apart_or_together() {
+        assert_eq!(parse(&[]).unwrap(), run_only(&[]));
+        assert_eq!(parse(&["--only", "fmt"]).unwrap(), run_only(&["fmt"]));
+        let both = ["--only=fmt,tidy", "--only", "docs"];
+        assert_eq!(parse(&both).unwrap(), run_only(&["fmt", "tidy", "docs"]));
+        assert_eq!(parse(&["--list"]).unwrap(), TestOptions::List);
+    }
+
+    #[test]
+    fn wrong_options_say_what_is_right() {
+        let error = parse(&["--olny"]).unwrap_err().to_string();
+        assert!(error.contains("did you mean `--only`?"), "{error}");
+        let error = parse(&["--only"]).unwrap_err().to_string();
+        assert!(error.contains("needs the name of a step"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_command_is_corrected() {
+        let error = dispatch(&["tets".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("unknown command `tets`; did you mean `test`?"), "{error}");
+    }
+
+    #[test]
+    fn the_help_names_every_command() {
+        assert!(COMMANDS.iter().all(|command| HELP.contains(&format!("\n  {command} "))));
+    }
+}

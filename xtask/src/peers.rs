@@ -1,0 +1,104 @@
+//! Third-party programs that the tests talk to, installed from lock files into the build directory.
+
+mod stamp;
+mod npm;
+mod python;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::output::say;
+use crate::workspace::Workspace;
+use stamp::Stamp;
+
+/// One package manager's share of the peers.
+struct Peer {
+    /// The folder it is installed to, below [`directory`].
+    name: &'static str,
+    what: &'static str,
+    why: &'static str,
+    /// The files below `peers/` that decide what is installed.
+    locks: &'static [&'static str],
+    /// Finds the tools that the installation needs; their versions become part of the stamp.
+    find_tools: fn() -> Result<String>,
+    /// Installs what the lock files in the first folder say into the second, which is empty.
+    install: fn(&Path, &Path) -> Result<()>,
+}
+
+const PEERS: &[Peer] = &[npm::PEER, python::PEER];
+
+/// Where the peers are installed, absolute; the tests find it in `TRUNKLINE_PEERS`.
+pub(crate) fn directory(workspace: &Workspace) -> PathBuf {
+    workspace.target().join("peers")
+}
+
+/// Installs what is missing or out of date.
+pub(crate) fn install(workspace: &Workspace) -> Result<()> {
+    let mut is_up_to_date = true;
+    for peer in PEERS {
+        let stamp = peer.stamp(workspace)?;
+        if !stamp.is_current() {
+            is_up_to_date = false;
+            peer.reinstall(workspace, &stamp)?;
+        }
+    }
+    if is_up_to_date {
+        say("peers: up to date");
+    }
+    Ok(())
+}
+
+/// Fails unless every peer is installed as its lock files say.
+pub(crate) fn require(workspace: &Workspace) -> Result<()> {
+    for peer in PEERS {
+        if !peer.stamp(workspace)?.is_current() {
+            bail!(
+                "the {} peers are not installed or out of date; run `cargo xtask peers`",
+                peer.name
+            );
+        }
+    }
+    Ok(())
+}
+
+impl Peer {
+    fn stamp(&self, workspace: &Workspace) -> Result<Stamp> {
+        let tools = (self.find_tools)()
+            .with_context(|| format!("the tests need {}: {}", self.what, self.why))?;
+        let locks = locks(workspace, self)?;
+        Ok(Stamp::new(self.name, &tools, &directory(workspace), &locks))
+    }
+
+    /// Starts from an empty folder, so that an interrupted installation leaves nothing behind.
+    fn reinstall(&self, workspace: &Workspace, stamp: &Stamp) -> Result<()> {
+        let into = directory(workspace).join(self.name);
+        say(&format!("peers: installing {} into {}", self.what, into.display()));
+        say(&format!("       {}; done once, until peers/ changes", self.why));
+        stamp.remove()?;
+        if into.exists() {
+            fs::remove_dir_all(&into)
+                .with_context(|| format!("cannot remove {}", into.display()))?;
+        }
+        fs::create_dir_all(&into).with_context(|| format!("cannot create {}", into.display()))?;
+        (self.install)(&workspace.join("peers"), &into).with_context(|| {
+            format!(
+                "cannot install {}; the output above says why. The first installation needs the \
+                 network",
+                self.what
+            )
+        })?;
+        stamp.write()
+    }
+}
+
+fn locks(workspace: &Workspace, peer: &Peer) -> Result<Vec<(String, String)>> {
+    let read = |name: &&str| {
+        let path = format!("peers/{name}");
+        let text = fs::read_to_string(workspace.join(&path))
+            .with_context(|| format!("cannot read {path}"))?;
+        Ok((path, text))
+    };
+    peer.locks.iter().map(read).collect()
+}

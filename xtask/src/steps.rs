@@ -1,0 +1,224 @@
+//! The test command: everything that must hold before a change is merged, step by step.
+
+use std::env;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::{cargo, run, works};
+use crate::deny::{self, Checked};
+use crate::output::say;
+use crate::suggestion;
+use crate::workspace::Workspace;
+use crate::{peers, tidy};
+
+/// When a step runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Chosen {
+    Always,
+    ByName,
+}
+
+/// One thing that must hold.
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    chosen: Chosen,
+    run: fn(&Workspace) -> Result<Checked>,
+}
+
+const fn step(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Workspace) -> Result<Checked>,
+) -> Step {
+    let chosen = Chosen::Always;
+    Step { name, about, chosen, run }
+}
+
+/// Cheap steps that often fail come first; `peers` comes before the tests that need it.
+const STEPS: &[Step] = &[
+    step("fmt", "formatting (rustfmt)", fmt),
+    step("tidy", "rules of this repository", run_tidy),
+    step("clippy", "lints (clippy), warnings are errors", clippy),
+    step("docs", "documentation builds without warnings", docs),
+    step("peers", "third-party programs for the tests", install_peers),
+    step("tests", "unit and integration tests", tests),
+    step("doctests", "examples in the documentation", doctests),
+    step("deny", "licences, bans and sources of dependencies (cargo-deny)", deny::check_policy),
+    step("fuzz", "the fuzz targets compile", fuzz),
+    Step {
+        name: "advisories",
+        about: "known vulnerabilities in dependencies (needs the network; only by name)",
+        chosen: Chosen::ByName,
+        run: deny::check_advisories,
+    },
+];
+
+/// Prints the names of the steps and what they check.
+pub(crate) fn list() {
+    for step in STEPS {
+        say(&format!("{:<11} {}", step.name, step.about));
+    }
+}
+
+/// Runs the named steps in their order, or all of them if none is named.
+pub(crate) fn run_steps(workspace: &Workspace, only: &[String]) -> Result<()> {
+    let steps = select(only)?;
+    let mut finished = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        say(&format!("\n[{}/{}] {}: {}", index + 1, steps.len(), step.name, step.about));
+        let started = Instant::now();
+        let result = (step.run)(workspace);
+        let report = Report::new(step, &result, started.elapsed());
+        finished.push(report);
+        if let Err(error) = result {
+            summarise(&finished);
+            return Err(error).with_context(|| failure(step));
+        }
+    }
+    summarise(&finished);
+    Ok(())
+}
+
+fn select(only: &[String]) -> Result<Vec<&'static Step>> {
+    let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+    if let Some(word) = only.iter().find(|word| !names.contains(&word.as_str())) {
+        bail!(suggestion::unknown("step", word, &names));
+    }
+    let is_selected = |step: &&Step| match only {
+        [] => step.chosen == Chosen::Always,
+        _ => only.iter().any(|name| name == step.name),
+    };
+    Ok(STEPS.iter().filter(is_selected).collect())
+}
+
+fn failure(step: &Step) -> String {
+    let name = step.name;
+    format!("step `{name}` failed; run only this step again with: cargo xtask test --only {name}")
+}
+
+/// One line of the summary.
+struct Report {
+    name: &'static str,
+    took: Duration,
+    verdict: String,
+}
+
+impl Report {
+    fn new(step: &Step, result: &Result<Checked>, took: Duration) -> Self {
+        let verdict = match result {
+            Ok(Checked::Yes) => "ok".to_owned(),
+            Ok(Checked::No(note)) => format!("NOT CHECKED: {note}"),
+            Err(_) => "FAILED".to_owned(),
+        };
+        let name = step.name;
+        Self { name, took, verdict }
+    }
+}
+
+fn summarise(reports: &[Report]) {
+    say("\nsummary");
+    for Report { name, took, verdict } in reports {
+        say(&format!("  {name:<11} {:>7.1} s  {verdict}", took.as_secs_f64()));
+    }
+    let total: Duration = reports.iter().map(|report| report.took).sum();
+    say(&format!("  {:<11} {:>7.1} s", "together", total.as_secs_f64()));
+}
+
+fn run_cargo(workspace: &Workspace, arguments: &[&str]) -> Result<Checked> {
+    run(cargo(workspace).args(arguments)).map(|()| Checked::Yes)
+}
+
+fn fmt(workspace: &Workspace) -> Result<Checked> {
+    run_cargo(workspace, &["fmt", "--all", "--check"])
+}
+
+fn run_tidy(workspace: &Workspace) -> Result<Checked> {
+    tidy::check(workspace).map(|()| Checked::Yes)
+}
+
+/// Flags, features and environment are those of the tests, so neither build spoils the other.
+fn clippy(workspace: &Workspace) -> Result<Checked> {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    run_cargo(workspace, &arguments)
+}
+
+fn docs(workspace: &Workspace) -> Result<Checked> {
+    run(cargo(workspace)
+        .args(["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"])
+        .env("RUSTDOCFLAGS", "-D warnings"))?;
+    Ok(Checked::Yes)
+}
+
+fn install_peers(workspace: &Workspace) -> Result<Checked> {
+    peers::install(workspace).map(|()| Checked::Yes)
+}
+
+fn tests(workspace: &Workspace) -> Result<Checked> {
+    peers::require(workspace)?;
+    let mut command = cargo(workspace);
+    command.env("TRUNKLINE_PEERS", peers::directory(workspace));
+    if works(cargo(workspace).args(["nextest", "--version"])) {
+        let profile = nextest_profile();
+        command.args(["nextest", "run", "--workspace", "--locked", "--profile", profile]);
+    } else {
+        command.args(["test", "--workspace", "--all-targets", "--locked"]);
+    }
+    run(&mut command).map(|()| Checked::Yes)
+}
+
+fn nextest_profile() -> &'static str {
+    if env::var_os("CI").is_some_and(|value| value == "true") { "ci" } else { "default" }
+}
+
+fn doctests(workspace: &Workspace) -> Result<Checked> {
+    run_cargo(workspace, &["test", "--workspace", "--doc", "--locked"])
+}
+
+/// Fuzzing needs a nightly compiler, but the stable one can tell whether the targets still fit.
+fn fuzz(workspace: &Workspace) -> Result<Checked> {
+    if !workspace.join("fuzz/Cargo.toml").is_file() {
+        return Ok(Checked::No("there is no fuzz/Cargo.toml".to_owned()));
+    }
+    run(cargo(workspace)
+        .args(["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"])
+        .arg("--target-dir")
+        .arg(workspace.target().join("fuzz")))?;
+    Ok(Checked::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(only: &[&str]) -> Vec<&'static str> {
+        let only: Vec<String> = only.iter().map(ToString::to_string).collect();
+        select(&only).unwrap().iter().map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn all_steps_run_in_order_except_those_that_must_be_named() {
+        let expected =
+            ["fmt", "tidy", "clippy", "docs", "peers", "tests", "doctests", "deny", "fuzz"];
+        assert_eq!(selected(&[]), expected);
+    }
+
+    #[test]
+    fn named_steps_run_in_the_order_of_the_list() {
+        assert_eq!(selected(&["advisories", "clippy", "fmt"]), ["fmt", "clippy", "advisories"]);
+    }
+
+    #[test]
+    fn a_mistyped_step_is_corrected() {
+        let error = select(&["clipy".to_owned()]).err().unwrap();
+        assert!(error.to_string().contains("did you mean `clippy`?"), "{error}");
+    }
+
+    #[test]
+    fn a_failure_names_the_step_and_how_to_repeat_it() {
+        let text = failure(&STEPS[2]);
+        assert!(text.contains("step `clippy` failed"), "{text}");
+        assert!(text.ends_with("cargo xtask test --only clippy"), "{text}");
+    }
+}

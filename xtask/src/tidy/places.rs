@@ -1,0 +1,178 @@
+//! The environment, the terminal and the home directory are touched only where they belong.
+
+use super::references::{self, HIDDEN, Reference};
+use super::source::{Role, Source};
+use super::violation::Violation;
+
+/// Sources that are kept clean; everything else (tests, development tools) is free.
+const KEPT_CLEAN: &[&str] =
+    &["crates/trunkline/src/", "crates/trunkline-gateway/src/", "crates/trunkline-cli/src/"];
+
+/// Something of the process around us, the names that reach it, and the one file that may use them.
+struct Place {
+    what: &'static str,
+    home: &'static str,
+    names: &'static [&'static str],
+}
+
+/// A name matches wherever it stands in a path; a part that ends in `*` matches by its beginning.
+const PLACES: &[Place] = &[
+    Place {
+        what: "the environment of the process",
+        home: "crates/trunkline-cli/src/environment.rs",
+        names: &[
+            "env::args*",
+            "env::current_dir",
+            "env::current_exe",
+            "env::remove_var",
+            "env::set_*",
+            "env::temp_dir",
+            "env::var*",
+            "std::env::*",
+        ],
+    },
+    Place {
+        what: "the home directory",
+        home: "crates/trunkline-cli/src/environment.rs",
+        names: &[
+            "env::home_dir",
+            "dirs::cache_dir",
+            "dirs::config_dir",
+            "dirs::data_dir",
+            "dirs::home_dir",
+            "directories::BaseDirs",
+            "directories::ProjectDirs",
+            "etcetera::home_dir",
+            "home::home_dir",
+        ],
+    },
+    Place {
+        what: "the terminal",
+        home: "crates/trunkline-cli/src/terminal.rs",
+        names: &[
+            "print!",
+            "println!",
+            "eprint!",
+            "eprintln!",
+            "dbg!",
+            "io::stdin",
+            "io::stdout",
+            "io::stderr",
+            "std::io::*",
+            "IsTerminal",
+        ],
+    },
+];
+
+/// Reports what a file uses of the process around it without being the place for it.
+pub(crate) fn check(source: &Source) -> Vec<Violation> {
+    if !is_kept_clean(source) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for reference in references::collect(&source.syntax) {
+        for place in PLACES.iter().filter(|place| place.home != source.path) {
+            if place.names.iter().any(|name| is_named(&reference, name)) {
+                found.push(violation(source, &reference, place));
+            }
+        }
+    }
+    found
+}
+
+fn is_kept_clean(source: &Source) -> bool {
+    let is_inside = |folder: &&str| source.path.starts_with(*folder);
+    source.role == Role::Production && KEPT_CLEAN.iter().any(is_inside)
+}
+
+fn is_named(reference: &Reference, name: &str) -> bool {
+    let parts: Vec<&str> = name.split("::").collect();
+    let mut windows = reference.segments.windows(parts.len());
+    windows.any(|window| window.iter().zip(&parts).all(|(segment, part)| matches(segment, part)))
+}
+
+fn matches(segment: &str, part: &str) -> bool {
+    match part.strip_suffix('*') {
+        // A lone `*` is an import that hides its names, not any name at all.
+        Some("") => segment == HIDDEN,
+        Some(beginning) => segment.starts_with(beginning),
+        None => segment == part,
+    }
+}
+
+fn violation(source: &Source, reference: &Reference, place: &Place) -> Violation {
+    Violation {
+        path: source.path.clone(),
+        line: reference.line,
+        problem: format!("`{}` touches {}", reference.segments.join("::"), place.what),
+        remedy: format!("only {} may; take the value as an argument", place.home),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(path: &str, text: &str) -> Vec<String> {
+        let source = Source::parse(path, text).unwrap();
+        check(&source).iter().map(ToString::to_string).collect()
+    }
+
+    const USES: &[&str] = &[
+        "fn f() { std::env::var_os(\"A\"); }",
+        "use std::env; fn f() { env::vars(); }",
+        "use std::env::{current_dir};",
+        "use std::env as hidden;",
+        "use std::env::*;",
+        "fn f() { std::env::args(); }",
+        "fn f() { std::env::current_exe(); }",
+        "fn f() { std::env::home_dir(); }",
+        "fn f() { println!(); }",
+        "fn f() { std::eprint!(); }",
+        "fn f() { std::io::stdin(); }",
+        "fn f() { tokio::io::stdout(); }",
+        "use std::io::IsTerminal as _;",
+        "fn f() { format!(\"{:?}\", std::env::var(\"A\")); }",
+    ];
+
+    #[test]
+    fn libraries_touch_nothing_around_them() {
+        for text in USES {
+            for path in ["crates/trunkline/src/a.rs", "crates/trunkline-gateway/src/a.rs"] {
+                assert_eq!(problems(path, text).len(), 1, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_program_touches_each_in_one_file() {
+        let environment = "fn f() { std::env::var(\"A\"); }";
+        let terminal = "fn f() { println!(); }";
+        assert!(problems("crates/trunkline-cli/src/environment.rs", environment).is_empty());
+        assert!(problems("crates/trunkline-cli/src/terminal.rs", terminal).is_empty());
+        assert_eq!(problems("crates/trunkline-cli/src/terminal.rs", environment).len(), 1);
+        assert_eq!(
+            problems("crates/trunkline-cli/src/main.rs", terminal),
+            ["crates/trunkline-cli/src/main.rs:1: `println!` touches the terminal; \
+              only crates/trunkline-cli/src/terminal.rs may; take the value as an argument"]
+        );
+    }
+
+    #[test]
+    fn tests_and_tools_are_free() {
+        for text in USES {
+            let tests = format!("#[cfg(test)] mod tests {{ {text} }}");
+            assert!(problems("crates/trunkline/src/a.rs", &tests).is_empty(), "{text}");
+            assert!(problems("crates/trunkline/tests/a.rs", text).is_empty(), "{text}");
+            assert!(problems("crates/trunkline-testkit/src/a.rs", text).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_known_when_compiling_and_other_io_are_free() {
+        let text =
+            "use std::io::{Read, Error as IoError}; const A: &str = env!(\"CARGO_PKG_NAME\");
+                    fn f(c: &mut Command) { c.env(\"A\", \"B\").stdout(Stdio::null()); }";
+        assert!(problems("crates/trunkline/src/a.rs", text).is_empty());
+    }
+}
