@@ -1,2 +1,30 @@
-//! x.
-fn main() {}
+//! The program `trunkline`: arguments, settings, output; one file per command.
+
+mod arguments;
+mod environment;
+mod terminal;
+mod exit;
+mod settings;
+mod report;
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use arguments::Arguments;
+use environment::Environment;
+use settings::Settings;
+use terminal::Terminal;
+
+fn main() -> ExitCode {
+    let environment = Environment::of_process();
+    let arguments = match Arguments::try_parse_from(environment.arguments()) {
+        Ok(arguments) => arguments,
+        Err(error) => return terminal::usage(&error),
+    };
+    let settings = Settings::resolve(&arguments, &environment);
+    let mut terminal = Terminal::new(&settings);
+    let result = commands::run(arguments.command, &settings, &environment, &mut terminal);
+    exit::code(result, &mut terminal)
+}

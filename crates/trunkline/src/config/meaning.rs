@@ -192,6 +192,7 @@ impl LayerReader<'_, '_> {
             }
             _ => ServerDraft::Broken,
         };
+        let draft = if named.clean { draft } else { ServerDraft::Broken };
         self.layer_server(named, draft)
     }
 

@@ -1,7 +1,7 @@
 //! Layers become one configuration: the higher entry replaces the lower whole, a bare switch only
 //! switches, and what refers to other entries is checked (CFG-4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::meaning::{BundleDraft, Layer, LayerServer, ServerDraft, WholeServer};
@@ -91,8 +91,10 @@ impl Merger {
     }
 
     fn finish(mut self, suggestions: &mut Suggestions) -> Merged {
+        let bundled: BTreeSet<Box<str>> =
+            self.bundles.values().map(|bundle| bundle.server.value.clone()).collect();
         self.finish_bundles(suggestions);
-        self.invisible_servers();
+        self.invisible_servers(&bundled);
         let mut broken = Vec::new();
         for (name, slot) in self.slots {
             match slot.server {
@@ -154,11 +156,10 @@ impl Merger {
     }
 
     /// Warns about untrusted servers of which nobody can see anything.
-    fn invisible_servers(&mut self) {
+    fn invisible_servers(&mut self, bundled: &BTreeSet<Box<str>>) {
         for (name, slot) in &self.slots {
             let Some(server) = &slot.server else { continue };
-            let listed = server.tools.allow.is_some()
-                || self.config.bundles.values().any(|bundle| bundle.server == *name);
+            let listed = server.tools.allow.is_some() || bundled.contains(name.as_str());
             if server.trust == Trust::Trusted || !server.enabled || listed {
                 continue;
             }

@@ -56,7 +56,7 @@ pub struct ResolvedStdio {
     /// Its arguments.
     pub args: Vec<Secret>,
     /// The directory to run it in.
-    pub cwd: Option<PathBuf>,
+    pub cwd: Option<Secret>,
     /// Variables set, or removed where there is no value.
     pub env: BTreeMap<Box<str>, Option<Secret>>,
 }
@@ -108,7 +108,10 @@ impl Filler<'_> {
         ResolvedStdio {
             command,
             args: stdio.args.iter().map(|arg| self.fill(arg)).collect(),
-            cwd: stdio.cwd.as_ref().map(|cwd| self.workspace().join(self.fill(cwd).expose())),
+            cwd: stdio.cwd.as_ref().map(|cwd| {
+                let directory = self.fill(cwd);
+                path_text(&self.workspace().join(directory.expose()))
+            }),
             env,
         }
     }
@@ -173,12 +176,12 @@ impl Filler<'_> {
             },
             Target::Variable(name) => self.resolver.variable(name),
             Target::Input(id) => self.resolver.input(id).or_else(|| self.declared_default(id)),
-            Target::WorkspaceFolder => Some(shown_path(&self.workspace())),
+            Target::WorkspaceFolder => Some(path_text(&self.workspace())),
             Target::WorkspaceFolderName => self
                 .workspace()
                 .file_name()
                 .map(|name| Secret::new(name.to_string_lossy().into_owned())),
-            Target::UserHome => self.resolver.user_home().map(|home| shown_path(&home)),
+            Target::UserHome => self.resolver.user_home().map(|home| path_text(&home)),
             Target::PathSeparator => Some(Secret::new(std::path::MAIN_SEPARATOR_STR)),
         };
         let value = match (value, default) {
@@ -223,7 +226,12 @@ impl Filler<'_> {
 
     /// The folder of the configuration.
     fn workspace(&self) -> PathBuf {
-        self.resolver.working_directory().join(self.server.provenance.origin.workspace())
+        self.under_working_directory(self.server.provenance.origin.workspace())
+    }
+
+    fn under_working_directory(&self, folder: &Path) -> PathBuf {
+        let directory = self.resolver.working_directory();
+        if folder.as_os_str().is_empty() { directory } else { directory.join(folder) }
     }
 
     /// A file beside the configuration, under `~`, or at an absolute path.
@@ -233,7 +241,7 @@ impl Filler<'_> {
             Some(rest) => home()?.join(rest),
             None => {
                 let folder = self.server.provenance.origin.folder();
-                self.resolver.working_directory().join(folder).join(path)
+                self.under_working_directory(folder).join(path)
             }
         };
         let content = self.resolver.file(&path)?;
@@ -255,7 +263,7 @@ impl Filler<'_> {
     }
 }
 
-fn shown_path(path: &Path) -> Secret {
+fn path_text(path: &Path) -> Secret {
     Secret::new(path.to_string_lossy().into_owned())
 }
 

@@ -16,7 +16,7 @@ impl Config {
     /// The whole configuration in the spelling of `trunkline.json`, with `***` in place of every
     /// secret and, for every server, where it was written.
     pub fn to_json(&self) -> Value {
-        let servers = self.servers().map(|server| (server.name.to_string(), server_json(server)));
+        let servers = self.servers().map(|server| (server.name.to_string(), server.to_json()));
         let bundles = self.bundles().map(|(name, bundle)| {
             let mut shown = tool_lists(&bundle.tools);
             shown.insert("serverId".to_owned(), bundle.server.as_str().into());
@@ -56,6 +56,26 @@ impl Server {
         }
     }
 
+    /// This server in the spelling of `trunkline.json`, with `***` in place of every secret.
+    pub fn to_json(&self) -> Value {
+        let mut shown = json!({
+            "enabled": self.enabled,
+            "type": self.transport_word(),
+            "trust": self.trust.as_str(),
+            "authProviderId": self.auth_provider,
+            "prefix": self.prefix,
+            "provenance": provenance_json(&self.provenance),
+        });
+        extend(&mut shown, transport_json(&self.transport));
+        extend(&mut shown, Value::Object(tool_lists(&self.tools)));
+        extend(&mut shown, behaviour_json(&self.behaviour));
+        if !self.unknown.is_empty() {
+            let keys: Vec<_> = self.unknown.iter().map(|kept| &*kept.key).collect();
+            extend(&mut shown, json!({ "unknownKeys": keys }));
+        }
+        without_nulls(shown)
+    }
+
     /// The word for its transport.
     pub fn transport_word(&self) -> &'static str {
         match &self.transport {
@@ -79,25 +99,6 @@ fn quoted(word: &str) -> String {
 fn shown_arguments(args: &[Template]) -> Vec<String> {
     let shown: Vec<_> = args.iter().map(Template::shown).collect();
     redact::redacted_arguments(shown.iter().map(String::as_str))
-}
-
-fn server_json(server: &Server) -> Value {
-    let mut shown = json!({
-        "enabled": server.enabled,
-        "type": server.transport_word(),
-        "trust": server.trust.as_str(),
-        "authProviderId": server.auth_provider,
-        "prefix": server.prefix,
-        "provenance": provenance_json(&server.provenance),
-    });
-    extend(&mut shown, transport_json(&server.transport));
-    extend(&mut shown, Value::Object(tool_lists(&server.tools)));
-    extend(&mut shown, behaviour_json(&server.behaviour));
-    if !server.unknown.is_empty() {
-        let keys: Vec<_> = server.unknown.iter().map(|kept| &*kept.key).collect();
-        extend(&mut shown, json!({ "unknownKeys": keys }));
-    }
-    without_nulls(shown)
 }
 
 fn transport_json(transport: &Transport) -> Value {

@@ -65,7 +65,9 @@ words! {
         Remote = "remote",
         /// HTTP+SSE.
         Sse = "sse",
+    }
+    unlisted {
         /// `WebSocket`, which some hosts have.
-        WebSocket = "ws" | "websocket",
+        WebSocket = "ws" | "websocket"
     }
 }

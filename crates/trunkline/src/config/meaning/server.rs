@@ -69,6 +69,10 @@ impl ServerReader<'_, '_> {
         let trust = self.trust(entry);
         let tools = self.tools(entry);
         let prefix = self.prefix(entry);
+        // With a value unread, a transport that seems to be missing may be there after all.
+        if !self.named.clean && entry.command.is_none() && entry.url.is_none() {
+            return None;
+        }
         let (decoder, key) = (&mut *self.decoder, self.named.key);
         let transport =
             TransportReader { decoder, dialect: self.dialect, inputs: self.inputs, key }

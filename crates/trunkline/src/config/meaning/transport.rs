@@ -273,9 +273,10 @@ impl TransportReader<'_, '_> {
             Err(UrlProblem::Scheme) if text.starts_with("unix:") || text.starts_with("pipe:") => {
                 ("sockets and pipes as addresses are not supported", "use an HTTP address")
             }
-            Err(UrlProblem::Scheme) => {
-                ("the address must start with `http://` or `https://`", "write the whole address")
-            }
+            Err(UrlProblem::Scheme) => (
+                "the address must start with `http://` or `https://`",
+                "write the whole address, such as `https://example.com/mcp`",
+            ),
             Err(UrlProblem::Invalid) => {
                 ("this is not an address", "expected something like `https://example.com/mcp`")
             }

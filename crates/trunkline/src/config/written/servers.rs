@@ -19,8 +19,10 @@ pub(crate) struct NamedServer {
     pub(crate) name: ServerName,
     pub(crate) key: Span,
     pub(crate) span: Span,
-    /// Absent when the entry could not be read.
+    /// Absent when it is not even an object.
     pub(crate) entry: Option<ServerEntry>,
+    /// Whether every value in it could be read.
+    pub(crate) clean: bool,
 }
 
 impl Servers {
@@ -49,7 +51,7 @@ impl NamedServer {
                 ServerEntry::from_node(node, decoder)
             })
         });
-        Some(Self { name, key: key.span, span: node.span, entry: entry.filter(|_| clean) })
+        Some(Self { name, key: key.span, span: node.span, entry, clean })
     }
 }
 

@@ -1,0 +1,136 @@
+//! Arguments as written.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  everything is as it should be
+  1  something is wrong, and the messages say what
+  2  the arguments cannot be understood
+
+Configuration is taken from --config, else the variables TRUNKLINE_CONFIG or
+MCP_CONFIG_PATH, else the nearest trunkline.json, .trunkline/mcp.json, .mcp.json,
+.dispatch/mcp.json or opencode.json in this folder or above, else your own file.
+TRUNKLINE_CONFIG_JSON goes over all of them.";
+
+/// One line to every MCP server.
+///
+/// Trunkline joins many MCP servers behind one safe, fast, observable surface.
+/// It reads the configuration you already have: entries of Claude, Cursor,
+/// VS Code, Zed, opencode and others work unchanged.
+#[derive(Debug, Parser)]
+#[command(name = "trunkline", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: GlobalArguments,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command has.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct GlobalArguments {
+    /// Use this configuration file and no other
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// How results are printed: for people, or as one JSON document
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Say only what failed
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Say more: notes about keys of other hosts, details of every server
+    #[arg(long, short, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// When to use colours; NO_COLOR and CLICOLOR_FORCE are honoured
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
+    pub(crate) color: ColorChoice,
+
+    /// Show no progress on the terminal
+    #[arg(long, global = true)]
+    pub(crate) no_progress: bool,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// One JSON document on standard output
+    Json,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// When the output is a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Check a configuration and report every problem in it
+    ///
+    /// Nothing is started. Errors make the exit code 1; under --strict, hints
+    /// (such as unknown keys) and warnings do as well. Every code in brackets,
+    /// such as error[bad-url], is explained in docs/diagnostics.md.
+    #[command(after_help = "Examples:
+  trunkline check                          the configuration used in this folder
+  trunkline check ~/.cursor/mcp.json       a file of another host
+  trunkline check --strict --format json   for a build")]
+    Check(CheckArguments),
+
+    /// Show the effective configuration and where each server comes from
+    ///
+    /// All layers are merged as they would be to run. Secrets are shown as ***;
+    /// references such as ${TOKEN} are shown as they are written.
+    #[command(after_help = "Examples:
+  trunkline config                 what would run in this folder
+  trunkline config -v              with all settings of each server
+  trunkline config --format json   for a program")]
+    Config,
+
+    /// Print the JSON Schema of configuration files
+    ///
+    /// Point your editor at it to complete keys and mark mistakes.
+    #[command(after_help = "Example:
+  trunkline schema > trunkline.schema.json")]
+    Schema,
+
+    /// Print completions for a shell
+    #[command(after_help = "Examples:
+  trunkline completions bash > ~/.local/share/bash-completion/completions/trunkline
+  trunkline completions zsh  > \"${fpath[1]}/_trunkline\"
+  trunkline completions fish > ~/.config/fish/completions/trunkline.fish")]
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The file to check instead of the one used here
+    #[arg(value_name = "FILE", conflicts_with = "config")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Fail on hints and warnings as well
+    #[arg(long)]
+    pub(crate) strict: bool,
+}

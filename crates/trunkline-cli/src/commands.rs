@@ -1,0 +1,29 @@
+//! The commands, one file each.
+
+mod check;
+mod config;
+mod schema;
+mod completions;
+
+use anyhow::Result;
+
+use crate::arguments::Command;
+use crate::environment::Environment;
+use crate::exit::Outcome;
+use crate::settings::Settings;
+use crate::terminal::Terminal;
+
+/// Runs a command.
+pub(crate) fn run(
+    command: Command,
+    settings: &Settings,
+    environment: &Environment,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    match command {
+        Command::Check(arguments) => check::run(arguments, settings, environment, terminal),
+        Command::Config => config::run(settings, environment, terminal),
+        Command::Schema => schema::run(terminal),
+        Command::Completions { shell } => completions::run(shell, terminal),
+    }
+}

@@ -1,0 +1,82 @@
+//! `trunkline check`: every problem of a configuration, before anything starts.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use trunkline::config::{self, Loaded};
+
+use crate::arguments::{CheckArguments, Format};
+use crate::environment::Environment;
+use crate::exit::Outcome;
+use crate::report::{self, plural};
+use crate::settings::{Settings, Verbosity};
+use crate::terminal::Terminal;
+
+pub(crate) fn run(
+    arguments: CheckArguments,
+    settings: &Settings,
+    environment: &Environment,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let options = settings.load_options(environment, arguments.file);
+    let loaded = config::load(environment, &options);
+    let outcome = if loaded.fails(arguments.strict) { Outcome::Bad } else { Outcome::Good };
+    match settings.format {
+        Format::Json => terminal.print(&format!("{:#}\n", as_json(&loaded, outcome)))?,
+        Format::Text => {
+            let style = terminal.output_style();
+            let mut text = report::problems(&loaded, settings.verbosity, style);
+            if settings.verbosity > Verbosity::Quiet {
+                text += &summary(&loaded, outcome);
+            }
+            terminal.print(&text)?;
+        }
+    }
+    Ok(outcome)
+}
+
+fn summary(loaded: &Loaded, outcome: Outcome) -> String {
+    let servers = loaded.config.servers().len();
+    let sources: Vec<_> = loaded.origins.iter().map(ToString::to_string).collect();
+    let checked = match sources.as_slice() {
+        [] if loaded.diagnostics.is_empty() => {
+            return "No configuration found, so there are no servers. `trunkline --help` says \
+                    where it is looked for.\n"
+                .to_owned();
+        }
+        [] => return format!("{}\n", report::counts(&loaded.diagnostics).unwrap_or_default()),
+        sources => sources.join(" over "),
+    };
+    let verdict = match (report::counts(&loaded.diagnostics), outcome) {
+        (None, _) => "no problems".to_owned(),
+        (Some(counts), Outcome::Good) => format!("{counts}, nothing that stops a server"),
+        (Some(counts), Outcome::Bad) => counts,
+    };
+    let broken = match loaded.broken.len() {
+        0 => String::new(),
+        count => format!(", {count} not usable"),
+    };
+    format!("{checked}: {}{broken}; {verdict}\n", plural(servers, "server"))
+}
+
+fn as_json(loaded: &Loaded, outcome: Outcome) -> Value {
+    let usable = loaded.config.servers().map(
+        |server| json!({ "name": server.name.as_str(), "usable": true, "enabled": server.enabled }),
+    );
+    let broken = loaded.broken.iter().map(|name| json!({ "name": name.as_str(), "usable": false }));
+    let count = |severity: &str| {
+        let found = loaded.diagnostics.iter();
+        found.filter(|found| found.severity.as_str() == severity).count()
+    };
+    json!({
+        "ok": outcome == Outcome::Good,
+        "sources": loaded.origins.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "servers": usable.chain(broken).collect::<Vec<_>>(),
+        "counts": {
+            "errors": count("error"),
+            "warnings": count("warning"),
+            "hints": count("hint"),
+            "notes": count("note"),
+        },
+        "diagnostics": loaded.diagnostics.iter().map(report::problem_json).collect::<Vec<_>>(),
+    })
+}

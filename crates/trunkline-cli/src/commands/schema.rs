@@ -1,0 +1,12 @@
+//! `trunkline schema`: the JSON Schema of configuration files.
+
+use anyhow::Result;
+use trunkline::config;
+
+use crate::exit::Outcome;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(terminal: &mut Terminal) -> Result<Outcome> {
+    terminal.print(&format!("{:#}\n", config::schema()))?;
+    Ok(Outcome::Good)
+}

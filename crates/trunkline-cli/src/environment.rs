@@ -1,0 +1,99 @@
+//! The process around the program: the only place that reads variables, folders and files of it.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use trunkline::config::{MAX_SOURCE_BYTES, Resolver, Secret, Surroundings};
+
+/// What the program can see of the process it runs in.
+pub(crate) struct Environment {
+    working_directory: PathBuf,
+}
+
+impl Environment {
+    pub(crate) fn of_process() -> Self {
+        // Without a working directory, one that was removed say, relative paths fail one by one.
+        Self { working_directory: env::current_dir().unwrap_or_default() }
+    }
+
+    pub(crate) fn arguments(&self) -> env::ArgsOs {
+        env::args_os()
+    }
+
+    pub(crate) fn working_directory(&self) -> &Path {
+        &self.working_directory
+    }
+
+    /// Whether a variable is set to something.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        env::var_os(name).is_some_and(|value| !value.is_empty())
+    }
+
+    /// The folder of the user's own configuration, as each platform has it.
+    pub(crate) fn user_directory(&self) -> Option<PathBuf> {
+        let configured = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        let base = configured.filter(|path| path.is_absolute()).or_else(|| {
+            if cfg!(windows) {
+                env::var_os("APPDATA").map(PathBuf::from)
+            } else if cfg!(target_os = "macos") {
+                env::home_dir().map(|home| home.join("Library/Application Support"))
+            } else {
+                env::home_dir().map(|home| home.join(".config"))
+            }
+        });
+        base.map(|base| base.join("trunkline"))
+    }
+}
+
+/// The variable that answers `${input:id}`.
+fn input_variable(id: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("TRUNKLINE_INPUT_{}", id.chars().map(upper).collect::<String>())
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more than is accepted, so that the reader can say that it is too much.
+    File::open(path)?.take(MAX_SOURCE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl Surroundings for Environment {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        env::var_os(name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        read_bounded(path)
+    }
+}
+
+impl Resolver for Environment {
+    fn variable(&self, name: &str) -> Option<Secret> {
+        env::var(name).ok().map(Secret::new)
+    }
+
+    fn file(&self, path: &Path) -> io::Result<Secret> {
+        let text = String::from_utf8(read_bounded(path)?);
+        text.map(Secret::new).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    fn input(&self, id: &str) -> Option<Secret> {
+        env::var(input_variable(id)).ok().map(Secret::new)
+    }
+
+    fn user_home(&self) -> Option<PathBuf> {
+        env::home_dir()
+    }
+
+    fn working_directory(&self) -> PathBuf {
+        self.working_directory.clone()
+    }
+
+    fn input_hint(&self, id: &str) -> Option<String> {
+        Some(format!("set the variable {}", input_variable(id)))
+    }
+}

@@ -1,0 +1,75 @@
+//! What was found in a configuration, for people and for programs.
+
+use serde_json::{Value, json};
+use trunkline::config::{Diagnostic, Loaded, Location, Severity, Style};
+
+use crate::settings::Verbosity;
+
+/// The mildest problem that is shown.
+fn threshold(verbosity: Verbosity) -> Severity {
+    match verbosity {
+        Verbosity::Quiet => Severity::Error,
+        Verbosity::Normal => Severity::Hint,
+        Verbosity::Verbose => Severity::Note,
+    }
+}
+
+/// Problems as text, those that are worth it at this verbosity.
+pub(crate) fn problems(loaded: &Loaded, verbosity: Verbosity, style: Style) -> String {
+    let shown = |found: &&Diagnostic| found.severity >= threshold(verbosity);
+    loaded.diagnostics.iter().filter(shown).map(|found| found.render(style) + "\n").collect()
+}
+
+/// "2 errors, 1 warning", or nothing.
+pub(crate) fn counts(diagnostics: &[Diagnostic]) -> Option<String> {
+    let severities = [Severity::Error, Severity::Warning, Severity::Hint];
+    let counts = severities.into_iter().filter_map(|severity| {
+        let count = diagnostics.iter().filter(|found| found.severity == severity).count();
+        (count > 0).then(|| plural(count, severity.as_str()))
+    });
+    let counts: Vec<_> = counts.collect();
+    (!counts.is_empty()).then(|| counts.join(", "))
+}
+
+/// A number of things.
+pub(crate) fn plural(count: usize, thing: &str) -> String {
+    match count {
+        1 => format!("1 {thing}"),
+        _ => format!("{count} {thing}s"),
+    }
+}
+
+/// A problem for a program.
+pub(crate) fn problem_json(found: &Diagnostic) -> Value {
+    let related = found.related.iter().map(|related| {
+        let mut place = location_json(&related.location);
+        place["label"] = related.label.clone().into();
+        place
+    });
+    let mut json = json!({
+        "severity": found.severity.as_str(),
+        "code": found.code.as_str(),
+        "message": found.message,
+        "label": found.label,
+        "help": found.help,
+        "server": found.server.as_ref().map(|server| server.as_str()),
+        "related": related.collect::<Vec<_>>(),
+    });
+    if let (Some(location), Value::Object(members)) = (&found.location, &mut json)
+        && let Value::Object(place) = location_json(location)
+    {
+        members.extend(place);
+    }
+    json
+}
+
+fn location_json(location: &Location) -> Value {
+    let (start, end) = (location.start(), location.end());
+    json!({
+        "file": location.source().name(),
+        "line": start.line,
+        "column": start.column,
+        "endLine": end.line,
+        "endColumn": end.column,
+    })
+}

@@ -1,0 +1,68 @@
+//! Settings as meant: arguments and environment resolved once.
+
+use std::path::PathBuf;
+
+use trunkline::config::{LoadOptions, Places};
+
+use crate::arguments::{Arguments, ColorChoice, Format};
+use crate::environment::Environment;
+
+/// When to use colours, once the environment has been heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colors {
+    Always,
+    OnTerminal,
+    Never,
+}
+
+/// How much is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+}
+
+/// Settings of the whole program.
+pub(crate) struct Settings {
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) format: Format,
+    pub(crate) verbosity: Verbosity,
+    pub(crate) colors: Colors,
+}
+
+impl Settings {
+    pub(crate) fn resolve(arguments: &Arguments, environment: &Environment) -> Self {
+        let global = &arguments.global;
+        Self {
+            config: global.config.clone(),
+            format: global.format,
+            verbosity: match (global.quiet, global.verbose) {
+                (true, _) => Verbosity::Quiet,
+                (false, 0) => Verbosity::Normal,
+                (false, _) => Verbosity::Verbose,
+            },
+            colors: match global.color {
+                ColorChoice::Always => Colors::Always,
+                ColorChoice::Never => Colors::Never,
+                ColorChoice::Auto if environment.is_set("NO_COLOR") => Colors::Never,
+                ColorChoice::Auto if environment.is_set("CLICOLOR_FORCE") => Colors::Always,
+                ColorChoice::Auto => Colors::OnTerminal,
+            },
+        }
+    }
+
+    /// How configuration is loaded; `file` goes before `--config`.
+    pub(crate) fn load_options(
+        &self,
+        environment: &Environment,
+        file: Option<PathBuf>,
+    ) -> LoadOptions {
+        LoadOptions {
+            places: Places::trunkline(environment.user_directory().as_deref()),
+            path: file.or_else(|| self.config.clone()),
+            overrides: None,
+            working_directory: environment.working_directory().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Standard output and standard error: the only place that writes to them.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use trunkline::config::Style;
+
+use crate::settings::{Colors, Settings};
+
+/// Where results and messages go.
+pub(crate) struct Terminal {
+    output_style: Style,
+    message_style: Style,
+}
+
+impl Terminal {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            output_style: style(settings.colors, io::stdout().is_terminal()),
+            message_style: style(settings.colors, io::stderr().is_terminal()),
+        }
+    }
+
+    /// Whether results may have colours.
+    pub(crate) fn output_style(&self) -> Style {
+        self.output_style
+    }
+
+    /// Whether messages may have colours.
+    pub(crate) fn message_style(&self) -> Style {
+        self.message_style
+    }
+
+    /// Prints a result. That nobody reads on, as in `trunkline schema | head`, is an error of its
+    /// own kind which ends the program quietly.
+    pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
+        let mut output = io::stdout().lock();
+        output.write_all(text.as_bytes())?;
+        output.flush()
+    }
+
+    /// Prints a message beside the results. That it cannot be printed is nothing to fail for.
+    pub(crate) fn say(&mut self, text: &str) {
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+fn style(colors: Colors, is_terminal: bool) -> Style {
+    match colors {
+        Colors::Always => Style::Colored,
+        Colors::OnTerminal if is_terminal => Style::Colored,
+        Colors::OnTerminal | Colors::Never => Style::Plain,
+    }
+}
+
+/// Prints help, the version, or what is wrong with the arguments.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let is_mistake = error.use_stderr();
+    match error.print() {
+        Err(error) if !is_mistake && error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        _ if is_mistake => ExitCode::from(2),
+        _ => ExitCode::SUCCESS,
+    }
+}
