@@ -1,9 +1,11 @@
 //! Arguments as written.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use trunkline_gateway::demo::DemoServer;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -104,6 +106,13 @@ pub(crate) enum Command {
   trunkline config --format json   for a program")]
     Config,
 
+    /// See Trunkline at work with two demo servers of its own
+    ///
+    /// Needs no configuration and no network: one server is this program itself
+    /// over stdio, the other listens on a loopback address for as long as the
+    /// demonstration runs.
+    Demo,
+
     /// Print the JSON Schema of configuration files
     ///
     /// Point your editor at it to complete keys and mark mistakes.
@@ -121,6 +130,29 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         shell: Shell,
     },
+
+    /// Be one of the demo servers
+    #[command(hide = true)]
+    DemoServer(DemoServerArguments),
+}
+
+/// Arguments of `demo-server`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoServerArguments {
+    /// Which one: words or numbers
+    #[arg(value_parser = demo_server)]
+    pub(crate) server: DemoServer,
+
+    /// Listen for HTTP on this loopback address instead of speaking over stdio
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+fn demo_server(name: &str) -> Result<DemoServer, String> {
+    DemoServer::from_name(name).ok_or_else(|| {
+        let names: Vec<_> = DemoServer::ALL.iter().map(|server| server.name()).collect();
+        format!("there are {}", names.join(" and "))
+    })
 }
 
 /// Arguments of `check`.

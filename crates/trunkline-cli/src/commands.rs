@@ -4,6 +4,8 @@ mod check;
 mod config;
 mod schema;
 mod completions;
+mod demo_server;
+mod demo;
 
 use anyhow::Result;
 
@@ -23,6 +25,8 @@ pub(crate) fn run(
     match command {
         Command::Check(arguments) => check::run(arguments, settings, environment, terminal),
         Command::Config => config::run(settings, environment, terminal),
+        Command::Demo => demo::run(settings, environment, terminal),
+        Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),
         Command::Schema => schema::run(terminal),
         Command::Completions { shell } => completions::run(shell, terminal),
     }

@@ -27,6 +27,11 @@ impl Environment {
         &self.working_directory
     }
 
+    /// Where this program is, to run it again.
+    pub(crate) fn program(&self) -> io::Result<PathBuf> {
+        env::current_exe()
+    }
+
     /// Whether a variable is set to something.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         env::var_os(name).is_some_and(|value| !value.is_empty())

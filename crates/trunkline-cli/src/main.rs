@@ -6,6 +6,7 @@ mod terminal;
 mod exit;
 mod settings;
 mod report;
+mod effective;
 mod commands;
 
 use std::process::ExitCode;

@@ -39,6 +39,11 @@ impl Terminal {
         output.flush()
     }
 
+    /// Standard input and output as streams, for a server that speaks over them.
+    pub(crate) fn streams(&mut self) -> (tokio::io::Stdin, tokio::io::Stdout) {
+        (tokio::io::stdin(), tokio::io::stdout())
+    }
+
     /// Prints a message beside the results. That it cannot be printed is nothing to fail for.
     pub(crate) fn say(&mut self, text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());

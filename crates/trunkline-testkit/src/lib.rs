@@ -3,3 +3,4 @@
 pub mod samples;
 pub mod generate;
 pub mod invariants;
+pub mod peers;

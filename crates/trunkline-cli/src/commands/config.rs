@@ -1,17 +1,15 @@
 //! `trunkline config`: what would run here, and where each part of it was written.
 
-use std::fmt::Write as _;
-
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::config::{self, Config, Loaded, Server, Style};
-use unicode_width::UnicodeWidthStr as _;
+use trunkline::config::{self, Loaded};
 
 use crate::arguments::Format;
+use crate::effective;
 use crate::environment::Environment;
 use crate::exit::Outcome;
 use crate::report;
-use crate::settings::{Settings, Verbosity};
+use crate::settings::Settings;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(
@@ -24,7 +22,7 @@ pub(crate) fn run(
     match settings.format {
         Format::Json => terminal.print(&format!("{:#}\n", as_json(&loaded)))?,
         Format::Text => {
-            let text = as_text(&loaded, settings.verbosity, terminal.output_style());
+            let text = effective::text(&loaded, settings.verbosity, terminal.output_style());
             terminal.print(&text)?;
         }
     }
@@ -36,147 +34,4 @@ fn as_json(loaded: &Loaded) -> Value {
     shown["sources"] = json!(loaded.origins.iter().map(ToString::to_string).collect::<Vec<_>>());
     shown["broken"] = json!(loaded.broken.iter().map(|name| name.as_str()).collect::<Vec<_>>());
     shown
-}
-
-fn as_text(loaded: &Loaded, verbosity: Verbosity, style: Style) -> String {
-    let mut text = String::new();
-    match loaded.origins.as_slice() {
-        [] => {
-            text += "No configuration found, so there are no servers. `trunkline --help` says \
-                       where it is looked for.\n"
-        }
-        origins => {
-            for (index, origin) in origins.iter().enumerate() {
-                let word = if index == 0 { "From" } else { "over" };
-                let _ = writeln!(text, "{word} {origin}");
-            }
-        }
-    }
-    servers(&mut text, &loaded.config, verbosity, style);
-    for name in &loaded.broken {
-        let _ = writeln!(
-            text,
-            "\n{} is not usable: see the errors above",
-            strong(style, name.as_str())
-        );
-    }
-    bundles(&mut text, &loaded.config, style);
-    if verbosity >= Verbosity::Verbose {
-        settings_lines(&mut text, &loaded.config);
-    }
-    text
-}
-
-fn servers(text: &mut String, config: &Config, verbosity: Verbosity, style: Style) {
-    let width = config.servers().map(|server| server.name.as_str().width()).max().unwrap_or(0);
-    for server in config.servers() {
-        let name = server.name.as_str();
-        let padding = " ".repeat(width - name.width());
-        let off = if server.enabled { "" } else { "  (switched off)" };
-        let kind = server.transport_word();
-        let endpoint = server.endpoint();
-        let _ = writeln!(text, "\n{}{padding}  {kind:<6}  {endpoint}{off}", strong(style, name));
-        let indent = " ".repeat(width + 2);
-        for line in details(server, verbosity) {
-            let _ = writeln!(text, "{indent}{line}");
-        }
-    }
-}
-
-/// What is worth saying about a server below its first line.
-fn details(server: &Server, verbosity: Verbosity) -> Vec<String> {
-    let mut lines = vec![format!("written at {}", server.provenance.location)];
-    if let Some((origin, location)) = &server.provenance.switched_by {
-        lines.push(format!("switched at {location} ({origin})"));
-    }
-    // From the JSON form, so that both forms say the same.
-    let shown = server.to_json();
-    let mut pairs = |key: &str| {
-        if let Some(Value::Object(members)) = shown.get(key).filter(|value| **value != json!({})) {
-            let pairs = members.iter().map(|(name, value)| match value {
-                Value::Null => format!("{name} removed"),
-                value => format!("{name}={}", value.as_str().unwrap_or_default()),
-            });
-            lines.push(format!("{key}: {}", pairs.collect::<Vec<_>>().join("  ")));
-        }
-    };
-    pairs("env");
-    pairs("headers");
-    let always = ["cwd", "envFile", "allowTools", "denyTools", "prefix", "unknownKeys"];
-    let verbose = [
-        "trust",
-        "access",
-        "connect",
-        "restart",
-        "timeouts",
-        "concurrency",
-        "toolsTtlMs",
-        "idleTimeout",
-        "maxResultBytes",
-        "authProviderId",
-    ];
-    let more = if verbosity >= Verbosity::Verbose { &verbose[..] } else { &[] };
-    for key in always.iter().chain(more) {
-        if let Some(value) = shown.get(*key) {
-            lines.push(format!("{key}: {}", inline(value)));
-        }
-    }
-    lines
-}
-
-/// A value on one line, without the quotes of a plain text.
-fn inline(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(inline).collect::<Vec<_>>().join(", "),
-        Value::Object(members) => {
-            let pairs = members.iter().map(|(key, value)| format!("{key} {}", inline(value)));
-            pairs.collect::<Vec<_>>().join(", ")
-        }
-        other => other.to_string(),
-    }
-}
-
-fn bundles(text: &mut String, config: &Config, style: Style) {
-    for (name, bundle) in config.bundles() {
-        let list = |names: &[Box<str>]| names.join(", ");
-        let allow = bundle.tools.allow.as_ref().map_or("all tools".to_owned(), |names| list(names));
-        let deny = match bundle.tools.deny.as_slice() {
-            [] => String::new(),
-            names => format!(", without {}", list(names)),
-        };
-        let (server, mode) = (&bundle.server, bundle.mode.as_str());
-        let name = strong(style, name.as_str());
-        let _ = writeln!(text, "\nbundle {name}: {mode}, of {server}: {allow}{deny}");
-        let _ = writeln!(text, "  written at {}", bundle.location);
-    }
-}
-
-fn settings_lines(text: &mut String, config: &Config) {
-    let shown = config.to_json();
-    text.push_str("\nsettings\n");
-    let keys = [
-        "naming",
-        "access",
-        "connect",
-        "restart",
-        "timeouts",
-        "concurrency",
-        "toolsTtlMs",
-        "idleTimeout",
-        "maxResultBytes",
-        "agentFiles",
-    ];
-    for key in keys {
-        if let Some(value) = shown.get(key).filter(|value| **value != json!([])) {
-            let _ = writeln!(text, "  {key}: {}", inline(value));
-        }
-    }
-}
-
-fn strong(style: Style, text: &str) -> String {
-    match style {
-        Style::Plain => text.to_owned(),
-        Style::Colored => format!("\u{1b}[1m{text}\u{1b}[0m"),
-    }
 }

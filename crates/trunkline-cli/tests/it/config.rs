@@ -1,0 +1,77 @@
+//! `trunkline config`: what is effective, where it was written, and no secret.
+
+use trunkline_testkit::samples;
+
+use crate::run::Folder;
+
+const CONFIG: &str = r#"{
+  // Two servers, a bundle, and settings that are not the defaults.
+  "access": "read-write",
+  "mcpServers": {
+    "files": {
+      "command": "npx",
+      "args": ["-y", "@modelcontextprotocol/server-filesystem", "--token", "handwritten", "/tmp"],
+      "env": { "KEY": "handwritten", "REF": "${FILES_REF}" },
+      "timeouts": { "call": "1m" },
+    },
+    "docs": {
+      "type": "http",
+      "url": "https://user:handwritten@docs.example.com/mcp?key=handwritten",
+      "headers": { "Authorization": "Bearer handwritten" },
+    },
+  },
+  "bundles": { "read": { "serverId": "files", "allowTools": ["read_file"] } },
+}
+"#;
+
+#[test]
+fn servers_are_shown_with_their_origin_and_without_secrets() {
+    let folder = Folder::new().file(".trunkline/mcp.json", CONFIG);
+    let mut command = folder.command(&["config"]);
+    command.env("TRUNKLINE_CONFIG_JSON", r#"{ "mcpServers": { "docs": { "enabled": false } } }"#);
+    command.env("FILES_REF", "resolved-value");
+    let run = folder.finish(&mut command);
+    assert!(!run.output.contains("handwritten") && !run.output.contains("resolved-value"));
+    insta::assert_snapshot!(run);
+}
+
+#[test]
+fn verbose_shows_every_setting() {
+    let run = Folder::new().file("trunkline.json", CONFIG).run(&["config", "-v"]);
+    insta::assert_snapshot!(run);
+}
+
+#[test]
+fn machines_get_json_without_secrets() {
+    let run = Folder::new().file("trunkline.json", CONFIG).run(&["config", "--format", "json"]);
+    assert_eq!(run.code, 0);
+    assert!(!run.output.contains("handwritten"), "{run}");
+    let json = run.json();
+    let files = &json["mcpServers"]["files"];
+    assert_eq!(files["env"]["REF"], "${FILES_REF}");
+    assert_eq!(files["env"]["KEY"], "***");
+    assert_eq!(files["provenance"]["line"], 5);
+    assert_eq!(files["provenance"]["found"], "discovered");
+    assert_eq!(files["access"], "read-write");
+    assert_eq!(files["timeouts"]["call"], 60_000);
+    assert_eq!(json["bundles"]["read"]["serverId"], "files");
+}
+
+#[test]
+fn problems_go_beside_the_output() {
+    let text = r#"{ "mcpServers": { "good": { "command": "x" }, "bad": { "url": "nope" } } }"#;
+    let run = Folder::new().file("trunkline.json", text).run(&["config"]);
+    insta::assert_snapshot!(run);
+}
+
+#[test]
+fn the_users_own_file_is_used_last() {
+    let folder = Folder::new();
+    let own = folder.project().parent().unwrap().join("home/.config/trunkline");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("mcp.json"), samples::JETBRAINS.text).unwrap();
+    let run = folder.run(&["config"]);
+    if cfg!(target_os = "linux") {
+        insta::assert_snapshot!(run);
+    }
+}

@@ -1,0 +1,80 @@
+//! `trunkline demo` and the servers it shows, used by clients that others wrote.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+use trunkline_testkit::peers;
+
+use crate::run::Folder;
+
+#[test]
+fn the_demonstration_needs_no_configuration_and_says_what_it_does_not_do() {
+    let run = Folder::new().run(&["demo"]);
+    assert_eq!(run.code, 0, "{run}");
+    for part in ["\"words\"", "http://127.0.0.1:", "did you mean `command`?", "not there yet"] {
+        assert!(run.output.contains(part), "{part} is missing in {run}");
+    }
+    assert_eq!(run.messages, "");
+}
+
+#[test]
+fn the_demonstration_is_json_for_machines() {
+    let json = Folder::new().run(&["demo", "--format", "json"]).json();
+    assert_eq!(json["mcpServers"]["words"]["args"], json!(["demo-server", "words"]));
+    assert_eq!(json["mcpServers"]["numbers"]["type"], "http");
+}
+
+/// The program as a stdio server, for a client.
+fn command_line(server: &str) -> String {
+    json!([env!("CARGO_BIN_EXE_trunkline"), "demo-server", server]).to_string()
+}
+
+#[tokio::test]
+async fn the_typescript_sdk_runs_the_program_as_a_server() {
+    let mut client = peers::node_client("list_and_call.mjs");
+    client.args([&command_line("words"), "shout", r#"{"text":"hello"}"#]);
+    let report: Value = serde_json::from_str(&peers::run(client).await).unwrap();
+    assert_eq!(report["tools"], json!(["count_words", "shout", "remember"]));
+    assert_eq!(report["result"]["content"][0]["text"], "HELLO");
+}
+
+#[tokio::test]
+async fn the_python_sdk_runs_the_program_as_a_server() {
+    let mut client = peers::python_client("list_and_call.py");
+    client.args([&command_line("numbers"), "add", r#"{"a":2,"b":40}"#]);
+    let report: Value = serde_json::from_str(&peers::run(client).await).unwrap();
+    assert_eq!(report["protocolVersion"], "2026-07-28");
+    assert_eq!(report["result"]["content"][0]["text"], "42");
+}
+
+/// A server that ends with the test.
+struct Listening(Child);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn the_program_listens_on_http() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["demo-server", "numbers", "--listen", "127.0.0.1:0"]);
+    let mut server = Listening(command.stderr(Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("numbers at ").unwrap();
+    let mut client = peers::python_client("list_and_call.py");
+    client.args([url, "add", r#"{"a":1,"b":1}"#]);
+    let report: Value = serde_json::from_str(&peers::run(client).await).unwrap();
+    assert_eq!(report["result"]["content"][0]["text"], "2");
+}
+
+#[test]
+fn the_demo_servers_do_not_listen_to_the_world() {
+    let run = Folder::new().run(&["demo-server", "words", "--listen", "0.0.0.0:0"]);
+    assert_eq!(run.code, 1);
+    assert!(run.messages.contains("loopback"), "{run}");
+}

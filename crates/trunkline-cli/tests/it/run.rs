@@ -1,0 +1,97 @@
+//! Runs the program in an empty folder of its own, with nothing of the developer's environment.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// An empty folder to run in; it is removed at the end.
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("trunkline-test-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(path.join("project")).unwrap();
+        Self { path: fs::canonicalize(path).unwrap() }
+    }
+
+    /// Where the program runs.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.path.join("project")
+    }
+
+    pub(crate) fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        let path = self.project().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    /// The program with arguments, ready to be run.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        command.args(arguments).current_dir(self.project()).env_clear();
+        command.env("HOME", self.path.join("home"));
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        self.finish(&mut self.command(arguments))
+    }
+
+    /// Runs a command made by [`Folder::command`].
+    pub(crate) fn finish(&self, command: &mut Command) -> Run {
+        Run::new(command.output().unwrap(), &self.path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// What a run printed and how it ended, with the folder's path replaced by `[folder]`.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) output: String,
+    pub(crate) messages: String,
+}
+
+impl Run {
+    fn new(output: Output, folder: &Path) -> Self {
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes).unwrap().replace(folder.to_str().unwrap(), "[folder]")
+        };
+        Self {
+            code: output.status.code().expect("the program was not killed"),
+            output: text(output.stdout),
+            messages: text(output.stderr),
+        }
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.output)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.output))
+    }
+}
+
+impl std::fmt::Display for Run {
+    /// All of it, for snapshots.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "exit code {}", self.code)?;
+        for (name, text) in [("output", &self.output), ("messages", &self.messages)] {
+            if !text.is_empty() {
+                write!(f, "\n----- {name}\n{}", text.trim_end())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,10 @@
+//! The gateway from outside: what its servers say, over every wire, and to clients of others.
+
+#![expect(clippy::unwrap_used, reason = "what tests share may fail like the tests themselves")]
+
+mod wire;
+mod answers;
+mod tools;
+mod streams;
+mod http;
+mod clients;
