@@ -6,16 +6,14 @@ use serde_json::{Value, json};
 use trunkline::config::{Config, Loaded, Server, Style};
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::report;
 use crate::settings::Verbosity;
 
 /// Everything that is effective, with the origin of each server.
 pub(crate) fn text(loaded: &Loaded, verbosity: Verbosity, style: Style) -> String {
     let mut text = String::new();
     match loaded.origins.as_slice() {
-        [] => {
-            text += "No configuration found, so there are no servers. `trunkline --help` says \
-                       where it is looked for.\n"
-        }
+        [] => text.push_str(report::NOTHING_FOUND),
         origins => {
             for (index, origin) in origins.iter().enumerate() {
                 let word = if index == 0 { "From" } else { "over" };

@@ -2,9 +2,9 @@
 
 mod arguments;
 mod environment;
+mod settings;
 mod terminal;
 mod exit;
-mod settings;
 mod report;
 mod effective;
 mod commands;

@@ -2,8 +2,13 @@
 
 use serde_json::{Value, json};
 use trunkline::config::{Diagnostic, Loaded, Location, Severity, Style};
+use trunkline::name::ServerName;
 
 use crate::settings::Verbosity;
+
+/// What is said when there is no configuration, which is no error.
+pub(crate) const NOTHING_FOUND: &str = "No configuration found, so there are no servers. \
+                                        `trunkline --help` says where it is looked for.\n";
 
 /// The mildest problem that is shown.
 fn threshold(verbosity: Verbosity) -> Severity {
@@ -52,7 +57,7 @@ pub(crate) fn problem_json(found: &Diagnostic) -> Value {
         "message": found.message,
         "label": found.label,
         "help": found.help,
-        "server": found.server.as_ref().map(|server| server.as_str()),
+        "server": found.server.as_ref().map(ServerName::as_str),
         "related": related.collect::<Vec<_>>(),
     });
     if let (Some(location), Value::Object(members)) = (&found.location, &mut json)

@@ -43,7 +43,7 @@ fn check(text: &str) -> Result<(), InvalidName> {
 }
 
 macro_rules! names {
-    ($($(#[$doc:meta])* $name:ident)*) => {$(
+    ($($(#[$doc:meta])* struct $name:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Box<str>);
@@ -77,11 +77,11 @@ macro_rules! names {
 
 names! {
     /// The name of a server: its key in the configuration, whatever characters it has.
-    ServerName
+    struct ServerName;
     /// The name of a bundle of tools.
-    BundleName
+    struct BundleName;
     /// The name of an agent.
-    AgentName
+    struct AgentName;
 }
 
 #[cfg(test)]

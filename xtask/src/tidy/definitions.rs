@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{
     Field, Ident, ImplItemConst, ImplItemFn, ItemConst, ItemEnum, ItemFn, ItemImpl, ItemMacro,
@@ -47,6 +48,20 @@ impl Definitions {
             self.members.insert((owner.clone(), name.clone()));
         }
         self.names.insert(name);
+    }
+
+    fn define_types(&mut self, tokens: TokenStream) {
+        let mut after_keyword = false;
+        for token in tokens {
+            match token {
+                TokenTree::Ident(word) if after_keyword => {
+                    self.define(&word);
+                    after_keyword = false;
+                }
+                TokenTree::Ident(word) => after_keyword = word == "struct" || word == "enum",
+                _ => after_keyword = false,
+            }
+        }
     }
 
     fn within(&mut self, owner: String, visit: impl FnOnce(&mut Self)) {
@@ -136,9 +151,11 @@ impl<'ast> Visit<'ast> for Definitions {
         visit::visit_item_mod(self, item);
     }
 
+    /// A macro that is called may define types too, which look the same there as elsewhere.
     fn visit_item_macro(&mut self, item: &'ast ItemMacro) {
-        if let Some(name) = &item.ident {
-            self.define(name);
+        match &item.ident {
+            Some(name) => self.define(name),
+            None => self.define_types(item.mac.tokens.clone()),
         }
     }
 }
@@ -180,6 +197,13 @@ mod tests {
         ] {
             assert!(known.contain(name), "{name}");
         }
+    }
+
+    #[test]
+    fn types_that_a_macro_defines_are_known() {
+        let known =
+            definitions("make! { /// Text. open struct S { a: b = c } pub enum E, x { V } }");
+        assert!(known.contain("S") && known.contain("E") && !known.contain("V"));
     }
 
     #[test]

@@ -39,9 +39,7 @@ fn summary(loaded: &Loaded, outcome: Outcome) -> String {
     let sources: Vec<_> = loaded.origins.iter().map(ToString::to_string).collect();
     let checked = match sources.as_slice() {
         [] if loaded.diagnostics.is_empty() => {
-            return "No configuration found, so there are no servers. `trunkline --help` says \
-                    where it is looked for.\n"
-                .to_owned();
+            return report::NOTHING_FOUND.to_owned();
         }
         [] => return format!("{}\n", report::counts(&loaded.diagnostics).unwrap_or_default()),
         sources => sources.join(" over "),

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 use trunkline::config::{self, Loaded};
+use trunkline::name::ServerName;
 
 use crate::arguments::Format;
 use crate::effective;
@@ -32,6 +33,6 @@ pub(crate) fn run(
 fn as_json(loaded: &Loaded) -> Value {
     let mut shown = loaded.config.to_json();
     shown["sources"] = json!(loaded.origins.iter().map(ToString::to_string).collect::<Vec<_>>());
-    shown["broken"] = json!(loaded.broken.iter().map(|name| name.as_str()).collect::<Vec<_>>());
+    shown["broken"] = json!(loaded.broken.iter().map(ServerName::as_str).collect::<Vec<_>>());
     shown
 }

@@ -3,13 +3,19 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::source::{Location, Source, Span};
 use super::suggest::Suggestions;
 use super::syntax::{Key, Member, Node, Value};
 use crate::name::ServerName;
+
+mod object;
+mod words;
+mod values;
+
+pub(crate) use object::{object_schema, written};
+pub(crate) use values::{Anything, Map};
+pub(crate) use words::words;
 
 /// A value, where it stands, and where its key stands.
 #[derive(Clone)]
@@ -189,226 +195,7 @@ impl<'a> Decoder<'a> {
         let found = self.hint(Code::UnknownKey, key.span, message).label("has no effect");
         self.push(found.maybe_help(help));
     }
-}
 
-/// Whether a value may be treated as if its key were left out: it is `null`, which is reported.
-pub(crate) fn left_out(member: &Member, decoder: &mut Decoder<'_>) -> bool {
-    if member.value.value != Value::Null {
-        return false;
-    }
-    let message = format!("`{}` is null, which counts as left out", member.key.text);
-    let found = decoder.warning(Code::WrongType, member.value.span, message);
-    decoder.push(found.help("remove the key"));
-    true
-}
-
-/// Defines an object that can be written in a file.
-///
-/// Every field is optional and knows all its spellings; the first is the one the documentation
-/// uses. Unknown keys are kept in `unknown`: a plain `struct` reports them, an `open struct`
-/// leaves that to whoever reads it.
-macro_rules! written {
-    (
-        $(#[doc = $doc:literal])*
-        struct $name:ident { $($body:tt)* }
-    ) => {
-        written!(@object [report] [$($doc)*] $name { $($body)* });
-    };
-    (
-        $(#[doc = $doc:literal])*
-        open struct $name:ident { $($body:tt)* }
-    ) => {
-        written!(@object [keep] [$($doc)*] $name { $($body)* });
-    };
-    (@object [$mode:ident] [$($doc:literal)*] $name:ident {
-        $($(#[doc = $field_doc:literal])* $field:ident: $type:ty = $key:literal $(| $alias:literal)*),*
-        $(,)?
-    }) => {
-        $(#[doc = $doc])*
-        #[derive(Clone, Default)]
-        pub(crate) struct $name {
-            $($(#[doc = $field_doc])* pub(crate) $field: Option<crate::config::decode::Spanned<$type>>,)*
-            /// Members under keys that are not known.
-            pub(crate) unknown: Vec<crate::config::syntax::Member>,
-        }
-
-        impl crate::config::decode::Written for $name {
-            const KEYS: &'static [&'static str] = &[$($key $(, $alias)*),*];
-
-            fn key_count(&self) -> usize {
-                self.unknown.len() $(+ usize::from(self.$field.is_some()))*
-            }
-        }
-
-        impl crate::config::decode::FromNode for $name {
-            fn from_node(
-                node: &crate::config::syntax::Node,
-                decoder: &mut crate::config::decode::Decoder<'_>,
-            ) -> Option<Self> {
-                let mut object = Self::default();
-                for member in decoder.members(node, "an object")? {
-                    match &*member.key.text {
-                        $($key $(| $alias)* => {
-                            if !crate::config::decode::left_out(member, decoder) {
-                                decoder.field(&mut object.$field, member);
-                            }
-                        })*
-                        _ => {
-                            written!(@unknown [$mode] decoder, member);
-                            object.unknown.push(member.clone());
-                        }
-                    }
-                }
-                Some(object)
-            }
-
-            fn schema(definitions: &mut crate::config::decode::Definitions) -> serde_json::Value {
-                crate::config::decode::object_schema(
-                    definitions,
-                    stringify!($name),
-                    concat!($($doc, "\n"),*),
-                    |definitions| vec![
-                        $((
-                            &[$key $(, $alias)*][..],
-                            concat!($($field_doc, "\n"),*),
-                            <$type as crate::config::decode::FromNode>::schema(definitions),
-                        )),*
-                    ],
-                )
-            }
-        }
-    };
-    (@unknown [report] $decoder:ident, $member:ident) => {
-        $decoder.unknown_key(&$member.key, <Self as crate::config::decode::Written>::KEYS);
-    };
-    (@unknown [keep] $decoder:ident, $member:ident) => {};
-}
-pub(crate) use written;
-
-/// All spellings of a key, its documentation and its schema.
-type Property = (&'static [&'static str], &'static str, serde_json::Value);
-
-/// Describes an object once, and refers to it.
-pub(crate) fn object_schema(
-    definitions: &mut Definitions,
-    name: &str,
-    documentation: &str,
-    properties: impl FnOnce(&mut Definitions) -> Vec<Property>,
-) -> serde_json::Value {
-    let reference = json!({ "$ref": format!("#/$defs/{name}") });
-    if definitions.contains_key(name) {
-        return reference;
-    }
-    // Present before its properties are described, so that an object may contain itself.
-    definitions.insert(name.to_owned(), json!({}));
-    let mut described = serde_json::Map::new();
-    for (keys, documentation, schema) in properties(definitions) {
-        for (index, key) in keys.iter().enumerate() {
-            let text = match index {
-                0 => sentence(documentation),
-                _ => format!("Another spelling of `{}`.", keys[0]),
-            };
-            described.insert((*key).to_owned(), with_description(schema.clone(), &text));
-        }
-    }
-    let object = json!({
-        "type": "object",
-        "description": sentence(documentation),
-        "properties": described,
-    });
-    definitions.insert(name.to_owned(), object);
-    reference
-}
-
-fn with_description(schema: serde_json::Value, text: &str) -> serde_json::Value {
-    match schema {
-        serde_json::Value::Object(mut schema) => {
-            schema.insert("description".to_owned(), text.into());
-            schema.into()
-        }
-        other => other,
-    }
-}
-
-/// Documentation lines as one paragraph.
-fn sentence(documentation: &str) -> String {
-    documentation.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Defines a choice between words, with all spellings of each. `unlisted` words are understood and
-/// never offered.
-macro_rules! words {
-    (
-        $(#[doc = $doc:literal])*
-        $visibility:vis enum $name:ident, $what:literal {
-            $($(#[$variant_doc:meta])* $variant:ident = $word:literal $(| $alias:literal)*),* $(,)?
-        }
-        $(unlisted { $($(#[$odd_doc:meta])* $odd:ident = $odd_word:literal $(| $odd_alias:literal)*),* })?
-    ) => {
-        $(#[doc = $doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        $visibility enum $name {
-            $($(#[$variant_doc])* $variant,)*
-            $($($(#[$odd_doc])* $odd,)*)?
-        }
-
-        impl $name {
-            /// The word for it in a configuration file.
-            $visibility fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                    $($(Self::$odd => $odd_word,)*)?
-                }
-            }
-
-            /// The words that messages offer.
-            const OFFERED: &'static [&'static str] = &[$($word),*];
-
-            /// All words that are understood.
-            const WORDS: &'static [&'static str] =
-                &[$($word, $($alias,)*)* $($($odd_word, $($odd_alias,)*)*)?];
-
-            /// What a word means; `None` for a word that is not one of these.
-            pub(crate) fn from_word(word: &str) -> Option<Self> {
-                match word {
-                    $($word $(| $alias)* => Some(Self::$variant),)*
-                    $($($odd_word $(| $odd_alias)* => Some(Self::$odd),)*)?
-                    _ => None,
-                }
-            }
-        }
-
-        impl crate::config::decode::FromNode for $name {
-            fn from_node(
-                node: &crate::config::syntax::Node,
-                decoder: &mut crate::config::decode::Decoder<'_>,
-            ) -> Option<Self> {
-                let word = crate::config::decode::word(node, decoder)?;
-                let meant = Self::from_word(word);
-                if meant.is_none() {
-                    decoder.unknown_word(node, $what, Self::OFFERED);
-                }
-                meant
-            }
-
-            fn schema(_: &mut crate::config::decode::Definitions) -> serde_json::Value {
-                serde_json::json!({ "enum": Self::WORDS })
-            }
-        }
-    };
-}
-pub(crate) use words;
-
-/// The text of a string node; reports anything else.
-pub(crate) fn word<'n>(node: &'n Node, decoder: &mut Decoder<'_>) -> Option<&'n str> {
-    if let Value::String(text) = &node.value {
-        return Some(text);
-    }
-    decoder.wrong_type(node, "a string");
-    None
-}
-
-impl Decoder<'_> {
     /// Reports a word that is not one of those allowed.
     pub(crate) fn unknown_word(&mut self, node: &Node, what: &str, allowed: &[&str]) {
         let Value::String(word) = &node.value else { return };
@@ -427,89 +214,22 @@ impl Decoder<'_> {
     }
 }
 
-impl FromNode for Box<str> {
-    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
-        word(node, decoder).map(Into::into)
+/// Whether a value may be treated as if its key were left out: it is `null`, which is reported.
+pub(crate) fn left_out(member: &Member, decoder: &mut Decoder<'_>) -> bool {
+    if member.value.value != Value::Null {
+        return false;
     }
-
-    fn schema(_: &mut Definitions) -> serde_json::Value {
-        json!({ "type": "string" })
-    }
+    let message = format!("`{}` is null, which counts as left out", member.key.text);
+    let found = decoder.warning(Code::WrongType, member.value.span, message);
+    decoder.push(found.help("remove the key"));
+    true
 }
 
-impl FromNode for bool {
-    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
-        if let Value::Bool(value) = node.value {
-            return Some(value);
-        }
-        decoder.wrong_type(node, "true or false");
-        None
+/// The text of a string node; reports anything else.
+pub(crate) fn word<'n>(node: &'n Node, decoder: &mut Decoder<'_>) -> Option<&'n str> {
+    if let Value::String(text) = &node.value {
+        return Some(text);
     }
-
-    fn schema(_: &mut Definitions) -> serde_json::Value {
-        json!({ "type": "boolean" })
-    }
-}
-
-impl<T: FromNode> FromNode for Vec<Spanned<T>> {
-    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
-        let Value::Array(items) = &node.value else {
-            decoder.wrong_type(node, "an array");
-            return None;
-        };
-        let subject = format!("every item of {}", decoder.subject());
-        let items = decoder.about(subject, |decoder| {
-            let item = |item: &Node| {
-                let value = T::from_node(item, decoder)?;
-                Some(Spanned { value, span: item.span, key: item.span })
-            };
-            items.iter().map(item).collect::<Vec<_>>()
-        });
-        items.into_iter().collect()
-    }
-
-    fn schema(definitions: &mut Definitions) -> serde_json::Value {
-        json!({ "type": "array", "items": T::schema(definitions) })
-    }
-}
-
-/// An object whose keys are names.
-#[derive(Clone)]
-pub(crate) struct Map<T>(pub(crate) Vec<(Key, Spanned<T>)>);
-
-impl<T: FromNode> FromNode for Map<T> {
-    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
-        let members = decoder.members(node, "an object")?;
-        let mut first_uses = std::collections::HashMap::new();
-        let mut entries = Vec::with_capacity(members.len());
-        for Member { key, value: node } in members {
-            if let Some(first) = first_uses.insert(&*key.text, key.span) {
-                decoder.duplicate_key(key, first);
-                continue;
-            }
-            let subject = format!("`{}` in {}", key.text, decoder.subject());
-            if let Some(value) = decoder.about(subject, |decoder| T::from_node(node, decoder)) {
-                entries.push((key.clone(), Spanned { value, span: node.span, key: key.span }));
-            }
-        }
-        Some(Self(entries))
-    }
-
-    fn schema(definitions: &mut Definitions) -> serde_json::Value {
-        json!({ "type": "object", "additionalProperties": T::schema(definitions) })
-    }
-}
-
-/// Anything: kept as it is.
-#[derive(Clone)]
-pub(crate) struct Anything(pub(crate) Node);
-
-impl FromNode for Anything {
-    fn from_node(node: &Node, _: &mut Decoder<'_>) -> Option<Self> {
-        Some(Self(node.clone()))
-    }
-
-    fn schema(_: &mut Definitions) -> serde_json::Value {
-        json!({})
-    }
+    decoder.wrong_type(node, "a string");
+    None
 }

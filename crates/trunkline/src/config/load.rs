@@ -137,28 +137,54 @@ impl Loaded {
 }
 
 /// Reads one configuration text. `name` is what messages call it.
-pub fn parse(name: impl Into<String>, text: impl AsRef<[u8]>) -> Loaded {
+pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Loaded {
     let mut loader = Loader::default();
-    loader.add(name.into(), text.as_ref(), Origin::Text);
+    loader.add(name, text.as_ref(), Origin::Text);
     loader.finish()
 }
 
 /// Loads and merges every layer there is.
+///
+/// ```
+/// use std::{ffi::OsString, io, path::Path};
+/// use trunkline::config::{self, LoadOptions, Overrides, Places, Surroundings};
+///
+/// struct Process;
+///
+/// impl Surroundings for Process {
+///     fn variable(&self, name: &str) -> Option<OsString> {
+///         std::env::var_os(name)
+///     }
+///     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+///         std::fs::read(path)
+///     }
+/// }
+///
+/// let options = LoadOptions {
+///     places: Places { fallbacks: vec!["/data/mcp.json".into()], ..Places::default() },
+///     overrides: Some(Overrides::Text(
+///         r#"{ "mcpServers": { "time": { "command": "uvx", "args": ["mcp-server-time"] } } }"#.into(),
+///     )),
+///     ..LoadOptions::default()
+/// };
+/// let loaded = config::load(&Process, &options);
+/// assert_eq!(loaded.config.server("time").unwrap().endpoint(), "uvx mcp-server-time");
+/// ```
 pub fn load(surroundings: &dyn Surroundings, options: &LoadOptions) -> Loaded {
     let mut loader = Loader::default();
     if let Some(file) = find_file(surroundings, options, &mut loader.diagnostics) {
-        loader.add(file.name, &file.bytes, Origin::File(file.origin));
+        loader.add(&file.name, &file.bytes, Origin::File(file.origin));
     }
     if let Some((variable, text)) = first_set(surroundings, &options.places.inline_variables) {
         let origin = Origin::Variable(variable.into());
-        loader.add(variable.to_owned(), text.as_encoded_bytes(), origin);
+        loader.add(variable, text.as_encoded_bytes(), origin);
     }
     if let Some(overrides) = &options.overrides {
         let text = match overrides {
             Overrides::Text(text) => text.clone(),
             Overrides::Value(value) => format!("{value:#}"),
         };
-        loader.add("overrides".to_owned(), text.as_bytes(), Origin::Overrides);
+        loader.add("overrides", text.as_bytes(), Origin::Overrides);
     }
     loader.finish()
 }
@@ -185,8 +211,8 @@ struct Loader {
 }
 
 impl Loader {
-    fn add(&mut self, name: String, bytes: &[u8], origin: Origin) {
-        let source = match decoded(&name, bytes) {
+    fn add(&mut self, name: &str, bytes: &[u8], origin: Origin) {
+        let source = match decoded(name, bytes) {
             Ok(source) => Arc::new(source),
             Err(found) => return self.diagnostics.push(*found),
         };
@@ -297,7 +323,7 @@ fn unreadable(path: &Path, found: &Found, error: &io::Error) -> Diagnostic {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => (
             Code::FileMissing,
             format!("the configuration file {path}{by} does not exist"),
-            "check the path, or leave it out to use the file found from the working directory",
+            "correct the path, or name no file to use the one found from the working directory",
         ),
         io::ErrorKind::IsADirectory => (
             Code::FileIsDirectory,

@@ -85,7 +85,7 @@ impl Merger {
             let found = Diagnostic::new(Severity::Warning, Code::ShadowedServer, message)
                 .at_location(lower.provenance.location)
                 .label("has no effect")
-                .related(provenance.location, "this one is used");
+                .related(provenance.location, "this one counts");
             self.diagnostics.push(found.of_server(&name));
         }
     }

@@ -102,14 +102,14 @@ fn is_secret_flag(argument: &str) -> bool {
 /// the value of `--token=…`, or the whole when it begins like a known kind of credential.
 fn credentials(text: &str) -> Vec<Range<usize>> {
     if SECRET_PREFIXES.iter().any(|prefix| text.starts_with(prefix)) {
-        return Vec::from([0..text.len()]);
+        return std::iter::once(0..text.len()).collect();
     }
     if let Some(scheme) = text.find("://") {
         return address_credentials(text, scheme + 3);
     }
     match text.split_once('=') {
         Some((name, value)) if !value.is_empty() && is_secret_name(name) => {
-            Vec::from([name.len() + 1..text.len()])
+            std::iter::once(name.len() + 1..text.len()).collect()
         }
         _ => Vec::new(),
     }

@@ -73,6 +73,30 @@ pub struct ResolvedRemote {
 }
 
 /// Fills in everything one server refers to, or says all that is missing.
+///
+/// ```
+/// use std::{io, path::Path};
+/// use trunkline::config::{self, ResolvedTransport, Resolver, Secret};
+///
+/// struct Vault;
+///
+/// impl Resolver for Vault {
+///     fn variable(&self, name: &str) -> Option<Secret> {
+///         (name == "TOKEN").then(|| Secret::new("hunter2"))
+///     }
+///     fn file(&self, path: &Path) -> io::Result<Secret> {
+///         std::fs::read_to_string(path).map(Secret::new)
+///     }
+/// }
+///
+/// let loaded = config::parse("mcp.json", r#"{ "mcpServers": {
+///     "docs": { "url": "https://example.com/mcp", "headers": { "Authorization": "Bearer ${TOKEN}" } }
+/// } }"#);
+/// let transport = config::resolve(loaded.config.server("docs").unwrap(), &Vault).unwrap();
+/// let ResolvedTransport::Remote(remote) = &transport else { unreachable!() };
+/// assert_eq!(remote.headers[0].1.expose(), "Bearer hunter2");
+/// assert!(!format!("{transport:?}").contains("hunter2"));
+/// ```
 pub fn resolve(server: &Server, resolver: &dyn Resolver) -> Result<ResolvedTransport, Vec<Error>> {
     let mut filler = Filler { server, resolver, errors: Vec::new() };
     let transport = match &server.transport {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use trunkline::config::{self, Code, Loaded, Severity, Style};
+use trunkline::name::ServerName;
 
 /// One text for every mistake that can be made inside a text.
 const MISTAKES: &[(Code, &str)] = &[
@@ -128,7 +129,7 @@ fn all_problems_come_in_one_run_in_the_order_of_the_text() {
 }"#,
     );
     insta::assert_snapshot!(report(&loaded));
-    let broken: Vec<_> = loaded.broken.iter().map(|name| name.as_str()).collect();
+    let broken: Vec<_> = loaded.broken.iter().map(ServerName::as_str).collect();
     assert_eq!(broken, ["first", "second", "third"]);
     assert!(loaded.config.server("good").is_some());
 }

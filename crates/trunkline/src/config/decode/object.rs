@@ -1,0 +1,138 @@
+//! Objects: one definition reads them, knows their keys, and describes them.
+
+use serde_json::json;
+
+use super::Definitions;
+
+/// Defines an object that can be written in a file.
+///
+/// Every field is optional and knows all its spellings; the first is the one the documentation
+/// uses. Unknown keys are kept in `unknown`: a plain `struct` reports them, an `open struct`
+/// leaves that to whoever reads it.
+macro_rules! written {
+    (
+        $(#[doc = $doc:literal])*
+        struct $name:ident { $($body:tt)* }
+    ) => {
+        written!(@object [report] [$($doc)*] $name { $($body)* });
+    };
+    (
+        $(#[doc = $doc:literal])*
+        open struct $name:ident { $($body:tt)* }
+    ) => {
+        written!(@object [keep] [$($doc)*] $name { $($body)* });
+    };
+    (@object [$mode:ident] [$($doc:literal)*] $name:ident {
+        $($(#[doc = $field_doc:literal])* $field:ident: $type:ty = $key:literal $(| $alias:literal)*),*
+        $(,)?
+    }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Default)]
+        pub(crate) struct $name {
+            $($(#[doc = $field_doc])* pub(crate) $field: Option<crate::config::decode::Spanned<$type>>,)*
+            /// Members under keys that are not known.
+            pub(crate) unknown: Vec<crate::config::syntax::Member>,
+        }
+
+        impl crate::config::decode::Written for $name {
+            const KEYS: &'static [&'static str] = &[$($key $(, $alias)*),*];
+
+            fn key_count(&self) -> usize {
+                self.unknown.len() $(+ usize::from(self.$field.is_some()))*
+            }
+        }
+
+        impl crate::config::decode::FromNode for $name {
+            fn from_node(
+                node: &crate::config::syntax::Node,
+                decoder: &mut crate::config::decode::Decoder<'_>,
+            ) -> Option<Self> {
+                let mut object = Self::default();
+                for member in decoder.members(node, "an object")? {
+                    match &*member.key.text {
+                        $($key $(| $alias)* => {
+                            if !crate::config::decode::left_out(member, decoder) {
+                                decoder.field(&mut object.$field, member);
+                            }
+                        })*
+                        _ => {
+                            written!(@unknown [$mode] decoder, member);
+                            object.unknown.push(member.clone());
+                        }
+                    }
+                }
+                Some(object)
+            }
+
+            fn schema(definitions: &mut crate::config::decode::Definitions) -> serde_json::Value {
+                crate::config::decode::object_schema(
+                    definitions,
+                    stringify!($name),
+                    concat!($($doc, "\n"),*),
+                    |definitions| vec![
+                        $((
+                            &[$key $(, $alias)*][..],
+                            concat!($($field_doc, "\n"),*),
+                            <$type as crate::config::decode::FromNode>::schema(definitions),
+                        )),*
+                    ],
+                )
+            }
+        }
+    };
+    (@unknown [report] $decoder:ident, $member:ident) => {
+        $decoder.unknown_key(&$member.key, <Self as crate::config::decode::Written>::KEYS);
+    };
+    (@unknown [keep] $decoder:ident, $member:ident) => {};
+}
+pub(crate) use written;
+
+/// All spellings of a key, its documentation and its schema.
+type Property = (&'static [&'static str], &'static str, serde_json::Value);
+
+/// Describes an object once, and refers to it.
+pub(crate) fn object_schema(
+    definitions: &mut Definitions,
+    name: &str,
+    documentation: &str,
+    properties: impl FnOnce(&mut Definitions) -> Vec<Property>,
+) -> serde_json::Value {
+    let reference = json!({ "$ref": format!("#/$defs/{name}") });
+    if definitions.contains_key(name) {
+        return reference;
+    }
+    // Present before its properties are described, so that an object may contain itself.
+    definitions.insert(name.to_owned(), json!({}));
+    let mut described = serde_json::Map::new();
+    for (keys, documentation, schema) in properties(definitions) {
+        for (index, key) in keys.iter().enumerate() {
+            let text = match index {
+                0 => sentence(documentation),
+                _ => format!("Another spelling of `{}`.", keys[0]),
+            };
+            described.insert((*key).to_owned(), with_description(schema.clone(), &text));
+        }
+    }
+    let object = json!({
+        "type": "object",
+        "description": sentence(documentation),
+        "properties": described,
+    });
+    definitions.insert(name.to_owned(), object);
+    reference
+}
+
+fn with_description(schema: serde_json::Value, text: &str) -> serde_json::Value {
+    match schema {
+        serde_json::Value::Object(mut schema) => {
+            schema.insert("description".to_owned(), text.into());
+            schema.into()
+        }
+        other => other,
+    }
+}
+
+/// Documentation lines as one paragraph.
+fn sentence(documentation: &str) -> String {
+    documentation.split_whitespace().collect::<Vec<_>>().join(" ")
+}
