@@ -1,6 +1,6 @@
 //! Configuration: text in any host's spelling → as written → as meant → ready to run.
 //!
-//! [`parse`] reads one text; [`load`] finds and merges all layers; [`discover`] only finds the
+//! [`parse`] reads one text; [`load()`] finds and merges all layers; [`discover`] only finds the
 //! file. All three report every problem as a [`Diagnostic`] and leave out only the entries that
 //! cannot be used. What comes of them is a [`Config`] in which secrets are still references;
 //! [`resolve()`] fills them in when a server starts.

@@ -201,8 +201,7 @@ mod tests {
 
     #[test]
     fn types_that_a_macro_defines_are_known() {
-        let known =
-            definitions("make! { /// Text. open struct S { a: b = c } pub enum E, x { V } }");
+        let known = definitions("make! { open struct S { a: b = c } pub enum E, x { V } }");
         assert!(known.contain("S") && known.contain("E") && !known.contain("V"));
     }
 

@@ -115,11 +115,24 @@ fn credentials(text: &str) -> Vec<Range<usize>> {
     }
 }
 
+/// Who signs in, in the part of an address between `//` and the path.
+fn user_information(authority: &str) -> Option<Range<usize>> {
+    if let Some(at) = authority.rfind('@') {
+        return Some(0..at);
+    }
+    // What cannot be a port is the password of an address that was cut short.
+    let (host, port) = authority.rsplit_once(':').filter(|_| !authority.starts_with('['))?;
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) || port.contains(['$', '{']);
+    (!is_port).then(|| host.len() + 1..authority.len())
+}
+
 fn address_credentials(text: &str, authority: usize) -> Vec<Range<usize>> {
     let rest = &text[authority..];
     let authority_end = authority + rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let user = text[authority..authority_end].rfind('@').map(|at| authority..authority + at);
-    let mut found: Vec<_> = user.into_iter().collect();
+    let mut found: Vec<_> = user_information(&text[authority..authority_end])
+        .map(|range| authority + range.start..authority + range.end)
+        .into_iter()
+        .collect();
     let Some(query) = text[authority_end..].find('?').map(|at| authority_end + at + 1) else {
         return found;
     };
@@ -306,6 +319,8 @@ mod tests {
         assert_eq!(masked(text), r#"{"args": ["--token", "***", "--api-key=***", "x", "***"]}"#);
         let text = r#"{"url": "https://me:pw@host/p?a=1&api_key=abc&b=2"}"#;
         assert_eq!(masked(text), r#"{"url": "https://***@host/p?a=1&api_key=***&b=2"}"#);
+        let text = r#"{"url": "http://[::1]:80/${X}", "baseUrl": "http://h:${PORT}/", "url": "http://me:pass"#;
+        assert_eq!(masked(text), text.replace("me:pass", "me:***"));
     }
 
     #[test]

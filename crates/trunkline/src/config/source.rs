@@ -75,7 +75,7 @@ impl Source {
     }
 
     /// The whole text. It may hold secrets written by hand: show excerpts through
-    /// [`render`](super::render) only.
+    /// [`Diagnostic::render`](super::Diagnostic::render) only.
     pub fn text(&self) -> &str {
         &self.text
     }
