@@ -14,23 +14,93 @@ pub enum ErrorKind {
     UnreadableSecret,
     /// Every reference was filled in, and the result cannot be used.
     UnusableValue,
+    /// The program of a server does not exist.
+    CommandNotFound,
+    /// The program of a server exists and could not be started.
+    StartFailed,
+    /// The process of a server ended.
+    Exited,
+    /// The server could not be reached, or the connection to it broke.
+    Unreachable,
+    /// The server could not prove who it is.
+    Tls,
+    /// The server wants to know who asks.
+    Unauthorized,
+    /// The server refused with an HTTP status.
+    Refused(u16),
+    /// The session ended on the server's side.
+    SessionExpired,
+    /// Something took longer than it may.
+    TimedOut,
+    /// Something is larger than it may be.
+    TooLarge,
+    /// What came is not what the protocol says.
+    NotMcp,
 }
 
-/// Why one server cannot be used.
+/// Whose fault something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The configuration, or what it refers to.
+    Configuration,
+    /// The server.
+    Server,
+    /// What lies between.
+    Network,
+}
+
+impl ErrorKind {
+    /// Whose fault it is.
+    pub fn fault(self) -> Fault {
+        match self {
+            Self::MissingSecret
+            | Self::UnreadableSecret
+            | Self::UnusableValue
+            | Self::CommandNotFound
+            | Self::StartFailed
+            | Self::Unauthorized => Fault::Configuration,
+            Self::Exited
+            | Self::Refused(_)
+            | Self::SessionExpired
+            | Self::TimedOut
+            | Self::TooLarge
+            | Self::NotMcp => Fault::Server,
+            Self::Unreachable | Self::Tls => Fault::Network,
+        }
+    }
+
+    /// Whether trying the same again can help.
+    pub fn is_retryable(self) -> bool {
+        match self {
+            Self::Exited | Self::Unreachable | Self::SessionExpired | Self::TimedOut => true,
+            Self::Refused(status) => status == 429 || status >= 500,
+            _ => false,
+        }
+    }
+}
+
+/// Why something could not be done.
 ///
 /// The text never holds a resolved value: it names references, keys and places only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
-    server: ServerName,
+    server: Option<ServerName>,
     message: String,
     hint: Option<String>,
 }
 
 impl Error {
-    /// An error of `server`.
-    pub fn new(kind: ErrorKind, server: ServerName, message: impl Into<String>) -> Self {
-        Self { kind, server, message: message.into(), hint: None }
+    /// An error that is not about a server yet.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, server: None, message: message.into(), hint: None }
+    }
+
+    /// Adds which server it is about.
+    #[must_use]
+    pub fn of(mut self, server: &ServerName) -> Self {
+        self.server = Some(server.clone());
+        self
     }
 
     /// Adds what the user can do about it.
@@ -45,9 +115,9 @@ impl Error {
         self.kind
     }
 
-    /// The server that cannot be used.
-    pub fn server(&self) -> &ServerName {
-        &self.server
+    /// The server it is about.
+    pub fn server(&self) -> Option<&ServerName> {
+        self.server.as_ref()
     }
 
     /// What the user can do about it.
@@ -58,7 +128,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "server `{}`: {}", self.server, self.message)
+        match &self.server {
+            Some(server) => write!(f, "server `{server}`: {}", self.message),
+            None => f.write_str(&self.message),
+        }
     }
 }
 

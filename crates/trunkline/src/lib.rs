@@ -25,4 +25,8 @@
 pub mod name;
 pub mod error;
 
+pub mod message;
+
 pub mod config;
+
+mod wire;

@@ -162,7 +162,7 @@ impl Filler<'_> {
     }
 
     fn fail(&mut self, kind: ErrorKind, message: String, hint: Option<String>) {
-        let error = Error::new(kind, self.server.name.clone(), message);
+        let error = Error::new(kind, message).of(&self.server.name);
         self.errors.push(match hint {
             Some(hint) => error.with_hint(hint),
             None => error,

@@ -1,0 +1,304 @@
+//! The envelope of a message: what kind it is, whose answer it is, and its payload as it came.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::raw::{Raw, is_json};
+
+/// The id of a request: an integer or a string, kept as it was written.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Id(Raw);
+
+impl Id {
+    /// An id of our own.
+    pub fn number(number: u64) -> Self {
+        Self(Raw::from_value(&number.into()))
+    }
+
+    /// The number, if it is one of the kind we make.
+    pub fn as_number(&self) -> Option<u64> {
+        self.0.as_u64()
+    }
+
+    /// The id as JSON.
+    pub fn raw(&self) -> &Raw {
+        &self.0
+    }
+
+    fn new(raw: Raw) -> Option<Self> {
+        let text = raw.text();
+        let is_integer = text.parse::<i128>().is_ok();
+        (is_integer || text.starts_with('"')).then_some(Self(raw))
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// One JSON-RPC message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Something is asked.
+    Request(Request),
+    /// Something is told.
+    Notification(Notification),
+    /// Something asked is answered.
+    Response(Response),
+}
+
+/// A message that asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What the answer is told by.
+    pub id: Id,
+    /// What is asked.
+    pub method: Box<str>,
+    /// With what.
+    pub params: Option<Raw>,
+}
+
+/// A message that tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// What is told.
+    pub method: Box<str>,
+    /// With what.
+    pub params: Option<Raw>,
+}
+
+/// A message that answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The id of the request.
+    pub id: Id,
+    /// The result, or the error.
+    pub outcome: Result<Raw, RpcError>,
+}
+
+/// The error of a JSON-RPC answer, as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RpcError(Raw);
+
+impl RpcError {
+    /// An error of our own.
+    pub fn new(code: i64, message: &str) -> Self {
+        Self(Raw::from_value(&serde_json::json!({ "code": code, "message": message })))
+    }
+
+    /// Its code; zero if it has none that is a number.
+    pub fn code(&self) -> i64 {
+        self.0.get("code").and_then(|code| code.text().parse().ok()).unwrap_or(0)
+    }
+
+    /// What it says; empty if it says nothing.
+    pub fn message(&self) -> String {
+        let message = self.0.get("message");
+        message.as_ref().and_then(Raw::as_str).map(Cow::into_owned).unwrap_or_default()
+    }
+
+    /// The error as JSON.
+    pub fn raw(&self) -> &Raw {
+        &self.0
+    }
+}
+
+/// Why bytes are not a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Not JSON at all: noise.
+    NotJson,
+    /// JSON, and not a JSON-RPC message; with the id it names, if it does.
+    NotRpc(Option<Id>),
+}
+
+/// The members of an envelope that matter. Others are allowed and not looked at.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// A `null` is a value here, not an absence: a `result` may be `null`.
+fn present<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(reader).map(Some)
+}
+
+impl Message {
+    /// Reads one message; its payload shares the bytes.
+    pub fn read(bytes: Bytes) -> Result<Self, Malformed> {
+        let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(&bytes) else {
+            return Err(malformed(bytes));
+        };
+        let part = |value: Option<&RawValue>| value.map(|value| Raw::cut(&bytes, value));
+        let id = part(envelope.id).and_then(Id::new);
+        let params = part(envelope.params);
+        match (envelope.method, part(envelope.result), part(envelope.error)) {
+            (Some(method), None, None) => {
+                let method = method.into();
+                match (id, envelope.id) {
+                    (Some(id), _) => Ok(Self::Request(Request { id, method, params })),
+                    (None, None) => Ok(Self::Notification(Notification { method, params })),
+                    (None, Some(_)) => Err(Malformed::NotRpc(None)),
+                }
+            }
+            (None, Some(result), None) => response(id, Ok(result)),
+            (None, None, Some(error)) => response(id, Err(RpcError(error))),
+            _ => Err(Malformed::NotRpc(id)),
+        }
+    }
+
+    /// The message as one line of JSON, without the line break.
+    pub fn write(&self) -> Bytes {
+        match self {
+            Self::Request(request) => line(
+                Some(&request.id),
+                &[("method", &Raw::from_string(&request.method))],
+                request.params.as_ref(),
+            ),
+            Self::Notification(notification) => line(
+                None,
+                &[("method", &Raw::from_string(&notification.method))],
+                notification.params.as_ref(),
+            ),
+            Self::Response(Response { id, outcome }) => match outcome {
+                Ok(result) => line(Some(id), &[("result", result)], None),
+                Err(error) => line(Some(id), &[("error", error.raw())], None),
+            },
+        }
+    }
+}
+
+fn response(id: Option<Id>, outcome: Result<Raw, RpcError>) -> Result<Message, Malformed> {
+    let id = id.ok_or(Malformed::NotRpc(None))?;
+    Ok(Message::Response(Response { id, outcome }))
+}
+
+/// Why an envelope could not be read, with the id in it, so that whoever waits for it hears of it.
+fn malformed(bytes: Bytes) -> Malformed {
+    if !is_json(&bytes) {
+        return Malformed::NotJson;
+    }
+    let id = Raw::read(bytes).ok().and_then(|raw| raw.get("id")).and_then(Id::new);
+    Malformed::NotRpc(id)
+}
+
+/// Writes an envelope. Payloads go in as they are, but for line breaks, which would end the
+/// message early: outside of strings they are white space, inside they cannot occur.
+fn line(id: Option<&Id>, members: &[(&str, &Raw)], params: Option<&Raw>) -> Bytes {
+    let length = members.iter().map(|(_, value)| value.bytes().len()).sum::<usize>();
+    let mut text = Vec::with_capacity(length + params.map_or(0, |raw| raw.bytes().len()) + 80);
+    text.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+    let id = id.map(|id| ("id", id.raw()));
+    let params = params.map(|params| ("params", params));
+    for (key, value) in id.iter().chain(members).chain(&params) {
+        text.extend_from_slice(format!(",\"{key}\":").as_bytes());
+        push_without_breaks(&mut text, value.bytes());
+    }
+    text.push(b'}');
+    text.into()
+}
+
+fn push_without_breaks(text: &mut Vec<u8>, value: &[u8]) {
+    let start = text.len();
+    text.extend_from_slice(value);
+    for byte in &mut text[start..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::code;
+    use super::*;
+
+    fn read(text: &str) -> Result<Message, Malformed> {
+        Message::read(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    #[test]
+    fn every_kind_of_message_is_told_apart() {
+        let request = read(r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#).unwrap();
+        assert!(
+            matches!(request, Message::Request(ref request) if request.id.to_string() == "\"x\"")
+        );
+        let told =
+            read(r#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1}}"#).unwrap();
+        assert!(matches!(told, Message::Notification(_)));
+        let answer = read(r#"{"jsonrpc":"2.0","id":1,"result":null}"#).unwrap();
+        assert!(matches!(answer, Message::Response(Response { outcome: Ok(_), .. })));
+        let Message::Response(failed) =
+            read(r#"{"id":1,"error":{"code":-32601,"message":"no"},"jsonrpc":"2.0"}"#).unwrap()
+        else {
+            panic!("not a response")
+        };
+        let error = failed.outcome.unwrap_err();
+        assert_eq!((error.code(), error.message()), (code::METHOD_NOT_FOUND, "no".to_owned()));
+    }
+
+    #[test]
+    fn ids_are_echoed_to_the_letter() {
+        for id in ["0", "-7", "9007199254740993", "\"a\\u0062\"", "\"\""] {
+            let Ok(Message::Request(request)) = read(&format!(r#"{{"id":{id},"method":"m"}}"#))
+            else {
+                panic!("{id}")
+            };
+            let answer = Response { id: request.id, outcome: Ok(Raw::from_text("{}").unwrap()) };
+            let text = Message::Response(answer).write();
+            assert_eq!(
+                &*text,
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).as_bytes()
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_says_whose_answer_it_might_have_been() {
+        assert_eq!(read("starting up…"), Err(Malformed::NotJson));
+        assert_eq!(read("[]"), Err(Malformed::NotRpc(None)));
+        assert_eq!(read("17"), Err(Malformed::NotRpc(None)));
+        assert_eq!(read(r#"{"id":null,"method":"m"}"#), Err(Malformed::NotRpc(None)));
+        assert_eq!(read(r#"{"id":1.5,"result":{}}"#), Err(Malformed::NotRpc(None)));
+        assert_eq!(read(r#"{"id":3}"#), Err(Malformed::NotRpc(Some(Id::number(3)))));
+        assert_eq!(
+            read(r#"{"id":3,"result":{},"error":{}}"#),
+            Err(Malformed::NotRpc(Some(Id::number(3))))
+        );
+        assert_eq!(
+            read(r#"{"id":3,"method":5,"result":{}}"#),
+            Err(Malformed::NotRpc(Some(Id::number(3))))
+        );
+    }
+
+    #[test]
+    fn line_breaks_in_a_payload_do_not_end_the_message() {
+        let params = Raw::from_text("{\n \"a\":\r\n \"x\\ny\" }").unwrap();
+        let message = Notification { method: "m".into(), params: Some(params) };
+        let line = Message::Notification(message.clone()).write();
+        assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
+        let Ok(Message::Notification(again)) = Message::read(line) else { panic!() };
+        assert_eq!(again.params.unwrap().get("a").unwrap().as_str().unwrap(), "x\ny");
+    }
+}

@@ -1,0 +1,377 @@
+//! A JSON value kept as its text: looked into one level at a time, edited by splicing.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A JSON value as it was written.
+///
+/// Cheap to clone, and to cut out of a larger one: both share the bytes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Raw {
+    /// Valid JSON, without white space around it.
+    text: Bytes,
+}
+
+/// A text is not one JSON value.
+#[derive(Debug)]
+pub struct NotJson(serde_json::Error);
+
+impl fmt::Display for NotJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not JSON: {}", self.0)
+    }
+}
+
+impl std::error::Error for NotJson {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+impl Raw {
+    /// Checks that bytes are one JSON value and keeps them as they are.
+    pub fn read(bytes: Bytes) -> Result<Self, NotJson> {
+        let value: &RawValue = serde_json::from_slice(&bytes).map_err(NotJson)?;
+        Ok(Self::cut(&bytes, value))
+    }
+
+    /// A part of bytes that was read as JSON already.
+    pub(super) fn cut(bytes: &Bytes, value: &RawValue) -> Self {
+        Self { text: bytes.slice_ref(value.get().as_bytes()) }
+    }
+
+    /// Checks that a text is one JSON value and keeps it.
+    pub fn from_text(text: &str) -> Result<Self, NotJson> {
+        Self::read(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    /// The value of anything that can be written as JSON.
+    pub fn from_value(value: &serde_json::Value) -> Self {
+        Self { text: value.to_string().into() }
+    }
+
+    /// A JSON string.
+    pub fn from_string(text: &str) -> Self {
+        Self::from_value(&text.into())
+    }
+
+    /// The value as it was written.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.text).expect("invariant: checked to be JSON, which is UTF-8")
+    }
+
+    /// The bytes of the text.
+    pub fn bytes(&self) -> &Bytes {
+        &self.text
+    }
+
+    /// The same value in bytes of its own, so that it keeps nothing else in memory.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self { text: Bytes::copy_from_slice(&self.text) }
+    }
+
+    /// Whether it is an object.
+    pub fn is_object(&self) -> bool {
+        self.text.starts_with(b"{")
+    }
+
+    /// Whether it is `null`.
+    pub fn is_null(&self) -> bool {
+        &*self.text == b"null"
+    }
+
+    /// The text of a string.
+    pub fn as_str(&self) -> Option<Cow<'_, str>> {
+        if !self.text.starts_with(b"\"") {
+            return None;
+        }
+        let inner = &self.text()[1..self.text.len() - 1];
+        if inner.contains('\\') {
+            return serde_json::from_slice(&self.text).ok().map(Cow::Owned);
+        }
+        Some(Cow::Borrowed(inner))
+    }
+
+    /// The value of a boolean.
+    pub fn as_bool(&self) -> Option<bool> {
+        match &*self.text {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The value of a whole number that is not negative.
+    pub fn as_u64(&self) -> Option<u64> {
+        self.text().parse().ok()
+    }
+
+    /// The value as a tree, for what has to be understood in depth.
+    pub fn to_value(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.text).unwrap_or_default()
+    }
+
+    /// The value under a key, if this is an object that has it; the last one, if it is there twice.
+    pub fn get(&self, key: &str) -> Option<Self> {
+        let mut found = None;
+        self.each_member(|name, value| {
+            if name == key {
+                found = Some(value);
+            }
+        });
+        found.map(|value| self.part(value))
+    }
+
+    /// The values under several keys, found in one pass.
+    pub fn get_all<const N: usize>(&self, keys: [&str; N]) -> [Option<Self>; N] {
+        let mut found = [None; N];
+        self.each_member(|name, value| {
+            if let Some(index) = keys.iter().position(|key| name == *key) {
+                found[index] = Some(value);
+            }
+        });
+        found.map(|value| value.map(|value| self.part(value)))
+    }
+
+    /// The members of an object, in their order; nothing for any other value.
+    pub fn members(&self) -> Vec<(String, Self)> {
+        let mut members = Vec::new();
+        self.each_member(|name, value| members.push((name.into_owned(), self.part(value))));
+        members
+    }
+
+    /// The items of an array; nothing for any other value.
+    pub fn items(&self) -> Vec<Self> {
+        let mut items = Vec::new();
+        if self.text.starts_with(b"[") {
+            let mut reader = serde_json::Deserializer::from_slice(&self.text);
+            let _ = reader.deserialize_seq(Items(|item| items.push(self.part(item))));
+        }
+        items
+    }
+
+    /// The same object with another value under a key, which is added at the end if it was not
+    /// there. Every other byte stays.
+    ///
+    /// A value that is no object is returned as it is.
+    #[must_use]
+    pub fn with(&self, key: &str, value: &Self) -> Self {
+        let spans = self.member_spans();
+        let Some(spans) = spans else { return self.clone() };
+        if let Some(span) = spans.iter().rfind(|span| span.key == key) {
+            return self.spliced(span.start, span.end, &[value.text()]);
+        }
+        let key = Self::from_string(key);
+        let comma = if spans.is_empty() { "" } else { "," };
+        let place = spans.last().map_or(1, |last| last.end);
+        self.spliced(place, place, &[comma, key.text(), ":", value.text()])
+    }
+
+    /// The same object without a key. Every byte of the other members stays.
+    ///
+    /// A value that is no object is returned as it is.
+    #[must_use]
+    pub fn without(&self, key: &str) -> Self {
+        let mut shorter = self.clone();
+        while let Some((start, end)) = shorter.member_range(key) {
+            shorter = shorter.spliced(start, end, &[]);
+        }
+        shorter
+    }
+
+    /// What to cut so that a member and one comma beside it are gone.
+    fn member_range(&self, key: &str) -> Option<(usize, usize)> {
+        let spans = self.member_spans()?;
+        let index = spans.iter().position(|span| span.key == key)?;
+        if index > 0 {
+            return Some((spans[index - 1].end, spans[index].end));
+        }
+        let end = spans[0].end;
+        let after = if spans.len() > 1 { 1 + self.text().get(end..)?.find(',')? } else { 0 };
+        Some((1, end + after))
+    }
+
+    fn spliced(&self, start: usize, end: usize, inserted: &[&str]) -> Self {
+        let length = inserted.iter().map(|text| text.len()).sum::<usize>();
+        let mut text = Vec::with_capacity(self.text.len() - (end - start) + length);
+        text.extend_from_slice(&self.text[..start]);
+        for part in inserted {
+            text.extend_from_slice(part.as_bytes());
+        }
+        text.extend_from_slice(&self.text[end..]);
+        Self { text: text.into() }
+    }
+
+    fn part(&self, value: &RawValue) -> Self {
+        Self::cut(&self.text, value)
+    }
+
+    fn each_member<'a>(&'a self, visit: impl FnMut(Cow<'a, str>, &'a RawValue)) {
+        if self.is_object() {
+            let mut reader = serde_json::Deserializer::from_slice(&self.text);
+            let _ = reader.deserialize_map(Members(visit));
+        }
+    }
+
+    /// Where the values of an object stand; `None` for any other value.
+    fn member_spans(&self) -> Option<Vec<MemberSpan<'_>>> {
+        if !self.is_object() {
+            return None;
+        }
+        let base = self.text.as_ptr().addr();
+        let mut spans = Vec::new();
+        self.each_member(|key, value| {
+            let start = value.get().as_ptr().addr() - base;
+            spans.push(MemberSpan { key, start, end: start + value.get().len() });
+        });
+        Some(spans)
+    }
+}
+
+struct MemberSpan<'a> {
+    key: Cow<'a, str>,
+    start: usize,
+    end: usize,
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// A key that is borrowed where it has no escapes.
+struct KeySeed;
+
+impl<'de> serde::de::DeserializeSeed<'de> for KeySeed {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
+        reader.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for KeySeed {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(key))
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(key.to_owned()))
+    }
+}
+
+/// Calls a function for every member of an object.
+struct Members<F>(F);
+
+impl<'de, F: FnMut(Cow<'de, str>, &'de RawValue)> Visitor<'de> for Members<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key_seed(KeySeed)? {
+            (self.0)(key, map.next_value()?);
+        }
+        Ok(())
+    }
+}
+
+/// Calls a function for every item of an array.
+struct Items<F>(F);
+
+impl<'de, F: FnMut(&'de RawValue)> Visitor<'de> for Items<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        while let Some(item) = items.next_element()? {
+            (self.0)(item);
+        }
+        Ok(())
+    }
+}
+
+/// Whether bytes are one JSON value, without keeping anything.
+pub(super) fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::from_text(text).unwrap()
+    }
+
+    #[test]
+    fn members_are_found_whatever_their_keys_look_like() {
+        let object = raw(r#" { "a\u0062" : [1, 2] , "c":{"d" :null},"ab2":"x\n" } "#);
+        assert_eq!(object.get("ab").unwrap().text(), "[1, 2]");
+        assert!(object.get("c").unwrap().get("d").unwrap().is_null());
+        assert_eq!(object.get("ab2").unwrap().as_str().unwrap(), "x\n");
+        assert_eq!(object.get("d"), None);
+        assert_eq!(object.get("ab").unwrap().items()[1].as_u64(), Some(2));
+        let [c, none] = object.get_all(["c", "none"]);
+        assert!(c.is_some() && none.is_none());
+    }
+
+    #[test]
+    fn edits_leave_every_other_byte_alone() {
+        let object = raw(r#"{ "a" : 1 , "b":  2,"c" : 3 }"#);
+        assert_eq!(object.with("b", &raw("[]")).text(), r#"{ "a" : 1 , "b":  [],"c" : 3 }"#);
+        assert_eq!(object.with("d", &raw("4")).text(), r#"{ "a" : 1 , "b":  2,"c" : 3,"d":4 }"#);
+        assert_eq!(object.without("a").text(), r#"{ "b":  2,"c" : 3 }"#);
+        assert_eq!(object.without("b").text(), r#"{ "a" : 1,"c" : 3 }"#);
+        assert_eq!(object.without("c").text(), r#"{ "a" : 1 , "b":  2 }"#);
+        assert_eq!(raw("{ }").with("a", &raw("1")).text(), r#"{"a":1 }"#);
+        assert_eq!(raw(r#"{ "a": 1 }"#).without("a").text(), "{ }");
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_is_the_last_and_removed_whole() {
+        let object = raw(r#"{"a":1,"b":2,"a":3}"#);
+        assert_eq!(object.get("a").unwrap().text(), "3");
+        assert_eq!(object.with("a", &raw("4")).text(), r#"{"a":1,"b":2,"a":4}"#);
+        assert_eq!(object.without("a").text(), r#"{"b":2}"#);
+    }
+
+    #[test]
+    fn what_is_no_object_has_no_members_and_cannot_be_edited() {
+        for text in ["1", "[1]", "\"a\"", "null"] {
+            let value = raw(text);
+            assert!(value.members().is_empty() && value.get("a").is_none());
+            assert_eq!(value.with("a", &raw("1")), value);
+            assert_eq!(value.without("a"), value);
+        }
+    }
+
+    #[test]
+    fn deep_values_are_passed_on_without_recursion() {
+        let text = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(raw(&text).get("a").unwrap().text().len(), 200_000);
+    }
+}
