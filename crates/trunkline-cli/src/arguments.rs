@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use trunkline_gateway::demo::DemoServer;
 
@@ -16,7 +17,7 @@ Exit codes:
 Configuration is taken from --config, else the variables TRUNKLINE_CONFIG or
 MCP_CONFIG_PATH, else the nearest trunkline.json, .trunkline/mcp.json, .mcp.json,
 .dispatch/mcp.json or opencode.json in this folder or above, else your own file.
-TRUNKLINE_CONFIG_JSON goes over all of them.";
+TRUNKLINE_CONFIG_JSON goes over the file, whichever it is.";
 
 /// One line to every MCP server.
 ///
@@ -33,11 +34,24 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+impl Arguments {
+    /// Refuses what the parser cannot: a conflict between options on both sides of the command.
+    pub(crate) fn check(&self) -> Result<(), clap::Error> {
+        match &self.command {
+            Command::Check(check) if check.file.is_some() && self.global.config.is_some() => {
+                let message = "give the file to check as `--config FILE` or as `FILE`, not both";
+                Err(Self::command().error(ErrorKind::ArgumentConflict, message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Options that every command has.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArguments {
-    /// Use this configuration file and no other
+    /// Use this configuration file and look for no other
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -159,7 +173,7 @@ fn demo_server(name: &str) -> Result<DemoServer, String> {
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
     /// The file to check instead of the one used here
-    #[arg(value_name = "FILE", conflicts_with = "config")]
+    #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
     /// Fail on hints and warnings as well

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use trunkline::config::{Config, Loaded, Server, Style};
+use trunkline::config::{Config, Loaded, Server, Style, printable};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::report;
@@ -30,6 +30,7 @@ pub(crate) fn text(loaded: &Loaded, verbosity: Verbosity, style: Style) -> Strin
         );
     }
     bundles(&mut text, &loaded.config, style);
+    agents(&mut text, &loaded.config, style);
     if verbosity >= Verbosity::Verbose {
         settings_lines(&mut text, &loaded.config);
     }
@@ -43,11 +44,15 @@ fn servers(text: &mut String, config: &Config, verbosity: Verbosity, style: Styl
         let padding = " ".repeat(width - name.width());
         let off = if server.enabled { "" } else { "  (switched off)" };
         let kind = server.transport_word();
-        let endpoint = server.endpoint();
-        let _ = writeln!(text, "\n{}{padding}  {kind:<6}  {endpoint}{off}", strong(style, name));
+        let endpoint = printable(&server.endpoint());
+        let _ = writeln!(
+            text,
+            "\n{}{padding}  {kind:<6}  {endpoint}{off}",
+            strong(style, &printable(name))
+        );
         let indent = " ".repeat(width + 2);
         for line in details(server, verbosity) {
-            let _ = writeln!(text, "{indent}{line}");
+            let _ = writeln!(text, "{indent}{}", printable(&line));
         }
     }
 }
@@ -139,8 +144,21 @@ fn bundles(text: &mut String, config: &Config, style: Style) {
         };
         let (server, mode) = (&bundle.server, bundle.mode.as_str());
         let name = strong(style, name.as_str());
-        let _ = writeln!(text, "\nbundle {name}: {mode}, of {server}: {allow}{deny}");
+        let tools = printable(&format!("{allow}{deny}"));
+        let _ = writeln!(text, "\nbundle {name}: {mode}, of {server}: {tools}");
         let _ = writeln!(text, "  written at {}", bundle.location);
+    }
+}
+
+fn agents(text: &mut String, config: &Config, style: Style) {
+    for (name, agent) in &config.agents().named {
+        let tools = match &agent.tools {
+            Some(patterns) => printable(&patterns.join(", ")),
+            None => "all tools".to_owned(),
+        };
+        let name = strong(style, name.as_str());
+        let _ = writeln!(text, "\nagent {name}: {tools}");
+        let _ = writeln!(text, "  written at {}", agent.location);
     }
 }
 
@@ -167,8 +185,9 @@ fn settings_lines(text: &mut String, config: &Config) {
 }
 
 fn strong(style: Style, text: &str) -> String {
+    let text = printable(text);
     match style {
-        Style::Plain => text.to_owned(),
+        Style::Plain => text,
         Style::Colored => format!("\u{1b}[1m{text}\u{1b}[0m"),
     }
 }

@@ -74,6 +74,11 @@ impl Surroundings for Environment {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         read_bounded(path)
     }
+
+    fn is_regular_file(&self, path: &Path) -> bool {
+        // What is missing or a directory is for `read` to say.
+        std::fs::metadata(path).map_or(true, |metadata| metadata.is_file() || metadata.is_dir())
+    }
 }
 
 impl Resolver for Environment {

@@ -1,6 +1,5 @@
 //! How the program ends: one table from what happened to the exit code.
 
-use std::io;
 use std::process::ExitCode;
 
 use crate::terminal::Terminal;
@@ -19,15 +18,9 @@ pub(crate) fn code(result: anyhow::Result<Outcome>, terminal: &mut Terminal) -> 
     match result {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Bad) => ExitCode::from(1),
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             terminal.say(&format!("error: {error:#}\n"));
             ExitCode::from(1)
         }
     }
-}
-
-/// Whether the reader of our output went away, which is its right.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

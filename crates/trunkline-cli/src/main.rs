@@ -24,6 +24,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return terminal::usage(&error),
     };
+    if let Err(error) = arguments.check() {
+        return terminal::usage(&error);
+    }
     let settings = Settings::resolve(&arguments, &environment);
     let mut terminal = Terminal::new(&settings);
     let result = commands::run(arguments.command, &settings, &environment, &mut terminal);

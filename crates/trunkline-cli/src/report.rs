@@ -21,7 +21,16 @@ fn threshold(verbosity: Verbosity) -> Severity {
 
 /// Problems as text, those that are worth it at this verbosity.
 pub(crate) fn problems(loaded: &Loaded, verbosity: Verbosity, style: Style) -> String {
-    let shown = |found: &&Diagnostic| found.severity >= threshold(verbosity);
+    problems_from(loaded, threshold(verbosity), style)
+}
+
+/// Problems as text under a strict check: whatever fails it is shown, also by a quiet one.
+pub(crate) fn strict_problems(loaded: &Loaded, verbosity: Verbosity, style: Style) -> String {
+    problems_from(loaded, threshold(verbosity).min(Severity::Hint), style)
+}
+
+fn problems_from(loaded: &Loaded, threshold: Severity, style: Style) -> String {
+    let shown = |found: &&Diagnostic| found.severity >= threshold;
     loaded.diagnostics.iter().filter(shown).map(|found| found.render(style) + "\n").collect()
 }
 

@@ -31,12 +31,14 @@ impl Terminal {
         self.message_style
     }
 
-    /// Prints a result. That nobody reads on, as in `trunkline schema | head`, is an error of its
-    /// own kind which ends the program quietly.
+    /// Prints a result. That nobody reads on, as in `trunkline schema | head`, is the reader's
+    /// right and changes nothing about how the program ends.
     pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
         let mut output = io::stdout().lock();
-        output.write_all(text.as_bytes())?;
-        output.flush()
+        match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        }
     }
 
     /// Standard input and output as streams, for a server that speaks over them.

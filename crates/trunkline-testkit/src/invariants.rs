@@ -1,6 +1,7 @@
 //! What must hold for any text that is given as a configuration, however broken.
 
 use trunkline::config::{self, Loaded, Resolver, Secret, Style, resolve};
+use trunkline::message::{Message, Raw};
 
 /// What every reference resolves to here. No rendering of anything may hold it.
 pub const RESOLVED: &str = "resolved-secret-value-7f3a";
@@ -72,4 +73,45 @@ pub fn everything_shown(loaded: &Loaded) -> String {
         }
     }
     shown
+}
+
+/// Reads any bytes as a message, writes it again, and edits its payload.
+///
+/// # Panics
+///
+/// When a payload changes on the way, or an edit changes a byte that it has no business with.
+pub fn check_message(bytes: &[u8]) {
+    let bytes = bytes::Bytes::copy_from_slice(bytes);
+    if let Ok(message) = Message::read(&bytes) {
+        let again = Message::read(&message.write()).expect("what was written can be read");
+        assert_eq!(without_breaks(&again), without_breaks(&message));
+    }
+    if let Ok(raw) = Raw::read(&bytes) {
+        check_edits(&raw);
+    }
+}
+
+/// A message as text, with line breaks outside of strings as the spaces they are written as.
+fn without_breaks(message: &Message) -> String {
+    format!("{message:?}").replace(['\n', '\r'], " ")
+}
+
+/// Checks that edits of an object leave the members alone that they are not about.
+fn check_edits(raw: &Raw) {
+    let value = Raw::from_string("edited");
+    for (key, _) in raw.members() {
+        let edited = raw.with(&key, &value);
+        assert_eq!(edited.get(&key), Some(value.clone()), "{raw}");
+        let shorter = raw.without(&key);
+        assert_eq!(shorter.get(&key), None, "{raw}");
+        let others = |raw: &Raw| -> Vec<_> {
+            raw.members().into_iter().filter(|(name, _)| *name != key).collect()
+        };
+        assert_eq!(others(&edited), others(raw), "{raw}");
+        assert_eq!(others(&shorter), others(raw), "{raw}");
+        assert!(Raw::read(shorter.bytes()).is_ok() && Raw::read(edited.bytes()).is_ok());
+    }
+    if raw.is_object() && raw.get("added").is_none() {
+        assert_eq!(raw.with("added", &value).without("added"), *raw, "{raw}");
+    }
 }

@@ -31,8 +31,8 @@ mod suggest;
 mod decode;
 mod quantity;
 mod words;
-mod written;
 mod model;
+mod written;
 mod dialect;
 mod meaning;
 mod merge;
@@ -50,6 +50,7 @@ pub use model::{
     Found, Kept, Naming, Origin, Provenance, Remote, RemoteProtocol, Restart, Server, Stdio,
     Timeouts, ToolLists, Transport, Trust,
 };
+pub use redact::printable;
 pub use render::Style;
 pub use resolve::{ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, resolve};
 pub use schema::schema;

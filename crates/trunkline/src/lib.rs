@@ -29,4 +29,5 @@ pub mod message;
 
 pub mod config;
 
+#[expect(dead_code, reason = "connections, which use it, are being built")]
 mod wire;

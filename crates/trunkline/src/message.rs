@@ -4,7 +4,7 @@
 //! use trunkline::message::{Message, Raw};
 //!
 //! let Ok(Message::Response(response)) = Message::read(
-//!     r#"{"jsonrpc":"2.0","id":7,"result":{"big":12345678901234567890,"content":[]}}"#.into(),
+//!     &r#"{"jsonrpc":"2.0","id":7,"result":{"big":12345678901234567890,"content":[]}}"#.into(),
 //! ) else { panic!() };
 //! assert_eq!(response.id.to_string(), "7");
 //! // Shallow access, and edits that leave every other byte alone.

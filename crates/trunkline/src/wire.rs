@@ -4,6 +4,13 @@
 //! at once, `next` moves bytes both ways until something has happened. No wire has a task of its
 //! own, so that a call costs one hop to its server's task and no other.
 
+mod lines;
+mod tail;
+mod group;
+mod guard;
+mod child;
+pub(crate) mod stdio;
+
 use bytes::Bytes;
 
 use crate::error::Error;

@@ -24,7 +24,9 @@ pub(crate) fn run(
         Format::Json => terminal.print(&format!("{:#}\n", as_json(&loaded, outcome)))?,
         Format::Text => {
             let style = terminal.output_style();
-            let mut text = report::problems(&loaded, settings.verbosity, style);
+            let problems =
+                if arguments.strict { report::strict_problems } else { report::problems };
+            let mut text = problems(&loaded, settings.verbosity, style);
             if settings.verbosity > Verbosity::Quiet {
                 text += &summary(&loaded, outcome);
             }
@@ -41,7 +43,10 @@ fn summary(loaded: &Loaded, outcome: Outcome) -> String {
         [] if loaded.diagnostics.is_empty() => {
             return report::NOTHING_FOUND.to_owned();
         }
-        [] => return format!("{}\n", report::counts(&loaded.diagnostics).unwrap_or_default()),
+        [] => {
+            let counts = report::counts(&loaded.diagnostics).unwrap_or_default();
+            return format!("No configuration is used; {counts}\n");
+        }
         sources => sources.join(" over "),
     };
     let verdict = match (report::counts(&loaded.diagnostics), outcome) {

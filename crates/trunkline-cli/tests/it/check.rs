@@ -46,6 +46,8 @@ fn strict_fails_on_hints() {
     let folder = Folder::new().file("mcp.json", text);
     assert_eq!(folder.run(&["check", "mcp.json"]).code, 0);
     assert_eq!(folder.run(&["check", "--strict", "mcp.json"]).code, 1);
+    let quiet = folder.run(&["check", "--strict", "-q", "mcp.json"]);
+    assert!(quiet.code == 1 && quiet.output.contains("unknown-key"), "{quiet}");
 }
 
 #[test]
@@ -158,4 +160,27 @@ fn a_file_whose_name_is_no_text_is_still_read() {
     assert_eq!(folder.finish(command.arg(name)).code, 0);
     let mut command = folder.command(&["check"]);
     assert_eq!(folder.finish(command.env("TRUNKLINE_CONFIG", name)).code, 0);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_passed_over() {
+    let folder = Folder::new();
+    let made =
+        std::process::Command::new("mkfifo").arg(folder.project().join(".mcp.json")).status();
+    assert!(made.unwrap().success());
+    assert_eq!(folder.run(&["check"]).code, 0);
+}
+
+#[test]
+fn errors_are_errors_also_when_nobody_reads_them_all() {
+    let text =
+        trunkline_testkit::generate::configuration(3000, trunkline_testkit::generate::Entries::Bad);
+    let folder = Folder::new().file("many.json", text);
+    let mut child = folder
+        .command(&["check", "many.json"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
 }

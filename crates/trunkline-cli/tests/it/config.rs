@@ -75,3 +75,11 @@ fn the_users_own_file_is_used_last() {
         insta::assert_snapshot!(run);
     }
 }
+
+#[test]
+fn nothing_in_a_file_can_act_on_the_terminal() {
+    let text = r#"{"mcpServers":{"a\u202e":{"command":"x\u001b[2J","cwd":"/t\nb  stdio  rm","env":{"E\u001b[31m":"v"},"allowTools":["t\u001b[2J"]}},"agents":{"g":{"tools":["\u001b[2J"]}}}"#;
+    let run = Folder::new().file("trunkline.json", text).run(&["config", "-v"]);
+    assert!(!run.output.contains(['\u{1b}', '\u{202e}']), "{run}");
+    assert!(!run.output.contains("\nb  stdio"), "{run}");
+}

@@ -25,9 +25,11 @@ fn a_wrong_command_is_corrected_with_exit_code_two() {
 
 #[test]
 fn two_files_to_check_are_refused() {
-    let run = Folder::new().run(&["check", "--config", "a.json", "b.json"]);
-    assert_eq!(run.code, 2);
-    assert!(run.messages.contains("cannot be used with"), "{run}");
+    for arguments in [["check", "--config", "a", "b"], ["--config", "a", "check", "b"]] {
+        let run = Folder::new().run(&arguments);
+        assert_eq!(run.code, 2);
+        assert!(run.messages.contains("not both"), "{run}");
+    }
 }
 
 #[test]

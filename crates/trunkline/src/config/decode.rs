@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::diagnostic::{Code, Diagnostic, Severity};
+use super::redact::quoted;
 use super::source::{Location, Source, Span};
 use super::suggest::Suggestions;
 use super::syntax::{Key, Member, Node, Value};
@@ -55,6 +56,8 @@ pub(crate) struct Decoder<'a> {
     server: Option<ServerName>,
     /// What is being read, for messages: "`args`", "every item of `args`".
     subject: String,
+    /// Unknown members of objects that do not keep them themselves.
+    unknown: Vec<Member>,
 }
 
 impl<'a> Decoder<'a> {
@@ -65,6 +68,7 @@ impl<'a> Decoder<'a> {
             diagnostics: Vec::new(),
             server: None,
             subject: "the configuration".to_owned(),
+            unknown: Vec::new(),
         }
     }
 
@@ -86,6 +90,16 @@ impl<'a> Decoder<'a> {
         let is_error = |found: &Diagnostic| found.severity == Severity::Error;
         let clean = !self.diagnostics[before..].iter().any(is_error);
         (result, clean)
+    }
+
+    /// Keeps a member that nothing knows.
+    pub(crate) fn keep(&mut self, member: &Member) {
+        self.unknown.push(member.clone());
+    }
+
+    /// Gives up what was kept.
+    pub(crate) fn take_unknown(&mut self) -> Vec<Member> {
+        std::mem::take(&mut self.unknown)
     }
 
     pub(crate) fn location(&self, span: Span) -> Location {
@@ -165,24 +179,24 @@ impl<'a> Decoder<'a> {
         result
     }
 
-    /// Reads the value of a key into its place. A value of `null` counts as left out.
+    /// Reads the value of a key into its place.
     pub(crate) fn field<T: FromNode>(&mut self, place: &mut Option<Spanned<T>>, member: &Member) {
         let Member { key, value: node } = member;
         if let Some(first) = place {
             return self.duplicate_key(key, first.key);
         }
-        let value = self.about(format!("`{}`", key.text), |decoder| T::from_node(node, decoder));
+        let value = self.about(quoted(&key.text), |decoder| T::from_node(node, decoder));
         *place = value.map(|value| Spanned { value, span: node.span, key: key.span });
     }
 
     pub(crate) fn duplicate_key(&mut self, key: &Key, first: Span) {
         let first = self.location(first);
         let earlier = &first.source().text()[first.span().range()];
-        let same = earlier.trim_matches(['"', '\'']) == &*key.text;
-        let message = if same {
-            format!("`{}` is written twice", key.text)
+        let earlier = earlier.trim_matches(['"', '\'']);
+        let message = if earlier == &*key.text {
+            format!("{} is written twice", quoted(&key.text))
         } else {
-            format!("`{}` and {earlier} mean the same", key.text)
+            format!("{} and {} mean the same", quoted(&key.text), quoted(earlier))
         };
         let found = self.error(Code::DuplicateKey, key.span, message);
         self.push(found.label("again here").related(first, "first here"));
@@ -191,7 +205,7 @@ impl<'a> Decoder<'a> {
     /// Reports a key that is not among those known.
     pub(crate) fn unknown_key(&mut self, key: &Key, known: &[&str]) {
         let help = self.nearest(&key.text, known.iter().copied());
-        let message = format!("`{}` is not a known key here", key.text);
+        let message = format!("{} is not a known key here", quoted(&key.text));
         let found = self.hint(Code::UnknownKey, key.span, message).label("has no effect");
         self.push(found.maybe_help(help));
     }
@@ -201,9 +215,8 @@ impl<'a> Decoder<'a> {
         let Value::String(word) = &node.value else { return };
         let help = self.nearest(word, allowed.iter().copied());
         let list = allowed.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-        let shown: String = word.chars().take(40).collect();
         let found = self
-            .error(Code::UnknownValue, node.span, format!("`{shown}` is not {what}"))
+            .error(Code::UnknownValue, node.span, format!("{} is not {what}", quoted(word)))
             .label(format!("expected {list}"));
         self.push(found.maybe_help(help));
     }
@@ -219,7 +232,7 @@ pub(crate) fn left_out(member: &Member, decoder: &mut Decoder<'_>) -> bool {
     if member.value.value != Value::Null {
         return false;
     }
-    let message = format!("`{}` is null, which counts as left out", member.key.text);
+    let message = format!("{} is null, which counts as left out", quoted(&member.key.text));
     let found = decoder.warning(Code::WrongType, member.value.span, message);
     decoder.push(found.help("remove the key"));
     true

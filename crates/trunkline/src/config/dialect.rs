@@ -36,6 +36,9 @@ pub(crate) enum Timeout {
 /// write timeouts in seconds where everyone else there writes milliseconds.
 const SECONDS_MARKERS: &[&str] = &["autoApprove", "alwaysAllow", "remoteConfigured", "watchPaths"];
 
+/// Longest `timeout` that Cline and Roo accept. A longer one is some other host's milliseconds.
+const LONGEST_SECONDS: f64 = 3600.0;
+
 /// Shortest `timeout` believed to be milliseconds; Claude Code ignores shorter ones as well.
 const SHORTEST_MILLISECONDS: f64 = 1000.0;
 
@@ -43,7 +46,8 @@ impl Dialect {
     pub(crate) fn spelling(self) -> Spelling {
         match self {
             Self::Opencode => Spelling::DollarAndBraces,
-            Self::McpServers | Self::Servers | Self::Zed => Spelling::Dollar,
+            Self::McpServers | Self::Servers => Spelling::Dollar,
+            Self::Zed => Spelling::None,
         }
     }
 
@@ -51,8 +55,8 @@ impl Dialect {
     pub(crate) fn timeout(self, entry: &ServerEntry, number: f64) -> Timeout {
         let in_seconds = match self {
             Self::Zed => number,
-            Self::McpServers if written_in_seconds(entry) => number,
-            Self::McpServers | Self::Servers if number < SHORTEST_MILLISECONDS => {
+            Self::McpServers if written_in_seconds(entry) && number <= LONGEST_SECONDS => number,
+            Self::McpServers | Self::Servers if (0.0..SHORTEST_MILLISECONDS).contains(&number) => {
                 return Timeout::Ignored;
             }
             Self::McpServers | Self::Servers | Self::Opencode => number / 1000.0,

@@ -23,6 +23,11 @@ pub trait Surroundings {
 
     /// The content of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Whether a path that nobody named may be read: a pipe in its place would never end.
+    fn is_regular_file(&self, _path: &Path) -> bool {
+        true
+    }
 }
 
 /// Where a host looks for its configuration. All of it is data, so that an embedding host can have
@@ -108,12 +113,22 @@ pub struct LoadOptions {
 }
 
 /// Configuration given by the caller at run time: a whole one, or only what differs.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Overrides {
     /// As text, in any spelling a file may have.
     Text(String),
     /// As a value.
     Value(serde_json::Value),
+}
+
+impl std::fmt::Debug for Overrides {
+    /// Prints the kind only: the content may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Text(_) => "Text(***)",
+            Self::Value(_) => "Value(***)",
+        })
+    }
 }
 
 /// A configuration and everything found on the way to it.
@@ -198,8 +213,11 @@ pub fn discover(
     working_directory: &Path,
 ) -> (Option<PathBuf>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
-    let found = discovered(surroundings, places, working_directory, &mut diagnostics);
-    (found.map(|file| file.origin.path), diagnostics)
+    let path = match discovered(surroundings, places, working_directory, &mut diagnostics) {
+        Discovered::File(file) => Some(file.origin.path),
+        Discovered::Unreadable | Discovered::Nothing => None,
+    };
+    (path, diagnostics)
 }
 
 /// The layers read so far, the lowest first.
@@ -236,10 +254,12 @@ fn decoded(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic>> {
         let message = format!("{name} is larger than {megabytes} MiB, which no configuration is");
         return Err(Box::new(Diagnostic::new(Severity::Error, Code::TooLarge, message)));
     }
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+    let marked = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    let zeros = bytes.iter().take(64).filter(|byte| **byte == 0).count();
+    if marked || zeros >= bytes.len().clamp(8, 64) / 4 {
         let message = format!("{name} is UTF-16, not UTF-8");
         let found = Diagnostic::new(Severity::Error, Code::NotUtf8, message);
-        return Err(Box::new(found.help("save it as UTF-8")));
+        return Err(Box::new(found.help("it has to be UTF-8")));
     }
     let error = match std::str::from_utf8(bytes) {
         Ok(text) => return Ok(Source::new(name, text)),
@@ -252,7 +272,7 @@ fn decoded(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic>> {
     let found = Diagnostic::new(Severity::Error, Code::NotUtf8, message)
         .at(&source, Span::new(error, error + '\u{fffd}'.len_utf8()))
         .label("the first byte that is not");
-    Err(Box::new(found.help("save it as UTF-8")))
+    Err(Box::new(found.help("it has to be UTF-8")))
 }
 
 /// A file that was read.
@@ -276,8 +296,11 @@ fn find_file(
         let found = Found::Variable(variable.into());
         return named(surroundings, working_directory, Path::new(&path), found, diagnostics);
     }
-    discovered(surroundings, places, working_directory, diagnostics)
-        .or_else(|| fallback(surroundings, places, diagnostics))
+    match discovered(surroundings, places, working_directory, diagnostics) {
+        Discovered::File(file) => Some(file),
+        Discovered::Unreadable => None,
+        Discovered::Nothing => fallback(surroundings, places, diagnostics),
+    }
 }
 
 /// The first variable that is set to something.
@@ -302,7 +325,7 @@ fn named(
     let full = working_directory.join(path);
     match surroundings.read(&full) {
         Ok(bytes) => {
-            let workspace = full.parent().unwrap_or(working_directory).to_owned();
+            let workspace = workspace_of(&full);
             let name = path.display().to_string();
             Some(FoundFile { name, bytes, origin: FileOrigin { path: full, found, workspace } })
         }
@@ -311,6 +334,14 @@ fn named(
             None
         }
     }
+}
+
+/// The folder a file belongs to: its own, or the one around `.vscode`, `.trunkline` and the like.
+fn workspace_of(path: &Path) -> PathBuf {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let is_hidden =
+        folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    folder.parent().filter(|_| is_hidden).unwrap_or(folder).to_owned()
 }
 
 fn unreadable(path: &Path, found: &Found, error: &io::Error) -> Diagnostic {
@@ -344,62 +375,80 @@ fn unreadable(path: &Path, found: &Found, error: &io::Error) -> Diagnostic {
     Diagnostic::new(Severity::Error, code, message).help(help)
 }
 
+/// What looking around came to.
+enum Discovered {
+    File(FoundFile),
+    /// The file meant here is there and cannot be read; no other takes its place.
+    Unreadable,
+    Nothing,
+}
+
 fn discovered(
     surroundings: &dyn Surroundings,
     places: &Places,
     working_directory: &Path,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Option<FoundFile> {
+) -> Discovered {
     let levels = match places.walk {
         Walk::Up => usize::MAX,
         Walk::Stay => 1,
     };
     for directory in working_directory.ancestors().take(levels) {
-        let mut present = places.candidates.iter().filter_map(|candidate| {
+        let mut present = Vec::new();
+        for candidate in &places.candidates {
             let path = directory.join(&candidate.path);
-            let bytes = candidate_bytes(surroundings, candidate, &path, diagnostics)?;
-            Some((path, bytes))
-        });
+            match candidate_bytes(surroundings, candidate, &path) {
+                Ok(bytes) => present.extend(bytes.map(|bytes| (path, bytes))),
+                Err(error) => {
+                    let mut found = unreadable(&path, &Found::Discovered, &error);
+                    // Here it is meant; above it may be somebody else's.
+                    if directory == working_directory {
+                        diagnostics.push(found);
+                        return Discovered::Unreadable;
+                    }
+                    found.severity = Severity::Warning;
+                    diagnostics.push(found.help("it is passed over"));
+                }
+            }
+        }
+        let mut present = present.into_iter();
         let Some((path, bytes)) = present.next() else { continue };
-        let others: Vec<_> = present.map(|(other, _)| other).collect();
         let shown = |path: &Path| {
             path.strip_prefix(working_directory).unwrap_or(path).display().to_string()
         };
-        for other in others {
+        for (other, _) in present {
             let message = format!("{} is ignored: {} is used", shown(&other), shown(&path));
             let found = Diagnostic::new(Severity::Warning, Code::ShadowedFile, message);
-            diagnostics.push(found.help("move its servers over, or name it with `--config`"));
+            diagnostics.push(found.help("move its servers over, or ask for it by name"));
         }
         let workspace = directory.to_owned();
         let name = shown(&path);
         let origin = FileOrigin { path, found: Found::Discovered, workspace };
-        return Some(FoundFile { name, bytes, origin });
+        return Discovered::File(FoundFile { name, bytes, origin });
     }
-    None
+    Discovered::Nothing
 }
 
-/// The content of a candidate that is there and counts. One that cannot be read must not stop the
-/// search: it may be somebody else's, far above the working directory.
+/// The content of a candidate, if it is there and counts.
 fn candidate_bytes(
     surroundings: &dyn Surroundings,
     candidate: &Candidate,
     path: &Path,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<Vec<u8>> {
+) -> io::Result<Option<Vec<u8>>> {
+    if !surroundings.is_regular_file(path) {
+        return Ok(None);
+    }
     let bytes = match surroundings.read(path) {
         Ok(bytes) => bytes,
-        Err(error) => {
-            let absent = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
-            if !absent.contains(&error.kind()) {
-                let mut found = unreadable(path, &Found::Discovered, &error);
-                found.severity = Severity::Warning;
-                diagnostics.push(found.help("it is passed over"));
-            }
-            return None;
-        }
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error),
     };
     let counts = candidate.needs_key.as_ref().is_none_or(|key| has_key(&bytes, key));
-    counts.then_some(bytes)
+    Ok(counts.then_some(bytes))
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn has_key(bytes: &[u8], key: &str) -> bool {
@@ -416,14 +465,13 @@ fn fallback(
     for path in &places.fallbacks {
         match surroundings.read(path) {
             Ok(bytes) => {
-                let workspace = path.parent().unwrap_or(Path::new("")).to_owned();
+                let workspace = workspace_of(path);
                 let name = path.display().to_string();
                 let path = path.clone();
                 let origin = FileOrigin { path, found: Found::Fallback, workspace };
                 return Some(FoundFile { name, bytes, origin });
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
+            Err(error) if is_absent(&error) => {}
             Err(error) => {
                 diagnostics.push(unreadable(path, &Found::Fallback, &error));
                 return None;

@@ -1,18 +1,19 @@
 //! From as written to as meant, for one layer: dialects fall away, mistakes are reported, and what
 //! is left can be merged.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::decode::{Anything, Decoder, FromNode, Map, Spanned, Written};
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
 use super::model::{Agent, Agents, BundleMode, Inputs, Kept, Origin, ToolLists};
+use super::redact::quoted;
 use super::secret::Secret;
 use super::source::{Location, Source, Span};
 use super::suggest::Suggestions;
 use super::syntax::{self, Document, Member, Node, Value};
-use super::written::{AgentsEntry, FileEntry, InputEntry, NamedServer, Servers};
+use super::written::{AgentsEntry, AllowList, FileEntry, InputEntry, NamedServer, Servers};
 use crate::name::{AgentName, BundleName, ServerName};
 
 mod settings;
@@ -59,8 +60,9 @@ pub(crate) fn read_layer(
 ) -> (Layer, Vec<Diagnostic>) {
     let Document { root, mistakes } = syntax::read(source);
     let mut decoder = Decoder::new(source, suggestions);
-    let mut reader = LayerReader { decoder: &mut decoder, source, origin, mistakes: &mistakes };
+    let mut reader = LayerReader { decoder: &mut decoder, source, origin, mistakes };
     let layer = reader.layer(root.as_ref());
+    let mistakes = reader.mistakes;
     let mut diagnostics = decoder.into_diagnostics();
     diagnostics.extend(mistakes);
     diagnostics.sort_by_key(|found| found.location.as_ref().map(|place| place.span().start()));
@@ -71,14 +73,14 @@ struct LayerReader<'r, 'd> {
     decoder: &'r mut Decoder<'d>,
     source: &'r Arc<Source>,
     origin: Origin,
-    mistakes: &'r [Diagnostic],
+    mistakes: Vec<Diagnostic>,
 }
 
 impl LayerReader<'_, '_> {
     fn layer(&mut self, root: Option<&Node>) -> Layer {
         let file = root.and_then(|root| self.file(root)).unwrap_or_default();
         self.unknown_keys(&file);
-        let inputs = Arc::new(inputs(file.inputs.as_ref()));
+        let inputs = Arc::new(inputs(&file));
         let mut behaviour = BehaviourChanges::of_file(&file);
         behaviour.apply_host_wide(&file, self.decoder);
         Layer {
@@ -87,9 +89,16 @@ impl LayerReader<'_, '_> {
             agents: self.agents(&file),
             naming: NamingChanges::of_file(&file, self.decoder),
             behaviour,
-            unknown: kept(self.source, &file.unknown),
+            unknown: self.kept(&file),
             origin: self.origin.clone(),
         }
+    }
+
+    /// Everything unknown that does not belong to a server.
+    fn kept(&mut self, file: &FileEntry) -> Vec<Kept> {
+        let mut all = kept(self.source, &file.unknown);
+        all.extend(kept(self.source, &self.decoder.take_unknown()));
+        all
     }
 
     fn file(&mut self, root: &Node) -> Option<FileEntry> {
@@ -109,42 +118,44 @@ impl LayerReader<'_, '_> {
     /// Reports unknown keys at the top: near misses one by one, the rest in one line, because
     /// the settings file of a whole host has many that are none of our business.
     fn unknown_keys(&mut self, file: &FileEntry) {
-        let whole_settings = file.mcp.is_some() || file.context_servers.is_some();
         let mut others = Vec::new();
         for member @ Member { key, .. } in &file.unknown {
             match self.decoder.nearest(&key.text, FileEntry::KEYS.iter().copied()) {
                 Some(help) => {
-                    let message = format!("`{}` is not a known key", key.text);
+                    let message = format!("{} is not a known key", quoted(&key.text));
                     let found = self.decoder.hint(Code::UnknownKey, key.span, message);
                     self.decoder.push(found.label("has no effect").help(help));
                 }
+                None if is_comment(&key.text) => {}
                 None => others.push(member),
             }
         }
-        if roots(file).is_empty() && self.servers_without_root(&others) {
+        if roots(file).is_empty() && self.servers_elsewhere(&others) {
             return;
         }
-        let Some(first) = others.first().filter(|_| !whole_settings) else { return };
-        let message = match others.len() {
-            1 => format!("`{}` is not a known key", first.key.text),
-            count => {
-                let more = count - 1;
-                format!("`{}` and {more} more keys at the top are not known", first.key.text)
-            }
+        let Some(first) = others.first() else { return };
+        let names = others.iter().take(MAX_NAMED).map(|member| quoted(&member.key.text));
+        let mut names = names.collect::<Vec<_>>().join(", ");
+        if let Some(more) = others.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+            names += &format!(" and {more} more");
+        }
+        let message = format!("not known at the top: {names}");
+        let whole_settings = file.mcp.is_some() || file.context_servers.is_some();
+        let found = if whole_settings {
+            self.decoder.note(Code::UnknownKey, first.key.span, message)
+        } else {
+            self.decoder.hint(Code::UnknownKey, first.key.span, message)
         };
-        let found = self.decoder.hint(Code::UnknownKey, first.key.span, message);
         self.decoder.push(found.label("has no effect"));
     }
 
-    /// Reports servers that stand at the top instead of under a key for servers.
-    fn servers_without_root(&mut self, unknown: &[&Member]) -> bool {
-        let is_server = |member: &&&Member| {
-            ["command", "url"].into_iter().any(|key| member.value.get(key).is_some())
+    /// Reports servers that stand where they are not looked for.
+    fn servers_elsewhere(&mut self, unknown: &[&Member]) -> bool {
+        let Some((member, message, help)) = unknown.iter().find_map(|member| misplaced(member))
+        else {
+            return false;
         };
-        let Some(first) = unknown.iter().find(is_server) else { return false };
-        let message = format!("`{}` looks like a server in the wrong place", first.key.text);
-        let found = self.decoder.error(Code::NoServers, first.key.span, message);
-        let help = "put servers under one key: `{ \"mcpServers\": { … } }`";
+        let found = self.decoder.error(Code::NoServers, member.key.span, message);
         self.decoder.push(found.label("not used here").help(help));
         true
     }
@@ -179,9 +190,7 @@ impl LayerReader<'_, '_> {
         named: &NamedServer,
         inputs: &Arc<Inputs>,
     ) -> LayerServer {
-        let unreadable = self.mistakes.iter().any(|mistake| {
-            mistake.location.as_ref().is_some_and(|place| named.span.contains(place.span()))
-        });
+        let unreadable = self.claim_mistakes(named);
         let draft = match &named.entry {
             Some(entry) if !unreadable => {
                 let (draft, clean) = self.decoder.within_server(&named.name, |decoder| {
@@ -194,6 +203,19 @@ impl LayerReader<'_, '_> {
         };
         let draft = if named.clean { draft } else { ServerDraft::Broken };
         self.layer_server(named, draft)
+    }
+
+    /// Says of the mistakes inside an entry whose they are; says whether there are any.
+    fn claim_mistakes(&mut self, named: &NamedServer) -> bool {
+        let mut claimed = false;
+        for mistake in &mut self.mistakes {
+            let place = mistake.location.as_ref().map(|location| location.span().start());
+            if place.is_some_and(|place| named.span.range().contains(&place)) {
+                mistake.server = Some(named.name.clone());
+                claimed = true;
+            }
+        }
+        claimed
     }
 
     /// Reports names that occur twice in one file; returns them with their first place.
@@ -222,14 +244,16 @@ impl LayerReader<'_, '_> {
     /// Gemini CLI keeps its switches apart from the servers: `mcp.allowed` and `mcp.excluded`.
     fn gemini_rules(&mut self, file: &FileEntry, servers: &mut [LayerServer]) {
         let Some(mcp) = &file.mcp else { return };
-        let holds = |list: &Spanned<Vec<Spanned<Box<str>>>>, name: &ServerName| {
-            list.value.iter().any(|item| &*item.value == name.as_str())
+        let names = |list: &Names| -> HashSet<Box<str>> {
+            list.value.iter().map(|item| item.value.clone()).collect()
         };
+        let allowed = mcp.value.allowed.as_ref().map(names);
+        let excluded = mcp.value.excluded.as_ref().map(names);
         for server in servers {
-            let allowed = mcp.value.allowed.as_ref().is_none_or(|list| holds(list, &server.name));
-            let excluded =
-                mcp.value.excluded.as_ref().is_some_and(|list| holds(list, &server.name));
-            if !allowed || excluded {
+            let name = server.name.as_str();
+            let is_allowed = allowed.as_ref().is_none_or(|names| names.contains(name));
+            let is_excluded = excluded.as_ref().is_some_and(|names| names.contains(name));
+            if !is_allowed || is_excluded {
                 server.draft.switch_off();
             }
         }
@@ -248,15 +272,14 @@ impl LayerReader<'_, '_> {
                 self.decoder.push(found.help("add `\"serverId\": \"<name of a server>\"`"));
                 continue;
             };
-            let allow = entry.value.allow_tools.as_ref();
-            if empty_allow_list(self.decoder, allow, "a bundle") {
-                continue;
-            }
             let draft = BundleDraft {
                 server_location: self.decoder.location(server.span),
                 server: server.clone(),
                 mode: entry.value.mode.as_ref().map_or(BundleMode::Direct, |mode| mode.value),
-                tools: tool_lists(allow, entry.value.deny_tools.as_ref()),
+                tools: tool_lists(
+                    entry.value.allow_tools.as_ref(),
+                    entry.value.deny_tools.as_ref(),
+                ),
                 location: self.decoder.location(key.span),
             };
             bundles.push((name, draft));
@@ -311,7 +334,46 @@ fn roots(file: &FileEntry) -> Vec<(Dialect, &Servers)> {
     plain.chain(opencode.map(|servers| (Dialect::Opencode, servers))).collect()
 }
 
-fn inputs(written: Option<&Spanned<Vec<Spanned<InputEntry>>>>) -> Inputs {
+/// Unknown keys that are named in one message.
+const MAX_NAMED: usize = 8;
+
+/// Whether a key is a way to write a comment.
+fn is_comment(key: &str) -> bool {
+    key.starts_with(['_', '/', '#', '$']) || key.eq_ignore_ascii_case("comment")
+}
+
+/// What is wrong with a member at the top that is, or holds, servers, and what to do about it.
+fn misplaced<'m>(member: &&'m Member) -> Option<(&'m Member, String, &'static str)> {
+    let has = |node: &Node, keys: [&str; 2]| keys.iter().any(|key| node.get(key).is_some());
+    let name = quoted(&member.key.text);
+    if matches!(&*member.key.text, "command" | "url") {
+        let help = "put it under a name: `{ \"mcpServers\": { \"name\": { … } } }`";
+        return Some((member, "this is a server without a name".to_owned(), help));
+    }
+    if has(&member.value, ["command", "url"]) {
+        let help = "put servers under one key: `{ \"mcpServers\": { … } }`";
+        return Some((member, format!("{name} looks like a server in the wrong place"), help));
+    }
+    let projects = || {
+        let Value::Object(projects) = &member.value.value else { return false };
+        projects.iter().any(|project| project.value.get("mcpServers").is_some())
+    };
+    let vscode = member.value.get("vscode").and_then(|vscode| vscode.get("mcp"));
+    if (&*member.key.text == "projects" && projects()) || vscode.is_some() {
+        let help = "copy the servers you want to a file of their own, under `mcpServers`";
+        return Some((member, format!("the servers inside {name} are not read"), help));
+    }
+    None
+}
+
+fn inputs(file: &FileEntry) -> Inputs {
+    let nested = file.mcp.as_ref().and_then(|mcp| mcp.value.inputs.as_ref());
+    let mut all = declared(file.inputs.as_ref());
+    all.extend(declared(nested));
+    all
+}
+
+fn declared(written: Option<&Spanned<Vec<Spanned<InputEntry>>>>) -> Inputs {
     let entries = written.iter().flat_map(|inputs| &inputs.value);
     let input = |entry: &Spanned<InputEntry>| {
         let default = entry.value.default.as_ref().map(|text| Secret::new(text.value.clone()));
@@ -329,18 +391,14 @@ fn kept(source: &Source, members: &[Member]) -> Vec<Kept> {
     members.iter().map(kept).collect()
 }
 
-fn tool_lists(allow: Option<&Names>, deny: Option<&Names>) -> ToolLists {
-    let names = |list: &Names| list.value.iter().map(|name| name.value.clone()).collect();
-    ToolLists { allow: allow.map(names), deny: deny.map(names).unwrap_or_default() }
-}
-
-/// Reports an allow-list with nothing in it (BUN-2).
-fn empty_allow_list(decoder: &mut Decoder<'_>, allow: Option<&Names>, of: &str) -> bool {
-    let Some(list) = allow.filter(|list| list.value.is_empty()) else { return false };
-    let message = format!("the allow-list of {of} is empty, so that nothing is allowed");
-    let found = decoder.error(Code::EmptyAllowList, list.span, message).label("no tool in it");
-    decoder.push(found.help("leave it out to allow all tools, or name the tools to allow"));
-    true
+/// A list of allowed tools with `*` in it allows all, as Copilot CLI writes it.
+fn tool_lists(allow: Option<&Spanned<AllowList>>, deny: Option<&Names>) -> ToolLists {
+    let texts = |names: &[Spanned<Box<str>>]| -> Vec<Box<str>> {
+        names.iter().map(|name| name.value.clone()).collect()
+    };
+    let allow = allow.map(|list| texts(&list.value.0));
+    let allow = allow.filter(|names| !names.iter().any(|name| &**name == "*"));
+    ToolLists { allow, deny: deny.map(|list| texts(&list.value)).unwrap_or_default() }
 }
 
 impl Anything {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::meaning::{BundleDraft, Layer, LayerServer, ServerDraft, WholeServer};
 use super::model::{Behaviour, Bundle, Config, Origin, Provenance, Server, Trust};
+use super::redact::quoted;
 use super::suggest::Suggestions;
 use crate::name::{BundleName, ServerName};
 
@@ -117,13 +118,12 @@ impl Merger {
             // A bundle of a server with errors goes with it; those are reported already.
             let Some(whole) = &slot.server else { continue };
             let untrusted = whole.trust == Trust::Untrusted;
-            if untrusted && bundle.tools.allow.is_none() && whole.tools.allow.is_none() {
+            if untrusted && bundle.tools.allow.is_none() {
                 let message = format!("bundle `{name}` is of an untrusted server and allows all");
-                let found = self
-                    .diagnostic(Code::UntrustedWithoutAllowList, message)
+                let found = error(Code::UntrustedWithoutAllowList, message)
                     .at_location(bundle.location)
                     .related(slot.provenance.location.clone(), "the untrusted server")
-                    .help("add `\"allowTools\": [ … ]` with the tools that may be seen");
+                    .help("name the tools that may be seen under `allowTools`; `*` is not enough");
                 self.diagnostics.push(found);
                 continue;
             }
@@ -137,10 +137,6 @@ impl Merger {
         }
     }
 
-    fn diagnostic(&self, code: Code, message: String) -> Diagnostic {
-        Diagnostic::new(Severity::Error, code, message)
-    }
-
     fn unknown_server(
         &mut self,
         name: &BundleName,
@@ -150,8 +146,9 @@ impl Merger {
         let server = &bundle.server.value;
         let near = suggestions.nearest(server, self.slots.keys().map(ServerName::as_str));
         let help = near.map(|near| format!("did you mean `{near}`?"));
-        let message = format!("bundle `{name}` is of a server `{server}` that does not exist");
-        let found = self.diagnostic(Code::UnknownServer, message);
+        let server = quoted(server);
+        let message = format!("bundle `{name}` is of a server {server} that does not exist");
+        let found = error(Code::UnknownServer, message);
         self.diagnostics.push(found.at_location(bundle.server_location.clone()).maybe_help(help));
     }
 
@@ -167,10 +164,14 @@ impl Merger {
             let code = Code::UntrustedWithoutAllowList;
             let found = Diagnostic::new(Severity::Warning, code, message)
                 .at_location(slot.provenance.location.clone())
-                .help("add `\"allowTools\": [ … ]` with the tools that may be seen");
+                .help("name the tools that may be seen under `allowTools`; `*` is not enough");
             self.diagnostics.push(found.of_server(name));
         }
     }
+}
+
+fn error(code: Code, message: String) -> Diagnostic {
+    Diagnostic::new(Severity::Error, code, message)
 }
 
 /// Fills in what a server does not say for itself.

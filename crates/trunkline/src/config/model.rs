@@ -375,7 +375,7 @@ impl std::fmt::Display for Origin {
                     Found::Asked => f.write_str("(given)"),
                     Found::Variable(name) => write!(f, "(from {name})"),
                     Found::Discovered => f.write_str("(discovered)"),
-                    Found::Fallback => f.write_str("(your own file)"),
+                    Found::Fallback => f.write_str("(used when there is no other)"),
                 }
             }
         }

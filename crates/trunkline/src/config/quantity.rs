@@ -175,7 +175,7 @@ impl FromNode for Number {
     }
 
     fn schema(_: &mut Definitions) -> serde_json::Value {
-        json!({ "type": "number", "minimum": 0 })
+        json!({ "type": "number", "exclusiveMinimum": 0 })
     }
 }
 

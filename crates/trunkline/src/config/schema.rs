@@ -20,6 +20,9 @@ pub fn schema() -> Value {
         let one_of_them = ESSENTIAL_KEYS.iter().map(|key| json!({ "required": [key] }));
         server.insert("anyOf".to_owned(), one_of_them.collect());
     }
+    if let Some(Value::Object(bundle)) = definitions.get_mut("BundleEntry") {
+        bundle.insert("required".to_owned(), json!(["serverId"]));
+    }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Trunkline configuration",

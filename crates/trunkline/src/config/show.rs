@@ -13,8 +13,8 @@ use super::template::Template;
 use super::words::RestartRule;
 
 impl Config {
-    /// The whole configuration in the spelling of `trunkline.json`, with `***` in place of every
-    /// secret and, for every server, where it was written.
+    /// The whole configuration under the keys of `trunkline.json`, with `***` in place of every
+    /// secret, every default filled in, and where each server was written.
     pub fn to_json(&self) -> Value {
         let servers = self.servers().map(|server| (server.name.to_string(), server.to_json()));
         let bundles = self.bundles().map(|(name, bundle)| {
@@ -97,8 +97,8 @@ fn quoted(word: &str) -> String {
 }
 
 fn shown_arguments(args: &[Template]) -> Vec<String> {
-    let shown: Vec<_> = args.iter().map(Template::shown).collect();
-    redact::redacted_arguments(shown.iter().map(String::as_str))
+    let written: Vec<_> = args.iter().map(Template::as_written).collect();
+    redact::arguments(written.iter().map(String::as_str))
 }
 
 fn transport_json(transport: &Transport) -> Value {
@@ -209,7 +209,7 @@ fn found_word(found: &Found) -> &'static str {
         Found::Asked => "given",
         Found::Variable(_) => "variable",
         Found::Discovered => "discovered",
-        Found::Fallback => "user",
+        Found::Fallback => "fallback",
     }
 }
 

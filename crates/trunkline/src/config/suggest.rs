@@ -1,8 +1,8 @@
 //! "Did you mean": the nearest known word to one that is not known.
 
-/// Comparisons one load may spend on suggestions. A file with ten thousand slips gets suggestions
-/// for the first of them and stays linear.
-const COMPARISONS: usize = 200_000;
+/// Work one load may spend on suggestions, in pairs of characters compared. A file with ten thousand
+/// slips gets suggestions for the first of them and stays linear.
+const WORK: usize = 2_000_000;
 
 /// Longest word that is compared; a slip in a longer one is not what happened.
 const MAX_WORD_BYTES: usize = 64;
@@ -14,7 +14,7 @@ pub(crate) struct Suggestions {
 
 impl Default for Suggestions {
     fn default() -> Self {
-        Self { left: COMPARISONS }
+        Self { left: WORK }
     }
 }
 
@@ -32,11 +32,12 @@ impl Suggestions {
         let slips_allowed = (word.chars().count() / 3).max(1);
         let mut best: Option<(usize, &str)> = None;
         for candidate in known {
-            if self.left == 0 {
-                break;
-            }
-            self.left -= 1;
-            if candidate.len().abs_diff(word.len()) > MAX_WORD_BYTES {
+            // One for the look at it, so that skipping is not free either.
+            let is_near = candidate.len().abs_diff(word.len()) <= slips_allowed * 4;
+            let work = 1 + if is_near { candidate.len() * word.len() } else { 0 };
+            let Some(left) = self.left.checked_sub(work) else { break };
+            self.left = left;
+            if !is_near {
                 continue;
             }
             let slips = strsim::osa_distance(&folded, &self::folded(candidate));
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_budget_ends_the_search() {
-        let mut suggestions = Suggestions { left: 1 };
+        let mut suggestions = Suggestions { left: 2 };
         assert_eq!(suggestions.nearest("a", ["b", "a"].into_iter()), Some("b"));
         assert_eq!(suggestions.nearest("a", ["a"].into_iter()), None);
     }

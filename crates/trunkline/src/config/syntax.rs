@@ -16,8 +16,12 @@ use scan::Scanner;
 /// small on any thread.
 const MAX_DEPTH: usize = 64;
 
-/// Mistakes reported before the reader gives up: past that the text is not a configuration.
-const MAX_MISTAKES: usize = 20;
+/// Most values accepted. A hundred thousand servers have fewer; the bound keeps a file of ten
+/// million commas from filling the memory.
+const MAX_VALUES: usize = 2_000_000;
+
+/// Mistakes reported before the reader gives up: past that the text is hardly a configuration.
+const MAX_MISTAKES: usize = 50;
 
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +92,7 @@ pub(crate) fn read(source: &Arc<Source>) -> Document {
         scanner: Scanner::new(source.text()),
         open: Vec::new(),
         mistakes: Vec::new(),
+        values: 0,
     };
     let root = reader.document();
     Document { root, mistakes: reader.mistakes }
@@ -99,6 +104,7 @@ struct Reader<'a> {
     /// The brackets that are open, innermost last: they decide what a stray closer closes.
     open: Vec<u8>,
     mistakes: Vec<Diagnostic>,
+    values: usize,
 }
 
 /// What follows a finished item inside brackets.
@@ -129,6 +135,12 @@ impl Reader<'_> {
     }
 
     fn value(&mut self) -> Node {
+        self.values += 1;
+        if self.values == MAX_VALUES {
+            let message =
+                format!("more than {MAX_VALUES} values: nothing after this place is used");
+            self.report(Code::TooLarge, self.scanner.here(), &message, |found| found);
+        }
         match self.scanner.peek() {
             Some(b'{') => self.nested(b'}', Self::object),
             Some(b'[') => self.nested(b']', Self::array),
@@ -264,8 +276,7 @@ impl Reader<'_> {
             Some(byte) if scan::starts_word(byte) => {
                 let span = self.scanner.word();
                 let text: Box<str> = self.scanner.slice(span).into();
-                let help = format!("write `\"{text}\"`");
-                self.mistake(span, "keys must be in double quotes", |found| found.help(help));
+                self.mistake(span, "keys must be in double quotes", |found| found);
                 Some(Key { text, span })
             }
             _ => {
@@ -287,8 +298,9 @@ impl Reader<'_> {
                 self.mistake(span, "expected `:` here", |found| found.label("not `=`"));
             }
             _ => {
-                let message = format!("missing `:` after `{}`", scan::shortened(&key.text));
-                self.mistake(key.span, &message, |found| found.label("a key needs a value"));
+                self.mistake(key.span, "missing `:` after a key", |found| {
+                    found.label("a key needs a value")
+                });
             }
         }
     }
@@ -301,6 +313,9 @@ impl Reader<'_> {
             });
         }
         for fault in string.faults {
+            if fault.is_unclosed {
+                self.scanner.skip_continuation();
+            }
             self.mistake(fault.span, fault.message, |found| found.maybe_help(fault.help));
         }
         (string.text, string.span)
@@ -354,7 +369,7 @@ impl Reader<'_> {
     }
 
     fn gave_up(&self) -> bool {
-        self.mistakes.len() > MAX_MISTAKES
+        self.mistakes.len() > MAX_MISTAKES || self.values >= MAX_VALUES
     }
 
     fn mistake(&mut self, span: Span, message: &str, more: impl FnOnce(Diagnostic) -> Diagnostic) {
@@ -372,7 +387,7 @@ impl Reader<'_> {
             let found = Diagnostic::new(Severity::Error, code, message).at(self.source, span);
             self.mistakes.push(more(found));
         } else if self.mistakes.len() == MAX_MISTAKES {
-            let message = "too many mistakes: the rest of the text was not read";
+            let message = "too many mistakes: nothing after this place is used";
             let found = Diagnostic::new(Severity::Error, code, message).at(self.source, span);
             self.mistakes.push(found);
         }
@@ -418,7 +433,7 @@ mod tests {
             mistakes,
             [
                 "2:8 missing comma",
-                "3:2 missing `:` after `b`",
+                "3:2 missing `:` after a key",
                 "4:2 keys must be in double quotes",
                 "4:5 this is not a JSON value",
                 "5:7 strings must be in double quotes",

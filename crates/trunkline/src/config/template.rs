@@ -48,6 +48,8 @@ pub enum Target {
 /// Which spellings count as references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
+    /// None: the host these values were written for fills nothing in.
+    None,
     /// `${…}`.
     Dollar,
     /// `${…}`, and opencode's `{env:…}` and `{file:…}`.
@@ -74,7 +76,7 @@ impl Template {
                 continue;
             }
             let after = &rest[opener.at + opener.length..];
-            let end = after.find('}').ok_or_else(|| unclosed(&rest[opener.at..]))?;
+            let end = after.find('}').ok_or_else(unclosed)?;
             let written = &rest[opener.at..opener.at + opener.length + end + 1];
             if !literal.is_empty() {
                 parts.push(Part::Literal(std::mem::take(&mut literal).into()));
@@ -110,10 +112,15 @@ impl Template {
         }
     }
 
-    /// The value for showing where it is probably no credential: as written, with those parts
-    /// hidden that look like one.
+    /// The value for showing where it is probably no credential, such as a program or an address:
+    /// as written, but for what looks like one.
     pub fn shown(&self) -> String {
-        self.render(redact::redacted)
+        redact::argument(&self.as_written())
+    }
+
+    /// The value as it was written, but for the defaults of its references.
+    pub(crate) fn as_written(&self) -> String {
+        self.render(str::to_owned)
     }
 
     /// The value for showing where it probably is a credential: references as written, all other
@@ -140,13 +147,13 @@ impl fmt::Debug for Template {
 impl Reference {
     fn parse(inner: &str, written: &str) -> Result<Self, BadReference> {
         if inner.contains("${") {
-            return Err(bad(written, "a reference inside a reference is not supported"));
+            return Err(nested());
         }
         let (name, default) = match inner.split_once(":-") {
             Some((name, default)) => (name, Some(default.into())),
             None => (inner, None),
         };
-        let target = Target::parse(name).ok_or_else(|| unknown(written))?;
+        let target = Target::parse(name).ok_or_else(unknown)?;
         Ok(Self { target, default, written: written.into() })
     }
 
@@ -210,43 +217,47 @@ struct Opener {
     escaped: bool,
 }
 
+/// The first opener. Every `$` and `{` is looked at once, so that a long text of references takes no
+/// longer than its length.
 fn next_opener(text: &str, spelling: Spelling) -> Option<Opener> {
-    let dollar = text.find("${").map(|at| {
-        let escaped = text[..at].ends_with('$');
-        Opener { at: at - usize::from(escaped), length: "${".len(), escaped }
-    });
-    let braces = match spelling {
-        Spelling::Dollar => None,
-        Spelling::DollarAndBraces => ["{env:", "{file:"]
-            .iter()
-            .filter_map(|opener| text.find(opener))
-            .min()
-            .map(|at| Opener { at, length: "{".len(), escaped: false }),
-    };
-    match (dollar, braces) {
-        // In `${env:X}` the brace belongs to the dollar before it.
-        (Some(dollar), Some(braces)) if braces.at < dollar.at => Some(braces),
-        (Some(dollar), _) => Some(dollar),
-        (None, braces) => braces,
+    if spelling == Spelling::None {
+        return None;
+    }
+    let marks = text.match_indices(['$', '{']);
+    marks.map(|(at, _)| at).find_map(|at| {
+        let rest = &text[at..];
+        let braces = rest.starts_with("{env:") || rest.starts_with("{file:");
+        if rest.starts_with("$${") {
+            Some(Opener { at, length: "${".len(), escaped: true })
+        } else if rest.starts_with("${") {
+            Some(Opener { at, length: "${".len(), escaped: false })
+        } else if braces && spelling == Spelling::DollarAndBraces {
+            Some(Opener { at, length: "{".len(), escaped: false })
+        } else {
+            None
+        }
+    })
+}
+
+/// None of these quotes what was written: a text that only looks like a reference may be a
+/// password.
+fn nested() -> BadReference {
+    BadReference {
+        message: "a reference inside a reference is not supported".to_owned(),
+        help: "write `$${` for a literal `${`".to_owned(),
     }
 }
 
-fn bad(written: &str, message: &str) -> BadReference {
-    let help = "write `$${` for a literal `${`".to_owned();
-    BadReference { message: format!("`{}`: {message}", without_default(written)), help }
-}
-
-fn unclosed(written: &str) -> BadReference {
-    let opener = if written.starts_with('$') { "${" } else { "{" };
+fn unclosed() -> BadReference {
     BadReference {
-        message: format!("a reference that starts with `{opener}` is never closed"),
+        message: "a reference is never closed".to_owned(),
         help: "add `}`, or write `$${` for a literal `${`".to_owned(),
     }
 }
 
-fn unknown(written: &str) -> BadReference {
+fn unknown() -> BadReference {
     BadReference {
-        message: format!("`{}` is not a reference that can be filled in", without_default(written)),
+        message: "this holds a reference that cannot be filled in".to_owned(),
         help:
             "known are `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}`, `${input:id}`, \
                `${workspaceFolder}` and `${userHome}`; write `$${` for a literal `${`"
@@ -254,22 +265,30 @@ fn unknown(written: &str) -> BadReference {
     }
 }
 
-fn without_default(written: &str) -> String {
-    match written.split_once(":-") {
-        Some((before, _)) => format!("{before}:-{MASK}}}"),
-        None => written.to_owned(),
-    }
-}
-
-/// Another host's spelling of a reference that is passed on as it stands here: a whole value of
-/// `$VAR`, `$env:VAR` or `%VAR%`. Returns the variable's name.
-pub(crate) fn foreign_reference(text: &str) -> Option<&str> {
-    let name = text
-        .strip_prefix("$env:")
-        .or_else(|| text.strip_prefix('$'))
-        .or_else(|| text.strip_prefix('%').and_then(|rest| rest.strip_suffix('%')))?;
-    let constant = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-    (variable(name).is_some() && name.bytes().all(constant)).then_some(name)
+/// Whether a text holds another host's spelling of a reference, which is passed on as it stands
+/// here: `$VAR`, `$env:VAR`, `%VAR%`, or opencode's braces where they are not read.
+pub(crate) fn has_foreign_reference(text: &str, spelling: Spelling) -> bool {
+    let name = |text: &str| {
+        let constant =
+            |byte: &u8| byte.is_ascii_uppercase() || *byte == b'_' || byte.is_ascii_digit();
+        let length = text.bytes().take_while(|byte| constant(byte)).count();
+        if length >= 3 && variable(&text[..length]).is_some() { length } else { 0 }
+    };
+    let dollar = |(at, _): (usize, &str)| {
+        let rest = &text[at + 1..];
+        name(rest.strip_prefix("env:").unwrap_or(rest)) > 0
+    };
+    let percent = |(at, _): (usize, &str)| {
+        let rest = &text[at + 1..];
+        rest[name(rest)..].starts_with('%') && name(rest) > 0
+    };
+    let braces = text.contains("{env:") || text.contains("{file:");
+    text.match_indices('$').any(dollar)
+        || text.match_indices('%').any(percent)
+        || (spelling == Spelling::Dollar
+            && braces
+            && !text.contains("${env:")
+            && !text.contains("${file:"))
 }
 
 #[cfg(test)]
@@ -325,11 +344,12 @@ mod tests {
     }
 
     #[test]
-    fn other_hosts_references_are_recognised_only_as_whole_values() {
-        assert_eq!(foreign_reference("$MY_KEY"), Some("MY_KEY"));
-        assert_eq!(foreign_reference("%MY_KEY%"), Some("MY_KEY"));
-        assert_eq!(foreign_reference("$env:MY_KEY"), Some("MY_KEY"));
-        assert_eq!(foreign_reference("pa$WORD"), None);
-        assert_eq!(foreign_reference("$word"), None);
+    fn other_hosts_references_are_recognised() {
+        for text in ["$MY_KEY", "Bearer $TOKEN", "%MY_KEY%", "$env:MY_KEY", "Bearer {env:K}"] {
+            assert!(has_foreign_reference(text, Spelling::Dollar), "{text}");
+        }
+        for text in ["pa$word", "$5", "100%", "${A}", "${env:A}", "$${A}", "%20%30"] {
+            assert!(!has_foreign_reference(text, Spelling::Dollar), "{text}");
+        }
     }
 }

@@ -6,8 +6,10 @@ use super::quantity::{Count, Number, PositiveDuration, WrittenDuration, WrittenS
 use super::words::{Access, BundleMode, Connect, RestartRule, TransportWord};
 
 mod values;
+mod names;
 mod servers;
 
+pub(crate) use names::{AllowList, NameLength, Prefix, Separator};
 pub(crate) use servers::{McpEntry, NamedServer, Servers};
 pub(crate) use values::{
     AgentsEntry, CommandEntry, PatternsEntry, RestartEntry, TimeoutEntry, TransportEntry,
@@ -48,7 +50,7 @@ written! {
         /// The provider of credentials that the embedding host supplies under this id.
         auth_provider: Box<str> = "authProviderId",
         /// What goes before the names of its tools instead of the server's name; empty for nothing.
-        prefix: Box<str> = "prefix",
+        prefix: Prefix = "prefix",
         /// Which of its tools may be seen. Default: the global rule.
         access: Access = "access",
         /// When it is connected. Default: the global rule.
@@ -72,7 +74,7 @@ written! {
         /// How large a result may be before it is cut. Default: 5 MiB.
         max_result: WrittenSize = "maxResultBytes",
         /// The only tools that may be seen, in the server's own names.
-        allow_tools: Vec<Spanned<Box<str>>> =
+        allow_tools: AllowList =
             "allowTools" | "allowedTools" | "includeTools" | "enabledTools" | "tools",
         /// Tools that may not be seen, in the server's own names.
         deny_tools: Vec<Spanned<Box<str>>> =
@@ -138,9 +140,9 @@ written! {
     /// How exposed names are made.
     struct NamingEntry {
         /// What stands between server and tool. Default: `_`.
-        separator: Box<str> = "separator",
+        separator: Separator = "separator",
         /// How long a name may be. Default: 64, which every model provider accepts.
-        max_length: Count = "maxLength",
+        max_length: NameLength = "maxLength",
         /// Whether descriptions start with `[server]`. Default: true.
         describe_server: bool = "describeServer",
     }
@@ -154,7 +156,7 @@ written! {
         /// How the tools reach the model. Default: direct.
         mode: BundleMode = "mode",
         /// The only tools in the bundle, in the server's own names. Left out: all.
-        allow_tools: Vec<Spanned<Box<str>>> = "allowTools",
+        allow_tools: AllowList = "allowTools",
         /// Tools that are not in the bundle; they win over `allowTools`.
         deny_tools: Vec<Spanned<Box<str>>> = "denyTools",
     }
@@ -212,7 +214,7 @@ written! {
         /// How exposed names are made.
         naming: NamingEntry = "naming",
         /// What stands between server and tool in an exposed name; short for `naming.separator`.
-        separator: Box<str> = "separator",
+        separator: Separator = "separator",
         /// Which tools may be seen. Default: read-only.
         access: Access = "access",
         /// When servers are connected. Default: lazy.

@@ -146,11 +146,11 @@ fn present<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<&'de RawValue>
 
 impl Message {
     /// Reads one message; its payload shares the bytes.
-    pub fn read(bytes: Bytes) -> Result<Self, Malformed> {
-        let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(&bytes) else {
+    pub fn read(bytes: &Bytes) -> Result<Self, Malformed> {
+        let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(bytes) else {
             return Err(malformed(bytes));
         };
-        let part = |value: Option<&RawValue>| value.map(|value| Raw::cut(&bytes, value));
+        let part = |value: Option<&RawValue>| value.map(|value| Raw::cut(bytes, value));
         let id = part(envelope.id).and_then(Id::new);
         let params = part(envelope.params);
         match (envelope.method, part(envelope.result), part(envelope.error)) {
@@ -195,8 +195,8 @@ fn response(id: Option<Id>, outcome: Result<Raw, RpcError>) -> Result<Message, M
 }
 
 /// Why an envelope could not be read, with the id in it, so that whoever waits for it hears of it.
-fn malformed(bytes: Bytes) -> Malformed {
-    if !is_json(&bytes) {
+fn malformed(bytes: &Bytes) -> Malformed {
+    if !is_json(bytes) {
         return Malformed::NotJson;
     }
     let id = Raw::read(bytes).ok().and_then(|raw| raw.get("id")).and_then(Id::new);
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Message, Malformed> {
-        Message::read(Bytes::copy_from_slice(text.as_bytes()))
+        Message::read(&Bytes::copy_from_slice(text.as_bytes()))
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
         let message = Notification { method: "m".into(), params: Some(params) };
         let line = Message::Notification(message.clone()).write();
         assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
-        let Ok(Message::Notification(again)) = Message::read(line) else { panic!() };
+        let Ok(Message::Notification(again)) = Message::read(&line) else { panic!() };
         assert_eq!(again.params.unwrap().get("a").unwrap().as_str().unwrap(), "x\ny");
     }
 }

@@ -34,9 +34,9 @@ impl std::error::Error for NotJson {
 
 impl Raw {
     /// Checks that bytes are one JSON value and keeps them as they are.
-    pub fn read(bytes: Bytes) -> Result<Self, NotJson> {
-        let value: &RawValue = serde_json::from_slice(&bytes).map_err(NotJson)?;
-        Ok(Self::cut(&bytes, value))
+    pub fn read(bytes: &Bytes) -> Result<Self, NotJson> {
+        let value: &RawValue = serde_json::from_slice(bytes).map_err(NotJson)?;
+        Ok(Self::cut(bytes, value))
     }
 
     /// A part of bytes that was read as JSON already.
@@ -46,7 +46,7 @@ impl Raw {
 
     /// Checks that a text is one JSON value and keeps it.
     pub fn from_text(text: &str) -> Result<Self, NotJson> {
-        Self::read(Bytes::copy_from_slice(text.as_bytes()))
+        Self::read(&Bytes::copy_from_slice(text.as_bytes()))
     }
 
     /// The value of anything that can be written as JSON.

@@ -306,3 +306,33 @@ fn unknown_keys_are_kept_as_they_were_written() {
     assert_eq!(&*kept.key, "custom");
     assert_eq!(kept.json.expose(), r#"{ "n": 12345678901234567890 }"#);
 }
+
+#[test]
+fn the_settings_of_whole_hosts_are_understood() {
+    let vscode = parse(
+        r#"{ "mcp": { "inputs": [{ "id": "gh", "type": "promptString" }],
+                      "servers": { "a": { "type": "http", "url": "https://x/", "headers": { "A": "${input:gh}" } } } } }"#,
+    );
+    assert!(vscode.server("a").is_some());
+    let opencode = parse(r#"{ "mcp": { "timeout": { "startup": 1000 } } }"#);
+    assert_eq!(opencode.servers().len(), 0);
+    assert_eq!(opencode.defaults().timeouts.handshake, Duration::from_secs(1));
+    let gemini =
+        parse(r#"{ "mcpServers": { "a": { "command": "x" } }, "mcp": { "serverCommand": "y" } }"#);
+    assert_eq!(gemini.servers().len(), 1);
+}
+
+#[test]
+fn a_long_timeout_beside_cline_markers_is_in_milliseconds() {
+    let text =
+        r#"{ "mcpServers": { "a": { "command": "x", "autoApprove": ["r"], "timeout": 60000 } } }"#;
+    assert_eq!(server(&parse(text), "a").behaviour.timeouts.call, Duration::from_secs(60));
+}
+
+#[test]
+fn zed_fills_nothing_in() {
+    let config = parse(
+        r#"{ "context_servers": { "s": { "command": "sh", "args": ["-c", "echo ${x[0]}"] } } }"#,
+    );
+    assert_eq!(command_line(server(&config, "s")), ["sh", "-c", "echo ${x[0]}"]);
+}

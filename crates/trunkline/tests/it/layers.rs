@@ -273,6 +273,29 @@ fn an_unreadable_file_on_the_way_up_is_passed_over_with_a_warning() {
 }
 
 #[test]
+fn an_unreadable_file_in_the_working_directory_is_an_error_and_nothing_takes_its_place() {
+    for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::IsADirectory] {
+        let world = World::default()
+            .failing("/home/me/project/deep/trunkline.json", kind)
+            .file("/home/me/.mcp.json", &one("s", "x"));
+        let loaded = world.load(&trunkline());
+        assert!(loaded.fails(false) && loaded.config.servers().len() == 0);
+    }
+}
+
+#[test]
+fn a_file_belongs_to_the_folder_around_its_hidden_folder_however_it_was_found() {
+    let path = "/home/me/project/deep/.trunkline/mcp.json";
+    let world = World::default().file(path, &one("s", "x"));
+    let asked = LoadOptions { path: Some(path.into()), ..trunkline() };
+    for options in [trunkline(), asked] {
+        let loaded = world.load(&options);
+        let origin = &loaded.config.server("s").unwrap().provenance.origin;
+        assert_eq!(origin.workspace(), Path::new("/home/me/project/deep"));
+    }
+}
+
+#[test]
 fn an_empty_variable_counts_as_not_set() {
     let world = World::default()
         .variable("TRUNKLINE_CONFIG", "")

@@ -6,5 +6,7 @@ mod dialects;
 mod mistakes;
 mod layers;
 mod secrets;
+mod leaks;
 mod robustness;
 mod schema;
+mod messages;

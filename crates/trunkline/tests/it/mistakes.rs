@@ -173,7 +173,7 @@ fn the_settings_file_of_a_whole_host_is_not_complained_about() {
         "settings.json",
         r#"{ "theme": "dark", "vim_mode": true, "context_servers": { "s": { "command": "x" } } }"#,
     );
-    assert!(loaded.diagnostics.is_empty(), "{}", report(&loaded));
+    assert!(!loaded.fails(true), "{}", report(&loaded));
 }
 
 #[test]
@@ -191,4 +191,94 @@ fn an_untrusted_server_without_any_list_is_pointed_out() {
         config::parse("x", r#"{ "servers": { "s": { "command": "x", "trust": "untrusted" } } }"#);
     assert!(!loaded.fails(false) && loaded.fails(true));
     assert_eq!(loaded.diagnostics[0].code, Code::UntrustedWithoutAllowList);
+}
+
+fn codes(text: &str) -> Vec<Code> {
+    config::parse("mcp.json", text).diagnostics.iter().map(|found| found.code).collect()
+}
+
+#[test]
+fn a_comma_missing_between_servers_spoils_neither() {
+    let loaded = config::parse("x", r#"{"mcpServers":{"a":{"command":"x"} "b":{"command":"y"}}}"#);
+    assert_eq!(loaded.config.servers().len(), 2);
+    assert!(loaded.fails(false));
+}
+
+#[test]
+fn keys_on_the_wrong_side_of_a_nested_transport_are_not_lost() {
+    let outside = r#"{"servers":{"a":{"transport":{"type":"stdio","command":"x"},"env":{"A":"b"},"cwd":"/t"}}}"#;
+    assert_eq!(codes(outside), [Code::Contradiction; 2]);
+    let inside = r#"{"servers":{"a":{"transport":{"type":"stdio","command":"x","enabled":false,"trust":"untrusted"}}}}"#;
+    assert_eq!(codes(inside), [Code::Contradiction; 2]);
+}
+
+#[test]
+fn unknown_keys_are_kept_wherever_they_stand() {
+    let text = r#"{ "servers": { "s": { "transport": { "type": "stdio", "command": "x", "odd1": 1 } } },
+        "bundles": { "b": { "serverId": "s", "odd2": 2 } }, "timeouts": { "odd3": 3 }, "odd4": 4 }"#;
+    let loaded = config::parse("x", text);
+    let server = loaded.config.server("s").unwrap();
+    assert_eq!(&*server.unknown[0].key, "odd1");
+    let mut kept: Vec<_> = loaded.config.unknown().iter().map(|kept| &*kept.key).collect();
+    kept.sort_unstable();
+    assert_eq!(kept, ["odd2", "odd3", "odd4"]);
+}
+
+#[test]
+fn servers_in_the_wrong_place_are_pointed_at() {
+    for text in [
+        r#"{ "command": "npx", "args": ["x"] }"#,
+        r#"{ "projects": { "/p": { "mcpServers": { "s": { "command": "x" } } } } }"#,
+        r#"{ "customizations": { "vscode": { "mcp": { "servers": {} } } } }"#,
+    ] {
+        assert_eq!(codes(text), [Code::NoServers], "{text}");
+    }
+}
+
+#[test]
+fn a_switch_may_have_a_comment() {
+    assert_eq!(
+        codes(r#"{ "mcpServers": { "s": { "enabled": false, "_comment": "off for now" } } }"#),
+        [Code::NothingToSwitch]
+    );
+}
+
+#[test]
+fn headers_of_the_transport_are_dropped_with_a_warning() {
+    let text = r#"{ "servers": { "s": { "url": "https://x/", "headers": { "Content-Type": "a/b", "X": "y" } } } }"#;
+    let loaded = config::parse("x", text);
+    let config::Transport::Remote(remote) = &loaded.config.server("s").unwrap().transport else {
+        panic!("not remote")
+    };
+    assert_eq!(remote.headers.len(), 1);
+    assert!(!loaded.fails(false) && loaded.fails(true));
+}
+
+#[test]
+fn addresses_are_taken_as_written_or_not_at_all() {
+    for url in [" https://x/ ", "https:example.com", "ftp://${H}/x", "ws://x/"] {
+        let text = format!(r#"{{ "servers": {{ "s": {{ "url": "{url}" }} }} }}"#);
+        assert_eq!(codes(&text), [Code::BadUrl], "{url}");
+    }
+    let form = r#"{ "servers": { "s": { "url": "https://x/", "command": "" } } }"#;
+    assert_eq!(codes(form), []);
+}
+
+#[test]
+fn references_of_other_hosts_are_warned_about() {
+    for value in ["Bearer $TOKEN", "{env:K}", "%KEY%"] {
+        let text = format!(
+            r#"{{ "servers": {{ "s": {{ "command": "x", "env": {{ "A": "{value}" }} }} }} }}"#
+        );
+        assert_eq!(codes(&text), [Code::BadReference], "{value}");
+    }
+}
+
+#[test]
+fn a_star_is_no_allow_list_for_an_untrusted_server() {
+    let text = r#"{ "servers": { "s": { "command": "x", "trust": "untrusted", "allowTools": ["*"] } },
+                    "bundles": { "b": { "serverId": "s", "allowTools": ["*"] } } }"#;
+    let loaded = config::parse("x", text);
+    assert!(loaded.fails(false));
+    assert_eq!(loaded.config.bundles().len(), 0);
 }

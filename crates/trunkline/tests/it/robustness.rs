@@ -79,6 +79,33 @@ fn untrusted_servers_with_bundles_are_found_without_comparing_all_with_all() {
 }
 
 #[test]
+fn long_texts_of_references_and_long_lists_of_names_take_linear_time() {
+    let references = "{env:A}".repeat(500_000);
+    let text = format!(r#"{{"mcp":{{"a":{{"type":"local","command":["x","{references}"]}}}}}}"#);
+    assert_eq!(config::parse("x", &text).config.servers().len(), 1);
+    let names: Vec<_> = (0..50_000).map(|i| format!("\"s{i}\"")).collect();
+    let servers: Vec<_> =
+        names.iter().map(|name| format!("{name}:{{\"command\":\"x\"}}")).collect();
+    let text = format!(
+        r#"{{"mcpServers":{{{}}},"mcp":{{"allowed":[{}]}}}}"#,
+        servers.join(","),
+        names.join(",")
+    );
+    assert_eq!(config::parse("x", &text).config.servers().len(), 50_000);
+}
+
+#[test]
+fn suggestions_for_long_names_cost_no_more_than_their_budget() {
+    let servers: Vec<_> =
+        (0..800).map(|i| format!("\"{}{i}\":{{\"command\":\"x\"}}", "s".repeat(60))).collect();
+    let bundles: Vec<_> =
+        (0..800).map(|i| format!("\"b{i}\":{{\"serverId\":\"{}{i}\"}}", "t".repeat(60))).collect();
+    let text =
+        format!(r#"{{"servers":{{{}}},"bundles":{{{}}}}}"#, servers.join(","), bundles.join(","));
+    assert_eq!(config::parse("x", &text).diagnostics.len(), 800);
+}
+
+#[test]
 fn nesting_is_bounded_on_a_small_stack() {
     let text = format!("{{ \"mcpServers\": {}", "{ \"a\": [".repeat(1_000_000));
     let thread = std::thread::Builder::new().stack_size(512 * 1024);

@@ -56,7 +56,14 @@ fn plain_mistakes_do_not_validate() {
         server(json!({ "command": "x", "timeouts": { "call": "soon" } })),
         server(json!({ "command": "x", "concurrency": 0 })),
         server(json!({ "url": "https://x/", "type": "gopher" })),
-        json!({ "bundles": { "b": { "mode": "indirect" } } }),
+        json!({ "bundles": { "b": { "serverId": "s", "mode": "indirect" } } }),
+        json!({ "bundles": { "b": { "mode": "direct" } } }),
+        server(json!({ "command": "x", "allowTools": [] })),
+        server(json!({ "command": "x", "prefix": "a b" })),
+        server(json!({ "url": "https://x/", "type": "ws" })),
+        json!({ "separator": "::" }),
+        json!({ "naming": { "maxLength": 5 } }),
+        json!({ "mcpServers": { "": { "command": "x" } } }),
         json!({ "naming": { "describeServer": "yes" } }),
     ] {
         assert!(!validator.is_valid(&wrong), "{wrong}");

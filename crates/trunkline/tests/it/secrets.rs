@@ -173,7 +173,7 @@ fn the_effective_configuration_masks_what_was_written_by_hand() {
     assert_eq!(config.server("s").unwrap().endpoint(), "srv --token *** --api-key=*** plain");
     assert_eq!(
         config.server("r").unwrap().endpoint(),
-        "https://***@example.com/mcp?api_key=***&x=1"
+        "https://***@example.com/mcp?api_key=***&x=***"
     );
 }
 

@@ -7,8 +7,8 @@ use super::Definitions;
 /// Defines an object that can be written in a file.
 ///
 /// Every field is optional and knows all its spellings; the first is the one the documentation
-/// uses. Unknown keys are kept in `unknown`: a plain `struct` reports them, an `open struct`
-/// leaves that to whoever reads it.
+/// uses. Unknown keys are reported and kept by the decoder for a plain `struct`; an `open struct`
+/// keeps them itself, in `unknown`, and leaves it to its reader to report them.
 macro_rules! written {
     (
         $(#[doc = $doc:literal])*
@@ -55,10 +55,7 @@ macro_rules! written {
                                 decoder.field(&mut object.$field, member);
                             }
                         })*
-                        _ => {
-                            written!(@unknown [$mode] decoder, member);
-                            object.unknown.push(member.clone());
-                        }
+                        _ => written!(@unknown [$mode] decoder, member, object),
                     }
                 }
                 Some(object)
@@ -80,10 +77,13 @@ macro_rules! written {
             }
         }
     };
-    (@unknown [report] $decoder:ident, $member:ident) => {
+    (@unknown [report] $decoder:ident, $member:ident, $object:ident) => {{
         $decoder.unknown_key(&$member.key, <Self as crate::config::decode::Written>::KEYS);
+        $decoder.keep($member);
+    }};
+    (@unknown [keep] $decoder:ident, $member:ident, $object:ident) => {
+        $object.unknown.push($member.clone())
     };
-    (@unknown [keep] $decoder:ident, $member:ident) => {};
 }
 pub(crate) use written;
 

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Decoder, Definitions, FromNode, Spanned, word};
+use crate::config::redact::quoted;
 use crate::config::syntax::{Key, Member, Node, Value};
 
 impl FromNode for Box<str> {
@@ -61,11 +62,12 @@ impl<T: FromNode> FromNode for Map<T> {
         let mut first_uses = std::collections::HashMap::new();
         let mut entries = Vec::with_capacity(members.len());
         for Member { key, value: node } in members {
-            if let Some(first) = first_uses.insert(&*key.text, key.span) {
+            let first = *first_uses.entry(&*key.text).or_insert(key.span);
+            if first != key.span {
                 decoder.duplicate_key(key, first);
                 continue;
             }
-            let subject = format!("`{}` in {}", key.text, decoder.subject());
+            let subject = format!("{} in {}", quoted(&key.text), decoder.subject());
             if let Some(value) = decoder.about(subject, |decoder| T::from_node(node, decoder)) {
                 entries.push((key.clone(), Spanned { value, span: node.span, key: key.span }));
             }

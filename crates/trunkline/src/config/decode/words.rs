@@ -29,9 +29,8 @@ macro_rules! words {
             /// The words that messages offer.
             const OFFERED: &'static [&'static str] = &[$($word),*];
 
-            /// All words that are understood.
-            const WORDS: &'static [&'static str] =
-                &[$($word, $($alias,)*)* $($($odd_word, $($odd_alias,)*)*)?];
+            /// All spellings of what can be used.
+            const WORDS: &'static [&'static str] = &[$($word, $($alias,)*)*];
 
             /// What a word means; `None` for a word that is not one of these.
             pub(crate) fn from_word(word: &str) -> Option<Self> {

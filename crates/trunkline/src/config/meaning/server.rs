@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::settings::{BehaviourChanges, bad_timeout, fits_names};
+use super::settings::{BehaviourChanges, bad_timeout};
 use super::transport::TransportReader;
-use super::{empty_allow_list, kept, tool_lists};
+use super::{is_comment, kept, tool_lists};
 use crate::config::decode::{Decoder, Spanned, Written};
 use crate::config::diagnostic::{Code, Severity};
 use crate::config::dialect::{Dialect, FOREIGN_KEYS, Timeout};
@@ -12,9 +12,6 @@ use crate::config::model::{Inputs, Kept, ToolLists, Transport, Trust};
 use crate::config::source::Source;
 use crate::config::syntax::{Member, Value};
 use crate::config::written::{NamedServer, ServerEntry, TimeoutEntry, TransportEntry, TrustEntry};
-
-/// Longest prefix; with the tool's own name it has to fit into an exposed name.
-const MAX_PREFIX: usize = 32;
 
 /// A server of one layer, before layers are merged.
 pub(crate) enum ServerDraft {
@@ -67,8 +64,6 @@ impl ServerReader<'_, '_> {
         }
         let behaviour = self.behaviour(entry);
         let trust = self.trust(entry);
-        let tools = self.tools(entry);
-        let prefix = self.prefix(entry);
         // With a value unread, a transport that seems to be missing may be there after all.
         if !self.named.clean && entry.command.is_none() && entry.url.is_none() {
             return None;
@@ -82,10 +77,10 @@ impl ServerReader<'_, '_> {
             transport,
             trust,
             auth_provider: auth_provider(entry),
-            prefix,
-            tools,
+            prefix: entry.prefix.as_ref().map(|prefix| prefix.value.0.clone()),
+            tools: tool_lists(entry.allow_tools.as_ref(), entry.deny_tools.as_ref()),
             behaviour,
-            unknown: kept(self.source, &entry.unknown),
+            unknown: self.kept(entry),
             inputs: Arc::clone(self.inputs),
         })))
     }
@@ -96,6 +91,9 @@ impl ServerReader<'_, '_> {
             _ => &[],
         };
         for Member { key, value } in entry.unknown.iter().chain(nested) {
+            if is_comment(&key.text) {
+                continue;
+            }
             let Some(foreign) = FOREIGN_KEYS.iter().find(|foreign| foreign.key == &*key.text)
             else {
                 self.decoder.unknown_key(key, ServerEntry::KEYS);
@@ -112,6 +110,15 @@ impl ServerReader<'_, '_> {
             };
             self.decoder.push(found);
         }
+    }
+
+    /// Everything unknown in the entry and its transport.
+    fn kept(&self, entry: &ServerEntry) -> Vec<Kept> {
+        let mut all = kept(self.source, &entry.unknown);
+        if let Some(TransportEntry::Keys(nested)) = entry.transport.as_ref().map(|it| &it.value) {
+            all.extend(kept(self.source, &nested.unknown));
+        }
+        all
     }
 
     fn enabled(&mut self, entry: &ServerEntry) -> bool {
@@ -166,8 +173,8 @@ impl ServerReader<'_, '_> {
                     .decoder
                     .warning(Code::AmbiguousTimeout, timeout.span, message)
                     .label("too short to be milliseconds");
-                let help = format!("if seconds were meant, write `\"timeout\": \"{number}s\"`");
-                self.decoder.push(found.help(help));
+                let seconds = format!("if seconds were meant, write `\"timeout\": \"{number}s\"`");
+                self.decoder.push(found.maybe_help((number > 0.0).then_some(seconds)));
             }
         }
     }
@@ -184,29 +191,6 @@ impl ServerReader<'_, '_> {
             }
         }
     }
-
-    fn tools(&mut self, entry: &ServerEntry) -> ToolLists {
-        let allow = entry.allow_tools.as_ref();
-        empty_allow_list(self.decoder, allow, "a server");
-        let mut lists = tool_lists(allow, entry.deny_tools.as_ref());
-        // Copilot CLI writes `"tools": ["*"]` for all of them.
-        if lists.allow.as_ref().is_some_and(|allow| allow.iter().any(|name| &**name == "*")) {
-            lists.allow = None;
-        }
-        lists
-    }
-
-    fn prefix(&mut self, entry: &ServerEntry) -> Option<Box<str>> {
-        let written = entry.prefix.as_ref()?;
-        if written.value.len() <= MAX_PREFIX && fits_names(&written.value) {
-            return Some(written.value.clone());
-        }
-        let message = "this prefix cannot stand in a tool name";
-        let found = self.decoder.error(Code::OutOfRange, written.span, message);
-        let label = format!("expected at most {MAX_PREFIX} letters, digits, `_` or `-`");
-        self.decoder.push(found.label(label));
-        None
-    }
 }
 
 fn auth_provider(entry: &ServerEntry) -> Option<Box<str>> {
@@ -217,8 +201,9 @@ fn auth_provider(entry: &ServerEntry) -> Option<Box<str>> {
     nested.or(entry.auth_provider.as_ref()).map(|id| id.value.clone())
 }
 
-/// Whether an entry has nothing but `enabled` or `disabled`.
+/// Whether an entry has nothing but `enabled` or `disabled`, and perhaps a comment.
 fn is_switch(entry: &ServerEntry) -> bool {
+    let comments = entry.unknown.iter().filter(|member| is_comment(&member.key.text)).count();
     let switches = usize::from(entry.enabled.is_some()) + usize::from(entry.disabled.is_some());
-    switches > 0 && entry.key_count() == switches
+    switches > 0 && entry.key_count() == switches + comments
 }

@@ -2,22 +2,15 @@
 
 use std::time::Duration;
 
-use crate::config::decode::{Decoder, Spanned};
+use crate::config::decode::{Decoder, FromNode as _, Spanned};
 use crate::config::diagnostic::Code;
 use crate::config::model::{Access, Backoff, Behaviour, Connect, Naming, Restart, Timeouts};
 use crate::config::quantity::{PositiveDuration, seconds};
 use crate::config::source::Span;
-use crate::config::syntax::Value;
 use crate::config::words::RestartRule;
 use crate::config::written::{
     FileEntry, RestartEntry, ServerEntry, StartupRequestEntry, TimeoutsEntry,
 };
-
-/// Longest separator. Every character of it is missing from every name.
-const MAX_SEPARATOR: usize = 8;
-
-/// Shortest limit on names: room for a hash and something to read before it.
-const MIN_NAME_LENGTH: u32 = 16;
 
 /// What a layer changes about bounds and rules.
 #[derive(Clone, Default)]
@@ -75,12 +68,11 @@ impl BehaviourChanges {
                 _ => bad_timeout(decoder, written.span),
             }
         }
-        if let Some(written) = &file.experimental
-            && let Some(Value::Number(text)) =
-                written.value.0.get("mcp_timeout").map(|node| &node.value)
-            && let Some(bound) = text.parse::<f64>().ok().and_then(|ms| seconds(ms / 1000.0))
+        let experimental = file.experimental.as_ref().map(|written| &written.value.0);
+        if let Some(node) = experimental.and_then(|node| node.get("mcp_timeout"))
+            && let Some(bound) = PositiveDuration::from_node(node, decoder)
         {
-            self.bound_everything(bound);
+            self.bound_everything(bound.0);
         }
         if let Some(timeout) = file.mcp.as_ref().and_then(|mcp| mcp.value.timeout.as_ref()) {
             self.bound_split(&timeout.value);
@@ -220,10 +212,10 @@ impl NamingChanges {
         }
         let separator = file.separator.as_ref().or(nested);
         Self {
-            separator: separator.and_then(|written| checked_separator(written, decoder)),
+            separator: separator.map(|written| written.value.0.clone()),
             max_length: naming
                 .and_then(|naming| naming.max_length.as_ref())
-                .and_then(|written| checked_length(written.value.0, written.span, decoder)),
+                .map(|written| written.value.0),
             describe_server: naming
                 .and_then(|naming| naming.describe_server.as_ref())
                 .map(|written| written.value),
@@ -235,31 +227,4 @@ impl NamingChanges {
         change(&mut to.max_length, self.max_length);
         change(&mut to.describe_server, self.describe_server);
     }
-}
-
-/// Whether every character may stand in a name that models accept.
-pub(super) fn fits_names(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-}
-
-fn checked_separator(written: &Spanned<Box<str>>, decoder: &mut Decoder<'_>) -> Option<Box<str>> {
-    let text = &written.value;
-    if !text.is_empty() && text.len() <= MAX_SEPARATOR && fits_names(text) {
-        return Some(text.clone());
-    }
-    let message = "this separator cannot stand in a tool name";
-    let found = decoder.error(Code::OutOfRange, written.span, message);
-    let label = format!("expected 1 to {MAX_SEPARATOR} letters, digits, `_` or `-`");
-    decoder.push(found.label(label).help("use `_` or `__`"));
-    None
-}
-
-fn checked_length(length: u32, span: Span, decoder: &mut Decoder<'_>) -> Option<u32> {
-    if (MIN_NAME_LENGTH..=Naming::MAX_LENGTH).contains(&length) {
-        return Some(length);
-    }
-    let message = "this length of names cannot be used";
-    let found = decoder.error(Code::OutOfRange, span, message);
-    decoder.push(found.label(format!("expected {MIN_NAME_LENGTH} to {}", Naming::MAX_LENGTH)));
-    None
 }

@@ -1,14 +1,17 @@
 //! How a server is reached: one transport out of every host's way to write it.
 
+use std::collections::HashMap;
+
 use url::Url;
 
 use crate::config::decode::{Decoder, Map, Spanned};
 use crate::config::diagnostic::Code;
 use crate::config::dialect::Dialect;
 use crate::config::model::{Inputs, Remote, RemoteProtocol, Stdio, Transport};
+use crate::config::redact::quoted;
 use crate::config::source::Span;
 use crate::config::syntax::Key;
-use crate::config::template::{Target, Template, foreign_reference};
+use crate::config::template::{Target, Template, has_foreign_reference};
 use crate::config::words::TransportWord;
 use crate::config::written::{CommandEntry, ServerEntry, TransportEntry, VariableEntry};
 
@@ -51,7 +54,14 @@ impl TransportReader<'_, '_> {
             return None;
         }
         let address = self.address(keys)?;
-        match (&keys.command, address) {
+        // Forms write an empty command for remote servers.
+        let is_empty = |command: &Spanned<CommandEntry>| match &command.value {
+            CommandEntry::Program(program) => program.trim().is_empty(),
+            CommandEntry::Line(line) => line.is_empty(),
+            CommandEntry::Object(_) => false,
+        };
+        let command = keys.command.as_ref().filter(|it| address.is_none() || !is_empty(it));
+        match (command, address) {
             (Some(command), None) => self.local(keys, command, word),
             (None, Some(address)) => self.remote(keys, &address, word),
             (Some(command), Some(address)) => {
@@ -86,15 +96,13 @@ impl TransportReader<'_, '_> {
                 Some((entry, Some(word)))
             }
             TransportEntry::Keys(nested) => {
-                let outer = [
-                    entry.kind.as_ref().map(|kind| kind.key),
-                    entry.command.as_ref().map(|command| command.key),
-                    entry.url.as_ref().or(entry.http_url.as_ref()).map(|url| url.key),
-                ];
-                if let Some(outer) = outer.into_iter().flatten().next() {
+                for key in transport_keys(entry) {
                     let message = "this belongs inside `transport`, which is there as well";
-                    self.contradiction(outer, transport.key, message);
-                    return None;
+                    self.contradiction(key, transport.key, message);
+                }
+                for key in entry_keys(nested) {
+                    let message = "this belongs beside `transport`, not inside it";
+                    self.contradiction(key, transport.key, message);
                 }
                 Some((nested, nested.kind.clone()))
             }
@@ -203,14 +211,13 @@ impl TransportReader<'_, '_> {
         if program.trim().is_empty() {
             return self.no_program(span);
         }
-        let mut words = program.split_whitespace();
-        let first = words.next().unwrap_or_default();
+        let mut words = program.split_whitespace().skip(1);
         // `C:\Program Files\x.exe` and `/opt/my tools/x` are programs with a space in their path.
-        let is_path = first.contains(['/', '\\', '$']);
-        if words.next().is_some_and(|second| !is_path || second.starts_with('-')) {
+        let is_path = program.contains(['/', '\\', '$']) && !program.contains(" -");
+        if words.next().is_some() && !is_path {
             let message = "the command looks like a whole command line; it is taken as one program";
             let found = self.decoder.warning(Code::CommandLine, span, message);
-            let help = format!("write `\"command\": \"{first}\"` and the rest under `args`");
+            let help = "write the program under `command` and the rest under `args`";
             self.decoder.push(found.help(help));
         }
         self.template(program, span)
@@ -239,13 +246,16 @@ impl TransportReader<'_, '_> {
             }
             Some(TransportWord::Remote) | None => RemoteProtocol::Detect,
         };
-        if let Some(args) = &keys.args {
-            let message = "`args` has no effect on a remote server";
-            self.decoder.push(self.decoder.warning(Code::TypeMismatch, args.key, message));
+        let local =
+            [key_of(&keys.args), key_of(&keys.env), key_of(&keys.cwd), key_of(&keys.env_file)];
+        for key in local.into_iter().flatten() {
+            let message = "this has no effect on a remote server";
+            self.decoder.push(self.decoder.warning(Code::TypeMismatch, key, message));
         }
         let url = self.template(&address.url.value, address.url.span)?;
-        if let Some(text) = url.as_literal() {
-            self.check_url(text, address.url.span)?;
+        match url.as_literal() {
+            Some(text) => self.check_url(text, address.url.span)?,
+            None => self.check_scheme(&address.url.value, address.url.span)?,
         }
         let headers = self.headers(keys.headers.as_ref());
         Some(Transport::Remote(Remote { url, headers, protocol }))
@@ -267,12 +277,26 @@ impl TransportReader<'_, '_> {
         None
     }
 
+    /// Checks the beginning of an address whose rest is not known yet.
+    fn check_scheme(&mut self, text: &str, span: Span) -> Option<()> {
+        match text.split_once("://") {
+            Some((scheme, _)) if !scheme.contains('$') && !matches!(scheme, "http" | "https") => {
+                self.check_url(&format!("{scheme}://x"), span)
+            }
+            _ => Some(()),
+        }
+    }
+
     fn check_url(&mut self, text: &str, span: Span) -> Option<()> {
         let (message, help) = match usable_url(text) {
             Ok(_) => return Some(()),
             Err(UrlProblem::Scheme) if text.starts_with("unix:") || text.starts_with("pipe:") => {
                 ("sockets and pipes as addresses are not supported", "use an HTTP address")
             }
+            Err(UrlProblem::Scheme) if text.starts_with("ws:") || text.starts_with("wss:") => (
+                "WebSocket servers are not supported",
+                "use the server's HTTP address, if it has one",
+            ),
             Err(UrlProblem::Scheme) => (
                 "the address must start with `http://` or `https://`",
                 "write the whole address, such as `https://example.com/mcp`",
@@ -289,8 +313,15 @@ impl TransportReader<'_, '_> {
     fn headers(&mut self, written: Option<&Spanned<Map<Box<str>>>>) -> Vec<(Box<str>, Template)> {
         let entries = written.map(|headers| headers.value.0.as_slice()).unwrap_or_default();
         let mut headers = Vec::with_capacity(entries.len());
+        let mut first_uses = HashMap::new();
         for (key, value) in entries {
-            self.check_header(key, value);
+            let first = *first_uses.entry(key.text.to_ascii_lowercase()).or_insert(key.span);
+            if first != key.span {
+                self.decoder.duplicate_key(key, first);
+            }
+            if !self.is_sendable(key, value) {
+                continue;
+            }
             if let Some(template) = self.template(&value.value, value.span) {
                 headers.push((key.text.clone(), template));
             }
@@ -298,21 +329,29 @@ impl TransportReader<'_, '_> {
         headers
     }
 
-    fn check_header(&mut self, key: &Key, value: &Spanned<Box<str>>) {
+    /// Whether a header is to be sent; says why not.
+    fn is_sendable(&mut self, key: &Key, value: &Spanned<Box<str>>) -> bool {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        let name = quoted(&key.text);
         if key.text.is_empty() || !key.text.bytes().all(token) {
-            let message = format!("`{}` is not the name of a header", key.text);
+            let message = format!("{name} is not the name of a header");
             self.decoder.push(self.decoder.error(Code::BadHeader, key.span, message));
-        } else if TRANSPORT_HEADERS.contains(&key.text.to_ascii_lowercase().as_str()) {
-            let message = format!("the header `{}` belongs to the transport", key.text);
-            let found = self.decoder.error(Code::BadHeader, key.span, message);
-            self.decoder.push(found.help("remove it: it is sent with the right value by itself"));
+            return false;
+        }
+        if TRANSPORT_HEADERS.contains(&key.text.to_ascii_lowercase().as_str()) {
+            let message =
+                format!("the header {name} belongs to the transport; this one is not sent");
+            let found = self.decoder.warning(Code::BadHeader, key.span, message);
+            self.decoder.push(found.help("remove it"));
+            return false;
         }
         if value.value.chars().any(|character| character.is_control() && character != '\t') {
-            let message = format!("the value of the header `{}` cannot be sent", key.text);
+            let message = format!("the value of the header {name} cannot be sent");
             let found = self.decoder.error(Code::BadHeader, value.span, message);
             self.decoder.push(found.label("it holds a line break or control character"));
+            return false;
         }
+        true
     }
 
     fn variables(
@@ -323,7 +362,7 @@ impl TransportReader<'_, '_> {
         let mut variables = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             if key.text.is_empty() || key.text.contains(['=', '\0']) {
-                let message = format!("`{}` is not the name of a variable", key.text);
+                let message = format!("{} is not the name of a variable", quoted(&key.text));
                 self.decoder.push(self.decoder.error(Code::BadVariable, key.span, message));
                 continue;
             }
@@ -363,10 +402,10 @@ impl TransportReader<'_, '_> {
                 return None;
             }
         };
-        if let Some(name) = foreign_reference(text) {
-            let message = "this is passed on as it stands; other hosts would fill it in";
+        if has_foreign_reference(text, self.dialect.spelling()) {
+            let message = "this is passed on as it stands, where other hosts fill in a variable";
             let found = self.decoder.warning(Code::BadReference, span, message);
-            self.decoder.push(found.help(format!("write `${{{name}}}` to refer to the variable")));
+            self.decoder.push(found.help("write `${VAR}` to refer to a variable"));
         }
         self.check_inputs(&template, span);
         Some(template)
@@ -384,6 +423,51 @@ impl TransportReader<'_, '_> {
             self.decoder.push(found.maybe_help(near));
         }
     }
+}
+
+/// Where the keys of a transport stand in an entry.
+fn transport_keys(entry: &ServerEntry) -> impl Iterator<Item = Span> {
+    let keys = [
+        key_of(&entry.kind),
+        key_of(&entry.command),
+        key_of(&entry.args),
+        key_of(&entry.cwd),
+        key_of(&entry.env),
+        key_of(&entry.env_file),
+        key_of(&entry.url),
+        key_of(&entry.http_url),
+        key_of(&entry.headers),
+    ];
+    keys.into_iter().flatten()
+}
+
+/// Where the keys stand that an entry has and its transport has not.
+fn entry_keys(entry: &ServerEntry) -> impl Iterator<Item = Span> {
+    let keys = [
+        key_of(&entry.transport),
+        key_of(&entry.enabled),
+        key_of(&entry.disabled),
+        key_of(&entry.trust),
+        key_of(&entry.prefix),
+        key_of(&entry.access),
+        key_of(&entry.connect),
+        key_of(&entry.restart),
+        key_of(&entry.timeout),
+        key_of(&entry.timeouts),
+        key_of(&entry.request_timeout_ms),
+        key_of(&entry.init_timeout),
+        key_of(&entry.concurrency),
+        key_of(&entry.tools_ttl),
+        key_of(&entry.idle_timeout),
+        key_of(&entry.max_result),
+        key_of(&entry.allow_tools),
+        key_of(&entry.deny_tools),
+    ];
+    keys.into_iter().flatten()
+}
+
+fn key_of<T>(field: &Option<Spanned<T>>) -> Option<Span> {
+    field.as_ref().map(|field| field.key)
 }
 
 /// Why a text is not an address of a server.
@@ -404,5 +488,7 @@ pub(crate) fn usable_url(text: &str) -> Result<Url, UrlProblem> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(UrlProblem::Scheme);
     }
-    Ok(url)
+    // The parser repairs what people then see differently from what is used.
+    let is_whole = text.trim() == text && text[url.scheme().len()..].starts_with("://");
+    if is_whole { Ok(url) } else { Err(UrlProblem::Invalid) }
 }

@@ -2,6 +2,9 @@
 
 use crate::config::source::Span;
 
+/// Faults kept of one string: more would say nothing new.
+const MAX_FAULTS: usize = 10;
+
 /// A cursor over a text. It always stands on a character boundary.
 pub(in crate::config) struct Scanner<'a> {
     text: &'a str,
@@ -13,6 +16,8 @@ pub(in crate::config) struct Fault {
     pub(in crate::config) span: Span,
     pub(in crate::config) message: &'static str,
     pub(in crate::config) help: Option<String>,
+    /// It is a string without an end, after which nothing is certain.
+    pub(in crate::config) is_unclosed: bool,
 }
 
 /// A string token: its meaning, and what is wrong with it.
@@ -53,15 +58,6 @@ pub(in crate::config) fn is_number(text: &str) -> bool {
         && !leading_zero
         && fraction.is_none_or(digits)
         && exponent.is_none_or(exponent_digits)
-}
-
-/// A key for a message: cut when it is long, so that no message is a page.
-pub(in crate::config) fn shortened(text: &str) -> String {
-    const SHOWN: usize = 40;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 impl<'a> Scanner<'a> {
@@ -106,6 +102,25 @@ impl<'a> Scanner<'a> {
             self.offset = self.here().end();
         }
         Span::new(start, self.offset)
+    }
+
+    /// Moves to an offset further on, or past the character it falls into.
+    pub(in crate::config) fn skip_to(&mut self, offset: usize) {
+        self.offset = self.text.ceil_char_boundary(offset);
+    }
+
+    /// Moves over the lines that belong to a string that is not closed: those that do not start
+    /// like JSON. A key pasted over several lines is one mistake, not one per line.
+    pub(in crate::config) fn skip_continuation(&mut self) {
+        while let Some(rest) = self.text[self.offset..].strip_prefix(['\n', '\r']) {
+            let line = rest.lines().next().unwrap_or_default();
+            let starts_like_json =
+                line.trim_start().starts_with(['"', '{', '}', '[', ']', ',', '/']);
+            if line.trim().is_empty() || starts_like_json {
+                return;
+            }
+            self.offset = self.text.len() - rest.len() + line.len();
+        }
     }
 
     /// Moves over a word: a name, a number, or anything glued together like one.
@@ -184,20 +199,30 @@ impl<'a> Scanner<'a> {
     fn unclosed_comment(&mut self) -> Fault {
         let span = Span::new(self.offset, self.offset + 2);
         self.offset = self.text.len();
-        Fault { span, message: "this comment is never closed", help: Some("add `*/`".to_owned()) }
+        Fault {
+            span,
+            message: "this comment is never closed",
+            help: Some("add `*/`".to_owned()),
+            is_unclosed: false,
+        }
     }
 
     fn hash_comment(&mut self) -> Fault {
         let span = Span::new(self.offset, self.offset + 1);
         self.skip_line();
         let help = Some("write `//` instead of `#`".to_owned());
-        Fault { span, message: "comments start with `//`", help }
+        Fault { span, message: "comments start with `//`", help, is_unclosed: false }
     }
 
     fn odd_space(&mut self) -> Fault {
         let span = self.advance(1);
         let help = Some("replace it with an ordinary space".to_owned());
-        Fault { span, message: "an invisible character that JSON does not allow", help }
+        Fault {
+            span,
+            message: "an invisible character that JSON does not allow",
+            help,
+            is_unclosed: false,
+        }
     }
 
     /// Moves over a string, from its opening quote to its closing quote or the end of its line.
@@ -218,7 +243,8 @@ impl<'a> Scanner<'a> {
                 Some(b'\\') => self.escape(&mut content),
                 Some(b'\n' | b'\r') | None => {
                     let span = Span::new(start, self.offset);
-                    content.fault(span, "this string is never closed", None);
+                    let message = "this string is never closed";
+                    content.faults.push(Fault { span, message, help: None, is_unclosed: true });
                     break;
                 }
                 Some(_) => {
@@ -312,7 +338,9 @@ struct Content {
 
 impl Content {
     fn fault(&mut self, span: Span, message: &'static str, help: Option<String>) {
-        self.faults.push(Fault { span, message, help });
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(Fault { span, message, help, is_unclosed: false });
+        }
     }
 }
 

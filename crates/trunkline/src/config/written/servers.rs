@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::{ServerEntry, StartupRequestEntry};
+use super::{InputEntry, ServerEntry, StartupRequestEntry};
 use crate::config::decode::{Decoder, Definitions, FromNode, Spanned, left_out};
 use crate::config::diagnostic::Code;
 use crate::config::source::Span;
 use crate::config::syntax::{Member, Node, Value};
-use crate::name::ServerName;
+use crate::name::{MAX_NAME_BYTES, ServerName};
 
 /// The servers of one root key, each read on its own so that one bad entry spoils only itself.
 #[derive(Clone)]
@@ -62,7 +62,11 @@ impl FromNode for Servers {
     }
 
     fn schema(definitions: &mut Definitions) -> serde_json::Value {
-        json!({ "type": "object", "additionalProperties": ServerEntry::schema(definitions) })
+        json!({
+            "type": "object",
+            "propertyNames": { "minLength": 1, "maxLength": MAX_NAME_BYTES },
+            "additionalProperties": ServerEntry::schema(definitions),
+        })
     }
 }
 
@@ -74,21 +78,27 @@ pub(crate) struct McpEntry {
     pub(crate) timeout: Option<Spanned<StartupRequestEntry>>,
     pub(crate) allowed: Option<Spanned<Vec<Spanned<Box<str>>>>>,
     pub(crate) excluded: Option<Spanned<Vec<Spanned<Box<str>>>>>,
+    pub(crate) inputs: Option<Spanned<Vec<Spanned<InputEntry>>>>,
 }
 
 impl McpEntry {
-    /// `mcp.servers`; a server called `servers` has a type, a command or an address instead.
-    fn holds_servers_key(node: &Node) -> bool {
-        node.get("servers").is_some_and(|servers| {
-            let is_entry = |key| servers.get(key).is_some_and(|value| !is_object(value));
-            !["type", "command", "url"].into_iter().any(is_entry)
-        })
-    }
-
-    fn is_gemini(node: &Node) -> bool {
-        let lists = ["allowed", "excluded"].into_iter().filter_map(|key| node.get(key));
-        let mut lists = lists.peekable();
-        lists.peek().is_some() && lists.all(|list| matches!(list.value, Value::Array(_)))
+    /// Whether the keys are those of `mcp` itself, and not names of servers. A server called like
+    /// one of them has a type, a command or an address.
+    fn has_own_keys(node: &Node) -> bool {
+        let is_entry = |value: &Node| {
+            ["type", "command", "url"].into_iter().any(|key| {
+                value.get(key).is_some_and(|value| !matches!(value.value, Value::Object(_)))
+            })
+        };
+        let object = |key| node.get(key).is_some_and(|it| is_object(it) && !is_entry(it));
+        let array = |key| node.get(key).is_some_and(|it| matches!(it.value, Value::Array(_)));
+        let text = |key| node.get(key).is_some_and(|it| matches!(it.value, Value::String(_)));
+        object("servers")
+            || object("timeout")
+            || array("allowed")
+            || array("excluded")
+            || array("inputs")
+            || text("serverCommand")
     }
 
     fn read_field(&mut self, member: &Member, decoder: &mut Decoder<'_>) {
@@ -101,8 +111,12 @@ impl McpEntry {
             "timeout" => decoder.field(&mut self.timeout, member),
             "allowed" => decoder.field(&mut self.allowed, member),
             "excluded" => decoder.field(&mut self.excluded, member),
-            "serverCommand" | "inputs" => {}
-            _ => decoder.unknown_key(&member.key, &["servers", "timeout", "allowed", "excluded"]),
+            "inputs" => decoder.field(&mut self.inputs, member),
+            "serverCommand" => {}
+            _ => {
+                decoder.unknown_key(&member.key, &["servers", "timeout", "allowed", "excluded"]);
+                decoder.keep(member);
+            }
         }
     }
 }
@@ -115,7 +129,7 @@ impl FromNode for McpEntry {
     fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
         let members = decoder.members(node, "an object with servers by name")?;
         let mut entry = Self::default();
-        if Self::holds_servers_key(node) || Self::is_gemini(node) {
+        if Self::has_own_keys(node) {
             for member in members {
                 if !left_out(member, decoder) {
                     entry.read_field(member, decoder);
@@ -137,10 +151,13 @@ impl FromNode for McpEntry {
                 "timeout": StartupRequestEntry::schema(definitions),
                 "allowed": names,
                 "excluded": names,
+                "serverCommand": { "type": "string" },
+                "inputs": Vec::<Spanned<InputEntry>>::schema(definitions),
             },
             "anyOf": [
-                { "required": ["servers"] }, { "required": ["allowed"] },
-                { "required": ["excluded"] },
+                { "required": ["servers"] }, { "required": ["timeout"] },
+                { "required": ["allowed"] }, { "required": ["excluded"] },
+                { "required": ["serverCommand"] },
             ],
         });
         json!({ "anyOf": [nested, servers] })

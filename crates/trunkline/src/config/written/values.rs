@@ -138,8 +138,9 @@ impl FromNode for TimeoutEntry {
     }
 
     fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        let number = Number::schema(definitions);
         let duration = PositiveDuration::schema(definitions);
-        json!({ "anyOf": [duration, StartupRequestEntry::schema(definitions)] })
+        json!({ "anyOf": [number, duration, StartupRequestEntry::schema(definitions)] })
     }
 }
 

@@ -1,0 +1,107 @@
+//! Parts of names, and lists of them, within the limits that names have.
+
+use serde_json::json;
+
+use crate::config::decode::{Decoder, Definitions, FromNode, Spanned, word};
+use crate::config::diagnostic::Code;
+use crate::config::model::Naming;
+use crate::config::quantity::Count;
+use crate::config::syntax::Node;
+
+/// Longest separator. Every character of it is missing from every name.
+const MAX_SEPARATOR: usize = 8;
+
+/// Longest prefix; with the tool's own name it has to fit into an exposed name.
+const MAX_PREFIX: usize = 32;
+
+/// Shortest limit on names: room for a hash and something to read before it.
+const MIN_NAME_LENGTH: u32 = 16;
+
+/// What stands between server and tool.
+#[derive(Clone)]
+pub(crate) struct Separator(pub(crate) Box<str>);
+
+/// What goes before the names of a server's tools; may be empty.
+#[derive(Clone)]
+pub(crate) struct Prefix(pub(crate) Box<str>);
+
+/// How long an exposed name may be.
+#[derive(Clone)]
+pub(crate) struct NameLength(pub(crate) u32);
+
+/// The only tools that may be seen: at least one.
+#[derive(Clone)]
+pub(crate) struct AllowList(pub(crate) Vec<Spanned<Box<str>>>);
+
+/// A text that may stand in a name that models accept; reports any other.
+fn part_of_name(
+    node: &Node,
+    decoder: &mut Decoder<'_>,
+    lengths: std::ops::RangeInclusive<usize>,
+) -> Option<Box<str>> {
+    let text = word(node, decoder)?;
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if lengths.contains(&text.len()) && text.bytes().all(fits) {
+        return Some(text.into());
+    }
+    let message = format!("{} cannot stand in a tool name", decoder.subject());
+    let found = decoder.error(Code::OutOfRange, node.span, message);
+    let (least, most) = lengths.into_inner();
+    decoder.push(found.label(format!("expected {least} to {most} letters, digits, `_` or `-`")));
+    None
+}
+
+impl FromNode for Separator {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        part_of_name(node, decoder, 1..=MAX_SEPARATOR).map(Self)
+    }
+
+    fn schema(_: &mut Definitions) -> serde_json::Value {
+        json!({ "type": "string", "pattern": format!("^[A-Za-z0-9_-]{{1,{MAX_SEPARATOR}}}$") })
+    }
+}
+
+impl FromNode for Prefix {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        part_of_name(node, decoder, 0..=MAX_PREFIX).map(Self)
+    }
+
+    fn schema(_: &mut Definitions) -> serde_json::Value {
+        json!({ "type": "string", "pattern": format!("^[A-Za-z0-9_-]{{0,{MAX_PREFIX}}}$") })
+    }
+}
+
+impl FromNode for NameLength {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        let Count(length) = Count::from_node(node, decoder)?;
+        if (MIN_NAME_LENGTH..=Naming::MAX_LENGTH).contains(&length) {
+            return Some(Self(length));
+        }
+        let message = "this length of names cannot be used";
+        let found = decoder.error(Code::OutOfRange, node.span, message);
+        decoder.push(found.label(format!("expected {MIN_NAME_LENGTH} to {}", Naming::MAX_LENGTH)));
+        None
+    }
+
+    fn schema(_: &mut Definitions) -> serde_json::Value {
+        json!({ "type": "integer", "minimum": MIN_NAME_LENGTH, "maximum": Naming::MAX_LENGTH })
+    }
+}
+
+impl FromNode for AllowList {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        let names: Vec<_> = FromNode::from_node(node, decoder)?;
+        if names.is_empty() {
+            let message = "an empty allow-list allows nothing";
+            let found = decoder.error(Code::EmptyAllowList, node.span, message);
+            let help = "leave it out to allow all tools, or name the tools to allow";
+            decoder.push(found.label("no tool in it").help(help));
+            return None;
+        }
+        Some(Self(names))
+    }
+
+    fn schema(_: &mut Definitions) -> serde_json::Value {
+        json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 })
+    }
+}

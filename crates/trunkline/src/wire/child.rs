@@ -1,0 +1,245 @@
+//! A server's process: started with what it may know, stopped with everything it started.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::group::{Group, Order};
+use super::guard;
+use crate::config::{ResolvedStdio, Secret};
+use crate::error::{Error, ErrorKind};
+
+/// How long a server gets to end by itself once its input is closed, before it is told to.
+const QUIET_END: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether a group is gone. There is nothing to wait on: grandchildren are
+/// not our children.
+const GROUP_POLL: Duration = Duration::from_millis(10);
+
+/// How long after SIGKILL a group may still be seen; the kernel needs a moment.
+const AFTER_KILL: Duration = Duration::from_secs(2);
+
+/// Variables that every server gets, if the host has them (CON-7). None of them is a credential.
+const INHERITED: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    // Windows programs do not start without these.
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATHEXT",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+/// What the host passes on to every child process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChildOptions {
+    inherited: Vec<(OsString, OsString)>,
+}
+
+impl ChildOptions {
+    /// Takes the variables of the host's environment that servers may see, and drops the others.
+    pub(crate) fn from_environment(
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        let passes =
+            |name: &OsString| INHERITED.iter().any(|known| name.eq_ignore_ascii_case(known));
+        Self { inherited: variables.into_iter().filter(|(name, _)| passes(name)).collect() }
+    }
+}
+
+/// A running process with everything it started.
+pub(super) struct ServerProcess {
+    child: Child,
+    group: Option<Group>,
+    stopped: bool,
+}
+
+/// The streams of a process.
+pub(super) struct Streams {
+    pub(super) input: ChildStdin,
+    pub(super) output: ChildStdout,
+    pub(super) errors: ChildStderr,
+}
+
+impl ServerProcess {
+    pub(super) fn start(
+        program: &ResolvedStdio,
+        options: &ChildOptions,
+    ) -> Result<(Self, Streams), Error> {
+        let mut command = Command::new(program.command.expose());
+        command
+            .args(program.args.iter().map(Secret::expose))
+            .env_clear()
+            .envs(options.inherited.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for (name, value) in &program.env {
+            match value {
+                Some(value) => command.env(&**name, value.expose()),
+                None => command.env_remove(&**name),
+            };
+        }
+        if let Some(directory) = &program.cwd {
+            command.current_dir(directory.expose());
+        }
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|error| start_error(program, &error))?;
+        let group = child.id().and_then(Group::led_by);
+        if let Some(group) = group {
+            guard::watch(group);
+        }
+        let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(errors)) = streams else {
+            return Err(Error::new(ErrorKind::StartFailed, "the process has no streams"));
+        };
+        let process = Self { child, group, stopped: false };
+        Ok((process, Streams { input, output, errors }))
+    }
+
+    pub(super) fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Waits until the process itself has ended; what it started may live on.
+    pub(super) async fn ended(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Stops the process and everything it started: its input is closed already, then it is told
+    /// to end, then it is made to (CON-6). When this returns, nothing of it is left.
+    pub(super) async fn stop(mut self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        if !self.gone_by(Instant::now() + QUIET_END.min(patience)).await {
+            self.tell(Order::Terminate);
+            if !self.gone_by(deadline).await {
+                self.tell(Order::Kill);
+                self.gone_by(Instant::now() + AFTER_KILL).await;
+            }
+        }
+        self.finish();
+    }
+
+    fn tell(&mut self, order: Order) {
+        match (self.group, order) {
+            (Some(group), order) => group.tell(order),
+            (None, Order::Kill) => {
+                let _ = self.child.start_kill();
+            }
+            (None, Order::Terminate) => {}
+        }
+    }
+
+    /// Whether the process and its group are gone by a time.
+    async fn gone_by(&mut self, deadline: Instant) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if timeout(left, self.child.wait()).await.is_err() {
+            return false;
+        }
+        let Some(group) = self.group else { return true };
+        while group.is_alive() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(GROUP_POLL).await;
+        }
+        true
+    }
+
+    fn finish(&mut self) {
+        self.stopped = true;
+        if let Some(group) = self.group {
+            guard::forget(group);
+        }
+    }
+}
+
+impl Drop for ServerProcess {
+    /// Nobody stopped it in order: a panic, an abandoned task. There is no time to be patient.
+    fn drop(&mut self) {
+        if self.stopped {
+            return;
+        }
+        match self.group {
+            Some(group) => group.tell(Order::Kill),
+            None => {
+                let _ = self.child.start_kill();
+            }
+        }
+        self.finish();
+    }
+}
+
+/// Why a process could not be started, and what to do about it.
+fn start_error(program: &ResolvedStdio, error: &io::Error) -> Error {
+    let directory = program.cwd.as_ref().map(Secret::expose);
+    if directory.is_some_and(|directory| !Path::new(directory).is_dir()) {
+        let message = "the directory to run in does not exist";
+        return Error::new(ErrorKind::StartFailed, message).with_hint("correct `cwd`");
+    }
+    let command = program.command.expose();
+    // The last part only: a path may have come from a secret.
+    let name = Path::new(command).file_name().unwrap_or_default().to_string_lossy();
+    match error.kind() {
+        io::ErrorKind::NotFound if command.contains('/') && Path::new(command).exists() => {
+            Error::new(ErrorKind::StartFailed, format!("{name}: its interpreter was not found"))
+                .with_hint("look at the first line of the script")
+        }
+        io::ErrorKind::NotFound => {
+            Error::new(ErrorKind::CommandNotFound, format!("{name}: not found"))
+                .with_hint(missing_program_hint(&name))
+        }
+        io::ErrorKind::PermissionDenied => {
+            Error::new(ErrorKind::StartFailed, format!("{name}: not allowed to run it"))
+                .with_hint("is it executable?")
+        }
+        _ => Error::new(ErrorKind::StartFailed, format!("{name}: {error}")),
+    }
+}
+
+fn missing_program_hint(name: &str) -> &'static str {
+    match name {
+        "npx" | "node" | "npm" | "corepack" | "pnpm" | "yarn" => "is Node.js installed?",
+        "uvx" | "uv" => "is uv installed?",
+        "python" | "python3" | "pip" | "pipx" => "is Python installed?",
+        "docker" | "podman" => "is a container engine installed?",
+        "bun" | "bunx" => "is Bun installed?",
+        "deno" => "is Deno installed?",
+        _ => "is it installed, and on the PATH?",
+    }
+}

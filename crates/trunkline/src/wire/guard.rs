@@ -1,0 +1,79 @@
+//! A small process that outlives us by a moment, to stop our servers if we are killed.
+//!
+//! SIGKILL cannot be caught, so somebody else has to notice. The guard is a shell that reads which
+//! groups of processes are ours. Its input ends when we do, however we end; then it stops what is
+//! left. A death signal set in the child would be simpler and does not do: it needs unsafe code,
+//! follows the thread instead of the process, and does not reach grandchildren.
+
+use std::io::Write as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::group::Group;
+
+/// What the guard does. Groups are told apart by spaces on both sides; those that are gone by the
+/// time we are need no order. Two seconds are for servers that clean up when asked to.
+const SCRIPT: &str = r#"
+trap '' HUP INT TERM PIPE
+groups=' '
+while read -r word group; do
+  case $word in
+    +) groups="$groups$group " ;;
+    -) groups="${groups%% $group *} ${groups#* $group }" ;;
+  esac
+done
+[ "$groups" = ' ' ] && exit 0
+for group in $groups; do kill -TERM -- "-$group" 2>/dev/null; done
+sleep 2
+for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
+"#;
+
+/// The guard of this process. It starts with the first server and ends with us.
+static GUARD: OnceLock<Option<Mutex<Guard>>> = OnceLock::new();
+
+struct Guard {
+    input: ChildStdin,
+    /// Kept so that it is known to be ours; it ends when `input` closes, which is when we end.
+    _process: Child,
+}
+
+/// Says that a group is ours, and has to go when we do.
+pub(super) fn watch(group: Group) {
+    tell('+', group);
+}
+
+/// Says that a group is gone. Its number may be somebody else's soon.
+pub(super) fn forget(group: Group) {
+    tell('-', group);
+}
+
+fn tell(word: char, group: Group) {
+    let Some(guard) = GUARD.get_or_init(start) else { return };
+    let mut guard = guard.lock().unwrap_or_else(PoisonError::into_inner);
+    // Without a guard we go on as before: servers end when their input does.
+    let _ = writeln!(guard.input, "{word} {}", group.number());
+}
+
+#[cfg(unix)]
+fn start() -> Option<Mutex<Guard>> {
+    use std::os::unix::process::CommandExt as _;
+    let mut process = Command::new("/bin/sh")
+        .args(["-c", SCRIPT])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .current_dir("/")
+        // Apart from us, so that what is sent to our group does not reach it.
+        .process_group(0)
+        .spawn()
+        .ok()?;
+    let input = process.stdin.take()?;
+    Some(Mutex::new(Guard { input, _process: process }))
+}
+
+#[cfg(not(unix))]
+fn start() -> Option<Mutex<Guard>> {
+    None
+}

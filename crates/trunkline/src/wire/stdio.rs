@@ -1,0 +1,240 @@
+//! A server that speaks over its standard input and output, one message a line.
+
+use std::collections::VecDeque;
+use std::io;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::{Instant, sleep_until};
+
+use super::child::{ChildOptions, ServerProcess, Streams};
+use super::lines::{Line, LineBuffer};
+use super::tail::Tail;
+use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing};
+use crate::config::{ResolvedStdio, Secret};
+use crate::error::{Error, ErrorKind};
+
+/// How long to wait for the last words of a process that has ended, and for the end of one that has
+/// closed its output.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
+/// Bytes of standard error taken at once.
+const ERRORS_BYTES: usize = 4 * 1024;
+
+/// The wire to a child process.
+pub(crate) struct StdioWire {
+    process: ServerProcess,
+    input: Option<ChildStdin>,
+    output: Option<ChildStdout>,
+    errors: Option<ChildStderr>,
+    lines: LineBuffer,
+    outbox: VecDeque<Bytes>,
+    tail: Tail,
+    ending: Option<Ending>,
+}
+
+impl StdioWire {
+    /// Starts the process.
+    pub(crate) fn start(program: &ResolvedStdio, options: &ChildOptions) -> Result<Self, Error> {
+        let (process, Streams { input, output, errors }) = ServerProcess::start(program, options)?;
+        Ok(Self {
+            process,
+            input: Some(input),
+            output: Some(output),
+            errors: Some(errors),
+            lines: LineBuffer::new(MAX_MESSAGE_BYTES),
+            outbox: VecDeque::new(),
+            tail: Tail::without(secrets(program)),
+            ending: None,
+        })
+    }
+
+    /// The number of the process, while it runs.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.process.id()
+    }
+
+    /// The last lines of its standard error.
+    pub(crate) fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// Queues a message. Bytes move in [`next`](Self::next).
+    pub(crate) fn send(&mut self, message: Outgoing) {
+        self.outbox.push_back(message.line);
+        self.outbox.push_back(Bytes::from_static(b"\n"));
+    }
+
+    /// Moves bytes both ways until something has happened. May be dropped at any time without
+    /// losing anything.
+    pub(crate) async fn next(&mut self) -> Incoming {
+        loop {
+            if let Some(incoming) = self.next_incoming() {
+                return incoming;
+            }
+            if self.ending.is_none() {
+                self.step().await;
+            } else if self.wind_down().await {
+                return self.last_incoming();
+            }
+        }
+    }
+
+    /// What the lines that have come say.
+    fn next_incoming(&mut self) -> Option<Incoming> {
+        while let Some(line) = self.lines.next_line() {
+            // A line too long for anybody is nothing.
+            if let Some(incoming) = incoming(line) {
+                return Some(incoming);
+            }
+        }
+        None
+    }
+
+    /// Moves bytes once.
+    async fn step(&mut self) {
+        tokio::select! {
+            written = write(&mut self.input, &mut self.outbox), if !self.outbox.is_empty() => {
+                if written.is_err() {
+                    // It does not listen any more. What it still says decides what that means.
+                    self.input = None;
+                    self.outbox.clear();
+                }
+            }
+            read = read_output(&mut self.output, &mut self.lines) => {
+                if !matches!(read, Ok(count) if count > 0) {
+                    self.output = None;
+                    self.ending = Some(Ending::new(None));
+                }
+            }
+            read = read_errors(&mut self.errors, &mut self.tail) => {
+                if !matches!(read, Ok(count) if count > 0) {
+                    self.errors = None;
+                }
+            }
+            status = self.process.ended() => self.ending = Some(Ending::new(status.ok())),
+        }
+    }
+
+    /// Takes the last words of a process that has ended or closed its output. Says whether they
+    /// are over: what it started may hold its streams open for ever.
+    async fn wind_down(&mut self) -> bool {
+        let Some(ending) = &mut self.ending else { return false };
+        if ending.status.is_some() && self.output.is_none() && self.errors.is_none() {
+            return true;
+        }
+        tokio::select! {
+            biased;
+            read = read_output(&mut self.output, &mut self.lines) => {
+                if !matches!(read, Ok(count) if count > 0) {
+                    self.output = None;
+                }
+                false
+            }
+            read = read_errors(&mut self.errors, &mut self.tail) => {
+                if !matches!(read, Ok(count) if count > 0) {
+                    self.errors = None;
+                }
+                false
+            }
+            status = self.process.ended(), if ending.status.is_none() => {
+                ending.status = status.ok();
+                ending.status.is_none()
+            }
+            () = sleep_until(ending.deadline) => true,
+        }
+    }
+
+    fn last_incoming(&mut self) -> Incoming {
+        if let Some(incoming) = self.lines.last_line().and_then(incoming) {
+            return incoming;
+        }
+        let status = self.ending.as_ref().and_then(|ending| ending.status);
+        Incoming::Ended(match status {
+            Some(status) => Error::new(ErrorKind::Exited, format!("the process ended ({status})")),
+            None => Error::new(ErrorKind::NotMcp, "it closed its output and is still running"),
+        })
+    }
+
+    /// Stops the process and everything it started. When this returns, nothing of it is left.
+    pub(crate) async fn close(mut self, patience: Duration) {
+        self.input = None;
+        self.output = None;
+        self.errors = None;
+        self.process.stop(patience).await;
+    }
+}
+
+/// A process that is about to be gone.
+struct Ending {
+    /// How it ended, once it has.
+    status: Option<ExitStatus>,
+    deadline: Instant,
+}
+
+impl Ending {
+    fn new(status: Option<ExitStatus>) -> Self {
+        Self { status, deadline: Instant::now() + LAST_WORDS }
+    }
+}
+
+/// What was given to the process and must not come back in what we show.
+fn secrets(program: &ResolvedStdio) -> Vec<Secret> {
+    program.env.values().flatten().chain(&program.args).cloned().collect()
+}
+
+/// A line as something that happened.
+fn incoming(line: Line) -> Option<Incoming> {
+    match line {
+        Line::Whole(line) => Some(Incoming::Message(line)),
+        Line::TooLong(oversized) => {
+            let megabytes = MAX_MESSAGE_BYTES / 1024 / 1024;
+            let message = format!("the answer is longer than {megabytes} MiB");
+            let error = Error::new(ErrorKind::TooLarge, message);
+            oversized.id().map(|id| Incoming::Lost { id, error })
+        }
+    }
+}
+
+/// Writes what is queued, as much as fits at once.
+async fn write(input: &mut Option<ChildStdin>, outbox: &mut VecDeque<Bytes>) -> io::Result<()> {
+    let Some(input) = input else { return Err(io::ErrorKind::BrokenPipe.into()) };
+    let slices: Vec<_> = outbox.iter().take(64).map(|bytes| io::IoSlice::new(bytes)).collect();
+    let mut written = input.write_vectored(&slices).await?;
+    if written == 0 {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    while let Some(first) = outbox.front_mut() {
+        if written < first.len() {
+            first.advance(written);
+            break;
+        }
+        written -= first.len();
+        outbox.pop_front();
+    }
+    Ok(())
+}
+
+async fn read_output(
+    output: &mut Option<ChildStdout>,
+    lines: &mut LineBuffer,
+) -> io::Result<usize> {
+    match output {
+        Some(output) => output.read_buf(lines.room()).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn read_errors(errors: &mut Option<ChildStderr>, tail: &mut Tail) -> io::Result<usize> {
+    let Some(errors) = errors else { return std::future::pending().await };
+    let mut chunk = [0; ERRORS_BYTES];
+    let count = errors.read(&mut chunk).await?;
+    tail.add(&chunk[..count]);
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests;

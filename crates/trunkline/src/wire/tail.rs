@@ -1,0 +1,93 @@
+//! The last lines of a server's standard error, kept for the moment something goes wrong.
+
+use std::collections::VecDeque;
+
+use crate::config::{MASK, Secret};
+
+/// Lines kept per server: enough for a stack trace, little enough for a table.
+const MAX_LINES: usize = 20;
+
+/// Bytes kept of one line.
+const MAX_LINE_BYTES: usize = 400;
+
+/// Shortest secret that is looked for; shorter ones would blot out ordinary words.
+const SHORTEST_SECRET: usize = 6;
+
+/// The last lines, bounded, printable, and without the secrets the server was given.
+#[derive(Default)]
+pub(crate) struct Tail {
+    lines: VecDeque<String>,
+    unfinished: Vec<u8>,
+    secrets: Vec<Secret>,
+}
+
+impl Tail {
+    /// Keeps lines in which none of `secrets` may appear.
+    pub(crate) fn without(secrets: impl IntoIterator<Item = Secret>) -> Self {
+        let worth = |secret: &Secret| secret.expose().len() >= SHORTEST_SECRET;
+        Self { secrets: secrets.into_iter().filter(worth).collect(), ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = (MAX_LINE_BYTES * 2).saturating_sub(self.unfinished.len());
+            self.unfinished.extend_from_slice(&part[..part.len().min(room)]);
+            if part.ends_with(b"\n") {
+                self.finish_line();
+            }
+        }
+    }
+
+    fn finish_line(&mut self) {
+        let bytes = std::mem::take(&mut self.unfinished);
+        let line = self.shown(&bytes);
+        if !line.is_empty() {
+            self.lines.push_back(line);
+        }
+        if self.lines.len() > MAX_LINES {
+            self.lines.pop_front();
+        }
+    }
+
+    fn shown(&self, bytes: &[u8]) -> String {
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
+        for secret in &self.secrets {
+            text = text.replace(secret.expose(), MASK);
+        }
+        let visible =
+            text.chars().filter(|character| !character.is_control() || *character == '\t');
+        let text: String = visible.collect();
+        let end = text.floor_char_boundary(MAX_LINE_BYTES);
+        text[..end].trim_end().to_owned()
+    }
+
+    /// The lines so far, the unfinished one included.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let last = self.shown(&self.unfinished);
+        self.lines.iter().cloned().chain((!last.is_empty()).then_some(last)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept_and_bounded() {
+        let mut tail = Tail::default();
+        for number in 0..100 {
+            tail.add(format!("line {number}\n").as_bytes());
+        }
+        tail.add("x".repeat(100_000).as_bytes());
+        let lines = tail.lines();
+        assert_eq!((lines.len(), lines[0].as_str()), (MAX_LINES + 1, "line 80"));
+        assert!(lines[MAX_LINES].len() <= MAX_LINE_BYTES);
+    }
+
+    #[test]
+    fn secrets_and_escapes_do_not_show() {
+        let mut tail = Tail::without([Secret::new("hunter22"), Secret::new("ok")]);
+        tail.add(b"token hunter22 is ok \x1b[31mred\n");
+        assert_eq!(tail.lines(), ["token *** is ok [31mred"]);
+    }
+}
