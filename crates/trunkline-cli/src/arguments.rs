@@ -120,6 +120,32 @@ pub(crate) enum Command {
   trunkline config --format json   for a program")]
     Config,
 
+    /// Start the servers and show how each is doing
+    ///
+    /// Servers are stopped again at the end. A server that cannot be used makes
+    /// the exit code 1; the others are shown all the same.
+    #[command(after_help = "Examples:
+  trunkline status                 every server of this folder
+  trunkline status --format json   for a program")]
+    Status,
+
+    /// List the tools of the servers, under the servers' own names for them
+    #[command(after_help = "Examples:
+  trunkline tools                  of every server
+  trunkline tools --server docs    of one")]
+    Tools(ToolsArguments),
+
+    /// Call a tool and print its result
+    ///
+    /// Arguments are given one by one, as one JSON object, or as JSON on standard
+    /// input. A value that is JSON, such as 5, true or [1,2], is taken as that;
+    /// anything else is a text. Ctrl-C cancels the call.
+    #[command(after_help = "Examples:
+  trunkline call time get_current_time --arg timezone=Europe/Vienna
+  trunkline call files read_text_file --json '{\"path\": \"/tmp/x\"}'
+  echo '{\"a\": 1}' | trunkline call numbers add -")]
+    Call(CallArguments),
+
     /// See Trunkline at work with two demo servers of its own
     ///
     /// Needs no configuration and no network: one server is this program itself
@@ -148,6 +174,36 @@ pub(crate) enum Command {
     /// Be one of the demo servers
     #[command(hide = true)]
     DemoServer(DemoServerArguments),
+}
+
+/// Arguments of `tools`.
+#[derive(Debug, Args)]
+pub(crate) struct ToolsArguments {
+    /// Only the tools of this server
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+}
+
+/// Arguments of `call`.
+#[derive(Debug, Args)]
+pub(crate) struct CallArguments {
+    /// The server
+    pub(crate) server: String,
+
+    /// The tool, under the server's own name for it
+    pub(crate) tool: String,
+
+    /// An argument of the tool; may be repeated
+    #[arg(long = "arg", value_name = "NAME=VALUE", conflicts_with_all = ["json", "input"])]
+    pub(crate) arguments: Vec<String>,
+
+    /// All arguments as one JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "input")]
+    pub(crate) json: Option<String>,
+
+    /// `-` to read the JSON object from standard input
+    #[arg(value_name = "-", value_parser = ["-"])]
+    pub(crate) input: Option<String>,
 }
 
 /// Arguments of `demo-server`.

@@ -4,8 +4,13 @@ mod check;
 mod config;
 mod schema;
 mod completions;
+mod status;
+mod tools;
+mod call;
 mod demo_server;
 mod demo;
+
+use std::sync::Arc;
 
 use anyhow::Result;
 
@@ -19,12 +24,15 @@ use crate::terminal::Terminal;
 pub(crate) fn run(
     command: Command,
     settings: &Settings,
-    environment: &Environment,
+    environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     match command {
         Command::Check(arguments) => check::run(arguments, settings, environment, terminal),
         Command::Config => config::run(settings, environment, terminal),
+        Command::Status => status::run(settings, environment, terminal),
+        Command::Tools(arguments) => tools::run(&arguments, settings, environment, terminal),
+        Command::Call(arguments) => call::run(&arguments, settings, environment, terminal),
         Command::Demo => demo::run(settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),
         Command::Schema => schema::run(terminal),

@@ -7,6 +7,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use trunkline::config::{MAX_SOURCE_BYTES, Resolver, Secret, Surroundings};
+use trunkline::connection::ChildOptions;
 
 /// What the program can see of the process it runs in.
 pub(crate) struct Environment {
@@ -30,6 +31,11 @@ impl Environment {
     /// Where this program is, to run it again.
     pub(crate) fn program(&self) -> io::Result<PathBuf> {
         env::current_exe()
+    }
+
+    /// What servers may see of our variables.
+    pub(crate) fn child_options(&self) -> ChildOptions {
+        ChildOptions::from_environment(env::vars_os())
     }
 
     /// Whether a variable is set to something.

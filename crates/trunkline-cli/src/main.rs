@@ -7,9 +7,11 @@ mod terminal;
 mod exit;
 mod report;
 mod effective;
+mod servers;
 mod commands;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser as _;
 
@@ -19,7 +21,7 @@ use settings::Settings;
 use terminal::Terminal;
 
 fn main() -> ExitCode {
-    let environment = Environment::of_process();
+    let environment = Arc::new(Environment::of_process());
     let arguments = match Arguments::try_parse_from(environment.arguments()) {
         Ok(arguments) => arguments,
         Err(error) => return terminal::usage(&error),

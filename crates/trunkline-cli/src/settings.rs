@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) format: Format,
     pub(crate) verbosity: Verbosity,
     pub(crate) colors: Colors,
+    /// Whether progress is shown, where there is a terminal to show it on.
+    pub(crate) progress: bool,
 }
 
 impl Settings {
@@ -36,6 +38,7 @@ impl Settings {
         let global = &arguments.global;
         Self {
             config: global.config.clone(),
+            progress: !global.no_progress && !global.quiet,
             format: global.format,
             verbosity: match (global.quiet, global.verbose) {
                 (true, _) => Verbosity::Quiet,

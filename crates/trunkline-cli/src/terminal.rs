@@ -11,6 +11,7 @@ use crate::settings::{Colors, Settings};
 pub(crate) struct Terminal {
     output_style: Style,
     message_style: Style,
+    shows_progress: bool,
 }
 
 impl Terminal {
@@ -18,6 +19,7 @@ impl Terminal {
         Self {
             output_style: style(settings.colors, io::stdout().is_terminal()),
             message_style: style(settings.colors, io::stderr().is_terminal()),
+            shows_progress: settings.progress && io::stderr().is_terminal(),
         }
     }
 
@@ -39,6 +41,23 @@ impl Terminal {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             result => result,
         }
+    }
+
+    /// Shows what is going on, where somebody watches; [`Terminal::clear_progress`] removes it.
+    pub(crate) fn progress(&mut self, text: &str) {
+        if self.shows_progress {
+            self.say(&format!("\r\u{1b}[K{text}"));
+        }
+    }
+
+    /// Removes what [`Terminal::progress`] has shown.
+    pub(crate) fn clear_progress(&mut self) {
+        self.progress("");
+    }
+
+    /// Everything on standard input.
+    pub(crate) fn read_input(&mut self) -> io::Result<String> {
+        io::read_to_string(io::stdin().lock())
     }
 
     /// Standard input and output as streams, for a server that speaks over them.

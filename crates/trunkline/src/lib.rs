@@ -29,5 +29,7 @@ pub mod message;
 
 pub mod config;
 
-#[expect(dead_code, reason = "connections, which use it, are being built")]
 mod wire;
+
+pub mod connection;
+pub mod registry;

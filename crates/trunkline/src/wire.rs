@@ -13,6 +13,8 @@ pub(crate) mod stdio;
 
 use bytes::Bytes;
 
+pub use child::ChildOptions;
+
 use crate::error::Error;
 
 /// Bytes of one message, line, body or event that are accepted at most. Results are capped far

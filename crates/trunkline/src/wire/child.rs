@@ -66,15 +66,13 @@ const INHERITED: &[&str] = &[
 
 /// What the host passes on to every child process.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ChildOptions {
+pub struct ChildOptions {
     inherited: Vec<(OsString, OsString)>,
 }
 
 impl ChildOptions {
     /// Takes the variables of the host's environment that servers may see, and drops the others.
-    pub(crate) fn from_environment(
-        variables: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Self {
+    pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let passes =
             |name: &OsString| INHERITED.iter().any(|known| name.eq_ignore_ascii_case(known));
         Self { inherited: variables.into_iter().filter(|(name, _)| passes(name)).collect() }

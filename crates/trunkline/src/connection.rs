@@ -1,0 +1,133 @@
+//! One server, one task: handshake, generation, pending table, lists, state.
+
+mod status;
+mod generation;
+mod lists;
+mod session;
+mod handshake;
+mod task;
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+pub use lists::Tool;
+pub use status::{SetAside, State, Status};
+
+pub use crate::wire::ChildOptions;
+
+use crate::config::{Resolver, Server};
+use crate::error::Error;
+use crate::message::{Raw, RpcError};
+use session::{Asked, gone};
+use task::{Command, Ids, Task, Wait};
+
+/// Commands that may wait for a task that is busy starting its server.
+const MAX_COMMANDS: usize = 256;
+
+/// What every connection needs of its host.
+#[derive(Clone)]
+pub struct Options {
+    /// Answers what values refer to.
+    pub resolver: Arc<dyn Resolver + Send + Sync>,
+    /// What child processes inherit.
+    pub child: ChildOptions,
+}
+
+/// A server and the task that owns it. Dropping it ends both, though not in order: use
+/// [`Connection::close`] for that.
+pub struct Connection {
+    server: Arc<Server>,
+    ids: Arc<Ids>,
+    commands: mpsc::Sender<Command>,
+    abandoned: mpsc::UnboundedSender<u64>,
+    status: watch::Receiver<Status>,
+    tools: watch::Receiver<Arc<[Tool]>>,
+}
+
+impl Connection {
+    /// Makes a connection. Nothing is started before it is needed.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn new(server: Server, options: Options) -> Self {
+        let (commands, for_task) = mpsc::channel(MAX_COMMANDS);
+        let (abandoned, abandoned_for_task) = mpsc::unbounded_channel();
+        let (status_sender, status) = watch::channel(Status::default());
+        let no_tools: Arc<[Tool]> = Arc::new([]);
+        let (tools_sender, tools) = watch::channel(no_tools);
+        let (server, ids) = (Arc::new(server), Arc::new(Ids::default()));
+        let task = Task {
+            server: Arc::clone(&server),
+            options,
+            ids: Arc::clone(&ids),
+            commands: for_task,
+            abandoned: abandoned_for_task,
+            status: status_sender,
+            tools: tools_sender,
+        };
+        tokio::spawn(task.run());
+        Self { server, ids, commands, abandoned, status, tools }
+    }
+
+    /// The server as it is configured.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// How the server is doing now.
+    pub fn status(&self) -> Status {
+        self.status.borrow().clone()
+    }
+
+    /// The server's tools, in the order of their names; none while it is not ready.
+    pub fn tools(&self) -> Arc<[Tool]> {
+        Arc::clone(&self.tools.borrow())
+    }
+
+    /// Starts the server, if it does not run, and waits until it is ready.
+    pub async fn connect(&self) -> Result<(), Error> {
+        let (done, ready) = oneshot::channel();
+        self.command(Command::Connect(done)).await?;
+        ready.await.unwrap_or_else(|_| Err(gone().of(&self.server.name)))
+    }
+
+    /// Asks the server something, starting it if it does not run. Dropping the future forgets the
+    /// request and tells the server.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<Raw>,
+    ) -> Result<Result<Raw, RpcError>, Error> {
+        let timeouts = &self.server.behaviour.timeouts;
+        let starting = self.status.borrow().state != State::Ready;
+        let patience = if starting {
+            timeouts.call + timeouts.connect + timeouts.handshake
+        } else {
+            timeouts.call
+        };
+        let deadline = Instant::now() + patience;
+        let (reply, answer) = oneshot::channel();
+        let id = self.ids.next();
+        let method = method.into();
+        let asked = Asked { id, method, params, deadline, reply };
+        let abandoned = self.abandoned.clone();
+        let wait = Wait { id, answer, abandoned, deadline, answered: false };
+        self.command(Command::Ask(asked)).await?;
+        wait.answer().await.map_err(|error| error.of(&self.server.name))
+    }
+
+    async fn command(&self, command: Command) -> Result<(), Error> {
+        self.commands.send(command).await.map_err(|_| gone().of(&self.server.name))
+    }
+
+    /// Ends the server. When this returns, nothing of it is left running (CON-10).
+    pub async fn close(&self) {
+        let (done, closed) = oneshot::channel();
+        if self.command(Command::Close(done)).await.is_ok() {
+            let _ = closed.await;
+        }
+    }
+}
