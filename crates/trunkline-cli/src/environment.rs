@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use trunkline::config::{MAX_SOURCE_BYTES, Resolver, Secret, Surroundings};
-use trunkline::connection::ChildOptions;
+use trunkline::connection::{ChildOptions, HttpOptions, Proxies};
 
 /// What the program can see of the process it runs in.
 pub(crate) struct Environment {
@@ -36,6 +36,26 @@ impl Environment {
     /// What servers may see of our variables.
     pub(crate) fn child_options(&self) -> ChildOptions {
         ChildOptions::from_environment(env::vars_os())
+    }
+
+    /// How addresses are reached: through the proxies and with the certificates that the usual
+    /// variables name.
+    pub(crate) fn http_options(&self) -> HttpOptions {
+        let first = |names: &[&str]| names.iter().find_map(|name| env::var(name).ok());
+        let proxy = |names: &[&str]| first(names).filter(|it| !it.is_empty()).map(Secret::new);
+        let certificates = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"].into_iter();
+        let certificates = certificates.filter_map(env::var_os).map(PathBuf::from);
+        HttpOptions {
+            proxies: Proxies {
+                http: proxy(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
+                https: proxy(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
+                no_proxy: first(&["no_proxy", "NO_PROXY"]).map(Into::into),
+            },
+            extra_root_certificates: certificates
+                .filter_map(|path| read_bounded(&path).ok())
+                .collect(),
+            ..HttpOptions::default()
+        }
     }
 
     /// Whether a variable is set to something.

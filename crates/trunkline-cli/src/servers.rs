@@ -41,8 +41,8 @@ pub(crate) fn run(
     terminal: &mut Terminal,
     command: impl AsyncFnOnce(&Servers, &mut Terminal) -> Result<Outcome>,
 ) -> Result<Outcome> {
-    let options =
-        Options { resolver: Arc::clone(environment) as _, child: environment.child_options() };
+    let resolver = Arc::clone(environment) as _;
+    let options = Options::new(resolver, environment.child_options(), environment.http_options());
     runtime()?.block_on(async {
         let registry = Registry::new(&loaded.config, &options);
         let servers = Servers { registry, loaded };

@@ -1,6 +1,7 @@
 //! One server, one task: handshake, generation, pending table, lists, state.
 
 mod status;
+mod options;
 mod generation;
 mod lists;
 mod session;
@@ -13,27 +14,19 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 pub use lists::Tool;
+pub use options::Options;
 pub use status::{SetAside, State, Status};
 
-pub use crate::wire::ChildOptions;
+pub use crate::wire::{ChildOptions, HttpOptions, Proxies};
 
-use crate::config::{Resolver, Server};
-use crate::error::Error;
+use crate::config::Server;
+use crate::error::{Error, ErrorKind};
 use crate::message::{Raw, RpcError};
 use session::{Asked, gone};
 use task::{Command, Ids, Task, Wait};
 
 /// Commands that may wait for a task that is busy starting its server.
 const MAX_COMMANDS: usize = 256;
-
-/// What every connection needs of its host.
-#[derive(Clone)]
-pub struct Options {
-    /// Answers what values refer to.
-    pub resolver: Arc<dyn Resolver + Send + Sync>,
-    /// What child processes inherit.
-    pub child: ChildOptions,
-}
 
 /// A server and the task that owns it. Dropping it ends both, though not in order: use
 /// [`Connection::close`] for that.
@@ -97,6 +90,20 @@ impl Connection {
     /// Asks the server something, starting it if it does not run. Dropping the future forgets the
     /// request and tells the server.
     pub async fn request(
+        &self,
+        method: &str,
+        params: Option<Raw>,
+    ) -> Result<Result<Raw, RpcError>, Error> {
+        match self.request_once(method, params.clone()).await {
+            // It never looked at the request: a new session can.
+            Err(error) if error.kind() == ErrorKind::SessionExpired => {
+                self.request_once(method, params).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn request_once(
         &self,
         method: &str,
         params: Option<Raw>,

@@ -10,10 +10,31 @@ mod group;
 mod guard;
 mod child;
 pub(crate) mod stdio;
+mod client;
+mod target;
+mod failure;
+mod events;
+mod request;
+mod beside;
+mod exchanges;
+mod delivery;
+pub(crate) mod http;
+pub(crate) mod sse;
+mod any;
+#[cfg(test)]
+mod scripted;
+#[cfg(test)]
+mod reach;
+#[cfg(test)]
+mod everything;
 
 use bytes::Bytes;
 
+pub(crate) use any::Wire;
 pub use child::ChildOptions;
+pub(crate) use client::HttpClient;
+pub use client::{HttpOptions, Proxies};
+pub(crate) use target::HttpTarget;
 
 use crate::error::Error;
 

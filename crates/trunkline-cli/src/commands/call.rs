@@ -52,7 +52,7 @@ fn show(result: &Raw, format: Format, terminal: &mut Terminal) -> Result<Outcome
 }
 
 /// What a result says, for people: its texts, and what else there is by kind.
-fn text_of(result: &Raw) -> String {
+pub(super) fn text_of(result: &Raw) -> String {
     let blocks = result.get("content").map(|content| content.items()).unwrap_or_default();
     let texts: Vec<_> = blocks.iter().map(block_text).collect();
     match texts.as_slice() {

@@ -34,7 +34,7 @@ pub(crate) fn run(
     })
 }
 
-fn as_text(servers: &Servers) -> String {
+pub(super) fn as_text(servers: &Servers) -> String {
     let connections = servers.registry.connections();
     if connections.len() == 0 {
         return report::NOTHING_FOUND.to_owned();
@@ -101,7 +101,7 @@ fn table<const N: usize>(rows: &[[String; N]]) -> String {
     text
 }
 
-fn as_json(servers: &Servers) -> Value {
+pub(super) fn as_json(servers: &Servers) -> Value {
     let server = |connection: &Arc<Connection>| {
         let status = connection.status();
         let error = status.last_error.as_ref();

@@ -64,7 +64,7 @@ pub(super) fn find<'s>(servers: &'s Servers, name: &str) -> Result<&'s Arc<Conne
     }
 }
 
-fn as_text(connections: &[&Arc<Connection>]) -> String {
+pub(super) fn as_text(connections: &[&Arc<Connection>]) -> String {
     let mut text = String::new();
     for connection in connections {
         for tool in connection.tools().iter() {
@@ -79,7 +79,7 @@ fn as_text(connections: &[&Arc<Connection>]) -> String {
     text
 }
 
-fn as_json(connections: &[&Arc<Connection>]) -> Value {
+pub(super) fn as_json(connections: &[&Arc<Connection>]) -> Value {
     let server = |connection: &&Arc<Connection>| {
         let tools = connection.tools();
         json!({

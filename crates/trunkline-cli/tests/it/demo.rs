@@ -9,10 +9,12 @@ use trunkline_testkit::peers;
 use crate::run::Folder;
 
 #[test]
-fn the_demonstration_needs_no_configuration_and_says_what_it_does_not_do() {
+fn the_demonstration_needs_no_configuration_and_really_calls_a_tool() {
     let run = Folder::new().run(&["demo"]);
     assert_eq!(run.code, 0, "{run}");
-    for part in ["\"words\"", "http://127.0.0.1:", "did you mean `command`?", "not there yet"] {
+    for part in
+        ["http://127.0.0.1:", "did you mean `command`?", "numbers add", "\"words\":6", "ready"]
+    {
         assert!(run.output.contains(part), "{part} is missing in {run}");
     }
     assert_eq!(run.messages, "");
@@ -21,8 +23,11 @@ fn the_demonstration_needs_no_configuration_and_says_what_it_does_not_do() {
 #[test]
 fn the_demonstration_is_json_for_machines() {
     let json = Folder::new().run(&["demo", "--format", "json"]).json();
-    assert_eq!(json["mcpServers"]["words"]["args"], json!(["demo-server", "words"]));
-    assert_eq!(json["mcpServers"]["numbers"]["type"], "http");
+    let configuration = &json["configuration"]["mcpServers"];
+    assert_eq!(configuration["words"]["args"], json!(["demo-server", "words"]));
+    let states: Vec<_> = json["status"]["servers"].as_array().unwrap().iter().collect();
+    assert!(states.len() == 2 && states.iter().all(|status| status["state"] == "ready"));
+    assert_eq!(json["result"]["structuredContent"]["words"], 6);
 }
 
 /// The program as a stdio server, for a client.

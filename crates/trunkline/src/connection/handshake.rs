@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::generation::{Generation, LEGACY, initialize_params};
 use super::lists::{Next, ToolList, ToolPages, page_params};
+use super::options::Options;
 use super::session::Session;
 use super::task::Ids;
-use crate::config::{self, ResolvedTransport, Resolver, Server, Timeouts};
+use crate::config::{self, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport};
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
-use crate::wire::ChildOptions;
+use crate::wire::http::HttpWire;
+use crate::wire::sse::SseWire;
 use crate::wire::stdio::StdioWire;
+use crate::wire::{HttpTarget, Wire};
 
 /// How long a server may think about a question that only modern ones understand. Most answer at
 /// once that they do not; some never do, and get the older question from a fresh start.
@@ -28,8 +31,7 @@ pub(super) struct Opened {
 /// Starts servers.
 pub(super) struct Opener<'o> {
     pub(super) server: &'o Server,
-    pub(super) resolver: &'o (dyn Resolver + Send + Sync),
-    pub(super) child: &'o ChildOptions,
+    pub(super) options: &'o Options,
     pub(super) ids: &'o Ids,
 }
 
@@ -39,66 +41,96 @@ enum Probed {
     Modern(Raw),
     /// It is not, and can be asked the older way.
     Legacy,
-    /// It cannot be asked anything any more.
+    /// It cannot be asked anything any more, and has to be started again.
     Spoiled,
+    /// It cannot be reached.
+    Hopeless(Error),
 }
 
 impl Opener<'_> {
     /// Starts the server, whatever it speaks, and lists its tools.
     pub(super) async fn open(&self) -> Result<Opened, Error> {
-        let timeouts = &self.server.behaviour.timeouts;
-        let deadline = Instant::now() + timeouts.connect + timeouts.handshake;
-        let mut session = self.start()?;
-        let opened = self.agree(&mut session, deadline).await;
-        let (mut session, server_info) = match opened {
-            Ok(Some(server_info)) => (session, server_info),
-            Ok(None) => self.again(session, deadline).await?,
-            Err(error) => return Err(self.failed(session, error).await),
-        };
+        let deadline = Instant::now() + self.timeouts().connect + self.timeouts().handshake;
+        let session = self.start(self.declared()).await?;
+        let (mut session, server_info) = self.agree(session, deadline).await?;
         match self.list_tools(&mut session).await {
             Ok(tools) => Ok(Opened { session, server_info, tools }),
             Err(error) => Err(self.failed(session, error).await),
         }
     }
 
-    fn start(&self) -> Result<Session, Error> {
-        let transport = config::resolve(self.server, self.resolver)
+    /// Starts a process, or makes ready to reach an address.
+    async fn start(&self, spoken: RemoteProtocol) -> Result<Session, Error> {
+        let transport = config::resolve(self.server, self.options.resolver())
             .map_err(|mut errors| errors.swap_remove(0))?;
-        match transport {
+        let wire = match transport {
             ResolvedTransport::Stdio(program) => {
-                StdioWire::start(&program, self.child).map(Session::new)
+                Wire::Stdio(Box::new(StdioWire::start(&program, self.options.child())?))
             }
-            ResolvedTransport::Remote(_) => {
-                let message = "servers at an address cannot be reached yet";
-                Err(Error::new(ErrorKind::Unreachable, message))
+            ResolvedTransport::Remote(remote) => {
+                let (client, target) = (self.options.client()?, HttpTarget::new(&remote)?);
+                match spoken {
+                    RemoteProtocol::Sse => {
+                        let opened = SseWire::open(client, target);
+                        let bound = self.timeouts().connect + self.timeouts().handshake;
+                        let wire = timeout(bound, opened).await.map_err(|_| late())??;
+                        Wire::Sse(Box::new(wire))
+                    }
+                    _ => Wire::Http(Box::new(HttpWire::new(client, target))),
+                }
             }
+        };
+        Ok(Session::new(wire))
+    }
+
+    /// What is spoken at the server's address, as far as it was declared.
+    fn declared(&self) -> RemoteProtocol {
+        match &self.server.transport {
+            Transport::Remote(remote) => remote.protocol,
+            Transport::Stdio(_) => RemoteProtocol::Streamable,
         }
     }
 
-    /// Agrees with the server. `None` when it has to be started again for that.
+    /// Agrees with the server on what is spoken, starting it again where that is needed.
     async fn agree(
         &self,
-        session: &mut Session,
+        mut session: Session,
         deadline: Instant,
-    ) -> Result<Option<Option<Raw>>, Error> {
-        match self.probe(session, deadline).await {
-            Probed::Modern(server_info) => Ok(Some(Some(server_info))),
-            Probed::Legacy => self.initialize(session, deadline).await.map(Some),
-            Probed::Spoiled => Ok(None),
+    ) -> Result<(Session, Option<Raw>), Error> {
+        if self.declared() == RemoteProtocol::Sse {
+            return self.initialized(session, deadline).await;
+        }
+        match self.probe(&mut session, deadline).await {
+            Probed::Modern(server_info) => Ok((session, Some(server_info))),
+            Probed::Legacy => self.initialized(session, deadline).await,
+            Probed::Hopeless(error) => Err(self.failed(session, error).await),
+            Probed::Spoiled => {
+                session.close(self.timeouts().shutdown).await;
+                self.initialized(self.start(self.declared()).await?, deadline).await
+            }
         }
     }
 
-    /// Starts the server again, asking the older way from the start.
-    async fn again(
+    /// Opens the conversation the older way; where no address says how, in the oldest way last.
+    async fn initialized(
         &self,
-        spoiled: Session,
+        mut session: Session,
         deadline: Instant,
     ) -> Result<(Session, Option<Raw>), Error> {
-        spoiled.close(self.timeouts().shutdown).await;
-        let mut session = self.start()?;
+        let error = match self.initialize(&mut session, deadline).await {
+            Ok(server_info) => return Ok((session, server_info)),
+            Err(error) => error,
+        };
+        let is_other = matches!(error.kind(), ErrorKind::Refused(400..=499) | ErrorKind::NotMcp);
+        if self.declared() != RemoteProtocol::Detect || !is_other {
+            return Err(self.failed(session, error).await);
+        }
+        session.close(self.timeouts().shutdown).await;
+        // If that fails as well, what the address said first is what its owner has to know.
+        let Ok(mut session) = self.start(RemoteProtocol::Sse).await else { return Err(error) };
         match self.initialize(&mut session, deadline).await {
             Ok(server_info) => Ok((session, server_info)),
-            Err(error) => Err(self.failed(session, error).await),
+            Err(_) => Err(self.failed(session, error).await),
         }
     }
 
@@ -108,7 +140,7 @@ impl Opener<'_> {
 
     async fn probe(&self, session: &mut Session, deadline: Instant) -> Probed {
         let bound = deadline.min(Instant::now() + PROBE.min(self.timeouts().handshake));
-        session.generation = Generation::Modern;
+        session.speak(Generation::Modern);
         let answer = session.exchange(self.ids.next(), "server/discover", None, bound).await;
         match answer {
             Ok(Ok(result)) => {
@@ -117,7 +149,13 @@ impl Opener<'_> {
                 Probed::Modern(info.unwrap_or_else(|| Raw::from_value(&serde_json::json!({}))))
             }
             Ok(Err(_)) => Probed::Legacy,
-            Err(_) => Probed::Spoiled,
+            Err(error) => match (error.kind(), &self.server.transport) {
+                (_, Transport::Stdio(_)) => Probed::Spoiled,
+                (ErrorKind::Refused(_) | ErrorKind::TimedOut | ErrorKind::NotMcp, _) => {
+                    Probed::Legacy
+                }
+                _ => Probed::Hopeless(error),
+            },
         }
     }
 
@@ -126,7 +164,7 @@ impl Opener<'_> {
         session: &mut Session,
         deadline: Instant,
     ) -> Result<Option<Raw>, Error> {
-        session.generation = Generation::Legacy(LEGACY[0].into());
+        session.speak(Generation::Legacy(LEGACY[0].into()));
         let params = Some(initialize_params());
         let answer = session.exchange(self.ids.next(), "initialize", params, deadline).await?;
         let result = answer.map_err(|error| {
@@ -140,8 +178,9 @@ impl Opener<'_> {
             let message = "it speaks no revision of the protocol that is known";
             return Err(Error::new(ErrorKind::NotMcp, message));
         };
-        session.generation = Generation::Legacy((*revision).into());
+        session.speak(Generation::Legacy((*revision).into()));
         session.tell("notifications/initialized", None);
+        session.listen();
         Ok(server_info)
     }
 
@@ -171,10 +210,14 @@ impl Opener<'_> {
 
     /// Stops a server that could not be agreed with, and adds what it said last.
     async fn failed(&self, session: Session, error: Error) -> Error {
-        let lines = session.wire().tail().lines();
+        let lines = session.wire().last_lines();
         session.close(self.timeouts().shutdown).await;
         explained(error, &lines)
     }
+}
+
+fn late() -> Error {
+    Error::new(ErrorKind::TimedOut, "it did not answer in time")
 }
 
 /// An error with the last lines of the server's standard error as its hint, if it has no other.

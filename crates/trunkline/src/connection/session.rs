@@ -11,8 +11,7 @@ use crate::error::{Error, ErrorKind};
 use crate::message::{
     Id, Malformed, Message, Notification, Raw, Request, Response, RpcError, code,
 };
-use crate::wire::stdio::StdioWire;
-use crate::wire::{Incoming, Outgoing, Purpose};
+use crate::wire::{Incoming, Outgoing, Purpose, Wire};
 
 /// What became of a request: the server's result or error, or why there is neither.
 pub(super) type Answer = Result<Result<Raw, RpcError>, Error>;
@@ -43,7 +42,7 @@ struct Waiting {
 
 /// A conversation with a server.
 pub(super) struct Session {
-    wire: StdioWire,
+    wire: Wire,
     pub(super) generation: Generation,
     pending: HashMap<u64, Waiting>,
     /// The pending requests by when they are over.
@@ -53,7 +52,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(wire: StdioWire) -> Self {
+    pub(super) fn new(wire: Wire) -> Self {
         Self {
             wire,
             generation: Generation::Modern,
@@ -63,8 +62,19 @@ impl Session {
         }
     }
 
-    pub(super) fn wire(&self) -> &StdioWire {
+    pub(super) fn wire(&self) -> &Wire {
         &self.wire
+    }
+
+    /// Goes over to a generation, on the wire as well.
+    pub(super) fn speak(&mut self, generation: Generation) {
+        self.wire.set_protocol_version(generation.revision());
+        self.generation = generation;
+    }
+
+    /// Listens to what the server says by itself.
+    pub(super) fn listen(&mut self) {
+        self.wire.listen();
     }
 
     /// How many requests wait for an answer.
@@ -77,8 +87,8 @@ impl Session {
         let Asked { id, method, params, deadline, reply } = asked;
         let params = self.generation.params(params);
         let request = Request { id: Id::number(id), method: method.clone(), params };
+        let name = subject(&request);
         let line = Message::Request(request).write();
-        let name = None;
         self.pending.insert(id, Waiting { reply, deadline });
         self.deadlines.insert((deadline, id));
         let parameters = Vec::new();
@@ -101,7 +111,12 @@ impl Session {
         }
     }
 
+    /// Tells the server that an answer is not wanted any more, in the way of its generation.
     fn cancel(&mut self, id: u64, reason: &str) {
+        self.wire.cancel(id);
+        if self.generation == Generation::Modern && self.wire.cancels_by_closing() {
+            return;
+        }
         let params = serde_json::json!({ "requestId": id, "reason": reason });
         self.tell("notifications/cancelled", Some(Raw::from_value(&params)));
     }
@@ -129,6 +144,11 @@ impl Session {
                     if let Some(notification) = self.received(&line) {
                         return Event::Told(notification);
                     }
+                }
+                Incoming::Lost { error, .. } if error.kind() == ErrorKind::SessionExpired => {
+                    // It has forgotten us, and with that everybody who waits.
+                    self.fail_all(&error);
+                    return Event::Ended(error);
                 }
                 Incoming::Lost { id, error } => self.answer(id, Err(error)),
                 Incoming::Ended(error) => {
@@ -237,6 +257,17 @@ impl Session {
         self.fail_all(&Error::new(ErrorKind::Unreachable, "the server is being stopped"));
         self.wire.close(patience).await;
     }
+}
+
+/// The name or address that a request is about, which some wires say beside it.
+fn subject(request: &Request) -> Option<Box<str>> {
+    let key = match &*request.method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ => return None,
+    };
+    let value = request.params.as_ref()?.get(key)?;
+    value.as_str().map(Into::into)
 }
 
 pub(super) fn gone() -> Error {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::Options;
 use super::handshake::{Opened, Opener, explained};
 use super::lists::{Next, Tool, ToolPages, page_params};
+use super::options::Options;
 use super::session::{Answer, Asked, Event, Session, gone};
 use super::status::{State, Status};
 use crate::config::{Server, Transport};
@@ -112,7 +112,7 @@ impl Task {
             tokio::select! {
                 event = session.next() => match event {
                     Event::Ended(error) => {
-                        break End::Server(explained(error, &session.wire().tail().lines()));
+                        break End::Server(explained(error, &session.wire().last_lines()));
                     }
                     Event::Told(told) if &*told.method == "notifications/tools/list_changed" => {
                         listing = Some(Listing::start(&mut session, self.ask_for_list(None)));
@@ -130,7 +130,7 @@ impl Task {
         };
         self.status.send_modify(|status| {
             status.noise += session.noise;
-            status.stderr = session.wire().tail().lines();
+            status.stderr = session.wire().last_lines();
         });
         session.close(self.server.behaviour.timeouts.shutdown).await;
         end
@@ -227,7 +227,7 @@ async fn open(
     status: &watch::Sender<Status>,
 ) -> Result<Opened, Error> {
     status.send_modify(|status| status.state = State::Starting);
-    let opener = Opener { server, resolver: &*options.resolver, child: &options.child, ids };
+    let opener = Opener { server, options, ids };
     let opened = opener.open().await?;
     status.send_modify(|status| {
         status.state = State::Ready;

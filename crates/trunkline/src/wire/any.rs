@@ -1,0 +1,94 @@
+//! A wire of any kind, for those to whom the kind does not matter.
+
+use std::time::Duration;
+
+use super::http::HttpWire;
+use super::sse::SseWire;
+use super::stdio::StdioWire;
+use super::{Incoming, Outgoing};
+
+/// A wire of any kind.
+pub(crate) enum Wire {
+    Stdio(Box<StdioWire>),
+    Http(Box<HttpWire>),
+    Sse(Box<SseWire>),
+}
+
+impl Wire {
+    /// Queues a message. Bytes move in [`next`](Self::next).
+    pub(crate) fn send(&mut self, message: Outgoing) {
+        match self {
+            Self::Stdio(wire) => wire.send(message),
+            Self::Http(wire) => wire.send(message),
+            Self::Sse(wire) => wire.send(message),
+        }
+    }
+
+    /// Moves bytes both ways until something has happened. May be dropped at any time without
+    /// losing anything.
+    pub(crate) async fn next(&mut self) -> Incoming {
+        match self {
+            Self::Stdio(wire) => wire.next().await,
+            Self::Http(wire) => wire.next().await,
+            Self::Sse(wire) => wire.next().await,
+        }
+    }
+
+    /// Frees what a request holds that nobody waits for any more.
+    pub(crate) fn cancel(&mut self, id: u64) {
+        match self {
+            Self::Stdio(_) => {}
+            Self::Http(wire) => wire.cancel(id),
+            Self::Sse(wire) => wire.cancel(id),
+        }
+    }
+
+    /// Says which revision of the protocol is spoken, on wires that carry it beside messages.
+    pub(crate) fn set_protocol_version(&mut self, version: &str) {
+        match self {
+            Self::Stdio(_) => {}
+            Self::Http(wire) => wire.set_protocol_version(version),
+            Self::Sse(wire) => wire.set_protocol_version(version),
+        }
+    }
+
+    /// Listens to what the server says by itself, on wires where that takes a stream of its own.
+    pub(crate) fn listen(&mut self) {
+        match self {
+            Self::Stdio(_) => {}
+            Self::Http(wire) => wire.open_listening_stream(),
+            Self::Sse(wire) => wire.open_listening_stream(),
+        }
+    }
+
+    /// Whether closing the stream of a request is how it is cancelled in the modern generation.
+    pub(crate) fn cancels_by_closing(&self) -> bool {
+        matches!(self, Self::Http(_))
+    }
+
+    /// The number of the server's process, if it has one.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        match self {
+            Self::Stdio(wire) => wire.process_id(),
+            Self::Http(_) | Self::Sse(_) => None,
+        }
+    }
+
+    /// The last lines of the server's standard error.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        match self {
+            Self::Stdio(wire) => wire.tail().lines(),
+            Self::Http(_) | Self::Sse(_) => Vec::new(),
+        }
+    }
+
+    /// Ends the wire and, if it has one, the server's process. When this returns, nothing of it is
+    /// left.
+    pub(crate) async fn close(self, patience: Duration) {
+        match self {
+            Self::Stdio(wire) => wire.close(patience).await,
+            Self::Http(wire) => wire.close().await,
+            Self::Sse(wire) => wire.close().await,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! All that goes on with one server at the same time, driven together and given up one by one.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::pending;
+use std::pin::Pin;
+
+use futures_util::stream::{AbortHandle, Abortable, SelectAll};
+use futures_util::{Stream, StreamExt};
+use reqwest::header::HeaderValue;
+
+use super::Incoming;
+
+/// One thing an exchange has to say.
+pub(super) enum Step {
+    /// Something came.
+    Came(Incoming),
+    /// The last word on a request came.
+    Last(u64, Incoming),
+    /// A request has been delivered; its answer comes another way.
+    Posted(u64),
+    /// A notification or response has been delivered, or could not be.
+    Delivered,
+    /// The server began a session.
+    Session(HeaderValue),
+}
+
+type Steps = Pin<Box<dyn Stream<Item = Step> + Send>>;
+
+/// Exchanges, of which each is a lazy stream of steps: nothing moves unless [`next`](Self::next)
+/// is waited for.
+#[derive(Default)]
+pub(super) struct Exchanges {
+    running: SelectAll<Abortable<Steps>>,
+    /// What must not overtake a notification that is on its way.
+    held: Option<Vec<Abortable<Steps>>>,
+    requests: HashMap<u64, AbortHandle>,
+}
+
+impl fmt::Debug for Exchanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchanges").field("requests", &self.requests.len()).finish()
+    }
+}
+
+impl Exchanges {
+    /// Begins the exchange of a request.
+    pub(super) fn start_request(
+        &mut self,
+        id: u64,
+        steps: impl Stream<Item = Step> + Send + 'static,
+    ) {
+        let handle = self.start(steps);
+        self.requests.insert(id, handle);
+    }
+
+    /// Begins an exchange.
+    pub(super) fn start(
+        &mut self,
+        steps: impl Stream<Item = Step> + Send + 'static,
+    ) -> AbortHandle {
+        let (handle, registration) = AbortHandle::new_pair();
+        let steps: Steps = Box::pin(steps);
+        let exchange = Abortable::new(steps, registration);
+        match &mut self.held {
+            Some(held) => held.push(exchange),
+            None => self.running.push(exchange),
+        }
+        handle
+    }
+
+    /// Lets nothing begin that is started from now on, until something is [`Step::Delivered`].
+    pub(super) fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Gives a request up; dropping its exchange closes its connection.
+    pub(super) fn cancel(&mut self, id: u64) {
+        if let Some(handle) = self.requests.remove(&id) {
+            handle.abort();
+        }
+    }
+
+    /// What happens next; waits forever when nothing goes on. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Step {
+        let Some(step) = self.running.next().await else { return pending().await };
+        match &step {
+            Step::Last(id, _) | Step::Posted(id) => {
+                self.requests.remove(id);
+            }
+            Step::Delivered => self.running.extend(self.held.take().into_iter().flatten()),
+            Step::Came(_) | Step::Session(_) => {}
+        }
+        step
+    }
+}

@@ -1,0 +1,278 @@
+//! What went wrong on the way to a server and back, in words a person can act on.
+
+use std::error::Error as StdError;
+use std::io;
+use std::iter::successors;
+
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use rustls::{CertificateError, InvalidMessage};
+use url::Url;
+
+use super::client::UnknownHost;
+use super::target::{HttpTarget, origin};
+use crate::error::{Error, ErrorKind};
+use crate::message::Raw;
+
+/// Characters of a server's text that are quoted at most: enough for a sentence.
+const EXCERPT_CHARACTERS: usize = 200;
+
+/// Why a request could not be sent, or its answer not be read to the end.
+pub(super) fn unreachable(url: &Url, error: &reqwest::Error) -> Error {
+    let origin = origin(url);
+    if let Some(tls) = cause::<rustls::Error>(error) {
+        return untrusted(&origin, tls);
+    }
+    if cause::<UnknownHost>(error).is_some() {
+        return no_such_host(url);
+    }
+    if cause::<hyper::Error>(error).is_some_and(hyper::Error::is_parse) {
+        return Error::new(ErrorKind::NotMcp, format!("{origin} does not speak HTTP"))
+            .with_hint("check the port");
+    }
+    if error.is_timeout() {
+        return Error::new(ErrorKind::TimedOut, format!("{origin} did not answer in time"))
+            .with_hint(
+                "check that the host can be reached from here, and whether it needs a proxy",
+            );
+    }
+    if is_refused(error) {
+        return Error::new(ErrorKind::Unreachable, format!("{origin} refuses connections"))
+            .with_hint(format!("is the server running at {}?", host_and_port(url)));
+    }
+    let what = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
+    Error::new(ErrorKind::Unreachable, format!("{origin} {what}"))
+}
+
+/// The answer ended before it was complete.
+pub(super) fn broken_off(url: &Url) -> Error {
+    let message = format!("{} ended the connection before it answered", origin(url));
+    Error::new(ErrorKind::Unreachable, message)
+}
+
+/// What came is larger than it may be.
+pub(super) fn too_large(url: &Url) -> Error {
+    let limit = super::MAX_MESSAGE_BYTES / (1024 * 1024);
+    let message = format!("{} sent a message of more than {limit} MiB", origin(url));
+    Error::new(ErrorKind::TooLarge, message)
+}
+
+/// A redirect that is not followed.
+pub(super) fn redirected_away(from: &Url, to: &Url) -> Error {
+    let target = origin(to);
+    let message = format!("{} redirects to another server, {target}", origin(from));
+    Error::new(ErrorKind::NotMcp, message)
+        .with_hint(format!("if {target} is meant, configure it as the address"))
+}
+
+/// Redirects without an end.
+pub(super) fn redirected_too_often(url: &Url) -> Error {
+    let message = format!("{} redirects again and again", origin(url));
+    Error::new(ErrorKind::NotMcp, message).with_hint("check the path of the address")
+}
+
+/// An answer of a server that is not the answer to what was asked.
+pub(super) struct Answer<'a> {
+    pub(super) target: &'a HttpTarget,
+    pub(super) status: StatusCode,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: &'a [u8],
+    /// Whether the request named a session.
+    pub(super) has_session: bool,
+}
+
+impl Answer<'_> {
+    /// Whether the status says more than a JSON-RPC error in the body could. The error may name the
+    /// request, or be about anything in it.
+    pub(super) fn is_decided_by_status(&self, names_request: bool) -> bool {
+        match self.status.as_u16() {
+            401 | 403 | 405 | 429 => true,
+            404 => self.has_session,
+            400 => self.is_session_unknown() && !names_request,
+            _ => false,
+        }
+    }
+
+    /// A session that is unknown should be answered with 404. Servers made after the examples of
+    /// the SDKs answer 400, without having looked at the message; after they were started again,
+    /// nothing else tells that the session is gone.
+    fn is_session_unknown(&self) -> bool {
+        self.has_session && matches!(self.status.as_u16(), 400 | 404)
+    }
+
+    /// A refusal, as an error.
+    pub(super) fn refusal(&self) -> Error {
+        let status = self.status.as_u16();
+        let kind = match status {
+            401 | 403 => ErrorKind::Unauthorized,
+            _ if self.is_session_unknown() => ErrorKind::SessionExpired,
+            _ => ErrorKind::Refused(status),
+        };
+        let origin = origin(&self.target.url);
+        let mut message = match kind {
+            ErrorKind::SessionExpired => format!("{origin} does not know the session any more"),
+            _ => format!("{origin} answered {}", self.status),
+        };
+        for detail in [self.wait(), self.excerpt()].into_iter().flatten() {
+            message = format!("{message}: {detail}");
+        }
+        let error = Error::new(kind, message);
+        match self.hint() {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+
+    /// Something that is no refusal and no answer either.
+    pub(super) fn nonsense(&self) -> Error {
+        let origin = origin(&self.target.url);
+        let what = if self.body.is_empty() { "nothing" } else { "something that is not MCP" };
+        let mut message = format!("{origin} answered with {what}");
+        if let Some(excerpt) = self.excerpt() {
+            message = format!("{message}: {excerpt}");
+        }
+        Error::new(ErrorKind::NotMcp, message).with_hint("is the path of the address right?")
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self.status.as_u16() {
+            401 => return Some(self.credentials_hint()),
+            403 => "check that the credentials in `headers` allow this",
+            404 if !self.has_session => "is the path of the address right?",
+            405 => "this may be a server of the older SSE transport: try `\"type\": \"sse\"`",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    fn credentials_hint(&self) -> String {
+        let scheme = match self.text(&WWW_AUTHENTICATE).and_then(first_token) {
+            Some(scheme) => format!(" (it asks for `{scheme}`)"),
+            None => String::new(),
+        };
+        format!("the server wants credentials{scheme}: set them in `headers`, or check those there")
+    }
+
+    fn wait(&self) -> Option<String> {
+        let limited = matches!(self.status.as_u16(), 429 | 503);
+        let delay = self.text(&RETRY_AFTER).filter(|_| limited)?;
+        let is_duration = delay.bytes().all(|byte| byte.is_ascii_digit());
+        let when = printable(delay, 40);
+        Some(if is_duration {
+            format!("try again in {when} s")
+        } else {
+            format!("try again at {when}")
+        })
+    }
+
+    fn text(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+    }
+
+    /// What the body says, if it says it to people. A web page does not.
+    fn excerpt(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(self.body);
+        let said = error_message(self.body).unwrap_or_else(|| text.trim().to_owned());
+        if said.is_empty() || said.starts_with('<') {
+            return None;
+        }
+        Some(printable(&self.target.redacted(&said), EXCERPT_CHARACTERS))
+    }
+}
+
+/// The message of a JSON-RPC error.
+fn error_message(body: &[u8]) -> Option<String> {
+    let body = Raw::from_text(str::from_utf8(body).ok()?).ok()?;
+    let message = body.get("error")?.get("message")?;
+    Some(message.as_str()?.into_owned())
+}
+
+/// A text on one line, without what a terminal would act on, cut where it gets long.
+fn printable(text: &str, longest: usize) -> String {
+    let visible = text.chars().map(|letter| if letter.is_whitespace() { ' ' } else { letter });
+    let visible: String = visible.filter(|letter| !is_hidden(*letter)).collect();
+    let words: Vec<&str> = visible.split(' ').filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Control characters, and characters that change the direction of others.
+fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
+}
+
+/// The scheme of a challenge. The rest may hold anything, so it is not shown.
+fn first_token(challenge: &str) -> Option<&str> {
+    let token = challenge.split([' ', ',']).next()?;
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (!token.is_empty() && token.len() <= 20 && token.bytes().all(is_scheme)).then_some(token)
+}
+
+fn untrusted(origin: &str, error: &rustls::Error) -> Error {
+    let unknown = "if its certificate comes from an authority of your own, trust that one too, \
+                   as an extra root certificate";
+    let (what, hint) = match error {
+        rustls::Error::InvalidCertificate(certificate) => match certificate {
+            CertificateError::UnknownIssuer => {
+                ("shows a certificate of an unknown authority", unknown)
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                ("shows a certificate that has expired", "check the clock, or tell its operator")
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                ("shows a certificate that is not valid yet", "check the clock")
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                ("shows the certificate of another host", "check the host of the address")
+            }
+            _ => ("shows a certificate that cannot be trusted", unknown),
+        },
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            ("does not speak TLS", "is it an `http` address?")
+        }
+        _ => {
+            ("could not agree on TLS", "check the port, and that the server speaks TLS 1.2 or 1.3")
+        }
+    };
+    Error::new(ErrorKind::Tls, format!("{origin} {what}")).with_hint(hint)
+}
+
+fn no_such_host(url: &Url) -> Error {
+    let host = url.host_str().unwrap_or_default();
+    Error::new(ErrorKind::Unreachable, format!("the host `{host}` is not known"))
+        .with_hint("check its spelling and the network")
+}
+
+fn host_and_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port_or_known_default() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+fn is_refused(error: &reqwest::Error) -> bool {
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    causes(error).filter_map(|error| error.downcast_ref()).any(refused)
+}
+
+fn cause<'e, T: StdError + 'static>(error: &'e (dyn StdError + 'static)) -> Option<&'e T> {
+    causes(error).find_map(|error| error.downcast_ref())
+}
+
+/// An error and all it comes from. What an [`io::Error`] wraps is not its source, so it is asked.
+fn causes<'e>(
+    error: &'e (dyn StdError + 'static),
+) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    successors(Some(error), |error| {
+        let error: &'e (dyn StdError + 'static) = *error;
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner as &(dyn StdError + 'static)),
+            None => error.source(),
+        }
+    })
+}

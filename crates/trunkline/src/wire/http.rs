@@ -1,0 +1,173 @@
+//! Streamable HTTP: every message is a POST, whose answer is one message or a stream of them.
+
+mod reopening;
+mod exchange;
+mod listening;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderValue};
+use tokio::time::timeout;
+
+use self::exchange::{Exchange, Question};
+use self::listening::Listening;
+use super::client::HttpClient;
+use super::delivery::deliver;
+use super::exchanges::{Exchanges, Step};
+use super::request::HttpRequest;
+use super::target::HttpTarget;
+use super::{Incoming, Outgoing, Purpose, beside};
+
+/// The first version without sessions and resumption. Versions are dates, so they compare as text.
+const FIRST_MODERN_VERSION: &str = "2026-07-28";
+
+/// How long the end of a session may take: it is a courtesy, and a server that is gone needs none.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// A wire to a server that speaks Streamable HTTP.
+pub(crate) struct HttpWire {
+    client: HttpClient,
+    target: Arc<HttpTarget>,
+    version: Option<HeaderValue>,
+    session: Option<HeaderValue>,
+    exchanges: Exchanges,
+}
+
+impl fmt::Debug for HttpWire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpWire")
+            .field("target", &self.target)
+            .field("version", &self.version)
+            .field("exchanges", &self.exchanges)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpWire {
+    /// A wire on which nothing has been said: no connection is made before there is a message.
+    pub(crate) fn new(client: HttpClient, target: HttpTarget) -> Self {
+        Self {
+            client,
+            target: Arc::new(target),
+            version: None,
+            session: None,
+            exchanges: Exchanges::default(),
+        }
+    }
+
+    /// Says in every message from now on which version is spoken. What it is also decides the
+    /// generation: whether headers repeat what a message is about, and whether streams are resumed.
+    pub(crate) fn set_protocol_version(&mut self, version: &str) {
+        self.version = HeaderValue::from_str(version).ok();
+    }
+
+    /// Takes a message; it moves in [`next`](Self::next).
+    pub(crate) fn send(&mut self, message: Outgoing) {
+        let request = self.post(&message.purpose, message.line);
+        match message.purpose {
+            Purpose::Request { id, method, .. } => {
+                let question = Question {
+                    id,
+                    request,
+                    begins_session: &*method == "initialize",
+                    is_resumable: !self.is_modern(),
+                };
+                let exchange = Exchange::new(self.client.clone(), self.target.clone(), question);
+                self.exchanges.start_request(id, exchange.run());
+            }
+            Purpose::Notification { method } => {
+                self.exchanges.start(deliver(self.client.clone(), request));
+                // Posts are on connections of their own. Servers that get a request before they
+                // were told that they are initialized refuse it.
+                if &*method == "notifications/initialized" {
+                    self.exchanges.hold();
+                }
+            }
+            Purpose::Response => {
+                self.exchanges.start(deliver(self.client.clone(), request));
+            }
+        }
+    }
+
+    /// What happens next; waits forever when nothing goes on. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Incoming {
+        loop {
+            match self.exchanges.next().await {
+                Step::Came(incoming) | Step::Last(_, incoming) => return incoming,
+                Step::Session(session) => self.session = Some(session),
+                Step::Posted(_) | Step::Delivered => {}
+            }
+        }
+    }
+
+    /// Gives a request up and closes its connection, which is how 2026-07-28 says that it is
+    /// cancelled.
+    pub(crate) fn cancel(&mut self, id: u64) {
+        self.exchanges.cancel(id);
+    }
+
+    /// Listens for what the server says of its own accord, if it has a stream for that; not in
+    /// 2026-07-28, which asks for it with a request.
+    pub(crate) fn open_listening_stream(&mut self) {
+        let listening = Listening::new(self.client.clone(), &self.request(Method::GET));
+        self.exchanges.start(listening.run());
+    }
+
+    /// Closes everything and ends the session, if there is one.
+    pub(crate) async fn close(self) {
+        let goodbye = self.session.is_some().then(|| self.request(Method::DELETE));
+        drop(self.exchanges);
+        if let Some(request) = goodbye {
+            let _ = timeout(GOODBYE, self.client.send(&request)).await;
+        }
+    }
+
+    fn is_modern(&self) -> bool {
+        self.version
+            .as_ref()
+            .is_some_and(|version| version.as_bytes() >= FIRST_MODERN_VERSION.as_bytes())
+    }
+
+    fn post(&self, purpose: &Purpose, body: Bytes) -> HttpRequest {
+        let mut request = self.request(Method::POST);
+        beside::of_post(&mut request.headers);
+        if is_initialize(purpose) {
+            // It begins everything anew, whatever was tried or agreed before.
+            request.headers.remove(beside::PROTOCOL_VERSION);
+            request.headers.remove(beside::SESSION_ID);
+        } else if self.is_modern() {
+            beside::of_purpose(&mut request.headers, purpose);
+        }
+        HttpRequest { body, ..request }
+    }
+
+    fn request(&self, method: Method) -> HttpRequest {
+        HttpRequest {
+            method,
+            url: self.target.url.clone(),
+            headers: self.headers(),
+            body: Bytes::new(),
+        }
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let mut headers = self.target.headers.clone();
+        if let Some(version) = &self.version {
+            headers.insert(beside::PROTOCOL_VERSION, version.clone());
+        }
+        if let Some(session) = self.session.as_ref().filter(|_| !self.is_modern()) {
+            headers.insert(beside::SESSION_ID, session.clone());
+        }
+        headers
+    }
+}
+
+fn is_initialize(purpose: &Purpose) -> bool {
+    matches!(purpose, Purpose::Request { method, .. } if &**method == "initialize")
+}

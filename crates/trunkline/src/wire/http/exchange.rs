@@ -1,0 +1,250 @@
+//! One request from its POST to its answer, over as many connections as that takes.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use reqwest::Response;
+use tokio::time::timeout;
+
+use super::reopening::{Opened, Reopening, is_passing};
+use crate::error::{Error, ErrorKind};
+use crate::message::{Id, Message, Raw};
+use crate::wire::client::HttpClient;
+use crate::wire::events::Event;
+use crate::wire::exchanges::Step;
+use crate::wire::failure::{self, Answer};
+use crate::wire::request::{HttpRequest, collect, is_event_stream};
+use crate::wire::target::HttpTarget;
+use crate::wire::{Incoming, beside};
+
+/// How often a stream is opened again without getting any further.
+const MAX_FRUITLESS: u32 = 5;
+
+/// How long a stream may take to end once the answer has come. A stream that ended leaves a
+/// connection that can be used again; one that does not is closed.
+const LINGERING: Duration = Duration::from_secs(1);
+
+/// What is asked, and what may come of it.
+pub(super) struct Question {
+    pub(super) id: u64,
+    pub(super) request: HttpRequest,
+    /// Whether the answer may name a session.
+    pub(super) begins_session: bool,
+    /// Whether a stream that broke may go on where it did.
+    pub(super) is_resumable: bool,
+}
+
+/// A request on its way.
+pub(super) struct Exchange {
+    client: HttpClient,
+    target: Arc<HttpTarget>,
+    question: Question,
+    stream: Reopening,
+    stage: Stage,
+}
+
+/// What has to be done next, with what that needs.
+enum Stage {
+    Post,
+    Answer(Response),
+    Events(Response),
+    Resume,
+    Linger(Response),
+    Over,
+}
+
+impl Exchange {
+    /// An exchange that has not begun.
+    pub(super) fn new(client: HttpClient, target: Arc<HttpTarget>, question: Question) -> Self {
+        let stream = Reopening::new(client.clone(), &question.request);
+        Self { client, target, question, stream, stage: Stage::Post }
+    }
+
+    /// Everything that comes of it, up to the last word.
+    pub(super) fn run(self) -> impl Stream<Item = Step> + Send + 'static {
+        stream::unfold(self, Self::step)
+    }
+
+    async fn step(mut self) -> Option<(Step, Self)> {
+        loop {
+            let step = match mem::replace(&mut self.stage, Stage::Over) {
+                Stage::Post => self.post().await,
+                Stage::Answer(response) => self.answer(response).await,
+                Stage::Events(stream) => self.events(stream).await,
+                Stage::Resume => self.resume().await,
+                Stage::Linger(stream) => linger(stream).await,
+                Stage::Over => return None,
+            };
+            if let Some(step) = step {
+                return Some((step, self));
+            }
+        }
+    }
+
+    async fn post(&mut self) -> Option<Step> {
+        let response = match self.client.send(&self.question.request).await {
+            Ok(response) => response,
+            Err(error) => return self.lost(error),
+        };
+        let session = response.headers().get(beside::SESSION_ID).cloned();
+        let session =
+            session.filter(|_| self.question.begins_session && response.status().is_success());
+        self.stage = if is_event_stream(&response) {
+            Stage::Events(response)
+        } else {
+            Stage::Answer(response)
+        };
+        session.map(|mut session| {
+            session.set_sensitive(true);
+            Step::Session(session)
+        })
+    }
+
+    /// The answer is the body, or there is none.
+    async fn answer(&mut self, mut response: Response) -> Option<Step> {
+        let body = match collect(&mut response).await {
+            Ok(body) => body,
+            Err(error) => return self.lost(error),
+        };
+        let answer = self.judge(&response, &body);
+        let message = answer_to(self.question.id, &body);
+        let names_request = message.as_ref() == Some(&body);
+        if !answer.is_decided_by_status(names_request)
+            && let Some(message) = message
+        {
+            return Some(Step::Last(self.question.id, Incoming::Message(message)));
+        }
+        let is_refused = !response.status().is_success();
+        let error = if is_refused { answer.refusal() } else { answer.nonsense() };
+        self.lost(error)
+    }
+
+    fn judge<'a>(&'a self, response: &'a Response, body: &'a [u8]) -> Answer<'a> {
+        Answer {
+            target: &self.target,
+            status: response.status(),
+            headers: response.headers(),
+            body,
+            has_session: self.question.request.headers.contains_key(beside::SESSION_ID),
+        }
+    }
+
+    async fn events(&mut self, mut stream: Response) -> Option<Step> {
+        match self.stream.event(&mut stream).await {
+            Ok(Some(event)) => self.take(event, stream),
+            Ok(None) => self.go_on(failure::broken_off(&self.target.url)),
+            Err(error) => self.go_on(error),
+        }
+    }
+
+    fn take(&mut self, event: Event, stream: Response) -> Option<Step> {
+        if let Some(message) =
+            answer_to(self.question.id, &event.data).filter(|_| event.is_message())
+        {
+            self.stage = Stage::Linger(stream);
+            return Some(Step::Last(self.question.id, Incoming::Message(message)));
+        }
+        self.stage = Stage::Events(stream);
+        event.is_message().then_some(Step::Came(Incoming::Message(event.data)))
+    }
+
+    /// The stream broke: on to the next one, if there can be one.
+    fn go_on(&mut self, error: Error) -> Option<Step> {
+        let can_resume = self.question.is_resumable && self.stream.has_place();
+        let is_hopeless = error.kind() == ErrorKind::TooLarge;
+        if !can_resume || is_hopeless || self.stream.fruitless() >= MAX_FRUITLESS {
+            return self.lost(error);
+        }
+        self.stage = Stage::Resume;
+        None
+    }
+
+    async fn resume(&mut self) -> Option<Step> {
+        self.stream.wait(Duration::ZERO).await;
+        match self.stream.open().await {
+            Opened::Stream(stream) => {
+                self.stage = Stage::Events(stream);
+                None
+            }
+            Opened::Refused(response) => {
+                let error = self.judge(&response, b"").refusal();
+                if is_passing(response.status()) { self.go_on(error) } else { self.lost(error) }
+            }
+            Opened::NotNow(error) => self.go_on(error),
+            Opened::Never(error) => self.lost(error),
+        }
+    }
+
+    fn lost(&self, error: Error) -> Option<Step> {
+        Some(Step::Last(self.question.id, Incoming::Lost { id: self.question.id, error }))
+    }
+}
+
+async fn linger(mut stream: Response) -> Option<Step> {
+    let end = async { while let Ok(Some(_)) = stream.chunk().await {} };
+    let _ = timeout(LINGERING, end).await;
+    None
+}
+
+/// The message as the answer to a request, if it is one.
+///
+/// An error under another id, or none, is about the one message that was posted: servers that
+/// could not read it, or refused it before they did, do not know its id.
+fn answer_to(id: u64, bytes: &Bytes) -> Option<Bytes> {
+    match Message::read(bytes) {
+        Ok(Message::Response(response)) if response.id.as_number() == Some(id) => {
+            Some(bytes.clone())
+        }
+        Ok(Message::Response(response)) if response.outcome.is_ok() => None,
+        Ok(Message::Request(_) | Message::Notification(_)) => None,
+        Ok(Message::Response(_)) | Err(_) => error_under_id(id, bytes.clone()),
+    }
+}
+
+fn error_under_id(id: u64, bytes: Bytes) -> Option<Bytes> {
+    let message = Raw::read(&bytes).ok()?;
+    message.get("error").filter(Raw::is_object)?;
+    Some(message.with("id", Id::number(id).raw()).bytes().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &'static str) -> Option<String> {
+        let answer = answer_to(7, &Bytes::from_static(text.as_bytes()));
+        answer.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn an_answer_is_known_by_its_id() {
+        let own = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+        assert_eq!(answer(own).unwrap(), own);
+        for other in [
+            r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/message"}"#,
+            r#"{"error":"Not Found"}"#,
+            "<html>",
+            "",
+        ] {
+            assert_eq!(answer(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn an_error_that_knows_no_id_gets_the_one_it_is_about() {
+        for id in ["null", "\"server-error\"", "8"] {
+            let text = format!(r#"{{"id":{id},"error":{{"code":-32022,"data":[1]}}}}"#);
+            let answer = answer_to(7, &text.into()).unwrap();
+            assert_eq!(answer, r#"{"id":7,"error":{"code":-32022,"data":[1]}}"#);
+        }
+        assert_eq!(
+            answer(r#"{"jsonrpc":"2.0","error":{"code":1}}"#).unwrap(),
+            r#"{"jsonrpc":"2.0","error":{"code":1},"id":7}"#
+        );
+    }
+}

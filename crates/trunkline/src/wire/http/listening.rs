@@ -1,0 +1,79 @@
+//! The stream on which a server of the older generation speaks of its own accord.
+
+use std::mem;
+use std::time::Duration;
+
+use futures_util::{Stream, stream};
+use reqwest::Response;
+
+use super::reopening::{Opened, Reopening, is_passing};
+use crate::wire::Incoming;
+use crate::wire::client::HttpClient;
+use crate::wire::exchanges::Step;
+use crate::wire::request::HttpRequest;
+
+/// The shortest delay before the stream is opened again, whatever the server says: it may close it
+/// at once each time, for as long as the server is in use.
+const SHORTEST_DELAY: Duration = Duration::from_millis(100);
+
+/// The stream, kept open for as long as it lives.
+pub(super) struct Listening {
+    stream: Reopening,
+    stage: Stage,
+}
+
+enum Stage {
+    Open,
+    Events(Response),
+    Wait,
+    Over,
+}
+
+impl Listening {
+    /// A stream that has not been opened.
+    pub(super) fn new(client: HttpClient, request: &HttpRequest) -> Self {
+        Self { stream: Reopening::new(client, request), stage: Stage::Open }
+    }
+
+    /// All messages on it. It ends, without a word, when the server has no such stream.
+    pub(super) fn run(self) -> impl Stream<Item = Step> + Send + 'static {
+        stream::unfold(self, Self::step)
+    }
+
+    async fn step(mut self) -> Option<(Step, Self)> {
+        loop {
+            match mem::replace(&mut self.stage, Stage::Over) {
+                Stage::Open => self.open().await,
+                Stage::Events(stream) => {
+                    if let Some(message) = self.message(stream).await {
+                        return Some((Step::Came(message), self));
+                    }
+                }
+                Stage::Wait => {
+                    self.stream.wait(SHORTEST_DELAY).await;
+                    self.stage = Stage::Open;
+                }
+                Stage::Over => return None,
+            }
+        }
+    }
+
+    async fn open(&mut self) {
+        self.stage = match self.stream.open().await {
+            Opened::Stream(stream) => Stage::Events(stream),
+            Opened::Refused(response) if is_passing(response.status()) => Stage::Wait,
+            Opened::NotNow(_) => Stage::Wait,
+            Opened::Refused(_) | Opened::Never(_) => Stage::Over,
+        };
+    }
+
+    async fn message(&mut self, mut stream: Response) -> Option<Incoming> {
+        let Ok(Some(event)) = self.stream.event(&mut stream).await else {
+            self.stage = Stage::Wait;
+            return None;
+        };
+        self.stream.got_further();
+        self.stage = Stage::Events(stream);
+        event.is_message().then_some(Incoming::Message(event.data))
+    }
+}

@@ -1,0 +1,112 @@
+//! Getting back to a stream that broke: when to try, where to go on, when to stop.
+
+use std::cmp::min;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::HeaderValue;
+use reqwest::{Method, Response, StatusCode};
+use tokio::time::sleep;
+
+use crate::error::Error;
+use crate::wire::client::HttpClient;
+use crate::wire::events::{Event, EventDecoder};
+use crate::wire::request::{HttpRequest, is_event_stream, next_event};
+use crate::wire::{MAX_MESSAGE_BYTES, beside};
+
+/// The delay before a stream is opened again when the server names none.
+const DEFAULT_DELAY: Duration = Duration::from_secs(1);
+
+/// The longest delay, whatever the server says.
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
+
+/// What came of opening a stream.
+pub(super) enum Opened {
+    Stream(Response),
+    /// The server answered, but with no stream.
+    Refused(Response),
+    /// It may work another time.
+    NotNow(Error),
+    Never(Error),
+}
+
+/// A stream of events that is opened again where it broke.
+pub(super) struct Reopening {
+    client: HttpClient,
+    request: HttpRequest,
+    decoder: EventDecoder,
+    /// Where it was opened the last time.
+    opened_at: Option<Bytes>,
+    fruitless: u32,
+}
+
+impl Reopening {
+    /// A stream with the headers of a request that belongs to it.
+    pub(super) fn new(client: HttpClient, request: &HttpRequest) -> Self {
+        let mut request =
+            HttpRequest { method: Method::GET, body: Bytes::new(), ..request.clone() };
+        beside::of_stream(&mut request.headers);
+        let decoder = EventDecoder::new(MAX_MESSAGE_BYTES);
+        Self { client, request, decoder, opened_at: None, fruitless: 0 }
+    }
+
+    /// The next event of an open stream; nothing at its end.
+    pub(super) async fn event(&mut self, stream: &mut Response) -> Result<Option<Event>, Error> {
+        next_event(stream, &mut self.decoder).await
+    }
+
+    /// Whether the stream can go on where it broke.
+    pub(super) fn has_place(&self) -> bool {
+        self.decoder.last_id().is_some()
+    }
+
+    /// How often it was opened without getting any further.
+    pub(super) fn fruitless(&self) -> u32 {
+        self.fruitless
+    }
+
+    /// Counts what has come as getting further, though the place is the same.
+    pub(super) fn got_further(&mut self) {
+        self.fruitless = 0;
+    }
+
+    /// Waits as long as the server wants, and longer each time it was in vain.
+    pub(super) async fn wait(&mut self, shortest: Duration) {
+        let place = self.decoder.last_id();
+        if place != self.opened_at.as_ref() {
+            self.fruitless = 0;
+            self.opened_at = place.cloned();
+        }
+        let delay = self.decoder.retry().unwrap_or(DEFAULT_DELAY).max(shortest);
+        let factor = 1 << min(self.fruitless, 5);
+        self.fruitless += 1;
+        sleep(min(delay.saturating_mul(factor), LONGEST_DELAY)).await;
+    }
+
+    /// Opens the stream, where it broke if it did.
+    pub(super) async fn open(&mut self) -> Opened {
+        self.decoder.restart();
+        match self.client.send(&self.request_from_here()).await {
+            Ok(response) if is_event_stream(&response) => Opened::Stream(response),
+            Ok(response) => Opened::Refused(response),
+            Err(error) if error.kind().is_retryable() => Opened::NotNow(error),
+            Err(error) => Opened::Never(error),
+        }
+    }
+
+    fn request_from_here(&self) -> HttpRequest {
+        let mut request = self.request.clone();
+        let place = self.decoder.last_id().and_then(|id| HeaderValue::from_bytes(id).ok());
+        if let Some(place) = place {
+            request.headers.insert(beside::LAST_EVENT_ID, place);
+        }
+        request
+    }
+}
+
+/// Whether a server that refuses a stream with this status may give it another time. Some allow
+/// one stream, and notice late that the last one is gone: they say 409.
+pub(super) fn is_passing(status: StatusCode) -> bool {
+    (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
+        || matches!(status.as_u16(), 408 | 409 | 425 | 429)
+}

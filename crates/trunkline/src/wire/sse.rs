@@ -1,0 +1,201 @@
+//! HTTP+SSE, of the first protocol revision: one stream for all that comes, a POST for all that goes.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use reqwest::header::HeaderValue;
+use reqwest::{Method, Response};
+use url::Url;
+
+use super::client::HttpClient;
+use super::delivery::deliver;
+use super::events::EventDecoder;
+use super::exchanges::{Exchanges, Step};
+use super::failure::{self, Answer};
+use super::request::{HttpRequest, collect, is_event_stream, next_event};
+use super::target::{HttpTarget, is_same_origin, origin};
+use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing, Purpose, beside};
+use crate::error::{Error, ErrorKind};
+
+/// A wire to a server that speaks HTTP+SSE.
+pub(crate) struct SseWire {
+    client: HttpClient,
+    target: Arc<HttpTarget>,
+    /// Where messages are posted: the server's own choice, and it names the session.
+    endpoint: Url,
+    version: Option<HeaderValue>,
+    exchanges: Exchanges,
+}
+
+impl fmt::Debug for SseWire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SseWire")
+            .field("target", &self.target)
+            .field("version", &self.version)
+            .field("exchanges", &self.exchanges)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SseWire {
+    /// Opens the stream and waits until the server says where it takes messages.
+    pub(crate) async fn open(client: HttpClient, target: HttpTarget) -> Result<Self, Error> {
+        let mut stream = open_stream(&client, &target).await?;
+        let mut decoder = EventDecoder::new(MAX_MESSAGE_BYTES);
+        let endpoint = endpoint(&mut stream, &mut decoder).await?;
+        let mut exchanges = Exchanges::default();
+        exchanges.start(messages(stream, decoder));
+        Ok(Self { client, target: Arc::new(target), endpoint, version: None, exchanges })
+    }
+
+    /// Says in every message from now on which version is spoken.
+    pub(crate) fn set_protocol_version(&mut self, version: &str) {
+        self.version = HeaderValue::from_str(version).ok();
+    }
+
+    /// Takes a message; it moves in [`next`](Self::next).
+    pub(crate) fn send(&mut self, message: Outgoing) {
+        let request = self.post(message.line);
+        match message.purpose {
+            Purpose::Request { id, .. } => {
+                let posting = post(self.client.clone(), self.target.clone(), request, id);
+                self.exchanges.start_request(id, stream::once(posting));
+            }
+            Purpose::Notification { method } => {
+                self.exchanges.start(deliver(self.client.clone(), request));
+                // As with Streamable HTTP, requests must not overtake this one.
+                if &*method == "notifications/initialized" {
+                    self.exchanges.hold();
+                }
+            }
+            Purpose::Response => {
+                self.exchanges.start(deliver(self.client.clone(), request));
+            }
+        }
+    }
+
+    /// What happens next. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Incoming {
+        loop {
+            if let Step::Came(incoming) | Step::Last(_, incoming) = self.exchanges.next().await {
+                return incoming;
+            }
+        }
+    }
+
+    /// Gives a request up that may still be on its way. That it is cancelled is for a notification
+    /// to say.
+    pub(crate) fn cancel(&mut self, id: u64) {
+        self.exchanges.cancel(id);
+    }
+
+    /// Does nothing: the one stream is where the server speaks of its own accord.
+    pub(crate) fn open_listening_stream(&mut self) {}
+
+    /// Closes the stream, which ends the session.
+    pub(crate) async fn close(self) {}
+
+    fn post(&self, body: Bytes) -> HttpRequest {
+        let mut headers = self.target.headers.clone();
+        beside::of_post(&mut headers);
+        if let Some(version) = &self.version {
+            headers.insert(beside::PROTOCOL_VERSION, version.clone());
+        }
+        HttpRequest { method: Method::POST, url: self.endpoint.clone(), headers, body }
+    }
+}
+
+async fn open_stream(client: &HttpClient, target: &HttpTarget) -> Result<Response, Error> {
+    let mut headers = target.headers.clone();
+    beside::of_stream(&mut headers);
+    let url = target.url.clone();
+    let request = HttpRequest { method: Method::GET, url, headers, body: Bytes::new() };
+    let mut response = client.send(&request).await?;
+    if is_event_stream(&response) {
+        return Ok(response);
+    }
+    let body = collect(&mut response).await?;
+    let answer = answer(target, &response, &body);
+    Err(if response.status().is_success() { answer.nonsense() } else { answer.refusal() })
+}
+
+fn answer<'a>(target: &'a HttpTarget, response: &'a Response, body: &'a [u8]) -> Answer<'a> {
+    Answer {
+        target,
+        status: response.status(),
+        headers: response.headers(),
+        body,
+        has_session: false,
+    }
+}
+
+async fn endpoint(stream: &mut Response, decoder: &mut EventDecoder) -> Result<Url, Error> {
+    while let Some(event) = next_event(stream, decoder).await? {
+        if event.name == "endpoint" {
+            return endpoint_of(stream.url(), &event.data);
+        }
+    }
+    Err(failure::broken_off(stream.url()))
+}
+
+/// The address an `endpoint` event names. Another server could collect our headers there.
+fn endpoint_of(base: &Url, data: &[u8]) -> Result<Url, Error> {
+    let text = str::from_utf8(data).ok();
+    let Some(url) = text.and_then(|text| base.join(text.trim()).ok()) else {
+        let message = format!("{} takes messages at something that is no address", origin(base));
+        return Err(Error::new(ErrorKind::NotMcp, message));
+    };
+    if !is_same_origin(base, &url) {
+        let message =
+            format!("{} wants messages to go to another server, {}", origin(base), origin(&url));
+        return Err(Error::new(ErrorKind::NotMcp, message));
+    }
+    Ok(url)
+}
+
+/// All messages of the one stream, and then its end.
+fn messages(stream: Response, decoder: EventDecoder) -> impl Stream<Item = Step> + Send + 'static {
+    stream::unfold(Some((stream, decoder)), async |open| {
+        let (mut stream, mut decoder) = open?;
+        loop {
+            match next_event(&mut stream, &mut decoder).await {
+                Ok(Some(event)) if event.is_message() => {
+                    let message = Incoming::Message(event.data);
+                    return Some((Step::Came(message), Some((stream, decoder))));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return Some((ended(failure::broken_off(stream.url())), None)),
+                Err(error) => return Some((ended(error), None)),
+            }
+        }
+    })
+}
+
+fn ended(error: Error) -> Step {
+    Step::Came(Incoming::Ended(error))
+}
+
+async fn post(client: HttpClient, target: Arc<HttpTarget>, request: HttpRequest, id: u64) -> Step {
+    match accepted(&client, &target, &request).await {
+        Ok(()) => Step::Posted(id),
+        Err(error) => Step::Last(id, Incoming::Lost { id, error }),
+    }
+}
+
+async fn accepted(
+    client: &HttpClient,
+    target: &HttpTarget,
+    request: &HttpRequest,
+) -> Result<(), Error> {
+    let mut response = client.send(request).await?;
+    let body = collect(&mut response).await?;
+    if response.status().is_success() {
+        return Ok(());
+    }
+    Err(Answer { has_session: true, ..answer(target, &response, &body) }.refusal())
+}

@@ -1,0 +1,155 @@
+//! Where a remote server is and what it is told with every request, none of which is printed.
+
+use std::fmt;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+use crate::config::{ResolvedRemote, Secret};
+use crate::error::{Error, ErrorKind};
+
+/// Headers that say how a body is framed. Only the client knows that.
+const FRAMING: &[&str] = &["connection", "content-length", "transfer-encoding"];
+
+/// Shorter values are no secrets, and hiding them would make holes in ordinary words.
+const SHORTEST_SECRET: usize = 4;
+
+/// The address of a server and the headers that were configured for it.
+#[derive(Clone)]
+pub(crate) struct HttpTarget {
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+}
+
+impl fmt::Debug for HttpTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HttpTarget").field(&origin(&self.url)).finish()
+    }
+}
+
+impl HttpTarget {
+    /// A target whose address and headers can be sent.
+    pub(crate) fn new(remote: &ResolvedRemote) -> Result<Self, Error> {
+        let url = Url::parse(remote.url.expose()).ok().filter(Url::has_host);
+        let url = url.ok_or_else(|| unusable("the address is not an HTTP address".to_owned()))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &remote.headers {
+            headers.append(header_name(name)?, header_value(name, value)?);
+        }
+        Ok(Self { url, headers })
+    }
+
+    /// A text of the server in which nothing it was told is repeated.
+    pub(super) fn redacted(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in self.secrets().iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
+            text = text.replace(secret, "***");
+        }
+        text
+    }
+
+    /// Longest first, so that no part of one is left behind by a shorter one.
+    fn secrets(&self) -> Vec<String> {
+        let mut secrets = Vec::new();
+        for value in self.headers.values() {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            secrets.extend(value.split_whitespace().map(str::to_owned));
+            secrets.push(value);
+        }
+        secrets.extend(self.url.query_pairs().map(|(_, value)| value.into_owned()));
+        secrets.extend(self.url.query().map(str::to_owned));
+        secrets.extend(self.url.password().map(str::to_owned));
+        secrets.retain(|secret| !secret.eq_ignore_ascii_case("bearer"));
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets
+    }
+}
+
+fn unusable(message: String) -> Error {
+    Error::new(ErrorKind::UnusableValue, message)
+}
+
+fn header_name(name: &str) -> Result<HeaderName, Error> {
+    let header = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| unusable(format!("`{name}` is not the name of a header")))?;
+    if FRAMING.contains(&header.as_str()) {
+        return Err(unusable(format!("the header `{name}` cannot be configured"))
+            .with_hint("remove it: the client sets it"));
+    }
+    Ok(header)
+}
+
+fn header_value(name: &str, value: &Secret) -> Result<HeaderValue, Error> {
+    let mut header = HeaderValue::from_bytes(value.expose().as_bytes())
+        .map_err(|_| unusable(format!("the value of the header `{name}` cannot be sent")))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+/// The part of an address that can be shown: scheme, host and port. A path is not: it may hold a
+/// token, as user names and queries may.
+pub(super) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// Whether two addresses belong to the same server, which may see the same headers.
+pub(super) fn is_same_origin(one: &Url, other: &Url) -> bool {
+    one.origin() == other.origin()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::RemoteProtocol;
+
+    fn target(url: &str, headers: &[(&str, &str)]) -> Result<HttpTarget, Error> {
+        let header = |(name, value): &(&str, &str)| ((*name).into(), Secret::new(*value));
+        HttpTarget::new(&ResolvedRemote {
+            url: Secret::new(url),
+            headers: headers.iter().map(header).collect(),
+            protocol: RemoteProtocol::Streamable,
+        })
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        let same = |one: &str, other: &str| {
+            is_same_origin(&Url::parse(one).unwrap(), &Url::parse(other).unwrap())
+        };
+        assert!(same("https://a.example/x", "https://a.example:443/y?z"));
+        assert!(same("http://A.example", "http://u:p@a.example:80/"));
+        assert!(!same("https://a.example", "http://a.example"));
+        assert!(!same("https://a.example", "https://a.example:8443"));
+        assert!(!same("https://a.example", "https://b.a.example"));
+        assert!(!same("https://a.example", "https://a.example.evil.example"));
+    }
+
+    #[test]
+    fn nothing_of_a_target_but_its_origin_is_printed() {
+        let target =
+            target("https://me:hunter1@a.example/hunter2?key=hunter3", &[("X-Key", "hunter4")]);
+        let printed = format!("{:?}", target.unwrap());
+        assert_eq!(printed, r#"HttpTarget("https://a.example")"#);
+    }
+
+    #[test]
+    fn what_a_server_repeats_of_our_secrets_is_hidden() {
+        let headers = [("Authorization", "Bearer hunter22"), ("X-Level", "9")];
+        let target = target("https://a.example/?key=sesame", &headers).unwrap();
+        assert_eq!(
+            target.redacted("Bearer hunter22, 9, hunter22, ?key=sesame, sesame: no bearer"),
+            "***, 9, ***, ?***, ***: no bearer"
+        );
+    }
+
+    #[test]
+    fn headers_that_cannot_be_sent_are_refused_by_name() {
+        for (name, value) in [("a b", "x"), ("X-Key", "hunter2\n"), ("Content-Length", "5")] {
+            let error = target("https://a.example/", &[(name, value)]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::UnusableValue);
+            assert!(error.to_string().contains(name), "{error}");
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+        assert!(target("not an address", &[]).is_err());
+    }
+}
