@@ -13,6 +13,7 @@ use crate::settings::Verbosity;
 pub(crate) fn text(loaded: &Loaded, verbosity: Verbosity, style: Style) -> String {
     let mut text = String::new();
     match loaded.origins.as_slice() {
+        [] if loaded.fails(false) => text += "No configuration is used: see the errors above.\n",
         [] => text.push_str(report::NOTHING_FOUND),
         origins => {
             for (index, origin) in origins.iter().enumerate() {

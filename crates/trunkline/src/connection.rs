@@ -22,8 +22,8 @@ pub use crate::wire::{ChildOptions, HttpOptions, Proxies};
 use crate::config::Server;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Raw, RpcError};
-use session::{Asked, gone};
-use task::{Command, Ids, Task, Wait};
+use session::{Asked, Ids, gone};
+use task::{Command, Task, Wait};
 
 /// Commands that may wait for a task that is busy starting its server.
 const MAX_COMMANDS: usize = 256;

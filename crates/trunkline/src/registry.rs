@@ -45,7 +45,8 @@ impl Registry {
     /// Returns why those failed that did; their status says it as well.
     pub async fn connect_all(&self) -> Vec<Error> {
         let mut starts = JoinSet::new();
-        for connection in self.connections.values().cloned() {
+        for connection in self.connections.values() {
+            let connection = Arc::clone(connection);
             starts.spawn(async move { connection.connect().await });
         }
         let results = starts.join_all().await;
@@ -55,7 +56,8 @@ impl Registry {
     /// Ends every server. When this returns, nothing of them is left running (CON-10).
     pub async fn close_all(&self) {
         let mut ends = JoinSet::new();
-        for connection in self.connections.values().cloned() {
+        for connection in self.connections.values() {
+            let connection = Arc::clone(connection);
             ends.spawn(async move { connection.close().await });
         }
         ends.join_all().await;

@@ -326,7 +326,7 @@ fn named(
     match surroundings.read(&full) {
         Ok(bytes) => {
             let workspace = workspace_of(&full);
-            let name = path.display().to_string();
+            let name = shown_path(path);
             Some(FoundFile { name, bytes, origin: FileOrigin { path: full, found, workspace } })
         }
         Err(error) => {
@@ -334,6 +334,12 @@ fn named(
             None
         }
     }
+}
+
+/// A path for messages, unless it is no path: configuration itself given in the place of one.
+fn shown_path(path: &Path) -> String {
+    let shown = path.display().to_string();
+    if shown.contains(['{', '"', '\n']) { "(a text that is no path)".to_owned() } else { shown }
 }
 
 /// The folder a file belongs to: its own, or the one around `.vscode`, `.trunkline` and the like.
@@ -345,7 +351,7 @@ fn workspace_of(path: &Path) -> PathBuf {
 }
 
 fn unreadable(path: &Path, found: &Found, error: &io::Error) -> Diagnostic {
-    let path = path.display();
+    let path = shown_path(path);
     let by = match found {
         Found::Variable(name) => format!(", which the variable {name} names,"),
         _ => String::new(),
@@ -401,8 +407,8 @@ fn discovered(
                 Ok(bytes) => present.extend(bytes.map(|bytes| (path, bytes))),
                 Err(error) => {
                     let mut found = unreadable(&path, &Found::Discovered, &error);
-                    // Here it is meant; above it may be somebody else's.
-                    if directory == working_directory {
+                    // Here it is meant, if nothing goes before it; above it may be somebody else's.
+                    if directory == working_directory && present.is_empty() {
                         diagnostics.push(found);
                         return Discovered::Unreadable;
                     }
@@ -452,7 +458,8 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 fn has_key(bytes: &[u8], key: &str) -> bool {
-    let Ok(source) = decoded("candidate", bytes) else { return false };
+    // What cannot be read as text is for the reader to complain about.
+    let Ok(source) = decoded("candidate", bytes) else { return true };
     let document = syntax::read(&Arc::new(source));
     document.root.is_some_and(|root| root.get(key).is_some())
 }

@@ -123,7 +123,12 @@ impl LayerReader<'_, '_> {
             match self.decoder.nearest(&key.text, FileEntry::KEYS.iter().copied()) {
                 Some(help) => {
                     let message = format!("{} is not a known key", quoted(&key.text));
-                    let found = self.decoder.hint(Code::UnknownKey, key.span, message);
+                    let holds_servers = roots(file).is_empty() && holds_servers(&member.value);
+                    let found = if holds_servers {
+                        self.decoder.error(Code::NoServers, key.span, message)
+                    } else {
+                        self.decoder.hint(Code::UnknownKey, key.span, message)
+                    };
                     self.decoder.push(found.label("has no effect").help(help));
                 }
                 None if is_comment(&key.text) => {}
@@ -336,6 +341,12 @@ fn roots(file: &FileEntry) -> Vec<(Dialect, &Servers)> {
 
 /// Unknown keys that are named in one message.
 const MAX_NAMED: usize = 8;
+
+/// Whether a value is an object with servers in it.
+fn holds_servers(node: &Node) -> bool {
+    let Value::Object(members) = &node.value else { return false };
+    members.iter().any(|it| it.value.get("command").is_some() || it.value.get("url").is_some())
+}
 
 /// Whether a key is a way to write a comment.
 fn is_comment(key: &str) -> bool {

@@ -12,7 +12,7 @@ pub use super::words::{Access, BundleMode, Connect, Trust};
 use crate::name::{AgentName, BundleName, ServerName};
 
 /// Everything a host needs to know, from all layers together.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Config {
     pub(crate) servers: BTreeMap<ServerName, Server>,
     pub(crate) bundles: BTreeMap<BundleName, Bundle>,
@@ -60,7 +60,7 @@ impl Config {
 }
 
 /// A member of an object that nothing here understands, kept as it was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Kept {
     /// Its key.
     pub key: Box<str>,
@@ -69,7 +69,7 @@ pub struct Kept {
 }
 
 /// One server: how to reach it, what may be seen of it, and where that was written.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Server {
     /// Its key in the file.
     pub name: ServerName,
@@ -95,7 +95,7 @@ pub struct Server {
 }
 
 /// How a server is reached.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// A child process that speaks over its standard input and output.
     Stdio(Stdio),
@@ -104,7 +104,7 @@ pub enum Transport {
 }
 
 /// A child process.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Stdio {
     /// The program.
     pub command: Template,
@@ -119,7 +119,7 @@ pub struct Stdio {
 }
 
 /// A server at an HTTP address.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Remote {
     /// The address.
     pub url: Template,
@@ -163,7 +163,7 @@ pub struct Bundle {
 }
 
 /// Agents, and the files that hold more of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Agents {
     /// Files and folders with agents, as written, relative to the folder of the configuration.
     pub files: Vec<Box<str>>,
@@ -384,3 +384,17 @@ impl std::fmt::Display for Origin {
 
 /// Values the user can be asked for, by id, with what stands in for them.
 pub(crate) type Inputs = BTreeMap<Box<str>, Option<Secret>>;
+
+/// Types whose texts, names included, may be anything somebody wrote: they print nothing but what
+/// they are. What may be shown of them is in `show.rs`.
+macro_rules! silent {
+    ($($name:ident),*) => {$(
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+
+silent!(Kept, Transport, Stdio, Remote, Agents);

@@ -31,7 +31,7 @@ impl Config {
             "mcpServers": servers.collect::<Map<_, _>>(),
             "bundles": bundles.collect::<Map<_, _>>(),
             "agents": agents.collect::<Map<_, _>>(),
-            "agentFiles": self.agents.files,
+            "agentFiles": self.agents.files.iter().map(|it| redact::name(it)).collect::<Vec<_>>(),
             "naming": {
                 "separator": self.naming.separator,
                 "maxLength": self.naming.max_length,
@@ -62,7 +62,7 @@ impl Server {
             "enabled": self.enabled,
             "type": self.transport_word(),
             "trust": self.trust.as_str(),
-            "authProviderId": self.auth_provider,
+            "authProviderId": self.auth_provider.as_deref().map(redact::name),
             "prefix": self.prefix,
             "provenance": provenance_json(&self.provenance),
         });
@@ -70,7 +70,7 @@ impl Server {
         extend(&mut shown, Value::Object(tool_lists(&self.tools)));
         extend(&mut shown, behaviour_json(&self.behaviour));
         if !self.unknown.is_empty() {
-            let keys: Vec<_> = self.unknown.iter().map(|kept| &*kept.key).collect();
+            let keys: Vec<_> = self.unknown.iter().map(|kept| redact::name(&kept.key)).collect();
             extend(&mut shown, json!({ "unknownKeys": keys }));
         }
         without_nulls(shown)
@@ -89,6 +89,20 @@ impl Server {
     }
 }
 
+impl std::fmt::Debug for Config {
+    /// As it may be shown to anybody.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Config {}", self.to_json())
+    }
+}
+
+impl std::fmt::Debug for Server {
+    /// As it may be shown to anybody.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Server {} {}", self.name, self.to_json())
+    }
+}
+
 /// A word of a command line; in quotes when it could be taken for several.
 fn quoted(word: &str) -> String {
     let plain =
@@ -97,15 +111,14 @@ fn quoted(word: &str) -> String {
 }
 
 fn shown_arguments(args: &[Template]) -> Vec<String> {
-    let written: Vec<_> = args.iter().map(Template::as_written).collect();
-    redact::arguments(written.iter().map(String::as_str))
+    redact::arguments(&args.iter().map(Template::judged).collect::<Vec<_>>())
 }
 
 fn transport_json(transport: &Transport) -> Value {
     match transport {
         Transport::Stdio(stdio) => {
             let variable = |(name, value): &(Box<str>, Option<Template>)| {
-                (name.to_string(), value.as_ref().map(Template::masked).into())
+                (redact::name(name).to_owned(), value.as_ref().map(Template::masked).into())
             };
             json!({
                 "command": stdio.command.shown(),
@@ -116,8 +129,9 @@ fn transport_json(transport: &Transport) -> Value {
             })
         }
         Transport::Remote(remote) => {
-            let header =
-                |(name, value): &(Box<str>, Template)| (name.to_string(), value.masked().into());
+            let header = |(name, value): &(Box<str>, Template)| {
+                (redact::name(name).to_owned(), value.masked().into())
+            };
             json!({
                 "url": remote.url.shown(),
                 "headers": remote.headers.iter().map(header).collect::<Map<_, _>>(),

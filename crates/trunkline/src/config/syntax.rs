@@ -275,8 +275,9 @@ impl Reader<'_> {
             }
             Some(byte) if scan::starts_word(byte) => {
                 let span = self.scanner.word();
-                let text: Box<str> = self.scanner.slice(span).into();
-                self.mistake(span, "keys must be in double quotes", |found| found);
+                let text: Box<str> = uncurled(self.scanner.slice(span)).into();
+                let help = curly_hint(self.scanner.slice(span));
+                self.mistake(span, "keys must be in double quotes", |found| found.maybe_help(help));
                 Some(Key { text, span })
             }
             _ => {
@@ -346,7 +347,10 @@ impl Reader<'_> {
                     "none" | "nil" | "undefined" | "nan" => "write `null`",
                     _ => "put text in double quotes",
                 };
-                self.mistake(span, "this is not a JSON value", |found| found.help(help));
+                let curly = curly_hint(other);
+                self.mistake(span, "this is not a JSON value", |found| {
+                    found.help(help).maybe_help(curly)
+                });
                 Value::Broken
             }
         };
@@ -392,6 +396,19 @@ impl Reader<'_> {
             self.mistakes.push(found);
         }
     }
+}
+
+/// Quotes that word processors make of plain ones.
+const CURLY_QUOTES: [char; 4] = ['“', '”', '‘', '’'];
+
+/// A word without the curly quotes around it.
+fn uncurled(word: &str) -> &str {
+    word.trim_matches(CURLY_QUOTES)
+}
+
+fn curly_hint(word: &str) -> Option<String> {
+    let is_curly = word.contains(CURLY_QUOTES);
+    is_curly.then(|| "these are curly quotes: write plain ones, `\"`".to_owned())
 }
 
 #[cfg(test)]

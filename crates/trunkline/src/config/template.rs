@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::redact;
+use super::redact::{self, Judged, REFERENCE, is_like_credential};
 use super::secret::MASK;
 
 /// A value that may hold references.
@@ -115,12 +115,21 @@ impl Template {
     /// The value for showing where it is probably no credential, such as a program or an address:
     /// as written, but for what looks like one.
     pub fn shown(&self) -> String {
-        redact::argument(&self.as_written())
+        redact::argument(&self.judged())
     }
 
-    /// The value as it was written, but for the defaults of its references.
-    pub(crate) fn as_written(&self) -> String {
-        self.render(str::to_owned)
+    /// The value as it was written, but for the defaults of its references, with what is to be
+    /// judged in its place.
+    pub(crate) fn judged(&self) -> Judged {
+        let text = self.render(str::to_owned);
+        let judged = self.parts.iter().map(|part| match part {
+            Part::Literal(literal) => literal.to_string(),
+            Part::Reference(reference) => {
+                let length = reference.to_string().len();
+                char::from(REFERENCE).to_string().repeat(length)
+            }
+        });
+        Judged { text, judged: judged.collect() }
     }
 
     /// The value for showing where it probably is a credential: references as written, all other
@@ -172,6 +181,8 @@ impl fmt::Display for Reference {
     /// As it was written, without its default: that may be a secret of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.written.split_once(":-") {
+            // A credential that somebody has put into brackets is still one.
+            _ if is_like_credential(&self.written) => write!(f, "${{{MASK}}}"),
             Some((before, _)) => write!(f, "{before}:-{MASK}}}"),
             None => f.write_str(&self.written),
         }

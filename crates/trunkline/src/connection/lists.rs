@@ -96,11 +96,11 @@ impl ToolPages {
         self.pages += 1;
         match cursor.filter(|cursor| !cursor.is_null()) {
             None => Ok(Next::Done),
-            Some(cursor) => self.next_page(cursor),
+            Some(cursor) => self.next_page(&cursor),
         }
     }
 
-    fn next_page(&mut self, cursor: Raw) -> Result<Next, Error> {
+    fn next_page(&mut self, cursor: &Raw) -> Result<Next, Error> {
         let problem = if self.pages >= MAX_PAGES {
             format!("its list of tools has more than {MAX_PAGES} pages")
         } else if cursor.bytes().len() > MAX_CURSOR_BYTES {

@@ -1,6 +1,7 @@
 //! A server that is being spoken to: requests out, answers back to whoever waits for them.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -23,6 +24,16 @@ pub(super) enum Event {
     Told(Notification),
     /// Nothing more comes from it.
     Ended(Error),
+}
+
+/// The ids of requests to one server: never the same twice, also when it is started again.
+#[derive(Debug, Default)]
+pub(super) struct Ids(AtomicU64);
+
+impl Ids {
+    pub(super) fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
 }
 
 /// A request on its way to the server.

@@ -1,7 +1,6 @@
 //! The task that owns a server: it starts it when needed, passes calls on, and says how it is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -9,7 +8,7 @@ use tokio::time::Instant;
 use super::handshake::{Opened, Opener, explained};
 use super::lists::{Next, Tool, ToolPages, page_params};
 use super::options::Options;
-use super::session::{Answer, Asked, Event, Session, gone};
+use super::session::{Answer, Asked, Event, Ids, Session, gone};
 use super::status::{State, Status};
 use crate::config::{Server, Transport};
 use crate::error::{Error, ErrorKind};
@@ -17,16 +16,6 @@ use crate::message::Raw;
 
 /// Requests that may wait for one server. What comes on top is told so at once.
 const MAX_PENDING: usize = 1024;
-
-/// The ids of requests to one server: never the same twice, also when it is started again.
-#[derive(Debug, Default)]
-pub(super) struct Ids(AtomicU64);
-
-impl Ids {
-    pub(super) fn next(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed) + 1
-    }
-}
 
 /// What the task can be told.
 pub(super) enum Command {

@@ -400,3 +400,13 @@ fn dispatch_prefers_its_own_file_and_warns_about_the_other() {
     let loaded = World::default().load(&options(places));
     assert!(loaded.config.servers().len() == 0 && loaded.diagnostics.is_empty());
 }
+
+#[test]
+fn an_unreadable_file_behind_a_good_one_is_only_warned_about() {
+    let world = World::default()
+        .file("/home/me/project/deep/trunkline.json", &one("s", "x"))
+        .failing("/home/me/project/deep/.mcp.json", io::ErrorKind::IsADirectory);
+    let loaded = world.load(&trunkline());
+    assert_eq!(commands(&loaded.config), ["s=x"]);
+    assert!(!loaded.fails(false));
+}

@@ -177,6 +177,117 @@ Hunter2"}}}"##,
         "smithery --key",
         r##"{"mcpServers":{"a":{"command":"npx","args":["-y","@smithery/cli","run","x","--key","Hunter2"]}}}"##,
     ),
+    (
+        "array command",
+        r##"{"mcp":{"s":{"type":"locl","command":["npx","-y","srv","--api-key","hunter2"]}}}"##,
+    ),
+    (
+        "array command hint",
+        r##"{"mcpServers":{"s":{"command":["npx","--token","hunter2"],"foo":1}}}"##,
+    ),
+    ("array in array", r##"{"mcpServers":{"s":{"command":["npx",["--token","hunter2"]]}}}"##),
+    (
+        "nested array command",
+        r##"{"mcpServers":{"s":{"transport":{"type":"stdio","command":["npx","--key","hunter2"],"foo":1}}}}"##,
+    ),
+    (
+        "sh -c with address",
+        r##"{"mcpServers":{"s":{"command":"bash","args":["-c","API_KEY=hunter2 npx -y mcp-remote https://example.com/mcp"]}}}"##,
+    ),
+    (
+        "command with address",
+        r##"{"mcpServers":{"s":{"command":"API_KEY=hunter2 npx mcp-remote https://example.com/mcp"}}}"##,
+    ),
+    (
+        "jdbc",
+        r##"{"mcpServers":{"s":{"command":"java","args":["jdbc:sqlserver://localhost;user=sa;password=hunter2;"]}}}"##,
+    ),
+    (
+        "servicebus",
+        r##"{"mcpServers":{"s":{"command":"x","args":["Endpoint=sb://ns.example.net/;SharedAccessKey=hunter2"]}}}"##,
+    ),
+    (
+        "pg dsn",
+        r##"{"mcpServers":{"s":{"command":"x","args":["postgresql://host/db password=hunter2"]}}}"##,
+    ),
+    (
+        "url with header",
+        r##"{"mcpServers":{"s":{"url":"https://example.com/mcp --header Authorization:hunter2"}}}"##,
+    ),
+    (
+        "url ampersand",
+        r##"{"mcpServers":{"s":{"url":"https://example.com/mcp&api_key=hunter2"}}}"##,
+    ),
+    ("url semicolon", r##"{"mcpServers":{"s":{"url":"https://example.com/mcp;token=hunter2"}}}"##),
+    ("url escaped", r##"{"mcpServers":{"s":{"url":"https://h/mcp%3Fapi_key=hunter2"}}}"##),
+    ("url bare query", r##"{"mcpServers":{"s":{"url":"https://h/mcp?hunter2"}}}"##),
+    ("url bare pair", r##"{"mcpServers":{"s":{"url":"https://h/mcp?key=a&hunter2"}}}"##),
+    (
+        "cwd address",
+        r##"{"mcpServers":{"s":{"command":"x","cwd":"https://h/;password=hunter2"}}}"##,
+    ),
+    (
+        "curl as url",
+        r##"{"mcpServers":{"s":{"url":"curl -H 'X-Key: hunter2' https://example.com/mcp"}}}"##,
+    ),
+    ("ipv6 port", r##"{"mcpServers":{"s":{"url":"https://[::1]:hunter2/mcp"}}}"##),
+    ("shell default", r##"{"mcpServers":{"s":{"command":"npx","env":{"A":"${TOKEN-hunter2}"}}}}"##),
+    (
+        "shell default in url",
+        r##"{"mcpServers":{"s":{"url":"https://h/mcp/${TOKEN=hunter2}/x"}}}"##,
+    ),
+    (
+        "digit first arg",
+        r##"{"mcpServers":{"s":{"command":"npx","args":["--password","2hunter2" "x"]}}}"##,
+    ),
+    (
+        "unquoted digit arg",
+        r##"{"mcpServers":{"s":{"command":"npx","args":["--password",72hunter2]}}}"##,
+    ),
+    (
+        "zed object",
+        r##"{"context_servers":{"s":{"command":{"path":"npx","args":["--password","2hunter2"]},"timeout":"x"}}}"##,
+    ),
+    ("env digit", r##"{"mcpServers":{"s":{"command":"x","env":"7hunter2"}}}"##),
+    ("unknown key name", r##"{"mcpServers":{"s":{"command":"x","API_KEY=hunter2":true}}}"##),
+    ("env name colon", r##"{"mcpServers":{"s":{"command":"x","env":{"API_KEY: hunter2":""}}}}"##),
+    (
+        "env name export",
+        r##"{"mcpServers":{"s":{"command":"x","env":{"export API_KEY hunter2":""}}}}"##,
+    ),
+    (
+        "swapped",
+        r##"{"mcpServers":{"s":{"command":"x","env":{"ghp_hunter2hunter2":"GITHUB_TOKEN"}}}}"##,
+    ),
+    ("agents address", r##"{"agents":"https://u:hunter2@h/x"}"##),
+    (
+        "auth provider",
+        r##"{"mcpServers":{"s":{"url":"https://x/","authProviderId":"Bearer hunter2"}}}"##,
+    ),
+    (
+        "bracketed credential",
+        r##"{"mcpServers":{"s":{"command":"x","env":{"T":"${ghp_hunter2hunter2}"}}}}"##,
+    ),
+    (
+        "zed default",
+        r##"{"context_servers":{"s":{"command":"npx","args":["${TOKEN:-hunter2}"]}}}"##,
+    ),
+    ("escaped dollar", r##"{"mcpServers":{"s":{"command":"npx","args":["$${hunter2}"]}}}"##),
+    (
+        "flag with equals",
+        r##"{"mcpServers":{"s":{"command":"npx","args":["--token=","hunter2"]}}}"##,
+    ),
+    (
+        "split header",
+        r##"{"mcpServers":{"s":{"command":"npx","args":["--header","X-Api-Key:","hunter2"]}}}"##,
+    ),
+    (
+        "split bearer",
+        r##"{"mcpServers":{"s":{"command":"npx","args":["--header","Authorization:","Bearer","hunter2"]}}}"##,
+    ),
+    ("key as value", r##"{"mcpServers":{"s":{"command":"x","env":{"API_KEY": "hunter2": "x"}}}}"##),
+    ("args object", r##"{"mcpServers":{"s":{"command":"x","args":{"type":"hunter2"}}}}"##),
+    ("timeout word", r##"{"mcpServers":{"s":{"command":"x","timeout":"hunter2"}}}"##),
 ];
 
 #[test]
@@ -210,4 +321,30 @@ fn options_and_what_comes_of_secrets_print_nothing() {
         ..config::LoadOptions::default()
     };
     assert!(!format!("{options:?}").contains("Hunter2"));
+}
+
+#[test]
+fn a_configuration_in_the_place_of_a_path_does_not_show() {
+    struct Nothing;
+    impl config::Surroundings for Nothing {
+        fn variable(&self, name: &str) -> Option<std::ffi::OsString> {
+            (name == "TRUNKLINE_CONFIG").then(|| r#"{"env":{"A":"hunter2"}}"#.into())
+        }
+        fn read(&self, _: &std::path::Path) -> std::io::Result<Vec<u8>> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+    }
+    let options = config::LoadOptions {
+        places: config::Places::trunkline(None),
+        ..config::LoadOptions::default()
+    };
+    let loaded = config::load(&Nothing, &options);
+    assert!(!invariants::everything_shown(&loaded).contains("hunter2"));
+}
+
+#[test]
+fn long_keys_in_deep_brackets_cost_nothing_extra() {
+    let text = format!("{{\"mcpServers\":{{}},\"{}\":{}", "k".repeat(100_000), "[".repeat(100_000));
+    assert!(config::parse("x", &text).fails(false));
+    invariants::everything_shown(&config::parse("x", &text));
 }

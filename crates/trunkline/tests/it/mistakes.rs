@@ -282,3 +282,14 @@ fn a_star_is_no_allow_list_for_an_untrusted_server() {
     assert!(loaded.fails(false));
     assert_eq!(loaded.config.bundles().len(), 0);
 }
+
+#[test]
+fn a_slip_in_the_key_for_servers_is_an_error() {
+    assert_eq!(codes(r#"{ "mcpServer": { "s": { "command": "x" } } }"#), [Code::NoServers]);
+}
+
+#[test]
+fn curly_quotes_are_named() {
+    let loaded = config::parse("x", "{ “mcpServers”: {} }");
+    assert!(loaded.diagnostics[0].help.as_ref().unwrap().contains("curly"));
+}

@@ -361,8 +361,9 @@ impl TransportReader<'_, '_> {
         let entries = written.map(|env| env.value.0.as_slice()).unwrap_or_default();
         let mut variables = Vec::with_capacity(entries.len());
         for (key, value) in entries {
-            if key.text.is_empty() || key.text.contains(['=', '\0']) {
-                let message = format!("{} is not the name of a variable", quoted(&key.text));
+            let odd = |it: char| it == '=' || it == ':' || it == '\0' || it.is_whitespace();
+            if key.text.is_empty() || key.text.contains(odd) {
+                let message = "this is not the name of a variable";
                 self.decoder.push(self.decoder.error(Code::BadVariable, key.span, message));
                 continue;
             }

@@ -4,7 +4,7 @@
 //! could not be read. It hides every value but those that stand where values are harmless, and
 //! look it; and every comment. Keys are shown if they are plain.
 
-use super::{argument, is_plain, is_reference};
+use super::{Judged, argument, is_plain, is_reference};
 use crate::config::secret::MASK;
 use crate::config::source::Span;
 use crate::config::syntax::scan::{Scanner, starts_word};
@@ -81,14 +81,6 @@ const QUANTITIES: &[&str] = &[
     "disabled",
     "describeServer",
     "context_server_timeout",
-    "args",
-    "command",
-    "url",
-    "type",
-    "env",
-    "headers",
-    "access",
-    "trust",
 ];
 
 /// Longest quantity that is shown.
@@ -124,8 +116,9 @@ enum Place {
 struct Open {
     place: Place,
     is_array: bool,
-    /// The key whose value comes next, or that this array is the value of.
-    key: Option<Box<str>>,
+    /// The key whose value comes next, or that this array is the value of: where it stands, so that
+    /// a long key in deep brackets costs nothing.
+    key: Option<Span>,
 }
 
 struct Finder<'a> {
@@ -170,19 +163,28 @@ impl Finder<'_> {
         }
     }
 
+    /// The key that the innermost bracket is at.
+    fn key(&self) -> Option<&str> {
+        let key = self.open.last().and_then(|open| open.key)?;
+        Some(&self.text[key.range()])
+    }
+
     fn opened(&mut self, is_array: bool) {
-        let outer = self.innermost();
-        let key = outer.key.clone();
-        let known = |list: &[&str]| key.as_deref().is_some_and(|key| list.contains(&key));
-        let place = match outer.place {
+        let known = |list: &[&str]| self.key().is_some_and(|key| list.contains(&key));
+        let outer = self.open.last().map(|open| (open.place, open.is_array, open.key));
+        let (outer_place, in_array, key) = outer.unwrap_or_default();
+        let place = match outer_place {
+            _ if in_array => Place::Elsewhere,
             Place::Entry if known(GROUPS) && !is_array => Place::Group,
             Place::Entry if known(GROUPS) || known(PARTS) => Place::Entry,
-            Place::Group if key.as_deref() == Some("servers") => Place::Group,
+            Place::Group if known(&["servers"]) => Place::Group,
             Place::Group => Place::Entry,
             // The outermost object itself.
-            Place::Entry if key.is_none() && !outer.is_array => Place::Entry,
+            Place::Entry if key.is_none() => Place::Entry,
             _ => Place::Elsewhere,
         };
+        // Arguments of a program are arguments, however they are written.
+        let place = if known(&["args"]) && !is_array { Place::Elsewhere } else { place };
         let key = if is_array { key } else { None };
         self.open.push(Open { place, is_array, key });
         self.scanner.advance(1);
@@ -233,8 +235,14 @@ impl Finder<'_> {
 
     fn token(&mut self, text: &str, content: Span, is_key: bool) {
         if is_key {
-            self.innermost().key = Some(text.into());
-            if !is_plain(text) {
+            let innermost = self.innermost();
+            // A second key where a value belongs is a value that somebody wrote a colon after.
+            let is_value = innermost.key.is_some() && !innermost.is_array;
+            innermost.key = Some(content);
+            // Only names that somebody has chosen have spaces in them.
+            let is_harmless =
+                is_plain(text) && (innermost.place != Place::Elsewhere || !text.contains(' '));
+            if is_value || !is_harmless {
                 self.hide(content);
             }
             return;
@@ -248,11 +256,9 @@ impl Finder<'_> {
 
     /// Hides a value, or only what of an address is not harmless.
     fn value(&mut self, text: &str, content: Span, as_written: bool) {
-        let innermost = self.innermost();
-        let is_address = innermost.place == Place::Entry
-            && innermost.key.as_deref().is_some_and(|key| ADDRESSES.contains(&key));
+        let is_address = self.is_ours() && self.key().is_some_and(|key| ADDRESSES.contains(&key));
         let shown = if as_written && is_address && text.contains("://") {
-            argument(text)
+            argument(&Judged::of_text(text))
         } else {
             String::new()
         };
@@ -262,29 +268,32 @@ impl Finder<'_> {
         self.hide(Span::new(content.start() + kept, content.end()));
     }
 
+    /// Whether the keys in the innermost bracket are ours.
+    fn is_ours(&self) -> bool {
+        self.open.last().is_some_and(|open| open.place == Place::Entry)
+    }
+
     /// Whether a value may be shown as it is.
-    fn is_shown(&mut self, text: &str) -> bool {
+    fn is_shown(&self, text: &str) -> bool {
         if matches!(text, "true" | "false" | "null") || is_reference(text) {
             return true;
         }
-        let innermost = self.innermost();
-        let Some(key) = innermost.key.as_deref().filter(|_| innermost.place == Place::Entry) else {
-            return false;
-        };
-        let one_word = is_plain(text) && !text.contains(' ');
-        let quantity = text.len() <= LONGEST_QUANTITY && is_plain(text);
+        let Some(key) = self.key().filter(|_| self.is_ours()) else { return false };
+        let in_array = self.open.last().is_some_and(|open| open.is_array);
         if text.contains(":-") {
             return false; // The default of a reference is as secret as what it stands in for.
         }
-        if ADDRESSES.contains(&key) {
-            return argument(text) == text && (one_word || text.contains("://"));
+        if key == "args" || (key == "command" && in_array) {
+            return is_flag(text);
         }
-        (key == "args" && is_flag(text))
-            || (WORDS.contains(&key) && one_word)
-            || (QUANTITIES.contains(&key)
-                && quantity
-                && text.starts_with(|it: char| it.is_ascii_digit()))
-            || (PARTS.contains(&key) && key != "args" && one_word)
+        let one_word = is_plain(text) && !text.contains(' ');
+        if ADDRESSES.contains(&key) {
+            let whole = argument(&Judged::of_text(text)) == text;
+            return whole && (one_word || text.contains("://"));
+        }
+        (WORDS.contains(&key) && one_word)
+            || (QUANTITIES.contains(&key) && is_quantity(text))
+            || (PARTS.contains(&key) && in_array && one_word)
     }
 
     fn hide(&mut self, span: Span) {
@@ -292,6 +301,17 @@ impl Finder<'_> {
             self.found.push(span);
         }
     }
+}
+
+/// Whether a text is a number, perhaps with a unit.
+fn is_quantity(text: &str) -> bool {
+    let number = text.trim_start_matches('-').trim_end_matches(|it: char| it.is_ascii_alphabetic());
+    let unit = text.len() - text.trim_end_matches(|it: char| it.is_ascii_alphabetic()).len();
+    let digits = number.trim_end();
+    !digits.is_empty()
+        && text.len() <= LONGEST_QUANTITY
+        && unit <= 3
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 /// Whether an argument is a flag without a value.

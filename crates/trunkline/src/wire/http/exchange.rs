@@ -200,12 +200,12 @@ fn answer_to(id: u64, bytes: &Bytes) -> Option<Bytes> {
         }
         Ok(Message::Response(response)) if response.outcome.is_ok() => None,
         Ok(Message::Request(_) | Message::Notification(_)) => None,
-        Ok(Message::Response(_)) | Err(_) => error_under_id(id, bytes.clone()),
+        Ok(Message::Response(_)) | Err(_) => error_under_id(id, bytes),
     }
 }
 
-fn error_under_id(id: u64, bytes: Bytes) -> Option<Bytes> {
-    let message = Raw::read(&bytes).ok()?;
+fn error_under_id(id: u64, bytes: &Bytes) -> Option<Bytes> {
+    let message = Raw::read(bytes).ok()?;
     message.get("error").filter(Raw::is_object)?;
     Some(message.with("id", Id::number(id).raw()).bytes().clone())
 }
