@@ -19,27 +19,23 @@ pub(super) fn answer_bytes(server: DemoServer, message: &[u8]) -> Option<String>
     match message::parse(message) {
         Ok(Message::Request(request)) => {
             let outcome = protocol::admit(&request).and_then(|era| dispatch(server, era, &request));
-            Some(message::reply(Some(request.id), outcome))
+            Some(message::reply(Some(&request.id), outcome))
         }
         Ok(Message::Silent) => None,
-        Err(refusal) => Some(message::reply(refusal.id, Err(refusal.failure))),
+        Err(refusal) => Some(message::reply(refusal.id.as_ref(), Err(refusal.failure))),
     }
 }
 
 /// Answers a request whose generation was decided.
-pub(super) fn dispatch(
-    server: DemoServer,
-    era: Era,
-    request: &Request<'_>,
-) -> Result<Value, Failure> {
+pub(super) fn dispatch(server: DemoServer, era: Era, request: &Request) -> Result<Value, Failure> {
     match era {
         Era::Legacy => dispatch_legacy(server, request),
         Era::Modern => dispatch_modern(server, request).map(|result| complete(server, result)),
     }
 }
 
-fn dispatch_legacy(server: DemoServer, request: &Request<'_>) -> Result<Value, Failure> {
-    match request.method.as_str() {
+fn dispatch_legacy(server: DemoServer, request: &Request) -> Result<Value, Failure> {
+    match &*request.method {
         "initialize" => Ok(initialize(server, request)),
         "ping" => Ok(json!({})),
         "tools/list" => list_tools(server, request),
@@ -48,8 +44,8 @@ fn dispatch_legacy(server: DemoServer, request: &Request<'_>) -> Result<Value, F
     }
 }
 
-fn dispatch_modern(server: DemoServer, request: &Request<'_>) -> Result<Value, Failure> {
-    match request.method.as_str() {
+fn dispatch_modern(server: DemoServer, request: &Request) -> Result<Value, Failure> {
+    match &*request.method {
         "server/discover" => Ok(cacheable(discover(server))),
         "tools/list" => list_tools(server, request).map(cacheable),
         "tools/call" => call_tool(server, request),
@@ -57,11 +53,11 @@ fn dispatch_modern(server: DemoServer, request: &Request<'_>) -> Result<Value, F
     }
 }
 
-fn unknown_method(request: &Request<'_>) -> Failure {
+fn unknown_method(request: &Request) -> Failure {
     Failure::new(Code::MethodNotFound, format!("unknown method {:?}", request.method))
 }
 
-fn initialize(server: DemoServer, request: &Request<'_>) -> Value {
+fn initialize(server: DemoServer, request: &Request) -> Value {
     let requested = request.params.get("protocolVersion").and_then(Value::as_str);
     json!({
         "protocolVersion": protocol::negotiate(requested),
@@ -79,7 +75,7 @@ fn discover(server: DemoServer) -> Value {
     })
 }
 
-fn list_tools(server: DemoServer, request: &Request<'_>) -> Result<Value, Failure> {
+fn list_tools(server: DemoServer, request: &Request) -> Result<Value, Failure> {
     // The list has one page and names no other, so no cursor can be one of ours.
     if let Some(cursor) = request.params.get("cursor").filter(|cursor| !cursor.is_null()) {
         return Err(Failure::new(Code::InvalidParams, format!("unknown cursor {cursor}")));
@@ -88,7 +84,7 @@ fn list_tools(server: DemoServer, request: &Request<'_>) -> Result<Value, Failur
     Ok(json!({ "tools": tools }))
 }
 
-fn call_tool(server: DemoServer, request: &Request<'_>) -> Result<Value, Failure> {
+fn call_tool(server: DemoServer, request: &Request) -> Result<Value, Failure> {
     let invalid = |problem: String| Failure::new(Code::InvalidParams, problem);
     let name = tool_name(request).ok_or_else(|| invalid("`name` must be a string".to_owned()))?;
     let tool =
@@ -102,7 +98,7 @@ fn call_tool(server: DemoServer, request: &Request<'_>) -> Result<Value, Failure
 }
 
 /// The name of the tool that a `tools/call` is about.
-pub(super) fn tool_name<'a>(request: &'a Request<'_>) -> Option<&'a str> {
+pub(super) fn tool_name<'a>(request: &'a Request) -> Option<&'a str> {
     request.params.get("name").and_then(Value::as_str)
 }
 

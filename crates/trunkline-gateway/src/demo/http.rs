@@ -18,8 +18,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::serve::ListenerExt as _;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::net::TcpListener;
+use trunkline::message::Id;
 
 use super::message::{self, Code, Failure, Message, Request};
 use super::protocol::Era;
@@ -56,21 +56,21 @@ async fn receive(
     match message::parse(&body) {
         Ok(Message::Request(request)) => answer_request(server, &headers, &request),
         Ok(Message::Silent) => StatusCode::ACCEPTED.into_response(),
-        Err(refusal) => respond(StatusCode::BAD_REQUEST, refusal.id, Err(refusal.failure)),
+        Err(refusal) => respond(StatusCode::BAD_REQUEST, refusal.id.as_ref(), Err(refusal.failure)),
     }
 }
 
-fn answer_request(server: DemoServer, headers: &HeaderMap, request: &Request<'_>) -> Response {
+fn answer_request(server: DemoServer, headers: &HeaderMap, request: &Request) -> Response {
     let era = match headers::admit(headers, request) {
         Ok(era) => era,
-        Err(failure) => return respond(StatusCode::BAD_REQUEST, Some(request.id), Err(failure)),
+        Err(failure) => return respond(StatusCode::BAD_REQUEST, Some(&request.id), Err(failure)),
     };
     let outcome = answer::dispatch(server, era, request);
     let status = match &outcome {
         Ok(_) => StatusCode::OK,
         Err(failure) => status_of(era, failure.code),
     };
-    respond(status, Some(request.id), outcome)
+    respond(status, Some(&request.id), outcome)
 }
 
 /// The status of an answer that is an error. To a legacy client a 404 would mean that its session
@@ -83,6 +83,6 @@ fn status_of(era: Era, code: Code) -> StatusCode {
     }
 }
 
-fn respond(status: StatusCode, id: Option<&RawValue>, outcome: Result<Value, Failure>) -> Response {
+fn respond(status: StatusCode, id: Option<&Id>, outcome: Result<Value, Failure>) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], message::reply(id, outcome)).into_response()
 }

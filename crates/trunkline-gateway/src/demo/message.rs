@@ -1,31 +1,28 @@
 //! JSON-RPC envelopes: a text becomes a request, and an outcome becomes a text.
 
-use std::str;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use axum::body::Bytes;
+use serde_json::{Map, Value, json};
+use trunkline::message::{self, Id, Malformed, Raw};
 
 /// What a client may send.
-pub(super) enum Message<'a> {
-    Request(Request<'a>),
+pub(super) enum Message {
+    Request(Request),
     /// A notification, or a response to a request we never sent: nothing to answer.
     Silent,
 }
 
-pub(super) struct Request<'a> {
+pub(super) struct Request {
     /// As it was written, so that the answer carries it to the letter.
-    pub(super) id: &'a RawValue,
-    pub(super) method: String,
+    pub(super) id: Id,
+    pub(super) method: Box<str>,
     pub(super) params: Map<String, Value>,
 }
 
 /// Why a request, or something that is none, is not answered with a result.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Failure {
     pub(super) code: Code,
     message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
 }
 
@@ -39,12 +36,6 @@ pub(super) enum Code {
     UnsupportedProtocolVersion = -32_022,
 }
 
-impl Serialize for Code {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_i32(*self as i32)
-    }
-}
-
 impl Failure {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
@@ -54,6 +45,14 @@ impl Failure {
         Self { data: Some(data), ..self }
     }
 
+    fn to_value(&self) -> Value {
+        let mut error = json!({ "code": self.code as i32, "message": self.message });
+        if let Some(data) = &self.data {
+            error["data"] = data.clone();
+        }
+        error
+    }
+
     pub(super) fn too_long() -> Self {
         let limit = super::LONGEST_MESSAGE;
         Self::new(Code::InvalidRequest, format!("a message may be {limit} bytes long, not more"))
@@ -61,72 +60,66 @@ impl Failure {
 }
 
 /// A message that was refused, with its id if that much could be read.
-pub(super) struct Refusal<'a> {
-    pub(super) id: Option<&'a RawValue>,
+pub(super) struct Refusal {
+    pub(super) id: Option<Id>,
     pub(super) failure: Failure,
 }
 
-impl From<Failure> for Refusal<'_> {
+impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         Self { id: None, failure }
     }
 }
 
-/// The fields as they are written; what they must be is decided one by one, to name the wrong one.
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    method: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    result: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    error: Option<&'a RawValue>,
-}
-
-/// Keeps `null` apart from absence: a request with the id `null` is not a notification.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 /// Reads one message from the bytes of a line or of a body.
-pub(super) fn parse(bytes: &[u8]) -> Result<Message<'_>, Refusal<'_>> {
-    let parse_error = |problem: String| Failure::new(Code::ParseError, problem);
-    let text = str::from_utf8(bytes).map_err(|_| parse_error("not UTF-8".to_owned()))?;
-    let raw: &RawValue =
-        serde_json::from_str(text).map_err(|error| parse_error(format!("not JSON: {error}")))?;
-    if raw.get().starts_with('[') {
+pub(super) fn parse(bytes: &[u8]) -> Result<Message, Refusal> {
+    let raw = Raw::read(&Bytes::copy_from_slice(bytes))
+        .map_err(|error| Failure::new(Code::ParseError, error.to_string()))?;
+    if raw.text().starts_with('[') {
         return Err(invalid("batches are not supported: send one message at a time").into());
     }
-    if !raw.get().starts_with('{') {
+    if !raw.is_object() {
         return Err(invalid("a message is a JSON object").into());
     }
-    let envelope: Envelope<'_> =
-        serde_json::from_str(raw.get()).map_err(|error| invalid(&error.to_string()))?;
-    let id = envelope.id.filter(|id| is_id(id));
-    read(&envelope, id).map_err(|failure| Refusal { id, failure })
+    match message::Message::read(raw.bytes()) {
+        Ok(read) => understood(&raw, read),
+        Err(Malformed::NotJson) => Err(Failure::new(Code::ParseError, "not JSON").into()),
+        Err(Malformed::NotRpc(id)) => Err(Refusal { id, failure: invalid(problem(&raw)) }),
+    }
 }
 
-fn read<'a>(envelope: &Envelope<'a>, id: Option<&'a RawValue>) -> Result<Message<'a>, Failure> {
-    if envelope.jsonrpc.and_then(string).as_deref() != Some("2.0") {
-        return Err(invalid("`jsonrpc` must be \"2.0\""));
-    }
-    let Some(method) = envelope.method else {
-        let is_response = envelope.result.is_some() || envelope.error.is_some();
-        return if is_response { Ok(Message::Silent) } else { Err(invalid("`method` is missing")) };
+fn understood(raw: &Raw, read: message::Message) -> Result<Message, Refusal> {
+    let request = match read {
+        message::Message::Request(request) => Some(request),
+        message::Message::Notification(_) | message::Message::Response(_) => None,
     };
-    let method = string(method).ok_or_else(|| invalid("`method` must be a string"))?;
-    match (envelope.id, id) {
-        (None, _) => Ok(Message::Silent),
-        (Some(_), None) => Err(invalid("`id` must be a string or an integer")),
-        (Some(_), Some(id)) => {
-            Ok(Message::Request(Request { id, method, params: object(envelope.params)? }))
+    let id = || request.as_ref().map(|request| request.id.clone());
+    if raw.get("jsonrpc").as_ref().and_then(Raw::as_str).as_deref() != Some("2.0") {
+        return Err(Refusal { id: id(), failure: invalid("`jsonrpc` must be \"2.0\"") });
+    }
+    let Some(request) = request else { return Ok(Message::Silent) };
+    match object(request.params.as_ref()) {
+        Ok(params) => {
+            Ok(Message::Request(Request { id: request.id, method: request.method, params }))
         }
+        Err(failure) => Err(Refusal { id: Some(request.id), failure }),
+    }
+}
+
+/// What keeps an object from being a message.
+fn problem(raw: &Raw) -> &'static str {
+    let [id, method] = raw.get_all(["id", "method"]);
+    let members = raw.members();
+    let is_double = |key: &str| members.iter().filter(|(name, _)| name == key).count() > 1;
+    if ["id", "method", "params", "result", "error"].into_iter().any(is_double) {
+        return "a duplicate member";
+    }
+    let is_string = |raw: &Raw| raw.as_str().is_some();
+    match (method, id) {
+        (None, _) => "`method` is missing",
+        (Some(method), _) if !is_string(&method) => "`method` must be a string",
+        (Some(_), Some(_)) => "`id` must be a string or an integer",
+        (Some(_), None) => "it is neither a request nor a response",
     }
 }
 
@@ -134,39 +127,20 @@ fn invalid(problem: &str) -> Failure {
     Failure::new(Code::InvalidRequest, format!("not a JSON-RPC message: {problem}"))
 }
 
-fn string(raw: &RawValue) -> Option<String> {
-    serde_json::from_str(raw.get()).ok()
-}
-
-fn object(raw: Option<&RawValue>) -> Result<Map<String, Value>, Failure> {
-    let Some(raw) = raw else { return Ok(Map::new()) };
-    serde_json::from_str(raw.get()).map_err(|error| {
-        Failure::new(Code::InvalidParams, format!("`params` must be an object: {error}"))
-    })
-}
-
-fn is_id(raw: &RawValue) -> bool {
-    let text = raw.get();
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    text.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-#[derive(Serialize)]
-struct Reply<'a> {
-    jsonrpc: &'static str,
-    id: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Failure>,
+fn object(params: Option<&Raw>) -> Result<Map<String, Value>, Failure> {
+    match params.map(Raw::to_value) {
+        None => Ok(Map::new()),
+        Some(Value::Object(params)) => Ok(params),
+        Some(_) => Err(Failure::new(Code::InvalidParams, "`params` must be an object")),
+    }
 }
 
 /// The text that answers the request with this id; without one, the id is `null`.
-pub(super) fn reply(id: Option<&RawValue>, outcome: Result<Value, Failure>) -> String {
-    let (result, error) = match outcome {
-        Ok(result) => (Some(result), None),
-        Err(failure) => (None, Some(failure)),
+pub(super) fn reply(id: Option<&Id>, outcome: Result<Value, Failure>) -> String {
+    let id = id.map_or("null", |id| id.raw().text());
+    let (key, value) = match outcome {
+        Ok(result) => ("result", result),
+        Err(failure) => ("error", failure.to_value()),
     };
-    serde_json::to_string(&Reply { jsonrpc: "2.0", id, result, error })
-        .expect("invariant: what was JSON before is JSON again")
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"{key}":{value}}}"#)
 }

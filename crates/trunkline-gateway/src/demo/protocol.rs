@@ -41,7 +41,7 @@ pub(super) fn negotiate(requested: Option<&str>) -> &'static str {
 }
 
 /// Decides what a request speaks, from the request alone.
-pub(super) fn admit(request: &Request<'_>) -> Result<Era, Failure> {
+pub(super) fn admit(request: &Request) -> Result<Era, Failure> {
     if !claims_modern(request) {
         return Ok(Era::Legacy);
     }
@@ -50,13 +50,13 @@ pub(super) fn admit(request: &Request<'_>) -> Result<Era, Failure> {
 }
 
 /// Whether a request has the form of the modern generation, complete or not.
-pub(super) fn claims_modern(request: &Request<'_>) -> bool {
+pub(super) fn claims_modern(request: &Request) -> bool {
     let has = |key| meta(request, key).is_some();
-    request.method == "server/discover" || has(PROTOCOL_VERSION) || has(CLIENT_CAPABILITIES)
+    &*request.method == "server/discover" || has(PROTOCOL_VERSION) || has(CLIENT_CAPABILITIES)
 }
 
 /// The version a modern request declares, once all that it must declare is there.
-pub(super) fn declared_version<'a>(request: &'a Request<'_>) -> Result<&'a str, Failure> {
+pub(super) fn declared_version<'a>(request: &'a Request) -> Result<&'a str, Failure> {
     let missing = |key: &str, kind: &str| {
         Failure::new(Code::InvalidParams, format!("`params._meta` must hold `{key}`, {kind}"))
     };
@@ -80,6 +80,6 @@ pub(super) fn require_supported(version: &str) -> Result<(), Failure> {
     Err(Failure::new(Code::UnsupportedProtocolVersion, message).with_data(data))
 }
 
-fn meta<'a>(request: &'a Request<'_>, key: &str) -> Option<&'a Value> {
+fn meta<'a>(request: &'a Request, key: &str) -> Option<&'a Value> {
     request.params.get("_meta")?.get(key)
 }

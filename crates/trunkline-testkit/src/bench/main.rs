@@ -6,6 +6,7 @@
 mod measure;
 mod table;
 mod configuration;
+mod round_trip;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     let effort = match words.as_slice() {
         [] => Effort::Thorough,
         ["--quick"] => Effort::Quick,
+        [round_trip::SERVE] => return round_trip::serve(),
         _ => {
             eprintln!("usage: cargo xtask bench [--quick]");
             return ExitCode::from(2);
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     };
     let mut table = Table::default();
     configuration::rows(effort, &mut table);
+    round_trip::rows(effort, &mut table);
     println!("{table}");
     ExitCode::SUCCESS
 }

@@ -15,14 +15,14 @@ const METHOD: &str = "Mcp-Method";
 const NAME: &str = "Mcp-Name";
 
 /// Decides what a request speaks, from its headers and its body.
-pub(super) fn admit(headers: &HeaderMap, request: &Request<'_>) -> Result<Era, Failure> {
+pub(super) fn admit(headers: &HeaderMap, request: &Request) -> Result<Era, Failure> {
     if !is_modern(headers, request)? {
         return Ok(Era::Legacy);
     }
     let version = protocol::declared_version(request)?;
     require(headers, VERSION, version)?;
     require(headers, METHOD, &request.method)?;
-    if let ("tools/call", Some(name)) = (request.method.as_str(), tool_name(request)) {
+    if let ("tools/call", Some(name)) = (&*request.method, tool_name(request)) {
         require(headers, NAME, name)?;
     }
     // Last, so that a client that contradicts itself is told so rather than sent to another version.
@@ -30,13 +30,13 @@ pub(super) fn admit(headers: &HeaderMap, request: &Request<'_>) -> Result<Era, F
     Ok(Era::Modern)
 }
 
-fn is_modern(headers: &HeaderMap, request: &Request<'_>) -> Result<bool, Failure> {
+fn is_modern(headers: &HeaderMap, request: &Request) -> Result<bool, Failure> {
     if protocol::claims_modern(request) {
         return Ok(true);
     }
     match text(headers, VERSION)? {
         // The body negotiates, so whatever version the header holds is only a proposal.
-        _ if request.method == "initialize" => Ok(false),
+        _ if &*request.method == "initialize" => Ok(false),
         // Versions before 2025-06-18 had no such header.
         None => Ok(false),
         Some(version) if protocol::is_legacy(version) => Ok(false),
