@@ -98,7 +98,7 @@ fn call_tool(server: DemoServer, request: &Request) -> Result<Value, Failure> {
 }
 
 /// The name of the tool that a `tools/call` is about.
-pub(super) fn tool_name<'a>(request: &'a Request) -> Option<&'a str> {
+pub(super) fn tool_name(request: &Request) -> Option<&str> {
     request.params.get("name").and_then(Value::as_str)
 }
 

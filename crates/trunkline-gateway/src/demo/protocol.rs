@@ -56,7 +56,7 @@ pub(super) fn claims_modern(request: &Request) -> bool {
 }
 
 /// The version a modern request declares, once all that it must declare is there.
-pub(super) fn declared_version<'a>(request: &'a Request) -> Result<&'a str, Failure> {
+pub(super) fn declared_version(request: &Request) -> Result<&str, Failure> {
     let missing = |key: &str, kind: &str| {
         Failure::new(Code::InvalidParams, format!("`params._meta` must hold `{key}`, {kind}"))
     };
