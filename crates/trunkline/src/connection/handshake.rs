@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 use super::generation::{Generation, LEGACY, initialize_params};
 use super::lists::{Next, ToolList, ToolPages, page_params};
 use super::options::Options;
-use super::session::{Ids, Session};
+use super::session::{Ids, Session, explained};
 use crate::config::{self, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport};
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
@@ -217,15 +217,4 @@ impl Opener<'_> {
 
 fn late() -> Error {
     Error::new(ErrorKind::TimedOut, "it did not answer in time")
-}
-
-/// An error with the last lines of the server's standard error as its hint, if it has no other.
-pub(super) fn explained(error: Error, lines: &[String]) -> Error {
-    let last: Vec<_> = lines.iter().rev().take(3).rev().map(String::as_str).collect();
-    let hint = match (error.kind(), last.as_slice()) {
-        (_, [_, ..]) => format!("it said: {}", last.join(" | ")),
-        (ErrorKind::TimedOut | ErrorKind::NotMcp, []) => "is this an MCP server?".to_owned(),
-        _ => return error,
-    };
-    error.with_hint(hint)
 }

@@ -163,6 +163,7 @@ impl Session {
                 }
                 Incoming::Lost { id, error } => self.answer(id, Err(error)),
                 Incoming::Ended(error) => {
+                    let error = explained(error, &self.wire.last_lines());
                     self.fail_all(&error);
                     return Event::Ended(error);
                 }
@@ -279,6 +280,20 @@ fn subject(request: &Request) -> Option<Box<str>> {
     };
     let value = request.params.as_ref()?.get(key)?;
     value.as_str().map(Into::into)
+}
+
+/// An error with the last lines of the server's standard error as its hint, if it has no other.
+pub(super) fn explained(error: Error, lines: &[String]) -> Error {
+    if error.hint().is_some() {
+        return error;
+    }
+    let last: Vec<_> = lines.iter().rev().take(3).rev().map(String::as_str).collect();
+    let hint = match (error.kind(), last.as_slice()) {
+        (_, [_, ..]) => format!("it said: {}", last.join(" | ")),
+        (ErrorKind::TimedOut | ErrorKind::NotMcp, []) => "is this an MCP server?".to_owned(),
+        _ => return error,
+    };
+    error.with_hint(hint)
 }
 
 pub(super) fn gone() -> Error {

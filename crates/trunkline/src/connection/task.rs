@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::handshake::{Opened, Opener, explained};
+use super::handshake::{Opened, Opener};
 use super::lists::{Next, Tool, ToolPages, page_params};
 use super::options::Options;
 use super::session::{Answer, Asked, Event, Ids, Session, gone};
@@ -100,9 +100,7 @@ impl Task {
         let end = loop {
             tokio::select! {
                 event = session.next() => match event {
-                    Event::Ended(error) => {
-                        break End::Server(explained(error, &session.wire().last_lines()));
-                    }
+                    Event::Ended(error) => break End::Server(error),
                     Event::Told(told) if &*told.method == "notifications/tools/list_changed" => {
                         listing = Some(Listing::start(&mut session, self.ask_for_list(None)));
                     }
@@ -172,7 +170,10 @@ impl Task {
                 let message = format!("more than {MAX_PENDING} calls wait for it already");
                 let _ = asked.reply.send(Err(Error::new(ErrorKind::TooLarge, message)));
             }
-            Command::Ask(asked) => {
+            Command::Ask(mut asked) => {
+                // What was left of the time for the start is not time for the call.
+                let call = self.server.behaviour.timeouts.call;
+                asked.deadline = asked.deadline.min(Instant::now() + call);
                 self.status.send_modify(|status| status.calls += 1);
                 session.ask(asked);
             }

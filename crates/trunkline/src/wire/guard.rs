@@ -23,9 +23,9 @@ while read -r word group; do
   esac
 done
 [ "$groups" = ' ' ] && exit 0
-for group in $groups; do kill -TERM -- "-$group" 2>/dev/null; done
+for group in $groups; do kill -s TERM -- "-$group" 2>/dev/null; done
 sleep 2
-for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
+for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
 "#;
 
 /// The guard of this process. It starts with the first server and ends with us.
