@@ -104,6 +104,13 @@ fn client(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(name)
 }
 
+/// The server in Python that misbehaves on demand, from the folder `servers` of this crate. It needs
+/// nothing but an interpreter.
+#[must_use]
+pub fn scripted_server() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/scripted.py")
+}
+
 /// Runs a program to its end and returns what it printed; it is killed when it takes too long and
 /// when the returned future is dropped.
 ///

@@ -1,11 +1,9 @@
 //! `trunkline demo` and the servers it shows, used by clients that others wrote.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
-
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
 
+use crate::listening;
 use crate::run::Folder;
 
 #[test]
@@ -53,26 +51,12 @@ async fn the_python_sdk_runs_the_program_as_a_server() {
     assert_eq!(report["result"]["content"][0]["text"], "42");
 }
 
-/// A server that ends with the test.
-struct Listening(Child);
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test]
 async fn the_program_listens_on_http() {
     let folder = Folder::new();
-    let mut command = folder.command(&["demo-server", "numbers", "--listen", "127.0.0.1:0"]);
-    let mut server = Listening(command.stderr(Stdio::piped()).spawn().unwrap());
-    let mut line = String::new();
-    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let url = line.trim().strip_prefix("numbers at ").unwrap();
+    let server = listening::demo(&folder, "numbers");
     let mut client = peers::python_client("list_and_call.py");
-    client.args([url, "add", r#"{"a":1,"b":1}"#]);
+    client.args([&server.url, "add", r#"{"a":1,"b":1}"#]);
     let report: Value = serde_json::from_str(&peers::run(client).await).unwrap();
     assert_eq!(report["result"]["content"][0]["text"], "2");
 }

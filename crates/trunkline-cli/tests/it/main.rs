@@ -3,8 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod run;
+mod listening;
 mod check;
 mod config;
 mod general;
 mod schema;
 mod demo;
+mod servers;
+mod faults;
+#[cfg(target_os = "linux")]
+mod orphans;

@@ -1,0 +1,85 @@
+//! Servers that listen on an address of their own and end with the test.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use trunkline_testkit::peers;
+
+use crate::run::Folder;
+
+/// How long a server may take until it listens, on a machine that is busy.
+const LONGEST_START: Duration = Duration::from_secs(60);
+
+/// A process that listens, and ends with the test.
+pub(crate) struct Listening {
+    process: Child,
+    pub(crate) url: String,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A demo server of the program.
+pub(crate) fn demo(folder: &Folder, server: &str) -> Listening {
+    let mut command = folder.command(&["demo-server", server, "--listen", "127.0.0.1:0"]);
+    let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix(&format!("{server} at ")).unwrap().to_owned();
+    Listening { process, url }
+}
+
+/// The reference server `everything`, in one of its modes, with the path that the mode serves.
+pub(crate) fn everything(mode: &str, path: &str) -> Listening {
+    let script =
+        peers::node_modules().join("@modelcontextprotocol/server-everything/dist/index.js");
+    let port = free_port();
+    let mut command = Command::new("node");
+    command.arg(script).arg(mode).env("PORT", port.to_string());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let process = command.spawn().unwrap();
+    let listening = Listening { process, url: format!("http://127.0.0.1:{port}{path}") };
+    wait_for(port);
+    listening
+}
+
+/// An address that answers everything with the same text, until the test ends.
+pub(crate) fn always(response: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || respond(stream?, response));
+        }
+    });
+    url
+}
+
+fn respond(mut stream: TcpStream, response: &str) -> io::Result<()> {
+    let _ = stream.read(&mut [0; 64 * 1024])?;
+    stream.write_all(response.as_bytes())?;
+    stream.shutdown(Shutdown::Write)?;
+    // Closing before everything is read would take the answer back.
+    io::copy(&mut stream, &mut io::sink())?;
+    Ok(())
+}
+
+/// A port on which nobody listens.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn wait_for(port: u16) {
+    let deadline = Instant::now() + LONGEST_START;
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < deadline, "nobody listens on port {port}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
