@@ -9,6 +9,7 @@ mod handshake;
 mod task;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -37,6 +38,7 @@ pub struct Connection {
     abandoned: mpsc::UnboundedSender<u64>,
     status: watch::Receiver<Status>,
     tools: watch::Receiver<Arc<[Tool]>>,
+    failures: AtomicU64,
 }
 
 impl Connection {
@@ -62,7 +64,7 @@ impl Connection {
             tools: tools_sender,
         };
         tokio::spawn(task.run());
-        Self { server, ids, commands, abandoned, status, tools }
+        Self { server, ids, commands, abandoned, status, tools, failures: AtomicU64::new(0) }
     }
 
     /// The server as it is configured.
@@ -72,7 +74,8 @@ impl Connection {
 
     /// How the server is doing now.
     pub fn status(&self) -> Status {
-        self.status.borrow().clone()
+        let failures = self.failures.load(Ordering::Relaxed);
+        Status { failures, ..self.status.borrow().clone() }
     }
 
     /// The server's tools, in the order of their names; none while it is not ready.
@@ -123,7 +126,23 @@ impl Connection {
         let abandoned = self.abandoned.clone();
         let wait = Wait { id, answer, abandoned, deadline, answered: false };
         self.command(Command::Ask(asked)).await?;
-        wait.answer().await.map_err(|error| error.of(&self.server.name))
+        wait.answer().await.map_err(|error| {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            self.explained(error)
+        })
+    }
+
+    /// An error with whose it is and, for a call that took too long, how long that is.
+    fn explained(&self, error: Error) -> Error {
+        let bound = self.server.behaviour.timeouts.call;
+        let error = match error.kind() {
+            ErrorKind::TimedOut => {
+                let message = format!("it did not answer the call within {bound:?}");
+                Error::new(ErrorKind::TimedOut, message).with_hint("`timeouts.call` is the bound")
+            }
+            _ => error,
+        };
+        error.of(&self.server.name)
     }
 
     async fn command(&self, command: Command) -> Result<(), Error> {

@@ -210,7 +210,7 @@ fn a_server_that_hangs_in_a_call() {
     // Patience for the start is not patience for the call: the test runner ends what takes minutes.
     server["timeouts"] = json!({ "call": "1s", "connect": "10m" });
     let run = unanswered_call(&server);
-    assert!(run.messages.contains("it did not answer in time"), "{run}");
+    assert!(run.messages.contains("it did not answer the call within 1s"), "{run}");
 }
 
 #[test]

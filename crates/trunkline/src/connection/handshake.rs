@@ -10,14 +10,15 @@ use super::options::Options;
 use super::session::{Ids, Session, explained};
 use crate::config::{self, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport};
 use crate::error::{Error, ErrorKind};
-use crate::message::Raw;
+use crate::message::{Raw, code};
 use crate::wire::http::HttpWire;
 use crate::wire::sse::SseWire;
 use crate::wire::stdio::StdioWire;
 use crate::wire::{HttpTarget, Wire};
 
-/// How long a server may think about a question that only modern ones understand. Most answer at
-/// once that they do not; some never do, and get the older question from a fresh start.
+/// How long a server may think about a question that only modern ones understand, before it is asked
+/// the older one as well. Most answer at once; some are still being downloaded; some never answer,
+/// and are asked the older question once more from a fresh start.
 const PROBE: Duration = Duration::from_secs(8);
 
 /// A server that has been started and agreed with.
@@ -34,12 +35,22 @@ pub(super) struct Opener<'o> {
     pub(super) ids: &'o Ids,
 }
 
+/// What `initialize` came to.
+enum Initialized {
+    /// A revision was agreed on; with what the server says it is.
+    Agreed(Option<Raw>),
+    /// The server speaks the modern generation, and says so.
+    WantsModern,
+}
+
 /// What a question that only modern servers understand came to.
 enum Probed {
     /// It is modern, and said what it is.
     Modern(Raw),
     /// It is not, and can be asked the older way.
     Legacy,
+    /// It has not said anything yet.
+    Silent,
     /// It cannot be asked anything any more, and has to be started again.
     Spoiled,
     /// It cannot be reached.
@@ -99,14 +110,38 @@ impl Opener<'_> {
         if self.declared() == RemoteProtocol::Sse {
             return self.initialized(session, deadline).await;
         }
-        match self.probe(&mut session, deadline).await {
+        let bound = Instant::now() + PROBE.min(self.timeouts().handshake);
+        match self.probe(&mut session, deadline.min(bound)).await {
             Probed::Modern(server_info) => Ok((session, Some(server_info))),
             Probed::Legacy => self.initialized(session, deadline).await,
             Probed::Hopeless(error) => Err(self.failed(session, error).await),
+            Probed::Silent => self.asked_both(session, deadline).await,
             Probed::Spoiled => {
                 session.close(self.timeouts().shutdown).await;
                 self.initialized(self.start(self.declared()).await?, deadline).await
             }
+        }
+    }
+
+    /// Asks a process that is silent the older way: it may be slow to start, or not understand. If
+    /// it stays silent, it may have been spoiled by the first question, and is started again.
+    async fn asked_both(
+        &self,
+        mut session: Session,
+        deadline: Instant,
+    ) -> Result<(Session, Option<Raw>), Error> {
+        let half = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
+        match self.initialize(&mut session, half).await {
+            Ok(Initialized::Agreed(server_info)) => Ok((session, server_info)),
+            Ok(Initialized::WantsModern) => match self.probe(&mut session, deadline).await {
+                Probed::Modern(server_info) => Ok((session, Some(server_info))),
+                _ => Err(self.failed(session, late()).await),
+            },
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                session.close(self.timeouts().shutdown).await;
+                self.initialized(self.start(self.declared()).await?, deadline).await
+            }
+            Err(error) => Err(self.failed(session, error).await),
         }
     }
 
@@ -117,7 +152,8 @@ impl Opener<'_> {
         deadline: Instant,
     ) -> Result<(Session, Option<Raw>), Error> {
         let error = match self.initialize(&mut session, deadline).await {
-            Ok(server_info) => return Ok((session, server_info)),
+            Ok(Initialized::Agreed(server_info)) => return Ok((session, server_info)),
+            Ok(Initialized::WantsModern) => unknown_revision(),
             Err(error) => error,
         };
         let is_other = matches!(error.kind(), ErrorKind::Refused(400..=499) | ErrorKind::NotMcp);
@@ -128,8 +164,8 @@ impl Opener<'_> {
         // If that fails as well, what the address said first is what its owner has to know.
         let Ok(mut session) = self.start(RemoteProtocol::Sse).await else { return Err(error) };
         match self.initialize(&mut session, deadline).await {
-            Ok(server_info) => Ok((session, server_info)),
-            Err(_) => Err(self.failed(session, error).await),
+            Ok(Initialized::Agreed(server_info)) => Ok((session, server_info)),
+            Ok(Initialized::WantsModern) | Err(_) => Err(self.failed(session, error).await),
         }
     }
 
@@ -137,8 +173,7 @@ impl Opener<'_> {
         &self.server.behaviour.timeouts
     }
 
-    async fn probe(&self, session: &mut Session, deadline: Instant) -> Probed {
-        let bound = deadline.min(Instant::now() + PROBE.min(self.timeouts().handshake));
+    async fn probe(&self, session: &mut Session, bound: Instant) -> Probed {
         session.speak(Generation::Modern);
         let answer = session.exchange(self.ids.next(), "server/discover", None, bound).await;
         match answer {
@@ -149,6 +184,7 @@ impl Opener<'_> {
             }
             Ok(Err(_)) => Probed::Legacy,
             Err(error) => match (error.kind(), &self.server.transport) {
+                (ErrorKind::TimedOut, Transport::Stdio(_)) => Probed::Silent,
                 (_, Transport::Stdio(_)) => Probed::Spoiled,
                 (ErrorKind::Refused(_) | ErrorKind::TimedOut | ErrorKind::NotMcp, _) => {
                     Probed::Legacy
@@ -162,25 +198,28 @@ impl Opener<'_> {
         &self,
         session: &mut Session,
         deadline: Instant,
-    ) -> Result<Option<Raw>, Error> {
+    ) -> Result<Initialized, Error> {
         session.speak(Generation::Legacy(LEGACY[0].into()));
         let params = Some(initialize_params());
         let answer = session.exchange(self.ids.next(), "initialize", params, deadline).await?;
-        let result = answer.map_err(|error| {
-            let message = format!("it refused to be initialised: {}", error.message());
-            Error::new(ErrorKind::NotMcp, message)
-        })?;
+        let result = match answer {
+            Ok(result) => result,
+            Err(error) if error.code() == code::UNSUPPORTED_PROTOCOL_VERSION => {
+                return Ok(Initialized::WantsModern);
+            }
+            Err(error) => {
+                let message = format!("it refused to be initialised: {}", error.message());
+                return Err(Error::new(ErrorKind::NotMcp, message));
+            }
+        };
         let [version, server_info] = result.get_all(["protocolVersion", "serverInfo"]);
         let version = version.as_ref().and_then(Raw::as_str);
         let known = LEGACY.iter().find(|known| version.as_deref() == Some(**known));
-        let Some(revision) = known else {
-            let message = "it speaks no revision of the protocol that is known";
-            return Err(Error::new(ErrorKind::NotMcp, message));
-        };
+        let Some(revision) = known else { return Err(unknown_revision()) };
         session.speak(Generation::Legacy((*revision).into()));
         session.tell("notifications/initialized", None);
         session.listen();
-        Ok(server_info)
+        Ok(Initialized::Agreed(server_info))
     }
 
     /// Lists the tools of a server, every page of them.
@@ -193,7 +232,7 @@ impl Opener<'_> {
             let page = match session.exchange(id, "tools/list", params, deadline).await? {
                 Ok(page) => page,
                 // A server without tools need not know how to list them.
-                Err(error) if error.code() == crate::message::code::METHOD_NOT_FOUND => break,
+                Err(error) if error.code() == code::METHOD_NOT_FOUND => break,
                 Err(error) => {
                     let message = format!("it did not list its tools: {}", error.message());
                     return Err(Error::new(ErrorKind::NotMcp, message));
@@ -213,6 +252,10 @@ impl Opener<'_> {
         session.close(self.timeouts().shutdown).await;
         explained(error, &lines)
     }
+}
+
+fn unknown_revision() -> Error {
+    Error::new(ErrorKind::NotMcp, "it speaks no revision of the protocol that is known")
 }
 
 fn late() -> Error {

@@ -22,6 +22,8 @@ pub(super) type Answer = Result<Result<Raw, RpcError>, Error>;
 pub(super) enum Event {
     /// It told something.
     Told(Notification),
+    /// It said something that is no message.
+    Noise,
     /// Nothing more comes from it.
     Ended(Error),
 }
@@ -152,8 +154,12 @@ impl Session {
             };
             match incoming {
                 Incoming::Message(line) => {
+                    let noise = self.noise;
                     if let Some(notification) = self.received(&line) {
                         return Event::Told(notification);
+                    }
+                    if self.noise > noise {
+                        return Event::Noise;
                     }
                 }
                 Incoming::Lost { error, .. } if error.kind() == ErrorKind::SessionExpired => {

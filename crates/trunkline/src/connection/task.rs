@@ -92,6 +92,7 @@ impl Task {
     /// Serves until the server ends or we are told to.
     async fn serve(&mut self, opened: Opened, waiting: Vec<Command>) -> End {
         let Opened { mut session, tools, .. } = opened;
+        self.noticed(&session);
         self.tools.send_replace(tools.tools.into());
         for command in waiting {
             self.obey(&mut session, command);
@@ -105,6 +106,7 @@ impl Task {
                         listing = Some(Listing::start(&mut session, self.ask_for_list(None)));
                     }
                     Event::Told(_) => {}
+                    Event::Noise => self.noticed(&session),
                 },
                 answer = listed(&mut listing) => self.took_page(&mut session, &mut listing, answer),
                 Some(id) = self.abandoned.recv() => session.abandon(id),
@@ -115,12 +117,17 @@ impl Task {
                 },
             }
         };
-        self.status.send_modify(|status| {
-            status.noise += session.noise;
-            status.stderr = session.wire().last_lines();
-        });
+        self.noticed(&session);
         session.close(self.server.behaviour.timeouts.shutdown).await;
         end
+    }
+
+    /// Says what the server has said beside its messages.
+    fn noticed(&self, session: &Session) {
+        self.status.send_modify(|status| {
+            status.noise = session.noise;
+            status.stderr = session.wire().last_lines();
+        });
     }
 
     /// A request for a page of the list of tools.
