@@ -135,8 +135,9 @@ impl Connection {
     /// An error with whose it is and, for a call that took too long, how long that is.
     fn explained(&self, error: Error) -> Error {
         let bound = self.server.behaviour.timeouts.call;
-        let error = match error.kind() {
-            ErrorKind::TimedOut => {
+        // An error that names its server already is about its start, not about the call.
+        let error = match (error.kind(), error.server()) {
+            (ErrorKind::TimedOut, None) => {
                 let message = format!("it did not answer the call within {bound:?}");
                 Error::new(ErrorKind::TimedOut, message).with_hint("`timeouts.call` is the bound")
             }
