@@ -9,6 +9,18 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::report;
 use crate::settings::Verbosity;
 
+/// Bounds and rules that hold for all servers, or for one.
+const BEHAVIOUR: &[&str] = &[
+    "access",
+    "connect",
+    "restart",
+    "timeouts",
+    "concurrency",
+    "toolsTtlMs",
+    "idleTimeout",
+    "maxResultBytes",
+];
+
 /// Everything that is effective, with the origin of each server.
 pub(crate) fn text(loaded: &Loaded, verbosity: Verbosity, style: Style) -> String {
     let mut text = String::new();
@@ -78,19 +90,9 @@ fn details(server: &Server, verbosity: Verbosity) -> Vec<String> {
     pairs("env");
     pairs("headers");
     let always = ["cwd", "envFile", "allowTools", "denyTools", "prefix", "unknownKeys"];
-    let verbose = [
-        "trust",
-        "access",
-        "connect",
-        "restart",
-        "timeouts",
-        "concurrency",
-        "toolsTtlMs",
-        "idleTimeout",
-        "maxResultBytes",
-        "authProviderId",
-    ];
-    let more = if verbosity >= Verbosity::Verbose { &verbose[..] } else { &[] };
+    let verbose = ["trust", "authProviderId"];
+    let is_verbose = verbosity >= Verbosity::Verbose;
+    let more = verbose.iter().chain(BEHAVIOUR).filter(|_| is_verbose);
     for key in always.iter().chain(more) {
         if let Some(value) = shown.get(*key) {
             lines.push(format!("{key}: {}", setting(key, value)));
@@ -166,20 +168,8 @@ fn agents(text: &mut String, config: &Config, style: Style) {
 fn settings_lines(text: &mut String, config: &Config) {
     let shown = config.to_json();
     text.push_str("\nsettings\n");
-    let keys = [
-        "naming",
-        "access",
-        "connect",
-        "restart",
-        "timeouts",
-        "concurrency",
-        "toolsTtlMs",
-        "idleTimeout",
-        "maxResultBytes",
-        "agentFiles",
-    ];
-    for key in keys {
-        if let Some(value) = shown.get(key).filter(|value| **value != json!([])) {
+    for key in ["naming"].iter().chain(BEHAVIOUR).chain(&["agentFiles"]) {
+        if let Some(value) = shown.get(*key).filter(|value| **value != json!([])) {
             let _ = writeln!(text, "  {key}: {}", setting(key, value));
         }
     }

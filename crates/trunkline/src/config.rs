@@ -50,6 +50,7 @@ pub use model::{
     Found, Kept, Naming, Origin, Provenance, Remote, RemoteProtocol, Restart, Server, Stdio,
     Timeouts, ToolLists, Transport, Trust,
 };
+pub(crate) use redact::is_hidden;
 pub use redact::printable;
 pub use render::Style;
 pub use resolve::{ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, resolve};

@@ -11,6 +11,7 @@ use url::Url;
 
 use super::client::UnknownHost;
 use super::target::{HttpTarget, origin};
+use crate::config::is_hidden;
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
 
@@ -197,12 +198,6 @@ fn printable(text: &str, longest: usize) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
-}
-
-/// Control characters, and characters that change the direction of others.
-fn is_hidden(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
 }
 
 /// The scheme of a challenge. The rest may hold anything, so it is not shown.
