@@ -13,6 +13,7 @@ use crate::settings::Verbosity;
 const BEHAVIOUR: &[&str] = &[
     "access",
     "connect",
+    "protocol",
     "restart",
     "timeouts",
     "concurrency",

@@ -38,17 +38,19 @@ mod meaning;
 mod merge;
 mod load;
 mod resolve;
+mod fingerprint;
 mod show;
 mod schema;
 
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
+pub use fingerprint::Fingerprint;
 pub use load::{
     Candidate, LoadOptions, Loaded, Overrides, Places, Surroundings, Walk, discover, load, parse,
 };
 pub use model::{
     Access, Agent, Agents, Backoff, Behaviour, Bundle, BundleMode, Config, Connect, FileOrigin,
-    Found, Kept, Naming, Origin, Provenance, Remote, RemoteProtocol, Restart, Server, Stdio,
-    Timeouts, ToolLists, Transport, Trust,
+    Found, Kept, Naming, Origin, Protocol, Provenance, Remote, RemoteProtocol, Restart, Server,
+    Stdio, Timeouts, ToolLists, Transport, Trust,
 };
 pub(crate) use redact::is_hidden;
 pub use redact::printable;

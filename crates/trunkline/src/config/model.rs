@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::secret::Secret;
 use super::source::Location;
 use super::template::Template;
-pub use super::words::{Access, BundleMode, Connect, Trust};
+pub use super::words::{Access, BundleMode, Connect, Protocol, Trust};
 use crate::name::{AgentName, BundleName, ServerName};
 
 /// Everything a host needs to know, from all layers together.
@@ -211,6 +211,8 @@ pub struct Behaviour {
     pub access: Access,
     /// When it is connected (CON-3).
     pub connect: Connect,
+    /// Which generation of the protocol it is spoken to in (CON-2).
+    pub protocol: Protocol,
     /// Whether it is started again (CON-5).
     pub restart: Restart,
     /// Bounds on every kind of wait (CON-8).
@@ -230,6 +232,7 @@ impl Default for Behaviour {
         Self {
             access: Access::ReadOnly,
             connect: Connect::Lazy,
+            protocol: Protocol::Auto,
             restart: Restart::Never,
             timeouts: Timeouts::default(),
             concurrency: None,

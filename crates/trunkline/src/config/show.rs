@@ -156,6 +156,7 @@ fn behaviour_json(behaviour: &Behaviour) -> Value {
     without_nulls(json!({
         "access": behaviour.access.as_str(),
         "connect": behaviour.connect.as_str(),
+        "protocol": behaviour.protocol.as_str(),
         "restart": restart_json(&behaviour.restart),
         "timeouts": {
             "connect": milliseconds(timeouts.connect),

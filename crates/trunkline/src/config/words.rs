@@ -25,6 +25,18 @@ words! {
 }
 
 words! {
+    /// Which generation of the protocol a server is spoken to in (CON-2).
+    pub enum Protocol, "a generation of the protocol" {
+        /// The newest it understands: it is asked.
+        Auto = "auto",
+        /// That which opens with `initialize`, up to 2025-11-25.
+        Legacy = "legacy",
+        /// That in which every request says for itself what it speaks.
+        Modern = "2026-07-28" | "modern",
+    }
+}
+
+words! {
     /// Whether a server that ended is started again (CON-5).
     pub(crate) enum RestartRule, "a restart rule" {
         /// It stays down.

@@ -3,7 +3,7 @@
 
 use super::decode::{Anything, Map, Spanned, written};
 use super::quantity::{Count, Number, PositiveDuration, WrittenDuration, WrittenSize};
-use super::words::{Access, BundleMode, Connect, RestartRule, TransportWord};
+use super::words::{Access, BundleMode, Connect, Protocol, RestartRule, TransportWord};
 
 mod values;
 mod names;
@@ -55,6 +55,8 @@ written! {
         access: Access = "access",
         /// When it is connected. Default: the global rule.
         connect: Connect = "connect",
+        /// Which generation of the protocol is spoken. Default: the global rule.
+        protocol: Protocol = "protocol",
         /// Whether it is started again when it ended. Default: the global rule.
         restart: RestartEntry = "restart",
         /// A bound on calls, in the unit of the host this entry was written for.
@@ -219,6 +221,8 @@ written! {
         access: Access = "access",
         /// When servers are connected. Default: lazy.
         connect: Connect = "connect",
+        /// Which generation of the protocol is spoken. Default: auto.
+        protocol: Protocol = "protocol",
         /// Whether servers are started again when they ended. Default: never.
         restart: RestartEntry = "restart",
         /// Bounds on every kind of wait.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::config::decode::{Decoder, FromNode as _, Spanned};
 use crate::config::diagnostic::Code;
-use crate::config::model::{Access, Backoff, Behaviour, Connect, Naming, Restart, Timeouts};
+use crate::config::model::{
+    Access, Backoff, Behaviour, Connect, Naming, Protocol, Restart, Timeouts,
+};
 use crate::config::quantity::{PositiveDuration, seconds};
 use crate::config::source::Span;
 use crate::config::words::RestartRule;
@@ -17,6 +19,7 @@ use crate::config::written::{
 pub(crate) struct BehaviourChanges {
     access: Option<Access>,
     connect: Option<Connect>,
+    protocol: Option<Protocol>,
     restart: Option<Restart>,
     timeouts: TimeoutChanges,
     concurrency: Option<u32>,
@@ -41,6 +44,7 @@ macro_rules! changes_of {
         BehaviourChanges {
             access: $written.access.as_ref().map(|written| written.value),
             connect: $written.connect.as_ref().map(|written| written.value),
+            protocol: $written.protocol.as_ref().map(|written| written.value),
             restart: $written.restart.as_ref().map(|written| restart(&written.value)),
             timeouts: TimeoutChanges::of($written.timeouts.as_ref()),
             concurrency: $written.concurrency.as_ref().map(|written| written.value.0),
@@ -109,6 +113,7 @@ impl BehaviourChanges {
     pub(crate) fn apply(&self, to: &mut Behaviour) {
         change(&mut to.access, self.access);
         change(&mut to.connect, self.connect);
+        change(&mut to.protocol, self.protocol);
         change(&mut to.restart, self.restart);
         self.timeouts.apply(&mut to.timeouts);
         change(&mut to.concurrency, self.concurrency.map(Some));

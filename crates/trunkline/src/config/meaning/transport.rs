@@ -452,6 +452,7 @@ fn entry_keys(entry: &ServerEntry) -> impl Iterator<Item = Span> {
         key_of(&entry.prefix),
         key_of(&entry.access),
         key_of(&entry.connect),
+        key_of(&entry.protocol),
         key_of(&entry.restart),
         key_of(&entry.timeout),
         key_of(&entry.timeouts),

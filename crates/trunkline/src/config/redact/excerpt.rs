@@ -42,6 +42,7 @@ const WORDS: &[&str] = &[
     "trust",
     "access",
     "connect",
+    "protocol",
     "restart",
     "policy",
     "mode",

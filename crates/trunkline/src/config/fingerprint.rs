@@ -1,0 +1,146 @@
+//! What tells one way of reaching a server from another, without saying what it is (CFG-12).
+
+use std::fmt;
+use std::hash::{Hash as _, Hasher};
+use std::path::Path;
+
+use ring::digest;
+
+use super::model::{Server, Transport};
+use super::template::{Target, Template};
+
+/// The fingerprint of how a server is reached. Equal ones mean the same program or address, with
+/// the same arguments, variables and headers. What they are cannot be read from it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint([u8; 32]);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Server {
+    /// The fingerprint of how it is reached. References count as they are written, not as they are
+    /// filled in; those that mean a folder count with the folder.
+    ///
+    /// ```
+    /// use trunkline::config;
+    ///
+    /// let loaded = config::parse("mcp.json", r#"{ "mcpServers": {
+    ///     "one": { "command": "uvx", "args": ["mcp-server-time"] },
+    ///     "two": { "command": "uvx", "args": ["mcp-server-time"], "access": "read-write" },
+    ///     "three": { "command": "uvx", "args": ["mcp-server-git"] }
+    /// } }"#);
+    /// let of = |name| loaded.config.server(name).unwrap().fingerprint();
+    /// assert_eq!(of("one"), of("two"));
+    /// assert_ne!(of("one"), of("three"));
+    /// ```
+    pub fn fingerprint(&self) -> Fingerprint {
+        let mut digester = Digester(digest::Context::new(&digest::SHA256));
+        self.transport.hash(&mut digester);
+        self.behaviour.protocol.as_str().hash(&mut digester);
+        self.folders().hash(&mut digester);
+        for template in self.templates() {
+            for reference in template.references() {
+                if let Target::Input(id) = reference.target() {
+                    self.inputs.get(id).hash(&mut digester);
+                }
+            }
+        }
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digester.0.finish().as_ref());
+        Fingerprint(bytes)
+    }
+
+    /// The folders that what is written depends on: that of the workspace, that of the file.
+    fn folders(&self) -> [Option<&Path>; 2] {
+        let mut refers_to_workspace = false;
+        let mut refers_to_files = false;
+        for reference in self.templates().flat_map(Template::references) {
+            match reference.target() {
+                Target::WorkspaceFolder | Target::WorkspaceFolderName => refers_to_workspace = true,
+                Target::File(_) => refers_to_files = true,
+                _ => {}
+            }
+        }
+        if let Transport::Stdio(stdio) = &self.transport {
+            refers_to_workspace |= stdio.cwd.as_ref().is_some_and(|cwd| !is_absolute(cwd));
+            refers_to_files |= stdio.env_file.is_some();
+        }
+        let origin = &self.provenance.origin;
+        [refers_to_workspace.then(|| origin.workspace()), refers_to_files.then(|| origin.folder())]
+    }
+
+    /// Every value in how it is reached.
+    fn templates(&self) -> Box<dyn Iterator<Item = &Template> + '_> {
+        match &self.transport {
+            Transport::Stdio(stdio) => {
+                let env = stdio.env.iter().filter_map(|(_, value)| value.as_ref());
+                let one = [Some(&stdio.command), stdio.cwd.as_ref(), stdio.env_file.as_ref()];
+                Box::new(one.into_iter().flatten().chain(&stdio.args).chain(env))
+            }
+            Transport::Remote(remote) => {
+                let headers = remote.headers.iter().map(|(_, value)| value);
+                Box::new(std::iter::once(&remote.url).chain(headers))
+            }
+        }
+    }
+}
+
+fn is_absolute(directory: &Template) -> bool {
+    directory.as_literal().is_some_and(|text| Path::new(text).is_absolute())
+}
+
+/// Lets everything that can be hashed be digested. A compiler that hashes otherwise makes other
+/// fingerprints; what was remembered under the old ones is then learnt again.
+struct Digester(digest::Context);
+
+impl Hasher for Digester {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        unreachable!("invariant: only the whole digest is asked for")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::parse;
+
+    fn same(left: &str, right: &str) -> bool {
+        let of = |entry: &str| {
+            let loaded = parse("mcp.json", &format!(r#"{{ "mcpServers": {{ "s": {entry} }} }}"#));
+            loaded.config.server("s").unwrap().fingerprint()
+        };
+        of(left) == of(right)
+    }
+
+    #[test]
+    fn what_is_reached_decides_and_what_may_be_seen_does_not() {
+        let plain = r#"{ "command": "a", "args": ["b", "c"], "env": { "K": "v" } }"#;
+        for other in [
+            r#"{ "command": "a", "args": ["b", "c"], "env": { "K": "v" }, "trust": "untrusted" }"#,
+            r#"{ "command": ["a", "b", "c"], "environment": { "K": "v" }, "denyTools": ["x"] }"#,
+        ] {
+            assert!(same(plain, other), "{other}");
+        }
+        for other in [
+            r#"{ "command": "a", "args": ["bc"], "env": { "K": "v" } }"#,
+            r#"{ "command": "a", "args": ["b", "c"], "env": { "K": "w" } }"#,
+            r#"{ "command": "a", "args": ["b", "c"], "env": { "K": "v" }, "protocol": "legacy" }"#,
+            r#"{ "command": "a", "args": ["b", "c"], "env": { "K": "v" }, "cwd": "x" }"#,
+            r#"{ "url": "http://a" }"#,
+        ] {
+            assert!(!same(plain, other), "{other}");
+        }
+    }
+}
