@@ -126,8 +126,9 @@ pub(crate) enum Command {
     /// the exit code 1; the others are shown all the same.
     #[command(after_help = "Examples:
   trunkline status                 every server of this folder
-  trunkline status --format json   for a program")]
-    Status,
+  trunkline status --format json   for a program
+  trunkline status --watch         and every change, until Ctrl-C")]
+    Status(StatusArguments),
 
     /// List the tools of the servers, under the servers' own names for them
     #[command(after_help = "Examples:
@@ -174,6 +175,14 @@ pub(crate) enum Command {
     /// Be one of the demo servers
     #[command(hide = true)]
     DemoServer(DemoServerArguments),
+}
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Keep the servers running and show every change; as JSON, one object a line
+    #[arg(long)]
+    pub(crate) watch: bool,
 }
 
 /// Arguments of `tools`.

@@ -30,7 +30,7 @@ pub(crate) fn run(
     match command {
         Command::Check(arguments) => check::run(arguments, settings, environment, terminal),
         Command::Config => config::run(settings, environment, terminal),
-        Command::Status => status::run(settings, environment, terminal),
+        Command::Status(arguments) => status::run(&arguments, settings, environment, terminal),
         Command::Tools(arguments) => tools::run(&arguments, settings, environment, terminal),
         Command::Call(arguments) => call::run(&arguments, settings, environment, terminal),
         Command::Demo => demo::run(settings, environment, terminal),

@@ -63,6 +63,30 @@ impl Environment {
         env::var_os(name).is_some_and(|value| !value.is_empty())
     }
 
+    /// Where what was learnt about servers is kept; nowhere if the user does not want it kept.
+    pub(crate) fn memory_directory(&self) -> Option<PathBuf> {
+        match env::var_os("TRUNKLINE_CACHE").filter(|value| !value.is_empty()) {
+            Some(value) if value == "off" => None,
+            Some(folder) => Some(self.working_directory.join(folder)),
+            None => self.cache_directory().map(|folder| folder.join("servers")),
+        }
+    }
+
+    /// The folder of what can be found out again, as each platform has it.
+    fn cache_directory(&self) -> Option<PathBuf> {
+        let configured = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let base = configured.filter(|path| path.is_absolute()).or_else(|| {
+            if cfg!(windows) {
+                env::var_os("LOCALAPPDATA").map(PathBuf::from)
+            } else if cfg!(target_os = "macos") {
+                env::home_dir().map(|home| home.join("Library/Caches"))
+            } else {
+                env::home_dir().map(|home| home.join(".cache"))
+            }
+        });
+        base.map(|base| base.join("trunkline"))
+    }
+
     /// The folder of the user's own configuration, as each platform has it.
     pub(crate) fn user_directory(&self) -> Option<PathBuf> {
         let configured = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);

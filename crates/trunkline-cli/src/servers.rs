@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use tokio::runtime::{self, Runtime};
-use trunkline::config::{self, Loaded};
-use trunkline::connection::Options;
+use trunkline::config::{self, Loaded, printable};
+use trunkline::connection::{Options, State};
 use trunkline::error::Error;
-use trunkline::registry::Registry;
+use trunkline::registry::{Registry, ServerSet};
 
 use crate::environment::Environment;
 use crate::exit::Outcome;
@@ -15,9 +15,11 @@ use crate::report;
 use crate::settings::Settings;
 use crate::terminal::Terminal;
 
+const INTERRUPTED: &str = "interrupted; the servers have been stopped";
+
 /// What a command works with.
 pub(crate) struct Servers {
-    pub(crate) registry: Registry,
+    pub(crate) set: ServerSet,
     pub(crate) loaded: Loaded,
 }
 
@@ -31,27 +33,37 @@ pub(crate) fn with_servers(
 ) -> Result<Outcome> {
     let loaded = config::load(&**environment, &settings.load_options(environment, None));
     terminal.say(&report::problems(&loaded, settings.verbosity, terminal.message_style()));
-    run(loaded, environment, terminal, command)
+    let options = match environment.memory_directory() {
+        Some(folder) => options(environment).with_memory_in(folder),
+        None => options(environment),
+    };
+    run(loaded, options, terminal, command)
+}
+
+/// What connections need of this process.
+pub(crate) fn options(environment: &Arc<Environment>) -> Options {
+    let resolver = Arc::clone(environment) as _;
+    Options::new(resolver, environment.child_options(), environment.http_options())
 }
 
 /// Runs a command on the servers of a configuration.
 pub(crate) fn run(
     loaded: Loaded,
-    environment: &Arc<Environment>,
+    options: Options,
     terminal: &mut Terminal,
     command: impl AsyncFnOnce(&Servers, &mut Terminal) -> Result<Outcome>,
 ) -> Result<Outcome> {
-    let resolver = Arc::clone(environment) as _;
-    let options = Options::new(resolver, environment.child_options(), environment.http_options());
     runtime()?.block_on(async {
-        let registry = Registry::new(&loaded.config, &options);
-        let servers = Servers { registry, loaded };
+        let set = Registry::new(options).open(&loaded.config);
+        let servers = Servers { set, loaded };
         let result = tokio::select! {
+            // A command that goes on until a signal sees it first.
+            biased;
             result = command(&servers, terminal) => result,
-            signal = ended_by_signal() => signal,
+            signal = asked_to_end() => signal.and_then(|()| bail!(INTERRUPTED)),
         };
         terminal.clear_progress();
-        servers.registry.close_all().await;
+        servers.set.close().await;
         result
     })
 }
@@ -62,7 +74,7 @@ pub(crate) fn runtime() -> Result<Runtime> {
 }
 
 /// Waits for a signal that asks us to end.
-async fn ended_by_signal() -> Result<Outcome> {
+pub(crate) async fn asked_to_end() -> Result<()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -76,17 +88,38 @@ async fn ended_by_signal() -> Result<Outcome> {
     }
     #[cfg(not(unix))]
     tokio::signal::ctrl_c().await?;
-    bail!("interrupted; the servers have been stopped")
+    Ok(())
 }
 
 impl Servers {
     /// Starts every server and says which cannot be used.
     pub(crate) async fn start_all(&self, terminal: &mut Terminal) -> Vec<Error> {
-        let count = self.registry.connections().len();
-        terminal.progress(&format!("starting {}…", report::plural(count, "server")));
-        let failures = self.registry.connect_all().await;
+        let mut watch = self.set.watch();
+        let mut started = std::pin::pin!(self.set.connect_all());
+        let failures = loop {
+            tokio::select! {
+                failures = &mut started => break failures,
+                Some(_) = watch.next() => terminal.progress(&self.progress()),
+            }
+        };
         terminal.clear_progress();
         failures
+    }
+
+    /// How far the start of the servers is.
+    fn progress(&self) -> String {
+        let connections = self.set.connections();
+        let is_on = |state| matches!(state, State::Idle | State::Starting);
+        let waiting: Vec<_> =
+            connections.iter().filter(|connection| is_on(connection.status().state)).collect();
+        let names: Vec<_> = waiting
+            .iter()
+            .take(3)
+            .map(|connection| printable(connection.server().name.as_str()))
+            .collect();
+        let others = if waiting.len() > names.len() { ", …" } else { "" };
+        let (done, all) = (connections.len() - waiting.len(), connections.len());
+        format!("starting servers, {done} of {all} done: {}{others}", names.join(", "))
     }
 }
 

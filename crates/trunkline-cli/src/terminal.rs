@@ -36,23 +36,33 @@ impl Terminal {
     /// Prints a result. That nobody reads on, as in `trunkline schema | head`, is the reader's
     /// right and changes nothing about how the program ends.
     pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
+        self.print_on(text).map(|_| ())
+    }
+
+    /// Prints a part of a result that goes on. Says whether anybody still reads.
+    pub(crate) fn print_on(&mut self, text: &str) -> io::Result<bool> {
         let mut output = io::stdout().lock();
         match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            result => result,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            result => result.map(|()| true),
         }
     }
 
     /// Shows what is going on, where somebody watches; [`Terminal::clear_progress`] removes it.
-    pub(crate) fn progress(&mut self, text: &str) {
+    pub(crate) fn progress(&self, text: &str) {
         if self.shows_progress {
             self.say(&format!("\r\u{1b}[K{text}"));
         }
     }
 
     /// Removes what [`Terminal::progress`] has shown.
-    pub(crate) fn clear_progress(&mut self) {
+    pub(crate) fn clear_progress(&self) {
         self.progress("");
+    }
+
+    /// Whether results are read by somebody who sees them change.
+    pub(crate) fn is_watched(&self) -> bool {
+        io::stdout().is_terminal()
     }
 
     /// Everything on standard input.
@@ -66,7 +76,7 @@ impl Terminal {
     }
 
     /// Prints a message beside the results. That it cannot be printed is nothing to fail for.
-    pub(crate) fn say(&mut self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 }

@@ -111,6 +111,13 @@ pub fn scripted_server() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/scripted.py")
 }
 
+/// A server over stdio whose life is in the files of a folder: started with Python, it takes the
+/// folder and a generation as its arguments.
+#[must_use]
+pub fn lively_server() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/lively.py")
+}
+
 /// Runs a program to its end and returns what it printed; it is killed when it takes too long and
 /// when the returned future is dropped.
 ///

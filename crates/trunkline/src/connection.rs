@@ -1,48 +1,59 @@
 //! One server, one task: handshake, generation, pending table, lists, state.
 
 mod status;
-mod options;
+mod caller;
 mod generation;
+mod parameters;
 mod lists;
+mod memory;
+mod options;
 mod session;
 mod handshake;
+mod shadow;
+mod backoff;
 mod task;
+mod asking;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+pub use asking::Ask;
+pub use caller::{Answering, Caller, Question, Unattended};
 pub use lists::Tool;
 pub use options::Options;
 pub use status::{SetAside, State, Status};
 
 pub use crate::wire::{ChildOptions, HttpOptions, Proxies};
 
-use crate::config::Server;
-use crate::error::{Error, ErrorKind};
-use crate::message::{Raw, RpcError};
-use session::{Asked, Ids, gone};
-use task::{Command, Task, Wait};
+use crate::config::{Fingerprint, Server};
+use crate::error::Error;
+use crate::message::Notification;
+use session::{Ids, gone};
+use shadow::Shadow;
+use task::{Command, Task};
 
 /// Commands that may wait for a task that is busy starting its server.
 const MAX_COMMANDS: usize = 256;
+
+/// Notifications that a slow listener may be behind before it misses some.
+const MAX_UNHEARD: usize = 256;
 
 /// A server and the task that owns it. Dropping it ends both, though not in order: use
 /// [`Connection::close`] for that.
 pub struct Connection {
     server: Arc<Server>,
+    fingerprint: Fingerprint,
     ids: Arc<Ids>,
     commands: mpsc::Sender<Command>,
     abandoned: mpsc::UnboundedSender<u64>,
-    status: watch::Receiver<Status>,
-    tools: watch::Receiver<Arc<[Tool]>>,
-    failures: AtomicU64,
+    shadow: Arc<Shadow>,
+    told: broadcast::Sender<Notification>,
 }
 
 impl Connection {
-    /// Makes a connection. Nothing is started before it is needed.
+    /// Makes a connection. Nothing is started before it is needed; if the options have a memory,
+    /// the tools the server had the last time are there at once.
     ///
     /// # Panics
     ///
@@ -50,21 +61,24 @@ impl Connection {
     pub fn new(server: Server, options: Options) -> Self {
         let (commands, for_task) = mpsc::channel(MAX_COMMANDS);
         let (abandoned, abandoned_for_task) = mpsc::unbounded_channel();
-        let (status_sender, status) = watch::channel(Status::default());
-        let no_tools: Arc<[Tool]> = Arc::new([]);
-        let (tools_sender, tools) = watch::channel(no_tools);
+        let told = broadcast::Sender::new(MAX_UNHEARD);
+        let fingerprint = server.fingerprint();
+        let remembered = options.memory().recall(&fingerprint);
+        let remembered = remembered.map(|remembered| remembered.tools).unwrap_or_default();
+        let shadow = Arc::new(Shadow::new(remembered));
         let (server, ids) = (Arc::new(server), Arc::new(Ids::default()));
         let task = Task {
             server: Arc::clone(&server),
+            fingerprint,
             options,
             ids: Arc::clone(&ids),
             commands: for_task,
             abandoned: abandoned_for_task,
-            status: status_sender,
-            tools: tools_sender,
+            shadow: Arc::clone(&shadow),
+            told: told.clone(),
         };
         tokio::spawn(task.run());
-        Self { server, ids, commands, abandoned, status, tools, failures: AtomicU64::new(0) }
+        Self { server, fingerprint, ids, commands, abandoned, shadow, told }
     }
 
     /// The server as it is configured.
@@ -72,82 +86,70 @@ impl Connection {
         &self.server
     }
 
-    /// How the server is doing now.
-    pub fn status(&self) -> Status {
-        let failures = self.failures.load(Ordering::Relaxed);
-        Status { failures, ..self.status.borrow().clone() }
+    /// The fingerprint of how the server is reached.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
     }
 
-    /// The server's tools, in the order of their names; none while it is not ready.
+    /// How the server is doing now.
+    pub fn status(&self) -> Status {
+        self.shadow.status()
+    }
+
+    /// How the server is doing, now and whenever that changes. Changes that follow each other
+    /// quickly may be seen as one.
+    pub fn watch(&self) -> watch::Receiver<Status> {
+        self.shadow.watch()
+    }
+
+    /// The server's tools as far as they are known, in the order of their names; none if it
+    /// failed.
     pub fn tools(&self) -> Arc<[Tool]> {
-        Arc::clone(&self.tools.borrow())
+        self.shadow.listed().tools
+    }
+
+    /// The server's tools, asked for again if they are not known or may have changed since: when
+    /// the server said so, or when the time for which they hold is over (CON-9). If they cannot be
+    /// had, but an older list is there, that is what there is.
+    pub async fn fresh_tools(&self) -> Result<Arc<[Tool]>, Error> {
+        let listed = self.shadow.listed();
+        if listed.is_fresh() {
+            return Ok(listed.tools);
+        }
+        let (done, refreshed) = oneshot::channel();
+        self.command(Command::Refresh(done)).await?;
+        let refreshed = refreshed.await.unwrap_or_else(|_| Err(self.gone()));
+        match (refreshed, self.shadow.listed().tools) {
+            (Err(error), tools) if tools.is_empty() => Err(error.of(&self.server.name)),
+            (_, tools) => Ok(tools),
+        }
+    }
+
+    /// Waits until the list of tools is another one than this.
+    pub async fn tools_changed(&self, known: &Arc<[Tool]>) {
+        let mut listed = self.shadow.watch_tools();
+        // It cannot end before us: we hold the other side.
+        let _ = listed.wait_for(|listed| !Arc::ptr_eq(&listed.tools, known)).await;
+    }
+
+    /// What the server says of its own accord from now on, in its order: that a resource changed,
+    /// that a list did, a line of its log that belongs to no request.
+    pub fn notifications(&self) -> broadcast::Receiver<Notification> {
+        self.told.subscribe()
     }
 
     /// Starts the server, if it does not run, and waits until it is ready.
     pub async fn connect(&self) -> Result<(), Error> {
         let (done, ready) = oneshot::channel();
         self.command(Command::Connect(done)).await?;
-        ready.await.unwrap_or_else(|_| Err(gone().of(&self.server.name)))
+        ready.await.unwrap_or_else(|_| Err(self.gone()))
     }
 
-    /// Asks the server something, starting it if it does not run. Dropping the future forgets the
-    /// request and tells the server.
-    pub async fn request(
-        &self,
-        method: &str,
-        params: Option<Raw>,
-    ) -> Result<Result<Raw, RpcError>, Error> {
-        match self.request_once(method, params.clone()).await {
-            // It never looked at the request: a new session can.
-            Err(error) if error.kind() == ErrorKind::SessionExpired => {
-                self.request_once(method, params).await
-            }
-            answer => answer,
-        }
-    }
-
-    async fn request_once(
-        &self,
-        method: &str,
-        params: Option<Raw>,
-    ) -> Result<Result<Raw, RpcError>, Error> {
-        let timeouts = &self.server.behaviour.timeouts;
-        let starting = self.status.borrow().state != State::Ready;
-        let patience = if starting {
-            timeouts.call + timeouts.connect + timeouts.handshake
-        } else {
-            timeouts.call
-        };
-        let deadline = Instant::now() + patience;
-        let (reply, answer) = oneshot::channel();
-        let id = self.ids.next();
-        let method = method.into();
-        let asked = Asked { id, method, params, deadline, reply };
-        let abandoned = self.abandoned.clone();
-        let wait = Wait { id, answer, abandoned, deadline, answered: false };
-        self.command(Command::Ask(asked)).await?;
-        wait.answer().await.map_err(|error| {
-            self.failures.fetch_add(1, Ordering::Relaxed);
-            self.explained(error)
-        })
-    }
-
-    /// An error with whose it is and, for a call that took too long, how long that is.
-    fn explained(&self, error: Error) -> Error {
-        let bound = self.server.behaviour.timeouts.call;
-        // An error that names its server already is about its start, not about the call.
-        let error = match (error.kind(), error.server()) {
-            (ErrorKind::TimedOut, None) => {
-                let message = format!("it did not answer the call within {bound:?}");
-                Error::new(ErrorKind::TimedOut, message).with_hint("`timeouts.call` is the bound")
-            }
-            _ => error,
-        };
-        error.of(&self.server.name)
-    }
-
-    async fn command(&self, command: Command) -> Result<(), Error> {
-        self.commands.send(command).await.map_err(|_| gone().of(&self.server.name))
+    /// Starts the server, if it does not run, and does not wait.
+    pub fn start(&self) {
+        let (done, _) = oneshot::channel();
+        // If that many commands wait already, it is being started.
+        let _ = self.commands.try_send(Command::Connect(done));
     }
 
     /// Ends the server. When this returns, nothing of it is left running (CON-10).
@@ -156,5 +158,13 @@ impl Connection {
         if self.command(Command::Close(done)).await.is_ok() {
             let _ = closed.await;
         }
+    }
+
+    async fn command(&self, command: Command) -> Result<(), Error> {
+        self.commands.send(command).await.map_err(|_| self.gone())
+    }
+
+    fn gone(&self) -> Error {
+        gone().of(&self.server.name)
     }
 }

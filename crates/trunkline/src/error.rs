@@ -115,6 +115,11 @@ impl Error {
         self.kind
     }
 
+    /// What went wrong, in words, without whose it is.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The server it is about.
     pub fn server(&self) -> Option<&ServerName> {
         self.server.as_ref()

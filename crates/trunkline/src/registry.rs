@@ -1,65 +1,100 @@
-//! All servers of a configuration: each with its own connection, none in the way of another.
+//! All servers of all configurations: each with its own connection, equal ones with the same.
+//!
+//! A [`Registry`] knows every connection there is. [`Registry::open`] gives the [`ServerSet`] of a
+//! configuration; sets of several configurations, one for each project folder for example, share
+//! the servers that are configured equally in them (CFG-12).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod member;
+mod watch;
+mod set;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
 
-use crate::config::Config;
-use crate::connection::{Connection, Options};
-use crate::error::Error;
-use crate::name::ServerName;
+pub use set::{Reloaded, ServerSet};
+pub use watch::{Change, Watch};
 
-/// The servers of a configuration that are switched on.
+use self::member::Key;
+use crate::config::{Config, Connect, Server};
+use crate::connection::{Connection, Options};
+
+/// All connections there are. Clones are the same registry.
+#[derive(Clone)]
 pub struct Registry {
-    connections: BTreeMap<ServerName, Arc<Connection>>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: Options,
+    leases: Mutex<HashMap<Key, Lease>>,
+}
+
+/// A connection, and in how many sets it is.
+struct Lease {
+    connection: Arc<Connection>,
+    holders: usize,
 }
 
 impl Registry {
-    /// Makes a connection to every server that is switched on. Nothing is started before it is
-    /// needed.
+    /// A registry without connections. Those it will make share these options.
+    pub fn new(options: Options) -> Self {
+        Self { inner: Arc::new(Inner { options, leases: Mutex::default() }) }
+    }
+
+    /// The servers of a configuration that are switched on. Those that are to be connected at the
+    /// start are being started when this returns; the others when they are needed (CON-3).
     ///
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub fn new(config: &Config, options: &Options) -> Self {
-        let servers = config.servers().filter(|server| server.enabled);
-        let connection = |server: &crate::config::Server| {
-            let connection = Connection::new(server.clone(), options.clone());
-            (server.name.clone(), Arc::new(connection))
-        };
-        Self { connections: servers.map(connection).collect() }
+    pub fn open(&self, config: &Config) -> ServerSet {
+        ServerSet::new(self.clone(), config)
     }
 
-    /// All connections, in the order of the servers' names.
-    pub fn connections(&self) -> impl ExactSizeIterator<Item = &Arc<Connection>> {
-        self.connections.values()
-    }
-
-    /// The connection to a server.
-    pub fn get(&self, server: &str) -> Option<&Arc<Connection>> {
-        self.connections.get(server)
-    }
-
-    /// Starts every server at the same time, and waits until each is ready or has failed (CON-3).
-    /// Returns why those failed that did; their status says it as well.
-    pub async fn connect_all(&self) -> Vec<Error> {
-        let mut starts = JoinSet::new();
-        for connection in self.connections.values() {
-            let connection = Arc::clone(connection);
-            starts.spawn(async move { connection.connect().await });
-        }
-        let results = starts.join_all().await;
-        results.into_iter().filter_map(Result::err).collect()
-    }
-
-    /// Ends every server. When this returns, nothing of them is left running (CON-10).
+    /// Ends every server of every set. When this returns, nothing of them is left running
+    /// (CON-10).
     pub async fn close_all(&self) {
-        let mut ends = JoinSet::new();
-        for connection in self.connections.values() {
-            let connection = Arc::clone(connection);
-            ends.spawn(async move { connection.close().await });
-        }
-        ends.join_all().await;
+        let leases: Vec<_> = self.leases().drain().collect();
+        close(leases.into_iter().map(|(_, lease)| lease.connection)).await;
     }
+
+    /// The connection to a server: one that is there already, or a new one.
+    fn take(&self, key: &Key, server: &Server) -> Arc<Connection> {
+        let mut leases = self.leases();
+        let lease = leases.entry(key.clone()).or_insert_with(|| {
+            let connection = Connection::new(server.clone(), self.inner.options.clone());
+            if server.behaviour.connect == Connect::Eager {
+                connection.start();
+            }
+            Lease { connection: Arc::new(connection), holders: 0 }
+        });
+        lease.holders += 1;
+        Arc::clone(&lease.connection)
+    }
+
+    /// Gives a connection back. It is returned if nobody else has it, to be closed.
+    fn give_back(&self, key: &Key) -> Option<Arc<Connection>> {
+        let mut leases = self.leases();
+        let lease = leases.get_mut(key)?;
+        lease.holders -= 1;
+        if lease.holders > 0 {
+            return None;
+        }
+        leases.remove(key).map(|lease| lease.connection)
+    }
+
+    fn leases(&self) -> MutexGuard<'_, HashMap<Key, Lease>> {
+        self.inner.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends servers at the same time, and waits until all of them are gone.
+async fn close(connections: impl IntoIterator<Item = Arc<Connection>>) {
+    let mut ends = JoinSet::new();
+    for connection in connections {
+        ends.spawn(async move { connection.close().await });
+    }
+    ends.join_all().await;
 }

@@ -72,6 +72,8 @@ pub(crate) enum Purpose {
 pub(crate) enum Incoming {
     /// A message came. It may turn out to be anything.
     Message(Bytes),
+    /// A message came on the stream of a request, and is not its answer: it is about that request.
+    Aside { id: u64, line: Bytes },
     /// A request gets no answer any more; others do.
     Lost { id: u64, error: Error },
     /// Nothing comes any more, and nothing can be sent.

@@ -5,15 +5,19 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value, json};
 use trunkline::config::printable;
-use trunkline::message::Raw;
+use trunkline::connection::{Ask, Caller};
+use trunkline::message::{Notification, Raw};
 
 use super::tools::find;
 use crate::arguments::{CallArguments, Format};
 use crate::environment::Environment;
 use crate::exit::Outcome;
 use crate::servers::{failure_text, with_servers};
-use crate::settings::Settings;
+use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
+
+/// Characters of a server's words about its progress: they share a line with ours.
+const MAX_PROGRESS: usize = 60;
 
 pub(crate) fn run(
     arguments: &CallArguments,
@@ -24,8 +28,16 @@ pub(crate) fn run(
     let params = params(arguments, terminal)?;
     with_servers(settings, environment, terminal, async |servers, terminal| {
         let connection = find(servers, &arguments.server)?;
-        terminal.progress(&format!("calling {}…", printable(&arguments.tool)));
-        let answer = connection.request("tools/call", Some(params)).await;
+        let tool = printable(&arguments.tool);
+        terminal.progress(&format!("starting {}…", printable(&arguments.server)));
+        let answer = match connection.connect().await {
+            Ok(()) => {
+                let caller = Watcher { terminal, tool: &tool, verbosity: settings.verbosity };
+                caller.show("");
+                connection.converse(Ask::new("tools/call", Some(params)), &caller).await
+            }
+            Err(error) => Err(error),
+        };
         terminal.clear_progress();
         match answer {
             Err(error) => {
@@ -40,6 +52,59 @@ pub(crate) fn run(
             Ok(Ok(result)) => show(&result, settings.format, terminal),
         }
     })
+}
+
+/// Somebody who watches a call.
+struct Watcher<'t> {
+    terminal: &'t Terminal,
+    tool: &'t str,
+    verbosity: Verbosity,
+}
+
+impl Watcher<'_> {
+    fn show(&self, progress: &str) {
+        self.terminal.progress(&format!("calling {}…{progress}", self.tool));
+    }
+}
+
+impl Caller for Watcher<'_> {
+    fn told(&self, notification: &Notification) {
+        let Some(params) = &notification.params else { return };
+        match &*notification.method {
+            "notifications/progress" => self.show(&progress_text(params)),
+            "notifications/message" if self.verbosity == Verbosity::Verbose => {
+                self.terminal.clear_progress();
+                self.terminal.say(&log_line(params));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How far a call is, as its server says: ` 3 of 10: reading`.
+fn progress_text(params: &Raw) -> String {
+    let [done, total, message] = params.get_all(["progress", "total", "message"]);
+    let mut text = done.map_or(String::new(), |done| format!(" {}", printable(done.text())));
+    if let Some(total) = total.filter(|total| !total.is_null()) {
+        text += &format!(" of {}", printable(total.text()));
+    }
+    if let Some(message) = message.as_ref().and_then(Raw::as_str) {
+        let line = message.lines().next().unwrap_or_default();
+        let short: String = printable(line).chars().take(MAX_PROGRESS).collect();
+        text += &format!(": {short}");
+    }
+    text
+}
+
+/// A line of the server's log.
+fn log_line(params: &Raw) -> String {
+    let [level, data] = params.get_all(["level", "data"]);
+    let text = |raw: &Raw| match raw.as_str() {
+        Some(text) => printable(&text),
+        None => printable(raw.text()),
+    };
+    let level = level.as_ref().map_or_else(|| "log".to_owned(), text);
+    format!("{level}: {}\n", data.as_ref().map(text).unwrap_or_default())
 }
 
 fn show(result: &Raw, format: Format, terminal: &mut Terminal) -> Result<Outcome> {

@@ -36,7 +36,7 @@ pub(crate) fn run(
     // It serves for as long as the demonstration runs, and ends with the runtime.
     runtime.spawn(DemoServer::Numbers.listen(listener));
     let loaded = config::parse("demo.json", &text);
-    servers::run(loaded, environment, terminal, async |servers, terminal| {
+    servers::run(loaded, servers::options(environment), terminal, async |servers, terminal| {
         let failures = servers.start_all(terminal).await;
         let result = call(servers).await?;
         let shown = match settings.format {
@@ -67,7 +67,7 @@ fn configuration(environment: &Environment, listener: &TcpListener) -> Result<St
 
 async fn call(servers: &Servers) -> Result<Raw> {
     let (server, tool, text) = CALL;
-    let connection = servers.registry.get(server).context("the demo has this server")?;
+    let connection = servers.set.get(server).context("the demo has this server")?;
     let params = json!({ "name": tool, "arguments": { "text": text } });
     let answer = connection.request("tools/call", Some(Raw::from_value(&params))).await?;
     answer.map_err(|error| anyhow::anyhow!("the demo server refused the call: {}", error.message()))
@@ -75,7 +75,7 @@ async fn call(servers: &Servers) -> Result<Raw> {
 
 fn as_text(text: &str, servers: &Servers, result: &Raw, style: Style) -> String {
     let (server, tool, argument) = CALL;
-    let connections: Vec<_> = servers.registry.connections().collect();
+    let connections = servers.set.connections();
     let mut shown = format!(
         "Two demo servers: `words` is this program over stdio, `numbers` is at an HTTP address.\n\
          Their configuration, as you would write it in trunkline.json:\n\n{text}\n"
@@ -97,7 +97,7 @@ fn as_text(text: &str, servers: &Servers, result: &Raw, style: Style) -> String 
 }
 
 fn as_json(servers: &Servers, result: &Raw) -> Value {
-    let connections: Vec<_> = servers.registry.connections().collect();
+    let connections = servers.set.connections();
     json!({
         "configuration": servers.loaded.config.to_json(),
         "status": status::as_json(servers),

@@ -1,29 +1,36 @@
-//! `trunkline status`: how every server is doing.
+//! `trunkline status`: how every server is doing, once or for as long as somebody watches.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::config::printable;
-use trunkline::connection::{Connection, State, Status};
+use trunkline::config::{Server, printable};
+use trunkline::connection::{State, Status};
 use trunkline::message::Raw;
+use trunkline::name::ServerName;
+use trunkline::registry::Change;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::arguments::Format;
+use crate::arguments::{Format, StatusArguments};
 use crate::environment::Environment;
 use crate::exit::Outcome;
 use crate::report;
-use crate::servers::{Servers, with_servers};
+use crate::servers::{Servers, asked_to_end, with_servers};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(
+    arguments: &StatusArguments,
     settings: &Settings,
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     with_servers(settings, environment, terminal, async |servers, terminal| {
+        if arguments.watch {
+            return watch(servers, settings.format, terminal).await;
+        }
         let failures = servers.start_all(terminal).await;
         match settings.format {
             Format::Json => terminal.print(&format!("{:#}\n", as_json(servers)))?,
@@ -34,49 +41,151 @@ pub(crate) fn run(
     })
 }
 
+/// Starts every server and shows every change, until somebody has seen enough.
+async fn watch(servers: &Servers, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
+    let connections = servers.set.connections();
+    if connections.is_empty() {
+        terminal.print(report::NOTHING_FOUND)?;
+        return Ok(Outcome::Good);
+    }
+    connections.iter().for_each(|connection| connection.start());
+    let mut changes = servers.set.watch();
+    let (mut screen, mut lines) = (Screen::default(), Lines::default());
+    let mut enough = std::pin::pin!(asked_to_end());
+    loop {
+        let change = tokio::select! {
+            Some(change) = changes.next() => change,
+            _ = &mut enough => break,
+        };
+        let text = match format {
+            Format::Text if terminal.is_watched() => screen.redrawn(&as_text(servers)),
+            Format::Text => match lines.changed(&change) {
+                Some(line) => line,
+                None => continue,
+            },
+            Format::Json => match change_json(servers, &change) {
+                Some(json) => format!("{json}\n"),
+                None => continue,
+            },
+        };
+        if !terminal.print_on(&text)? {
+            break;
+        }
+    }
+    Ok(Outcome::Good)
+}
+
+/// What is on the screen, so that it can be drawn over.
+#[derive(Default)]
+struct Screen {
+    lines: usize,
+}
+
+impl Screen {
+    /// The text, in the place of the one before.
+    fn redrawn(&mut self, text: &str) -> String {
+        let up = if self.lines > 0 { format!("\u{1b}[{}A", self.lines) } else { String::new() };
+        self.lines = text.lines().count();
+        format!("{up}\r\u{1b}[J{text}")
+    }
+}
+
+/// What has been said about each server.
+#[derive(Default)]
+struct Lines(BTreeMap<ServerName, String>);
+
+impl Lines {
+    /// The line that says what changed about a server, if it is another than the one before.
+    fn changed(&mut self, change: &Change) -> Option<String> {
+        let line = line(change);
+        let before = self.0.insert(change.server.clone(), line.clone());
+        (before.as_ref() != Some(&line)).then_some(line)
+    }
+}
+
+/// A change on one line, for a file or a pipe.
+fn line(change: &Change) -> String {
+    let server = printable(change.server.as_str());
+    let Some(status) = &change.status else { return format!("{server}  removed\n") };
+    let mut text = format!("{server}  {}", status.state.as_str());
+    if status.state == State::Ready {
+        let _ = write!(text, "  {}", report::plural(status.tools, "tool"));
+    }
+    if let Some(error) = status.last_error.as_ref().filter(|_| status.state == State::Failed) {
+        let _ = write!(text, "  {}", printable(error.message()));
+    }
+    if let Some(wait) = until_next_attempt(status) {
+        let _ = write!(text, "  {wait}");
+    }
+    text + "\n"
+}
+
 pub(super) fn as_text(servers: &Servers) -> String {
-    let connections = servers.registry.connections();
-    if connections.len() == 0 {
+    let connections = servers.set.connections();
+    if connections.is_empty() {
         return report::NOTHING_FOUND.to_owned();
     }
     let header = ["server", "state", "transport", "protocol", "tools", "pid", "is"];
-    let rows = connections.map(|connection| row(connection, &connection.status()));
+    let statuses: Vec<_> =
+        connections.iter().map(|connection| (connection.server(), connection.status())).collect();
+    let rows = statuses.iter().map(|(server, status)| row(server, status));
     let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
     let mut text = table(&rows);
-    for connection in servers.registry.connections() {
-        let status = connection.status();
-        if let Some(error) = &status.last_error {
-            let _ = writeln!(text, "\n{}", printable(&error.to_string()));
-            if let Some(hint) = error.hint() {
-                let _ = writeln!(text, "  {}", printable(hint));
-            }
-        }
-        for tool in &status.set_aside {
-            let name = tool.name.as_deref().unwrap_or("without a name");
-            let server = connection.server().name.as_str();
-            let _ = writeln!(
-                text,
-                "\nserver `{server}`: the tool {} is not used: {}",
-                printable(name),
-                tool.reason
-            );
-        }
+    for (server, status) in &statuses {
+        troubles(&mut text, server, status);
     }
     text
 }
 
-fn row(connection: &Connection, status: &Status) -> [String; 7] {
+/// What is wrong with a server, below the table.
+fn troubles(text: &mut String, server: &Server, status: &Status) {
+    if let Some(error) = &status.last_error {
+        let _ = writeln!(text, "\n{}", printable(&error.to_string()));
+        if let Some(hint) = error.hint() {
+            let _ = writeln!(text, "  {}", printable(hint));
+        }
+        if let Some(wait) = until_next_attempt(status) {
+            let _ = writeln!(text, "  {wait}");
+        }
+    }
+    let name = printable(server.name.as_str());
+    for tool in &status.set_aside {
+        let tool_name = tool.name.as_deref().unwrap_or("without a name");
+        let (tool_name, reason) = (printable(tool_name), &tool.reason);
+        let _ = writeln!(text, "\nserver `{name}`: the tool {tool_name} is not used: {reason}");
+    }
+    if let Some(reason) = &status.not_remembered {
+        let _ = writeln!(text, "\nserver `{name}`: its tools cannot be remembered: {reason}");
+        let _ = writeln!(text, "  TRUNKLINE_CACHE names the folder, or is `off`");
+    }
+}
+
+fn until_next_attempt(status: &Status) -> Option<String> {
+    let wait = status.next_attempt?.saturating_duration_since(std::time::Instant::now());
+    Some(format!(
+        "it is started again in {:.1} s (attempt {})",
+        wait.as_secs_f32(),
+        status.restarts
+    ))
+}
+
+fn row(server: &Server, status: &Status) -> [String; 7] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let is_ready = status.state == State::Ready;
     [
-        printable(connection.server().name.as_str()),
+        printable(server.name.as_str()),
         status.state.as_str().to_owned(),
-        connection.server().transport_word().to_owned(),
+        transport(server, status).to_owned(),
         or_dash(status.protocol.as_deref().filter(|_| is_ready).map(str::to_owned)),
         or_dash(is_ready.then(|| status.tools.to_string())),
         or_dash(status.process_id.map(|id| id.to_string())),
         or_dash(status.server_info.as_ref().filter(|_| is_ready).map(described)),
     ]
+}
+
+/// What the server is reached over: as was found out, or as is configured.
+fn transport(server: &Server, status: &Status) -> &'static str {
+    status.transport.unwrap_or_else(|| server.transport_word())
 }
 
 /// Name and version of a server, as it says itself.
@@ -102,28 +211,45 @@ fn table<const N: usize>(rows: &[[String; N]]) -> String {
 }
 
 pub(super) fn as_json(servers: &Servers) -> Value {
-    let server = |connection: &Arc<Connection>| {
-        let status = connection.status();
-        let error = status.last_error.as_ref();
-        json!({
-            "name": connection.server().name.as_str(),
-            "state": status.state.as_str(),
-            "transport": connection.server().transport_word(),
-            "protocol": status.protocol,
-            "serverInfo": status.server_info.as_ref().map(Raw::to_value),
-            "tools": status.tools,
-            "setAside": status.set_aside.iter().map(|tool| json!({
-                "name": tool.name, "reason": tool.reason,
-            })).collect::<Vec<_>>(),
-            "error": error.map(ToString::to_string),
-            "hint": error.and_then(|error| error.hint()),
-            "stderr": status.stderr,
-            "pid": status.process_id,
-            "uptimeMs": status.uptime().map(|uptime| uptime.as_millis()),
-            "calls": status.calls,
-            "failures": status.failures,
-            "noise": status.noise,
-        })
-    };
-    json!({ "servers": servers.registry.connections().map(server).collect::<Vec<_>>() })
+    let connections = servers.set.connections();
+    let server = connections.iter().map(|it| status_json(it.server(), &it.status()));
+    json!({ "servers": server.collect::<Vec<_>>() })
+}
+
+/// A change as one line of JSON: the status of the server, or that it is gone.
+fn change_json(servers: &Servers, change: &Change) -> Option<Value> {
+    let name = change.server.as_str();
+    match &change.status {
+        Some(status) => Some(status_json(servers.loaded.config.server(name)?, status)),
+        None => Some(json!({ "name": name, "state": "removed" })),
+    }
+}
+
+fn status_json(server: &Server, status: &Status) -> Value {
+    let error = status.last_error.as_ref();
+    let next_attempt =
+        status.next_attempt.map(|at| at.saturating_duration_since(std::time::Instant::now()));
+    json!({
+        "name": server.name.as_str(),
+        "state": status.state.as_str(),
+        "transport": transport(server, status),
+        "protocol": status.protocol,
+        "serverInfo": status.server_info.as_ref().map(Raw::to_value),
+        "capabilities": status.capabilities.as_ref().map(Raw::to_value),
+        "tools": status.tools,
+        "setAside": status.set_aside.iter().map(|tool| json!({
+            "name": tool.name, "reason": tool.reason,
+        })).collect::<Vec<_>>(),
+        "error": error.map(ToString::to_string),
+        "hint": error.and_then(|error| error.hint()),
+        "nextAttemptMs": next_attempt.map(|wait| wait.as_millis()),
+        "restarts": status.restarts,
+        "notRemembered": status.not_remembered,
+        "stderr": status.stderr,
+        "pid": status.process_id,
+        "uptimeMs": status.uptime().map(|uptime| uptime.as_millis()),
+        "calls": status.calls,
+        "failures": status.failures,
+        "noise": status.noise,
+    })
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(
             }
             None => {
                 let failures = servers.start_all(terminal).await;
-                (servers.registry.connections().collect(), failures)
+                (servers.set.connections(), failures)
             }
         };
         match settings.format {
@@ -51,12 +51,13 @@ fn said(failures: &[Error], terminal: &mut Terminal) -> Outcome {
 }
 
 /// The server of a name.
-pub(super) fn find<'s>(servers: &'s Servers, name: &str) -> Result<&'s Arc<Connection>> {
-    if let Some(connection) = servers.registry.get(name) {
+pub(super) fn find(servers: &Servers, name: &str) -> Result<Arc<Connection>> {
+    if let Some(connection) = servers.set.get(name) {
         return Ok(connection);
     }
+    let connections = servers.set.connections();
     let names: Vec<_> =
-        servers.registry.connections().map(|it| it.server().name.as_str()).collect();
+        connections.iter().map(|connection| connection.server().name.as_str()).collect();
     match servers.loaded.config.server(name) {
         Some(_) => bail!("the server `{name}` is switched off; set `enabled` to use it"),
         None if names.is_empty() => bail!("there is no server `{name}`; there are no servers"),
@@ -64,7 +65,7 @@ pub(super) fn find<'s>(servers: &'s Servers, name: &str) -> Result<&'s Arc<Conne
     }
 }
 
-pub(super) fn as_text(connections: &[&Arc<Connection>]) -> String {
+pub(super) fn as_text(connections: &[Arc<Connection>]) -> String {
     let mut text = String::new();
     for connection in connections {
         for tool in connection.tools().iter() {
@@ -79,8 +80,8 @@ pub(super) fn as_text(connections: &[&Arc<Connection>]) -> String {
     text
 }
 
-pub(super) fn as_json(connections: &[&Arc<Connection>]) -> Value {
-    let server = |connection: &&Arc<Connection>| {
+pub(super) fn as_json(connections: &[Arc<Connection>]) -> Value {
+    let server = |connection: &Arc<Connection>| {
         let tools = connection.tools();
         json!({
             "server": connection.server().name.as_str(),

@@ -118,7 +118,7 @@ mod tests {
 
     fn same(left: &str, right: &str) -> bool {
         let of = |entry: &str| {
-            let loaded = parse("mcp.json", &format!(r#"{{ "mcpServers": {{ "s": {entry} }} }}"#));
+            let loaded = parse("mcp.json", format!(r#"{{ "mcpServers": {{ "s": {entry} }} }}"#));
             loaded.config.server("s").unwrap().fingerprint()
         };
         of(left) == of(right)

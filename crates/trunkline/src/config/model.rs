@@ -245,7 +245,7 @@ impl Default for Behaviour {
 }
 
 /// Whether and how a server is started again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Restart {
     /// It stays down.
     Never,
@@ -254,7 +254,7 @@ pub enum Restart {
 }
 
 /// Pauses between attempts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Backoff {
     /// How many attempts in a row.
     pub limit: u32,
@@ -271,7 +271,7 @@ impl Default for Backoff {
 }
 
 /// Bounds on every kind of wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timeouts {
     /// Reaching the server.
     pub connect: Duration,

@@ -10,6 +10,9 @@ pub(super) const MODERN: &str = "2026-07-28";
 /// The latest revision that opens with `initialize`, and those before it that are spoken.
 pub(super) const LEGACY: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+
 /// How a server is spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Generation {
@@ -28,13 +31,20 @@ impl Generation {
         }
     }
 
-    /// The parameters of a request as this generation sends them.
-    pub(super) fn params(&self, params: Option<Raw>) -> Option<Raw> {
+    /// The parameters of a request as this generation sends them. Capabilities that the request
+    /// declares for itself stay.
+    pub(super) fn params(&self, params: Option<Raw>, capabilities: &Raw) -> Option<Raw> {
         match self {
             Self::Legacy(_) => params,
-            Self::Modern => Some(with_meta(params)),
+            Self::Modern => Some(with_meta(params, capabilities)),
         }
     }
+}
+
+/// Whether a list of revisions, as servers send it, holds the modern one.
+pub(super) fn names_modern(revisions: Option<&Raw>) -> bool {
+    let revisions = revisions.map(Raw::items).unwrap_or_default();
+    revisions.iter().any(|revision| revision.as_str().as_deref() == Some(MODERN))
 }
 
 /// Who we are.
@@ -43,29 +53,35 @@ fn client_info() -> serde_json::Value {
 }
 
 /// The parameters of `initialize`.
-pub(super) fn initialize_params() -> Raw {
-    Raw::from_value(&json!({
-        "protocolVersion": LEGACY[0],
-        "capabilities": {},
-        "clientInfo": client_info(),
-    }))
+pub(super) fn initialize_params(capabilities: &Raw) -> Raw {
+    let params = json!({ "protocolVersion": LEGACY[0], "clientInfo": client_info() });
+    Raw::from_value(&params).with("capabilities", capabilities)
 }
 
 /// Parameters with what every modern request declares, beside what the caller put there.
-pub(super) fn with_meta(params: Option<Raw>) -> Raw {
+fn with_meta(params: Option<Raw>, capabilities: &Raw) -> Raw {
     let params = params.unwrap_or_else(empty);
     let mut meta = params.get("_meta").filter(Raw::is_object).unwrap_or_else(empty);
-    for (key, value) in [
-        ("io.modelcontextprotocol/protocolVersion", MODERN.into()),
-        ("io.modelcontextprotocol/clientCapabilities", json!({})),
-        ("io.modelcontextprotocol/clientInfo", client_info()),
-    ] {
-        meta = meta.with(key, &Raw::from_value(&value));
+    meta = meta.with("io.modelcontextprotocol/protocolVersion", &Raw::from_string(MODERN));
+    if meta.get(CAPABILITIES).is_none() {
+        meta = meta.with(CAPABILITIES, capabilities);
+    }
+    if meta.get(CLIENT_INFO).is_none() {
+        meta = meta.with(CLIENT_INFO, &Raw::from_value(&client_info()));
     }
     params.with("_meta", &meta)
 }
 
-fn empty() -> Raw {
+/// Parameters with this token for their progress, and the one the caller gave it, if any.
+pub(super) fn with_progress_token(params: Option<Raw>, token: u64) -> (Raw, Option<Raw>) {
+    let params = params.unwrap_or_else(empty);
+    let meta = params.get("_meta").filter(Raw::is_object).unwrap_or_else(empty);
+    let own = meta.get("progressToken").map(|own| own.detached());
+    let meta = meta.with("progressToken", &Raw::from_value(&token.into()));
+    (params.with("_meta", &meta), own)
+}
+
+pub(super) fn empty() -> Raw {
     Raw::from_value(&json!({}))
 }
 
@@ -76,11 +92,24 @@ mod tests {
     #[test]
     fn modern_requests_declare_themselves_and_keep_what_the_caller_sent() {
         let params = Raw::from_text(r#"{"name":"x","_meta":{"progressToken":7}}"#).unwrap();
-        let sent = Generation::Modern.params(Some(params)).unwrap();
+        let offered = Raw::from_text(r#"{"roots":{}}"#).unwrap();
+        let sent = Generation::Modern.params(Some(params), &offered).unwrap();
         let meta = sent.get("_meta").unwrap();
         assert_eq!(meta.get("progressToken").unwrap().text(), "7");
+        assert_eq!(meta.get(CAPABILITIES).unwrap(), offered);
         let version = meta.get("io.modelcontextprotocol/protocolVersion").unwrap();
         assert_eq!(version.as_str().unwrap(), MODERN);
-        assert_eq!(Generation::Legacy("2025-11-25".into()).params(None), None);
+        assert_eq!(Generation::Legacy("2025-11-25".into()).params(None, &offered), None);
+        let again = Generation::Modern.params(Some(sent), &empty()).unwrap();
+        assert_eq!(again.get("_meta").unwrap().get(CAPABILITIES).unwrap(), offered);
+    }
+
+    #[test]
+    fn a_progress_token_is_ours_and_the_callers_comes_back() {
+        let params = Raw::from_text(r#"{"_meta":{"progressToken":"mine","x":1}}"#).unwrap();
+        let (sent, own) = with_progress_token(Some(params), 9);
+        assert_eq!(sent.text(), r#"{"_meta":{"progressToken":9,"x":1}}"#);
+        assert_eq!(own.unwrap().text(), "\"mine\"");
+        assert!(with_progress_token(None, 9).1.is_none());
     }
 }

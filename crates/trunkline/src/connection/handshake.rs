@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::generation::{Generation, LEGACY, initialize_params};
+use super::generation::{Generation, LEGACY, initialize_params, names_modern};
 use super::lists::{Next, ToolList, ToolPages, page_params};
+use super::memory::Spoken;
 use super::options::Options;
 use super::session::{Ids, Session, explained};
-use crate::config::{self, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport};
+use crate::config::{
+    self, Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport,
+};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Raw, code};
+use crate::message::{Raw, RpcError, code};
 use crate::wire::http::HttpWire;
 use crate::wire::sse::SseWire;
 use crate::wire::stdio::StdioWire;
@@ -24,21 +27,34 @@ const PROBE: Duration = Duration::from_secs(8);
 /// A server that has been started and agreed with.
 pub(super) struct Opened {
     pub(super) session: Session,
-    pub(super) server_info: Option<Raw>,
+    pub(super) described: Described,
+    pub(super) spoken: Spoken,
     pub(super) tools: ToolList,
+}
+
+/// What a server says about itself.
+#[derive(Default)]
+pub(super) struct Described {
+    pub(super) server_info: Option<Raw>,
+    pub(super) capabilities: Option<Raw>,
+    pub(super) instructions: Option<Raw>,
 }
 
 /// Starts servers.
 pub(super) struct Opener<'o> {
     pub(super) server: &'o Server,
+    pub(super) fingerprint: &'o Fingerprint,
     pub(super) options: &'o Options,
     pub(super) ids: &'o Ids,
 }
 
+/// A session that both sides agree on.
+type Agreed = (Session, Described);
+
 /// What `initialize` came to.
 enum Initialized {
-    /// A revision was agreed on; with what the server says it is.
-    Agreed(Option<Raw>),
+    /// A revision was agreed on.
+    Agreed(Described),
     /// The server speaks the modern generation, and says so.
     WantsModern,
 }
@@ -46,7 +62,7 @@ enum Initialized {
 /// What a question that only modern servers understand came to.
 enum Probed {
     /// It is modern, and said what it is.
-    Modern(Raw),
+    Modern(Described),
     /// It is not, and can be asked the older way.
     Legacy,
     /// It has not said anything yet.
@@ -61,11 +77,48 @@ impl Opener<'_> {
     /// Starts the server, whatever it speaks, and lists its tools.
     pub(super) async fn open(&self) -> Result<Opened, Error> {
         let deadline = Instant::now() + self.timeouts().connect + self.timeouts().handshake;
-        let session = self.start(self.declared()).await?;
-        let (mut session, server_info) = self.agree(session, deadline).await?;
+        let (mut session, described) = self.agreed(deadline).await?;
+        let spoken = spoken_in(&session);
+        self.options.memory().learn(*self.fingerprint, spoken);
         match self.list_tools(&mut session).await {
-            Ok(tools) => Ok(Opened { session, server_info, tools }),
+            Ok(tools) => Ok(Opened { session, described, spoken, tools }),
             Err(error) => Err(self.failed(session, error).await),
+        }
+    }
+
+    /// Agrees with the server in the way that is pinned, that worked the last time, or that is
+    /// found out.
+    async fn agreed(&self, deadline: Instant) -> Result<Agreed, Error> {
+        let declared = self.declared();
+        match (self.server.behaviour.protocol, self.options.memory().spoken(self.fingerprint)) {
+            (Protocol::Legacy, None) => {
+                self.initialized(self.start(declared).await?, deadline).await
+            }
+            (Protocol::Modern, _) => self.modern(self.start(declared).await?, deadline).await,
+            (Protocol::Auto, None) => self.find_out(deadline).await,
+            (pinned, Some(spoken)) => match self.as_before(spoken, deadline).await {
+                Err(error) if is_misunderstanding(error.kind()) => {
+                    // It is not what it was.
+                    self.options.memory().forget(self.fingerprint);
+                    match pinned {
+                        Protocol::Legacy => {
+                            self.initialized(self.start(declared).await?, deadline).await
+                        }
+                        _ => self.find_out(deadline).await,
+                    }
+                }
+                agreed => agreed,
+            },
+        }
+    }
+
+    /// Speaks to the server as it was spoken to before.
+    async fn as_before(&self, spoken: Spoken, deadline: Instant) -> Result<Agreed, Error> {
+        let session = self.start(spoken.transport).await?;
+        if spoken.is_modern {
+            self.modern(session, deadline).await
+        } else {
+            self.initialized_in(session, deadline).await
         }
     }
 
@@ -90,7 +143,7 @@ impl Opener<'_> {
                 }
             }
         };
-        Ok(Session::new(wire))
+        Ok(Session::new(wire, self.ids.next(), self.options.capabilities().clone()))
     }
 
     /// What is spoken at the server's address, as far as it was declared.
@@ -101,18 +154,15 @@ impl Opener<'_> {
         }
     }
 
-    /// Agrees with the server on what is spoken, starting it again where that is needed.
-    async fn agree(
-        &self,
-        mut session: Session,
-        deadline: Instant,
-    ) -> Result<(Session, Option<Raw>), Error> {
+    /// Finds out what the server speaks, starting it again where that is needed.
+    async fn find_out(&self, deadline: Instant) -> Result<Agreed, Error> {
+        let mut session = self.start(self.declared()).await?;
         if self.declared() == RemoteProtocol::Sse {
             return self.initialized(session, deadline).await;
         }
         let bound = Instant::now() + PROBE.min(self.timeouts().handshake);
         match self.probe(&mut session, deadline.min(bound)).await {
-            Probed::Modern(server_info) => Ok((session, Some(server_info))),
+            Probed::Modern(described) => Ok((session, described)),
             Probed::Legacy => self.initialized(session, deadline).await,
             Probed::Hopeless(error) => Err(self.failed(session, error).await),
             Probed::Silent => self.asked_both(session, deadline).await,
@@ -123,20 +173,31 @@ impl Opener<'_> {
         }
     }
 
+    /// Speaks the modern generation and no other.
+    async fn modern(&self, mut session: Session, deadline: Instant) -> Result<Agreed, Error> {
+        let error = match self.probe(&mut session, deadline).await {
+            Probed::Modern(described) => return Ok((session, described)),
+            Probed::Hopeless(error) => error,
+            Probed::Silent => late(),
+            Probed::Legacy | Probed::Spoiled => {
+                let message = "it does not speak revision 2026-07-28 of the protocol";
+                let error = Error::new(ErrorKind::NotMcp, message);
+                match self.server.behaviour.protocol {
+                    Protocol::Modern => error.with_hint("`protocol` says that it does"),
+                    _ => error,
+                }
+            }
+        };
+        Err(self.failed(session, error).await)
+    }
+
     /// Asks a process that is silent the older way: it may be slow to start, or not understand. If
     /// it stays silent, it may have been spoiled by the first question, and is started again.
-    async fn asked_both(
-        &self,
-        mut session: Session,
-        deadline: Instant,
-    ) -> Result<(Session, Option<Raw>), Error> {
+    async fn asked_both(&self, mut session: Session, deadline: Instant) -> Result<Agreed, Error> {
         let half = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
         match self.initialize(&mut session, half).await {
-            Ok(Initialized::Agreed(server_info)) => Ok((session, server_info)),
-            Ok(Initialized::WantsModern) => match self.probe(&mut session, deadline).await {
-                Probed::Modern(server_info) => Ok((session, Some(server_info))),
-                _ => Err(self.failed(session, late()).await),
-            },
+            Ok(Initialized::Agreed(described)) => Ok((session, described)),
+            Ok(Initialized::WantsModern) => self.modern(session, deadline).await,
             Err(error) if error.kind() == ErrorKind::TimedOut => {
                 session.close(self.timeouts().shutdown).await;
                 self.initialized(self.start(self.declared()).await?, deadline).await
@@ -146,27 +207,32 @@ impl Opener<'_> {
     }
 
     /// Opens the conversation the older way; where no address says how, in the oldest way last.
-    async fn initialized(
-        &self,
-        mut session: Session,
-        deadline: Instant,
-    ) -> Result<(Session, Option<Raw>), Error> {
-        let error = match self.initialize(&mut session, deadline).await {
-            Ok(Initialized::Agreed(server_info)) => return Ok((session, server_info)),
-            Ok(Initialized::WantsModern) => unknown_revision(),
+    async fn initialized(&self, session: Session, deadline: Instant) -> Result<Agreed, Error> {
+        let error = match self.initialized_in(session, deadline).await {
             Err(error) => error,
+            agreed => return agreed,
         };
         let is_other = matches!(error.kind(), ErrorKind::Refused(400..=499) | ErrorKind::NotMcp);
         if self.declared() != RemoteProtocol::Detect || !is_other {
-            return Err(self.failed(session, error).await);
+            return Err(error);
         }
-        session.close(self.timeouts().shutdown).await;
         // If that fails as well, what the address said first is what its owner has to know.
-        let Ok(mut session) = self.start(RemoteProtocol::Sse).await else { return Err(error) };
-        match self.initialize(&mut session, deadline).await {
-            Ok(Initialized::Agreed(server_info)) => Ok((session, server_info)),
-            Ok(Initialized::WantsModern) | Err(_) => Err(self.failed(session, error).await),
-        }
+        let Ok(session) = self.start(RemoteProtocol::Sse).await else { return Err(error) };
+        self.initialized_in(session, deadline).await.map_err(|_| error)
+    }
+
+    /// Opens the conversation the older way.
+    async fn initialized_in(
+        &self,
+        mut session: Session,
+        deadline: Instant,
+    ) -> Result<Agreed, Error> {
+        let error = match self.initialize(&mut session, deadline).await {
+            Ok(Initialized::Agreed(described)) => return Ok((session, described)),
+            Ok(Initialized::WantsModern) => unknown_revision(),
+            Err(error) => error,
+        };
+        Err(self.failed(session, error).await)
     }
 
     fn timeouts(&self) -> &Timeouts {
@@ -175,13 +241,17 @@ impl Opener<'_> {
 
     async fn probe(&self, session: &mut Session, bound: Instant) -> Probed {
         session.speak(Generation::Modern);
-        let answer = session.exchange(self.ids.next(), "server/discover", None, bound).await;
+        let mut answer = session.exchange(self.ids.next(), "server/discover", None, bound).await;
+        if matches!(&answer, Ok(Err(error)) if asks_for_modern(error)) {
+            // It names the very revision it was asked in: it may take it now.
+            answer = session.exchange(self.ids.next(), "server/discover", None, bound).await;
+        }
         match answer {
-            Ok(Ok(result)) => {
-                let meta = result.get("_meta");
-                let info = meta.and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
-                Probed::Modern(info.unwrap_or_else(|| Raw::from_value(&serde_json::json!({}))))
-            }
+            Ok(Ok(result)) => match discovered(&result) {
+                Some(described) => Probed::Modern(described),
+                // There are servers that answer everything.
+                None => Probed::Legacy,
+            },
             Ok(Err(_)) => Probed::Legacy,
             Err(error) => match (error.kind(), &self.server.transport) {
                 (ErrorKind::TimedOut, Transport::Stdio(_)) => Probed::Silent,
@@ -200,7 +270,7 @@ impl Opener<'_> {
         deadline: Instant,
     ) -> Result<Initialized, Error> {
         session.speak(Generation::Legacy(LEGACY[0].into()));
-        let params = Some(initialize_params());
+        let params = Some(initialize_params(self.options.capabilities()));
         let answer = session.exchange(self.ids.next(), "initialize", params, deadline).await?;
         let result = match answer {
             Ok(result) => result,
@@ -212,20 +282,21 @@ impl Opener<'_> {
                 return Err(Error::new(ErrorKind::NotMcp, message));
             }
         };
-        let [version, server_info] = result.get_all(["protocolVersion", "serverInfo"]);
+        let [version, server_info, capabilities, instructions] =
+            result.get_all(["protocolVersion", "serverInfo", "capabilities", "instructions"]);
         let version = version.as_ref().and_then(Raw::as_str);
         let known = LEGACY.iter().find(|known| version.as_deref() == Some(**known));
         let Some(revision) = known else { return Err(unknown_revision()) };
         session.speak(Generation::Legacy((*revision).into()));
         session.tell("notifications/initialized", None);
         session.listen();
-        Ok(Initialized::Agreed(server_info))
+        Ok(Initialized::Agreed(Described { server_info, capabilities, instructions }))
     }
 
     /// Lists the tools of a server, every page of them.
     async fn list_tools(&self, session: &mut Session) -> Result<ToolList, Error> {
         let deadline = Instant::now() + self.timeouts().list;
-        let mut pages = ToolPages::default();
+        let mut pages = ToolPages::new(session.mirrors());
         let mut params = None;
         loop {
             let id = self.ids.next();
@@ -251,6 +322,43 @@ impl Opener<'_> {
         let lines = session.wire().last_lines();
         session.close(self.timeouts().shutdown).await;
         explained(error, &lines)
+    }
+}
+
+/// Whether an error comes of speaking to a server in a way it does not know.
+fn is_misunderstanding(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotMcp | ErrorKind::Refused(_))
+}
+
+/// Whether a server that does not take a revision names the modern one as one that it takes.
+pub(super) fn asks_for_modern(error: &RpcError) -> bool {
+    error.code() == code::UNSUPPORTED_PROTOCOL_VERSION
+        && error.raw().get("data").is_some_and(|data| names_modern(data.get("supported").as_ref()))
+}
+
+/// What a server says about itself that speaks the modern generation; nothing if it does not.
+fn discovered(result: &Raw) -> Option<Described> {
+    let [versions, meta, server_info, capabilities, instructions] = result.get_all([
+        "supportedVersions",
+        "_meta",
+        "serverInfo",
+        "capabilities",
+        "instructions",
+    ]);
+    if !names_modern(versions.as_ref()) {
+        return None;
+    }
+    let in_meta = meta.and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
+    Some(Described { server_info: in_meta.or(server_info), capabilities, instructions })
+}
+
+fn spoken_in(session: &Session) -> Spoken {
+    Spoken {
+        is_modern: session.generation == Generation::Modern,
+        transport: match session.wire() {
+            Wire::Sse(_) => RemoteProtocol::Sse,
+            Wire::Http(_) | Wire::Stdio(_) => RemoteProtocol::Streamable,
+        },
     }
 }
 

@@ -1,8 +1,11 @@
 //! Lists of tools: every page, every bound, and each tool judged on its own (CON-9, SEC-3).
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
+use super::parameters::{Mirrored, mirrored};
 use super::status::SetAside;
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
@@ -53,6 +56,11 @@ pub(super) struct ToolPages {
     names: HashSet<Box<str>>,
     cursors: HashSet<Box<str>>,
     pages: usize,
+    /// How long the server says that the list holds.
+    ttl: Option<Duration>,
+    /// Whether arguments are repeated in headers, and which.
+    mirrors: bool,
+    mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
 }
 
 /// The parameters that ask for the page of a cursor.
@@ -71,12 +79,21 @@ pub(super) enum Next {
 pub(super) struct ToolList {
     pub(super) tools: Vec<Tool>,
     pub(super) set_aside: Vec<SetAside>,
+    /// How long the server says that it holds.
+    pub(super) ttl: Option<Duration>,
+    /// Arguments that are repeated in headers, by tool.
+    pub(super) mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
 }
 
 impl ToolPages {
+    /// No pages yet, of a server to which arguments are repeated in headers, or not.
+    pub(super) fn new(mirrors: bool) -> Self {
+        Self { mirrors, ..Self::default() }
+    }
+
     /// Takes one page: the result of `tools/list`.
     pub(super) fn add(&mut self, page: &Raw) -> Result<Next, Error> {
-        let [tools, cursor] = page.get_all(["tools", "nextCursor"]);
+        let [tools, cursor, ttl] = page.get_all(["tools", "nextCursor", "ttlMs"]);
         let Some(tools) = tools.filter(|tools| tools.text().starts_with('[')) else {
             return Err(Error::new(ErrorKind::NotMcp, "its list of tools has no `tools`"));
         };
@@ -94,6 +111,8 @@ impl ToolPages {
             }
         }
         self.pages += 1;
+        let ttl = ttl.and_then(|ttl| ttl.as_u64()).map(Duration::from_millis);
+        self.ttl = self.ttl.into_iter().chain(ttl).min();
         match cursor.filter(|cursor| !cursor.is_null()) {
             None => Ok(Next::Done),
             Some(cursor) => self.next_page(&cursor),
@@ -136,6 +155,13 @@ impl ToolPages {
             return Err("it has no input schema");
         }
         let name: Box<str> = name.into();
+        if self.mirrors {
+            // A server over HTTP would refuse every call of it.
+            let mirrored = mirrored(definition)?;
+            if !mirrored.is_empty() {
+                self.mirrored.insert(name.clone(), mirrored.into());
+            }
+        }
         if !self.names.insert(name.clone()) {
             return Err("another tool has the same name");
         }
@@ -154,7 +180,8 @@ impl ToolPages {
 
     pub(super) fn finish(mut self) -> ToolList {
         self.tools.sort_by(|left, right| left.name.cmp(&right.name));
-        ToolList { tools: self.tools, set_aside: self.set_aside }
+        let Self { tools, set_aside, ttl, mirrored, .. } = self;
+        ToolList { tools, set_aside, ttl, mirrored }
     }
 }
 

@@ -1,18 +1,24 @@
 //! What every connection needs of its host.
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use super::generation::empty;
+use super::memory::Memory;
 use crate::config::Resolver;
 use crate::error::Error;
+use crate::message::Raw;
 use crate::wire::{ChildOptions, HttpClient, HttpOptions};
 
-/// What every connection needs of its host. Clones share it.
+/// What every connection needs of its host. Clones share it, and what was learnt about servers.
 #[derive(Clone)]
 pub struct Options {
-    inner: Arc<Inner>,
+    reach: Arc<Reach>,
+    memory: Arc<Memory>,
+    capabilities: Raw,
 }
 
-struct Inner {
+struct Reach {
     resolver: Arc<dyn Resolver + Send + Sync>,
     child: ChildOptions,
     http: HttpOptions,
@@ -28,18 +34,48 @@ impl Options {
         child: ChildOptions,
         http: HttpOptions,
     ) -> Self {
-        Self { inner: Arc::new(Inner { resolver, child, http, client: OnceLock::new() }) }
+        let client = OnceLock::new();
+        Self {
+            reach: Arc::new(Reach { resolver, child, http, client }),
+            memory: Arc::default(),
+            capabilities: empty(),
+        }
+    }
+
+    /// Keeps what is learnt about servers in a folder, so that their tools are known before they
+    /// start, and the generation they speak need not be found out again (CON-9).
+    ///
+    /// The files hold what the servers offer, under a digest of their configuration. They can be
+    /// deleted at any time.
+    #[must_use]
+    pub fn with_memory_in(self, folder: PathBuf) -> Self {
+        Self { memory: Arc::new(Memory::in_folder(folder)), ..self }
+    }
+
+    /// Declares what callers offer to servers, as the protocol writes it:
+    /// `{"elicitation":{},"roots":{}}`. By default nothing is.
+    #[must_use]
+    pub fn with_capabilities(self, capabilities: Raw) -> Self {
+        Self { capabilities, ..self }
     }
 
     pub(super) fn resolver(&self) -> &(dyn Resolver + Send + Sync) {
-        &*self.inner.resolver
+        &*self.reach.resolver
     }
 
     pub(super) fn child(&self) -> &ChildOptions {
-        &self.inner.child
+        &self.reach.child
     }
 
     pub(super) fn client(&self) -> Result<HttpClient, Error> {
-        self.inner.client.get_or_init(|| HttpClient::new(&self.inner.http)).clone()
+        self.reach.client.get_or_init(|| HttpClient::new(&self.reach.http)).clone()
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(super) fn capabilities(&self) -> &Raw {
+        &self.capabilities
     }
 }

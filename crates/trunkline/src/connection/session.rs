@@ -1,13 +1,20 @@
 //! A server that is being spoken to: requests out, answers back to whoever waits for them.
 
-use std::collections::{BTreeSet, HashMap};
+mod pending;
+
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::generation::Generation;
+use self::pending::{Pending, Waiting, Whose};
+use super::caller::{Update, not_offered};
+use super::generation::{Generation, empty, with_progress_token};
+use super::parameters::{Mirrored, headers};
 use crate::error::{Error, ErrorKind};
 use crate::message::{
     Id, Malformed, Message, Notification, Raw, Request, Response, RpcError, code,
@@ -17,13 +24,15 @@ use crate::wire::{Incoming, Outgoing, Purpose, Wire};
 /// What became of a request: the server's result or error, or why there is neither.
 pub(super) type Answer = Result<Result<Raw, RpcError>, Error>;
 
-/// Something the server said that nobody asked for, or that ends the conversation.
+/// Something the server said that is not for one request, or that ends the conversation.
 #[derive(Debug)]
 pub(super) enum Event {
     /// It told something.
     Told(Notification),
     /// It said something that is no message.
     Noise,
+    /// Nobody waits for it any more.
+    Quiet,
     /// Nothing more comes from it.
     Ended(Error),
 }
@@ -43,34 +52,45 @@ pub(super) struct Asked {
     pub(super) id: u64,
     pub(super) method: Box<str>,
     pub(super) params: Option<Raw>,
+    /// When the answer is too late, whatever happens.
     pub(super) deadline: Instant,
+    /// How long the answer may take once the server has been asked.
+    pub(super) patience: Duration,
     pub(super) reply: oneshot::Sender<Answer>,
-}
-
-/// Somebody who waits for an answer.
-struct Waiting {
-    reply: oneshot::Sender<Answer>,
-    deadline: Instant,
+    /// Where to say what the server says in the meantime.
+    pub(super) updates: Option<mpsc::Sender<Update>>,
+    /// Whether it waits for as long as the server lives.
+    pub(super) is_standing: bool,
 }
 
 /// A conversation with a server.
 pub(super) struct Session {
     wire: Wire,
+    /// Which of the server's conversations this is.
+    number: u64,
+    /// What we offer.
+    capabilities: Raw,
     pub(super) generation: Generation,
-    pending: HashMap<u64, Waiting>,
-    /// The pending requests by when they are over.
-    deadlines: BTreeSet<(Instant, u64)>,
+    pending: Pending,
+    /// Arguments that are repeated in headers, by tool.
+    mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
+    /// When somebody was answered last.
+    last_answer: Instant,
     /// Lines that were no messages.
     pub(super) noise: u64,
 }
 
 impl Session {
-    pub(super) fn new(wire: Wire) -> Self {
+    /// A conversation in which nothing has been said.
+    pub(super) fn new(wire: Wire, number: u64, capabilities: Raw) -> Self {
         Self {
             wire,
+            number,
+            capabilities,
             generation: Generation::Modern,
-            pending: HashMap::new(),
-            deadlines: BTreeSet::new(),
+            pending: Pending::default(),
+            mirrored: HashMap::new(),
+            last_answer: Instant::now(),
             noise: 0,
         }
     }
@@ -90,23 +110,54 @@ impl Session {
         self.wire.listen();
     }
 
+    /// Whether arguments are repeated in headers.
+    pub(super) fn mirrors(&self) -> bool {
+        self.generation == Generation::Modern && self.wire.cancels_by_closing()
+    }
+
+    /// Repeats these arguments in headers from now on.
+    pub(super) fn set_mirrored(&mut self, mirrored: HashMap<Box<str>, Arc<[Mirrored]>>) {
+        self.mirrored = mirrored;
+    }
+
     /// How many requests wait for an answer.
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
 
+    /// Since when nobody waits for anything, if that is so.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        (self.pending.len() == 0).then_some(self.last_answer)
+    }
+
     /// Sends a request. Its answer goes to whoever holds the other end of its reply.
     pub(super) fn ask(&mut self, asked: Asked) {
-        let Asked { id, method, params, deadline, reply } = asked;
-        let params = self.generation.params(params);
+        let Asked { id, method, params, deadline, patience, reply, updates, is_standing } = asked;
+        let deadline = deadline.min(Instant::now() + patience);
+        let params = self.generation.params(params, &self.capabilities);
+        let (params, token) = match &updates {
+            Some(_) => {
+                let (params, token) = with_progress_token(params, id);
+                (Some(params), token)
+            }
+            None => (params, None),
+        };
         let request = Request { id: Id::number(id), method: method.clone(), params };
         let name = subject(&request);
+        let parameters = self.parameters(&request, name.as_deref());
         let line = Message::Request(request).write();
-        self.pending.insert(id, Waiting { reply, deadline });
-        self.deadlines.insert((deadline, id));
-        let parameters = Vec::new();
+        self.pending.insert(id, Waiting { reply, deadline, updates, token, is_standing });
         let purpose = Purpose::Request { id, method, name, parameters };
         self.wire.send(Outgoing { line, purpose });
+    }
+
+    fn parameters(&self, request: &Request, name: Option<&str>) -> Vec<(Box<str>, Box<str>)> {
+        match name.and_then(|name| self.mirrored.get(name)) {
+            Some(mirrored) if &*request.method == "tools/call" => {
+                headers(mirrored, request.params.as_ref())
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Tells the server something.
@@ -117,9 +168,18 @@ impl Session {
         self.wire.send(Outgoing { line, purpose });
     }
 
+    /// Answers a question the server asked, unless it was asked in another conversation.
+    pub(super) fn respond(&mut self, session: u64, response: Response) {
+        if session == self.number {
+            let line = Message::Response(response).write();
+            self.wire.send(Outgoing { line, purpose: Purpose::Response });
+        }
+    }
+
     /// Forgets a request that nobody waits for any more, and tells the server (CON-13).
     pub(super) fn abandon(&mut self, id: u64) {
-        if self.forget(id).is_some() {
+        if self.pending.take(id).is_some() {
+            self.last_answer = Instant::now();
             self.cancel(id, "nobody waits for the answer any more");
         }
     }
@@ -134,63 +194,64 @@ impl Session {
         self.tell("notifications/cancelled", Some(Raw::from_value(&params)));
     }
 
-    fn forget(&mut self, id: u64) -> Option<Waiting> {
-        let waiting = self.pending.remove(&id)?;
-        self.deadlines.remove(&(waiting.deadline, id));
-        Some(waiting)
-    }
-
-    /// Moves messages both ways until the server says something that is not an answer, or ends.
-    /// Every pending request is answered by then, or still pending. May be dropped at any time.
+    /// Moves messages both ways until the server says something that is not for one request, or
+    /// ends. Every pending request is answered by then, or still pending. May be dropped at any
+    /// time.
     pub(super) async fn next(&mut self) -> Event {
+        let was_busy = self.pending.len() > 0;
         loop {
-            let deadline = self.deadlines.first().map(|(deadline, _)| *deadline);
+            if was_busy && self.pending.len() == 0 {
+                return Event::Quiet;
+            }
             let incoming = tokio::select! {
                 incoming = self.wire.next() => incoming,
-                () = at(deadline) => {
+                () = at(self.pending.next_deadline()) => {
                     self.expire();
                     continue;
                 }
             };
             match incoming {
                 Incoming::Message(line) => {
-                    let noise = self.noise;
-                    if let Some(notification) = self.received(&line) {
-                        return Event::Told(notification);
+                    if let Some(event) = self.received(&line, None) {
+                        return event;
                     }
-                    if self.noise > noise {
-                        return Event::Noise;
+                }
+                Incoming::Aside { id, line } => {
+                    if let Some(event) = self.received(&line, Some(id)) {
+                        return event;
                     }
                 }
                 Incoming::Lost { error, .. } if error.kind() == ErrorKind::SessionExpired => {
                     // It has forgotten us, and with that everybody who waits.
-                    self.fail_all(&error);
+                    self.pending.fail_all(&error);
                     return Event::Ended(error);
                 }
                 Incoming::Lost { id, error } => self.answer(id, Err(error)),
                 Incoming::Ended(error) => {
                     let error = explained(error, &self.wire.last_lines());
-                    self.fail_all(&error);
+                    self.pending.fail_all(&error);
                     return Event::Ended(error);
                 }
             }
         }
     }
 
-    /// Takes a line: answers go to whoever waits, requests are answered, noise is counted.
-    fn received(&mut self, line: &bytes::Bytes) -> Option<Notification> {
+    /// Takes a line, perhaps about a request: answers go to whoever waits, noise is counted.
+    fn received(&mut self, line: &Bytes, about: Option<u64>) -> Option<Event> {
         match Message::read(line) {
             Ok(Message::Response(Response { id, outcome })) => {
                 // An answer to nothing we asked is noise; so is a second one.
-                match id.as_number().filter(|id| self.pending.contains_key(id)) {
-                    Some(id) => self.answer(id, Ok(outcome)),
-                    None => self.noise += 1,
-                }
+                let Some(id) = id.as_number().filter(|id| self.pending.contains(*id)) else {
+                    return self.noise();
+                };
+                self.answer(id, Ok(outcome));
                 None
             }
-            Ok(Message::Notification(notification)) => Some(notification),
+            Ok(Message::Notification(notification)) => {
+                self.told(notification, about).map(Event::Told)
+            }
             Ok(Message::Request(request)) => {
-                self.respond(request);
+                self.asked(request, about);
                 None
             }
             Err(Malformed::NotRpc(Some(id))) if id.as_number().is_some() => {
@@ -198,50 +259,81 @@ impl Session {
                 self.answer(id.as_number().unwrap_or_default(), Err(error));
                 None
             }
-            Err(_) => {
-                self.noise += 1;
-                None
-            }
+            Err(_) => self.noise(),
         }
     }
 
-    /// Answers a request of the server: we are alive, and offer nothing else yet.
-    fn respond(&mut self, request: Request) {
+    fn noise(&mut self) -> Option<Event> {
+        self.noise += 1;
+        Some(Event::Noise)
+    }
+
+    /// Passes on what is about one request; returns what is not.
+    fn told(&self, notification: Notification, about: Option<u64>) -> Option<Notification> {
+        let waiting = match &*notification.method {
+            "notifications/progress" => {
+                let params = notification.params.as_ref();
+                let token = params.and_then(|params| params.get("progressToken"));
+                token.and_then(|token| token.as_u64()).and_then(|id| self.pending.get(id))
+            }
+            "notifications/message" => match self.pending.whose(about) {
+                Whose::Of(waiting) => Some(waiting),
+                Whose::Nobody | Whose::Unclear => None,
+            },
+            _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),
+        };
+        let Some((updates, token)) =
+            waiting.and_then(|waiting| Some((waiting.updates.as_ref()?, waiting.token.as_ref())))
+        else {
+            return Some(notification);
+        };
+        // A caller that is slow misses something; nobody else does.
+        let _ = updates.try_send(Update::Told(with_token(notification, token)));
+        None
+    }
+
+    /// Passes a question of the server on to whoever it is for, or refuses it.
+    fn asked(&mut self, request: Request, about: Option<u64>) {
         // A program such as `cat` sends back what it is sent.
-        let ours = request.id.as_number().filter(|id| self.pending.contains_key(id));
-        if let Some(id) = ours.filter(|_| &*request.method != "ping") {
+        let ours = request.id.as_number().filter(|id| self.pending.contains(*id));
+        if let Some(id) = ours.filter(|_| is_ours(&request.method)) {
             let message = "it repeats what it is sent, which no MCP server does";
             return self.answer(id, Err(Error::new(ErrorKind::NotMcp, message)));
         }
-        let outcome = match &*request.method {
-            "ping" => Ok(Raw::from_value(&serde_json::json!({}))),
-            _ => Err(RpcError::new(code::METHOD_NOT_FOUND, "this client does not offer that")),
+        if self.generation == Generation::Modern {
+            // That generation has no requests of servers, and no answers to them.
+            self.noise += 1;
+            return;
+        }
+        let outcome = match (&*request.method, self.pending.whose(about)) {
+            ("ping", _) => Ok(empty()),
+            (_, Whose::Of(Waiting { updates: Some(updates), .. })) => {
+                let (session, request) = (self.number, request.clone());
+                match updates.try_send(Update::Asked { session, request }) {
+                    Ok(()) => return,
+                    Err(_) => Err(RpcError::new(code::INTERNAL_ERROR, "nobody can answer now")),
+                }
+            }
+            (_, Whose::Unclear) => Err(unclear(&request.method)),
+            (method, _) => Err(not_offered(method)),
         };
-        let line = Message::Response(Response { id: request.id, outcome }).write();
-        self.wire.send(Outgoing { line, purpose: Purpose::Response });
+        self.respond(self.number, Response { id: request.id, outcome });
     }
 
     fn answer(&mut self, id: u64, answer: Answer) {
-        if let Some(waiting) = self.forget(id) {
-            let _ = waiting.reply.send(answer);
-        }
+        self.last_answer = Instant::now();
+        self.pending.answer(id, answer);
+        // It may have come on another stream than its own.
+        self.wire.cancel(id);
     }
 
     fn expire(&mut self) {
         let now = Instant::now();
-        while let Some((deadline, id)) = self.deadlines.first().copied()
-            && deadline <= now
-        {
+        while let Some(id) = self.pending.expired(now) {
             let error = Error::new(ErrorKind::TimedOut, "it did not answer in time");
-            self.answer(id, Err(error));
+            self.pending.answer(id, Err(error));
+            self.last_answer = now;
             self.cancel(id, "the time for an answer is over");
-        }
-    }
-
-    fn fail_all(&mut self, error: &Error) {
-        self.deadlines.clear();
-        for (_, waiting) in self.pending.drain() {
-            let _ = waiting.reply.send(Err(error.clone()));
         }
     }
 
@@ -254,7 +346,9 @@ impl Session {
         deadline: Instant,
     ) -> Answer {
         let (reply, mut answer) = oneshot::channel();
-        self.ask(Asked { id, method: method.into(), params, deadline, reply });
+        let (method, updates, is_standing) = (method.into(), None, false);
+        let patience = deadline.saturating_duration_since(Instant::now());
+        self.ask(Asked { id, method, params, deadline, patience, reply, updates, is_standing });
         loop {
             tokio::select! {
                 biased;
@@ -272,9 +366,18 @@ impl Session {
 
     /// Ends the conversation and the server.
     pub(super) async fn close(mut self, patience: Duration) {
-        self.fail_all(&Error::new(ErrorKind::Unreachable, "the server is being stopped"));
+        let error = Error::new(ErrorKind::Unreachable, "the server is being stopped");
+        self.pending.fail_all(&error);
         self.wire.close(patience).await;
     }
+}
+
+/// Whether we send requests of this method.
+fn is_ours(method: &str) -> bool {
+    matches!(method, "server/discover" | "initialize")
+        || method.starts_with("tools/")
+        || method.starts_with("prompts/")
+        || method.starts_with("resources/")
 }
 
 /// The name or address that a request is about, which some wires say beside it.
@@ -282,10 +385,31 @@ fn subject(request: &Request) -> Option<Box<str>> {
     let key = match &*request.method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return None,
     };
     let value = request.params.as_ref()?.get(key)?;
     value.as_str().map(Into::into)
+}
+
+/// A report of progress under the token the caller gave, if it gave one.
+fn with_token(notification: Notification, token: Option<&Raw>) -> Notification {
+    match (notification, token) {
+        (Notification { method, params: Some(params) }, Some(token))
+            if &*method == "notifications/progress" =>
+        {
+            Notification { method, params: Some(params.with("progressToken", token)) }
+        }
+        (notification, _) => notification,
+    }
+}
+
+fn unclear(method: &str) -> RpcError {
+    let message = format!(
+        "`{method}` is refused: several requests are in flight, and it does not say which of them \
+         it belongs to"
+    );
+    RpcError::new(code::INVALID_REQUEST, &message)
 }
 
 /// An error with the last lines of the server's standard error as its hint, if it has no other.
@@ -306,9 +430,10 @@ pub(super) fn gone() -> Error {
     Error::new(ErrorKind::Unreachable, "the connection is closed")
 }
 
-async fn at(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
+/// Waits until then; for ever, if there is no such time.
+pub(super) async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
         None => std::future::pending().await,
     }
 }

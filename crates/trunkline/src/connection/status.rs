@@ -38,16 +38,28 @@ impl State {
 pub struct Status {
     /// Where it is in its life.
     pub state: State,
+    /// What it is reached over: `stdio`, `http` or `sse`; known once it has been ready.
+    pub transport: Option<&'static str>,
     /// The revision of the protocol that was agreed on.
     pub protocol: Option<Box<str>>,
     /// What it says it is: an object with `name` and `version`.
     pub server_info: Option<Raw>,
-    /// How many tools it has.
+    /// What it says it can do: an object such as `{"tools":{"listChanged":true}}`.
+    pub capabilities: Option<Raw>,
+    /// How it says it is best used: a text.
+    pub instructions: Option<Raw>,
+    /// How many tools it has; those remembered from an earlier time, if it has not been started.
     pub tools: usize,
     /// Tools of it that cannot be used, and why.
     pub set_aside: Vec<SetAside>,
     /// Why it failed, the last time it did.
     pub last_error: Option<Error>,
+    /// When it is started again by itself.
+    pub next_attempt: Option<Instant>,
+    /// How often in a row it has been started again.
+    pub restarts: u32,
+    /// Why its tools could not be remembered for the next time.
+    pub not_remembered: Option<Box<str>>,
     /// The last lines of its standard error.
     pub stderr: Vec<String>,
     /// The number of its process.
@@ -66,11 +78,17 @@ impl Default for Status {
     fn default() -> Self {
         Self {
             state: State::Idle,
+            transport: None,
             protocol: None,
             server_info: None,
+            capabilities: None,
+            instructions: None,
             tools: 0,
             set_aside: Vec::new(),
             last_error: None,
+            next_attempt: None,
+            restarts: 0,
+            not_remembered: None,
             stderr: Vec::new(),
             process_id: None,
             ready_since: None,

@@ -66,6 +66,15 @@ impl Wire {
         matches!(self, Self::Http(_))
     }
 
+    /// The name of the transport.
+    pub(crate) fn transport(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+            Self::Http(_) => "http",
+            Self::Sse(_) => "sse",
+        }
+    }
+
     /// The number of the server's process, if it has one.
     pub(crate) fn process_id(&self) -> Option<u32> {
         match self {

@@ -76,7 +76,9 @@ impl Wire {
             }
         };
         match timeout(PATIENCE, next).await.expect("something happens") {
-            Incoming::Message(bytes) => Message::read(&bytes).unwrap(),
+            Incoming::Message(bytes) | Incoming::Aside { line: bytes, .. } => {
+                Message::read(&bytes).unwrap()
+            }
             other => panic!("{other:?}"),
         }
     }

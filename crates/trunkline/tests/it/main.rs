@@ -10,3 +10,6 @@ mod leaks;
 mod robustness;
 mod schema;
 mod messages;
+mod lively;
+mod connections;
+mod registries;

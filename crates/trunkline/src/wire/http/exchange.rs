@@ -148,7 +148,9 @@ impl Exchange {
             return Some(Step::Last(self.question.id, Incoming::Message(message)));
         }
         self.stage = Stage::Events(stream);
-        event.is_message().then_some(Step::Came(Incoming::Message(event.data)))
+        let is_message = event.is_message();
+        let aside = Incoming::Aside { id: self.question.id, line: event.data };
+        is_message.then_some(Step::Came(aside))
     }
 
     /// The stream broke: on to the next one, if there can be one.

@@ -21,7 +21,9 @@ async fn next(wire: &mut HttpWire) -> Incoming {
 
 async fn message(wire: &mut HttpWire) -> String {
     match next(wire).await {
-        Incoming::Message(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        Incoming::Message(bytes) | Incoming::Aside { line: bytes, .. } => {
+            String::from_utf8(bytes.to_vec()).unwrap()
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -1,0 +1,132 @@
+"""An MCP server over stdio whose life is in the files of a folder; it needs the standard library only.
+
+    python lively.py FOLDER legacy|modern
+
+`FOLDER/starts` gets a line at every start, `FOLDER/asked` one for every request. `FOLDER/tools` has the names of
+more tools, one a line; they are announced when `change` is called. `FOLDER/dying`, if it is there, makes the server
+end at its start. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`.
+"""
+
+import json
+import os
+import pathlib
+import sys
+
+FOLDER, GENERATION = pathlib.Path(sys.argv[1]), sys.argv[2]
+TOOLS = ["ask", "change", "die", "started", "wait", "work"]
+CAPABILITIES = {"tools": {"listChanged": True}}
+listening = None
+waiting = {}
+
+
+def note(name, line):
+    with open(FOLDER / name, "a") as file:
+        file.write(line + "\n")
+
+
+def send(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def names():
+    more = FOLDER / "tools"
+    return TOOLS + (more.read_text().split() if more.exists() else [])
+
+
+def complete(**result):
+    return {"resultType": "complete", **result} if GENERATION == "modern" else result
+
+
+def text(words):
+    return complete(content=[{"type": "text", "text": str(words)}])
+
+
+def ask(request):
+    question = {"message": "How much?", "requestedSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+    params = request["params"]
+    if GENERATION == "legacy":
+        waiting["q"] = request["id"]
+        send(id="q", method="elicitation/create", params=question)
+        return None
+    if "inputResponses" not in params:
+        questions = {"q": {"method": "elicitation/create", "params": question}}
+        return {"resultType": "input_required", "inputRequests": questions, "requestState": "sealed: \u00e9"}
+    if params.get("requestState") != "sealed: \u00e9":
+        return text("the state was lost")
+    return text(json.dumps(params["inputResponses"]["q"]))
+
+
+def work(request):
+    token = request["params"].get("_meta", {}).get("progressToken")
+    for done in range(1, 4):
+        if token is not None:
+            send(method="notifications/progress", params={"progressToken": token, "progress": done, "total": 3})
+    send(method="notifications/message", params={"level": "info", "data": "worked"})
+    return text("worked")
+
+
+def change(request):
+    note("tools", request["params"]["arguments"]["name"])
+    meta = {} if listening is None else {"_meta": {"io.modelcontextprotocol/subscriptionId": listening}}
+    if GENERATION == "legacy" or listening is not None:
+        send(method="notifications/tools/list_changed", params=meta)
+    return text("changed")
+
+
+def call(request):
+    match request["params"]["name"]:
+        case "change":
+            return change(request)
+        case "die":
+            os._exit(3)
+        case "ask":
+            return ask(request)
+        case "work":
+            return work(request)
+        case "started":
+            return text(len((FOLDER / "starts").read_text().split()))
+        case "wait":
+            return None
+
+
+def result_of(request):
+    global listening
+    match request["method"]:
+        case "initialize" if GENERATION == "legacy":
+            info = {"name": "lively", "version": "1"}
+            return {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": info}
+        case "server/discover" if GENERATION == "modern":
+            return complete(supportedVersions=["2026-07-28"], capabilities=CAPABILITIES)
+        case "subscriptions/listen" if GENERATION == "modern":
+            listening = request["id"]
+            send(method="notifications/subscriptions/acknowledged", params={})
+            return None
+        case "tools/list":
+            ttl = FOLDER / "ttl"
+            hint = {"ttlMs": int(ttl.read_text())} if ttl.exists() else {}
+            return complete(tools=[{"name": name, "inputSchema": {"type": "object"}} for name in names()], **hint)
+        case "tools/call":
+            return call(request)
+        case _:
+            return {"code": -32601, "message": "unknown method"}
+
+
+def serve(message):
+    if "method" not in message:
+        if message["id"] in waiting:
+            send(id=waiting.pop(message["id"]), result=text(json.dumps(message.get("result") or message["error"])))
+        return
+    note("asked", message["method"])
+    if "id" not in message:
+        return
+    result = result_of(message)
+    if result is not None:
+        send(id=message["id"], **{"error" if "code" in result else "result": result})
+
+
+note("starts", "x")
+if (FOLDER / "dying").exists():
+    print("cannot go on", file=sys.stderr, flush=True)
+    sys.exit(4)
+for line in sys.stdin:
+    serve(json.loads(line))

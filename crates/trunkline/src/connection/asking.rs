@@ -1,0 +1,275 @@
+//! Requests to a server, from the caller's side: how long they may take, who answers what the server
+//! asks in return, and what is tried a second time.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use super::Connection;
+use super::caller::{Caller, Question, Update};
+use super::generation::{MODERN, empty};
+use super::handshake::asks_for_modern;
+use super::session::{Answer, Asked, gone};
+use super::status::State;
+use super::task::Command;
+use crate::config::Restart;
+use crate::error::{Error, ErrorKind};
+use crate::message::{Raw, Response, RpcError, code};
+
+/// What a server may have said of a request before its caller heard any of it.
+const MAX_UPDATES: usize = 64;
+
+/// How often a server may ask for more before it answers.
+const MAX_ROUNDS: usize = 16;
+
+/// A request to a server.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// What is asked.
+    pub method: Box<str>,
+    /// With what: an object.
+    pub params: Option<Raw>,
+    /// How long the answer may take, if not as long as the server's `timeouts.call`, which is the
+    /// most in any case.
+    pub timeout: Option<Duration>,
+}
+
+impl Ask {
+    /// A request that may take as long as any.
+    pub fn new(method: &str, params: Option<Raw>) -> Self {
+        Self { method: method.into(), params, timeout: None }
+    }
+
+    fn is_tool_call(&self) -> bool {
+        &*self.method == "tools/call"
+    }
+}
+
+impl Connection {
+    /// Asks the server something, starting it if it does not run. Dropping the future forgets the
+    /// request and tells the server.
+    ///
+    /// What comes back is what the server said: a result of the modern generation may say that it
+    /// needs more before it can answer. [`converse`](Self::converse) sees to that.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<Raw>,
+    ) -> Result<Result<Raw, RpcError>, Error> {
+        self.round(&Ask::new(method, params), None).await
+    }
+
+    /// Asks the server something and stays in conversation with it until it has answered: what it
+    /// tells and asks meanwhile goes to the caller, in either generation of the protocol.
+    pub async fn converse(
+        &self,
+        ask: Ask,
+        caller: &dyn Caller,
+    ) -> Result<Result<Raw, RpcError>, Error> {
+        let mut current = ask.clone();
+        for _ in 0..MAX_ROUNDS {
+            let result = match self.round(&current, Some(caller)).await? {
+                Ok(result) => result,
+                Err(error) => return Ok(Err(error)),
+            };
+            match self.kind_of(&result)? {
+                Kind::Complete => return Ok(Ok(result)),
+                Kind::InputRequired => match answered(&ask, &result, caller).await {
+                    Ok(next) => current = next,
+                    Err(refusal) => return Ok(Err(refusal)),
+                },
+            }
+        }
+        let message = format!("it asked for more {MAX_ROUNDS} times and did not answer");
+        Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name))
+    }
+
+    fn kind_of(&self, result: &Raw) -> Result<Kind, Error> {
+        if self.shadow.status().protocol.as_deref() != Some(MODERN) {
+            return Ok(Kind::Complete);
+        }
+        let kind = result.get("resultType");
+        match kind.as_ref().and_then(Raw::as_str).as_deref() {
+            None | Some("complete" | "task") => Ok(Kind::Complete),
+            Some("input_required") => Ok(Kind::InputRequired),
+            Some(_) => {
+                let message = "its answer is of a kind that is not known";
+                Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name))
+            }
+        }
+    }
+
+    /// One request, made again where the server did not look at it.
+    async fn round(&self, ask: &Ask, caller: Option<&dyn Caller>) -> Answer {
+        let answer = self.once(ask, caller).await;
+        let again = match &answer {
+            // A new session can.
+            Err(error) => error.kind() == ErrorKind::SessionExpired,
+            Ok(Err(error)) if error.code() == code::HEADER_MISMATCH && ask.is_tool_call() => {
+                // The arguments it wants repeated are other ones by now.
+                self.shadow.tools_are_stale();
+                self.fresh_tools().await.is_ok()
+            }
+            Ok(Err(error)) => asks_for_modern(error),
+            Ok(Ok(_)) => false,
+        };
+        if again { self.once(ask, caller).await } else { answer }
+    }
+
+    async fn once(&self, ask: &Ask, caller: Option<&dyn Caller>) -> Answer {
+        let (reply, answer) = oneshot::channel();
+        let (updates, inbox) = match caller {
+            Some(_) => {
+                let (updates, inbox) = mpsc::channel(MAX_UPDATES);
+                (Some(updates), Some(inbox))
+            }
+            None => (None, None),
+        };
+        let id = self.ids.next();
+        let patience = self.patience(ask);
+        let deadline = Instant::now() + patience + self.patience_with_start();
+        let wait = Wait { id, answer, connection: self, deadline, is_answered: false };
+        self.command(Command::Ask(Asked {
+            id,
+            method: ask.method.clone(),
+            params: ask.params.clone(),
+            deadline,
+            patience,
+            reply,
+            updates,
+            is_standing: false,
+        }))
+        .await?;
+        let answer = match (caller, inbox) {
+            (Some(caller), Some(inbox)) => wait.attended(caller, inbox).await,
+            _ => wait.answer().await,
+        };
+        answer.map_err(|error| {
+            self.shadow.call_failed();
+            self.explained(error, ask)
+        })
+    }
+
+    /// How long a request may take once the server has it.
+    fn patience(&self, ask: &Ask) -> Duration {
+        let bound = self.server.behaviour.timeouts.call;
+        ask.timeout.map_or(bound, |timeout| timeout.min(bound))
+    }
+
+    /// How long the server may take to start, if it does not run: once at once, and once more if
+    /// it is between two attempts.
+    fn patience_with_start(&self) -> Duration {
+        let behaviour = &self.server.behaviour;
+        let start = behaviour.timeouts.connect + behaviour.timeouts.handshake;
+        match (self.shadow.state(), behaviour.restart) {
+            (State::Ready, _) => Duration::ZERO,
+            (State::Failed, Restart::OnFailure(backoff)) => start + backoff.max_delay,
+            _ => start,
+        }
+    }
+
+    /// An error with whose it is and, for a call that took too long, how long that is.
+    fn explained(&self, error: Error, ask: &Ask) -> Error {
+        let bound = self.server.behaviour.timeouts.call;
+        // An error that names its server already is about its start, not about the call.
+        let error = match (error.kind(), error.server(), ask.timeout) {
+            (ErrorKind::TimedOut, None, Some(own)) if own < bound => Error::new(
+                ErrorKind::TimedOut,
+                format!("it did not answer the call within {own:?}"),
+            ),
+            (ErrorKind::TimedOut, None, _) => {
+                let message = format!("it did not answer the call within {bound:?}");
+                Error::new(ErrorKind::TimedOut, message).with_hint("`timeouts.call` is the bound")
+            }
+            _ => error,
+        };
+        error.of(&self.server.name)
+    }
+}
+
+enum Kind {
+    Complete,
+    InputRequired,
+}
+
+/// The request once more, with what the server asked for; or the caller's refusal to say it.
+async fn answered(ask: &Ask, result: &Raw, caller: &dyn Caller) -> Result<Ask, RpcError> {
+    let [questions, state] = result.get_all(["inputRequests", "requestState"]);
+    let mut answers = empty();
+    for (key, question) in questions.map(|questions| questions.members()).unwrap_or_default() {
+        let [method, params] = question.get_all(["method", "params"]);
+        let method = method.as_ref().and_then(Raw::as_str).unwrap_or_default();
+        let question = Question { method: method.into(), params };
+        answers = answers.with(&key, &caller.asked(question).await?);
+    }
+    let params = ask.params.clone().unwrap_or_else(empty);
+    let mut params = params.with("inputResponses", &answers);
+    if let Some(state) = state {
+        params = params.with("requestState", &state);
+    }
+    Ok(Ask { params: Some(params), ..ask.clone() })
+}
+
+/// Somebody's wait for an answer. Dropping it forgets the request and tells the server.
+struct Wait<'c> {
+    id: u64,
+    answer: oneshot::Receiver<Answer>,
+    connection: &'c Connection,
+    deadline: Instant,
+    is_answered: bool,
+}
+
+impl Wait<'_> {
+    /// Waits for the answer, and not a moment longer than it may take.
+    async fn answer(mut self) -> Answer {
+        // The task watches the deadline; this catches the time before it has seen the request.
+        let answer = tokio::time::timeout_at(self.deadline, &mut self.answer).await;
+        self.settled(answer.ok())
+    }
+
+    /// Waits for the answer while the caller attends to what the server says.
+    async fn attended(mut self, caller: &dyn Caller, mut inbox: mpsc::Receiver<Update>) -> Answer {
+        let mut answers = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some(update) = inbox.recv() => match update {
+                    Update::Told(notification) => caller.told(&notification),
+                    Update::Asked { session, request } => {
+                        let question = Question { method: request.method, params: request.params };
+                        answers.push(async move {
+                            (session, request.id, caller.asked(question).await)
+                        });
+                    }
+                },
+                Some((session, id, outcome)) = answers.next(), if !answers.is_empty() => {
+                    let response = Response { id, outcome };
+                    self.connection.command(Command::Respond { session, response }).await?;
+                }
+                answer = &mut self.answer => return self.settled(Some(answer)),
+                () = sleep_until(self.deadline) => return self.settled(None),
+            }
+        }
+    }
+
+    fn settled(&mut self, answer: Option<Result<Answer, oneshot::error::RecvError>>) -> Answer {
+        match answer {
+            Some(answer) => {
+                self.is_answered = true;
+                answer.unwrap_or_else(|_| Err(gone()))
+            }
+            None => Err(Error::new(ErrorKind::TimedOut, "it did not answer in time")),
+        }
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let _ = self.connection.abandoned.send(self.id);
+        }
+    }
+}

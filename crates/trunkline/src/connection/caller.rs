@@ -1,0 +1,54 @@
+//! Whoever makes a request, as far as the server speaks to them before it answers.
+
+use std::future::ready;
+use std::pin::Pin;
+
+use crate::message::{Notification, Raw, Request, RpcError, code};
+
+/// The answer to a question, on its way.
+pub type Answering<'c> = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send + 'c>>;
+
+/// Something the server needs before it can answer.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What it asks for: `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: Box<str>,
+    /// With what.
+    pub params: Option<Raw>,
+}
+
+/// Whoever makes a request, as far as the server speaks to them before it answers.
+///
+/// Both methods run in the future of the request, never in the way of another one. What the caller
+/// offers has to be declared as well, in [`Options::with_capabilities`](super::Options) or in the
+/// `_meta` of the request: servers may only ask for what was declared.
+pub trait Caller: Send + Sync {
+    /// The server tells something about the request: its progress, a line of its log.
+    fn told(&self, _notification: &Notification) {}
+
+    /// The server asks for something. Nothing is given, unless a caller says otherwise.
+    fn asked(&self, question: Question) -> Answering<'_> {
+        Box::pin(ready(Err(not_offered(&question.method))))
+    }
+}
+
+/// A caller that only waits for the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Unattended;
+
+impl Caller for Unattended {}
+
+/// The refusal of something this client does not do.
+pub(super) fn not_offered(method: &str) -> RpcError {
+    RpcError::new(code::METHOD_NOT_FOUND, &format!("this client does not offer `{method}`"))
+}
+
+/// What a server says while it works on a request.
+pub(super) enum Update {
+    Told(Notification),
+    /// It asks, in this session, and waits for the answer.
+    Asked {
+        session: u64,
+        request: Request,
+    },
+}

@@ -1,0 +1,108 @@
+//! Who waits for an answer, and until when.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::Answer;
+use crate::connection::caller::Update;
+use crate::error::Error;
+use crate::message::Raw;
+
+/// Somebody who waits for an answer.
+pub(super) struct Waiting {
+    pub(super) reply: oneshot::Sender<Answer>,
+    pub(super) deadline: Instant,
+    /// Where to say what the server says in the meantime.
+    pub(super) updates: Option<mpsc::Sender<Update>>,
+    /// The caller's own token for its progress.
+    pub(super) token: Option<Raw>,
+    /// Whether it waits for as long as the server lives.
+    pub(super) is_standing: bool,
+}
+
+/// Whom something is for that the server said.
+pub(super) enum Whose<'p> {
+    /// For the one who made this request.
+    Of(&'p Waiting),
+    Nobody,
+    /// It could be for any of several.
+    Unclear,
+}
+
+/// All who wait.
+#[derive(Default)]
+pub(super) struct Pending {
+    waiting: HashMap<u64, Waiting>,
+    /// The requests by when they are over.
+    deadlines: BTreeSet<(Instant, u64)>,
+    standing: usize,
+}
+
+impl Pending {
+    pub(super) fn insert(&mut self, id: u64, waiting: Waiting) {
+        self.standing += usize::from(waiting.is_standing);
+        self.deadlines.insert((waiting.deadline, id));
+        self.waiting.insert(id, waiting);
+    }
+
+    /// Forgets a request.
+    pub(super) fn take(&mut self, id: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&id)?;
+        self.standing -= usize::from(waiting.is_standing);
+        self.deadlines.remove(&(waiting.deadline, id));
+        Some(waiting)
+    }
+
+    /// Answers a request, if somebody waits for it.
+    pub(super) fn answer(&mut self, id: u64, answer: Answer) {
+        if let Some(waiting) = self.take(id) {
+            let _ = waiting.reply.send(answer);
+        }
+    }
+
+    pub(super) fn fail_all(&mut self, error: &Error) {
+        self.deadlines.clear();
+        self.standing = 0;
+        for (_, waiting) in self.waiting.drain() {
+            let _ = waiting.reply.send(Err(error.clone()));
+        }
+    }
+
+    pub(super) fn contains(&self, id: u64) -> bool {
+        self.waiting.contains_key(&id)
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<&Waiting> {
+        self.waiting.get(&id)
+    }
+
+    /// How many wait, without those who wait for as long as the server lives.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len() - self.standing
+    }
+
+    /// When the next one is over.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// A request that is over by now.
+    pub(super) fn expired(&self, now: Instant) -> Option<u64> {
+        self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, id)| *id)
+    }
+
+    /// Whom something is for: the request on whose stream it came, or the only one there is.
+    pub(super) fn whose(&self, about: Option<u64>) -> Whose<'_> {
+        if let Some(id) = about {
+            return self.waiting.get(&id).map_or(Whose::Nobody, Whose::Of);
+        }
+        let mut calls = self.waiting.values().filter(|waiting| !waiting.is_standing);
+        match (calls.next(), calls.next()) {
+            (None, _) => Whose::Nobody,
+            (Some(waiting), None) => Whose::Of(waiting),
+            (Some(_), Some(_)) => Whose::Unclear,
+        }
+    }
+}

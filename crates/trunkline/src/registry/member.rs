@@ -1,0 +1,49 @@
+//! A server of a configuration, and what makes it the same in another one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{Behaviour, Connect, Fingerprint, Restart, Server, Timeouts};
+use crate::connection::Connection;
+use crate::name::ServerName;
+
+/// The servers of a set, by name.
+pub(super) type Members = Arc<BTreeMap<ServerName, Member>>;
+
+/// A server of a set.
+#[derive(Clone)]
+pub(super) struct Member {
+    pub(super) key: Key,
+    pub(super) connection: Arc<Connection>,
+}
+
+/// What makes two servers the same: name, how they are reached, and the rules their connection
+/// follows. What may be seen of them is no part of it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    name: ServerName,
+    fingerprint: Fingerprint,
+    rules: Rules,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Rules {
+    connect: Connect,
+    restart: Restart,
+    timeouts: Timeouts,
+    tools_ttl: Duration,
+    idle_timeout: Option<Duration>,
+}
+
+impl Key {
+    pub(super) fn of(server: &Server) -> Self {
+        let Behaviour { connect, restart, timeouts, tools_ttl, idle_timeout, .. } =
+            server.behaviour;
+        Self {
+            name: server.name.clone(),
+            fingerprint: server.fingerprint(),
+            rules: Rules { connect, restart, timeouts, tools_ttl, idle_timeout },
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The servers of one configuration, and what a new configuration changes about them.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::member::{Key, Member, Members};
+use super::watch::Watch;
+use super::{Registry, close};
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::name::ServerName;
+
+/// The servers of a configuration that are switched on. Dropping it ends those that no other set
+/// has, though not in order: use [`ServerSet::close`] for that.
+pub struct ServerSet {
+    registry: Registry,
+    members: watch::Sender<Members>,
+}
+
+/// What a new configuration changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Servers that were not there.
+    pub added: Vec<ServerName>,
+    /// Servers that are reached or kept in another way than before.
+    pub changed: Vec<ServerName>,
+    /// Servers that are not there any more, or are switched off.
+    pub removed: Vec<ServerName>,
+    /// Servers that went on as if nothing had happened.
+    pub kept: Vec<ServerName>,
+}
+
+impl ServerSet {
+    pub(super) fn new(registry: Registry, config: &Config) -> Self {
+        let members = members(&registry, config);
+        Self { registry, members: watch::Sender::new(members) }
+    }
+
+    /// All connections, in the order of the servers' names.
+    pub fn connections(&self) -> Vec<Arc<Connection>> {
+        let members = self.members.borrow();
+        members.values().map(|member| Arc::clone(&member.connection)).collect()
+    }
+
+    /// The connection to a server.
+    pub fn get(&self, server: &str) -> Option<Arc<Connection>> {
+        self.members.borrow().get(server).map(|member| Arc::clone(&member.connection))
+    }
+
+    /// How the servers are doing: each at once, and then whenever one changes.
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.members.subscribe())
+    }
+
+    /// Takes over another configuration. Servers that are the same in it do not notice; those that
+    /// are gone or changed are ended, unless another set has them, before this returns.
+    pub async fn reload(&self, config: &Config) -> Reloaded {
+        let new = members(&self.registry, config);
+        let old = self.members.send_replace(Arc::clone(&new));
+        let reloaded = compare(&old, &new);
+        // Each set holds each of its servers once, so those that stay are held twice just now.
+        close(self.given_back(&old)).await;
+        reloaded
+    }
+
+    /// Starts every server at the same time, and waits until each is ready or has failed (CON-3).
+    /// Returns why those failed that did; their status says it as well.
+    pub async fn connect_all(&self) -> Vec<Error> {
+        let mut starts = JoinSet::new();
+        for connection in self.connections() {
+            starts.spawn(async move { connection.connect().await });
+        }
+        let results = starts.join_all().await;
+        results.into_iter().filter_map(Result::err).collect()
+    }
+
+    /// Ends every server that no other set has. When this returns, nothing of them is left running
+    /// (CON-10).
+    pub async fn close(&self) {
+        let old = self.members.send_replace(Arc::default());
+        close(self.given_back(&old)).await;
+    }
+
+    /// Gives servers back. Returns those that nobody else has.
+    fn given_back(&self, members: &Members) -> Vec<Arc<Connection>> {
+        members.values().filter_map(|member| self.registry.give_back(&member.key)).collect()
+    }
+}
+
+impl Drop for ServerSet {
+    fn drop(&mut self) {
+        // Their tasks end when nobody can command them any more.
+        let members = self.members.send_replace(Arc::default());
+        drop(self.given_back(&members));
+    }
+}
+
+/// Takes a connection to every server that is switched on.
+fn members(registry: &Registry, config: &Config) -> Members {
+    let member = |server: &crate::config::Server| {
+        let key = Key::of(server);
+        let connection = registry.take(&key, server);
+        (server.name.clone(), Member { key, connection })
+    };
+    Arc::new(config.servers().filter(|server| server.enabled).map(member).collect())
+}
+
+fn compare(old: &Members, new: &Members) -> Reloaded {
+    let mut reloaded = Reloaded::default();
+    for (name, member) in new.iter() {
+        let list = match old.get(name.as_str()) {
+            None => &mut reloaded.added,
+            Some(before) if before.key == member.key => &mut reloaded.kept,
+            Some(_) => &mut reloaded.changed,
+        };
+        list.push(name.clone());
+    }
+    let is_gone = |name: &&ServerName| !new.contains_key(name.as_str());
+    reloaded.removed = old.keys().filter(is_gone).cloned().collect();
+    reloaded
+}

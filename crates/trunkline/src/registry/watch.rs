@@ -1,0 +1,110 @@
+//! How the servers of a set are doing, as a stream of changes (CON-11).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::watch;
+
+use super::member::Members;
+use crate::connection::Status;
+use crate::name::ServerName;
+
+/// One server is doing otherwise than before.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The server.
+    pub server: ServerName,
+    /// How it is doing; nothing when it is not in the set any more.
+    pub status: Option<Status>,
+}
+
+/// How the servers of a set are doing: each at once, and then whenever one changes. Changes of one
+/// server that follow each other quickly may be seen as one.
+pub struct Watch {
+    members: watch::Receiver<Members>,
+    /// What has to be said before anything else.
+    due: VecDeque<Change>,
+    /// The servers that are watched, and which watch of them counts.
+    watched: BTreeMap<ServerName, u64>,
+    changing: FuturesUnordered<Pin<Box<dyn Future<Output = Changed> + Send>>>,
+    last: u64,
+}
+
+/// A change of a server that is watched.
+struct Changed {
+    server: ServerName,
+    number: u64,
+    /// Nothing when its connection is gone.
+    status: Option<watch::Receiver<Status>>,
+}
+
+impl Watch {
+    pub(super) fn new(members: watch::Receiver<Members>) -> Self {
+        let mut watch = Self {
+            members,
+            due: VecDeque::new(),
+            watched: BTreeMap::new(),
+            changing: FuturesUnordered::new(),
+            last: 0,
+        };
+        watch.look_again();
+        watch
+    }
+
+    /// The next change; nothing when there will be none any more.
+    pub async fn next(&mut self) -> Option<Change> {
+        loop {
+            if let Some(change) = self.due.pop_front() {
+                return Some(change);
+            }
+            tokio::select! {
+                looked = self.members.changed() => {
+                    looked.ok()?;
+                    self.look_again();
+                }
+                Some(changed) = self.changing.next(), if !self.changing.is_empty() => {
+                    self.took(changed);
+                }
+            }
+        }
+    }
+
+    /// Takes the servers of the set as they are now: says who is new, who is another, who is gone.
+    fn look_again(&mut self) {
+        let members = self.members.borrow_and_update().clone();
+        let is_gone = |name: &&ServerName| !members.contains_key(name.as_str());
+        let gone: Vec<_> = self.watched.keys().filter(is_gone).cloned().collect();
+        for server in gone {
+            self.watched.remove(server.as_str());
+            self.due.push_back(Change { server, status: None });
+        }
+        for (server, member) in members.iter() {
+            self.last += 1;
+            self.watched.insert(server.clone(), self.last);
+            let mut status = member.connection.watch();
+            let now = status.borrow_and_update().clone();
+            self.due.push_back(Change { server: server.clone(), status: Some(now) });
+            self.wait_for(server.clone(), self.last, status);
+        }
+    }
+
+    fn wait_for(&self, server: ServerName, number: u64, mut status: watch::Receiver<Status>) {
+        self.changing.push(Box::pin(async move {
+            let is_there = status.changed().await.is_ok();
+            Changed { server, number, status: is_there.then_some(status) }
+        }));
+    }
+
+    fn took(&mut self, changed: Changed) {
+        let Changed { server, number, status } = changed;
+        // A watch of a connection that has been replaced says nothing any more.
+        let counts = self.watched.get(server.as_str()) == Some(&number);
+        if let Some(mut status) = status.filter(|_| counts) {
+            let now = status.borrow_and_update().clone();
+            self.due.push_back(Change { server: server.clone(), status: Some(now) });
+            self.wait_for(server, number, status);
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The life of a connection: restart, idle stop, lists that change, conversations, what is remembered.
+
+use serde_json::json;
+use trunkline::connection::State;
+use trunkline::error::ErrorKind;
+use trunkline_testkit::peers;
+
+use crate::lively::{
+    Attentive, Folder, call, config, converse, options, params, text_of, tool_names, until,
+    until_state, within,
+};
+
+const QUICK_RESTART: &str =
+    r#"{ "policy": "on-failure", "limit": 3, "delay": "10ms", "maxDelay": "20ms" }"#;
+
+fn quick_restart() -> serde_json::Value {
+    json!({ "restart": serde_json::from_str::<serde_json::Value>(QUICK_RESTART).unwrap() })
+}
+
+/// CON-5: by default a process that ended stays down, until somebody asks for it by name.
+#[tokio::test]
+async fn a_process_that_ended_stays_down_by_default() {
+    let folder = Folder::new();
+    let connection = folder.connection("legacy", &json!({}));
+    assert_eq!(call(&connection, "started").await, "1");
+    let died = within(connection.request("tools/call", params("die", &json!({})))).await;
+    assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
+    let status = until_state(&connection, State::Failed).await;
+    assert_eq!((status.tools, status.process_id, status.next_attempt), (0, None, None));
+    let refused = within(connection.request("tools/list", None)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Exited);
+    assert_eq!(folder.starts(), 1);
+    within(connection.connect()).await.unwrap();
+    assert_eq!(call(&connection, "started").await, "2");
+    within(connection.close()).await;
+}
+
+/// CON-5: with `restart: on-failure` it comes back by itself, and calls made meanwhile wait for it.
+#[tokio::test]
+async fn a_process_that_ended_is_started_again_if_that_is_wanted() {
+    let folder = Folder::new();
+    let connection = folder.connection("legacy", &quick_restart());
+    within(connection.connect()).await.unwrap();
+    for starts in 2..=4 {
+        let died = within(connection.request("tools/call", params("die", &json!({})))).await;
+        assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
+        assert_eq!(call(&connection, "started").await, starts.to_string());
+        until_state(&connection, State::Ready).await;
+    }
+    within(connection.close()).await;
+}
+
+/// CON-5: attempts have a limit; then the server stays down, and says why.
+#[tokio::test]
+async fn a_process_that_always_ends_is_not_started_for_ever() {
+    let folder = Folder::new();
+    folder.write("dying", "");
+    let connection = folder.connection("legacy", &quick_restart());
+    let error = within(connection.connect()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Exited);
+    let is_over = |status: &trunkline::connection::Status| {
+        status.state == State::Failed && status.next_attempt.is_none()
+    };
+    let status = until(&connection, is_over).await;
+    assert_eq!(status.restarts, 3);
+    assert!(status.last_error.unwrap().hint().unwrap().contains("cannot go on"));
+    // Each attempt starts it twice: the first question may have been the one that ended it.
+    assert_eq!(folder.starts(), 8);
+    let refused = within(connection.request("tools/list", None)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Exited);
+    folder.remove("dying");
+    within(connection.connect()).await.unwrap();
+    within(connection.close()).await;
+}
+
+/// What is wrong in the configuration does not get better by trying.
+#[tokio::test]
+async fn a_command_that_is_missing_is_not_tried_again() {
+    let config = config(&json!({ "s": { "command": "no-such-program", "restart": "on-failure" } }));
+    let server = config.server("s").unwrap().clone();
+    let connection = trunkline::connection::Connection::new(server, options());
+    let error = within(connection.connect()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CommandNotFound);
+    assert_eq!(connection.status().next_attempt, None);
+}
+
+/// CON-14: an idle server is stopped, keeps its tools, and comes back with the next call.
+#[tokio::test]
+async fn an_idle_server_is_stopped_and_woken() {
+    let folder = Folder::new();
+    let connection = folder.connection("legacy", &json!({ "idleTimeout": "200ms" }));
+    assert_eq!(call(&connection, "started").await, "1");
+    let status = until_state(&connection, State::Idle).await;
+    assert_eq!(status.process_id, None);
+    assert_eq!(tool_names(&connection).len(), 6);
+    within(connection.fresh_tools()).await.unwrap();
+    assert_eq!(folder.starts(), 1, "a list that still holds wakes nobody");
+    assert_eq!(call(&connection, "started").await, "2");
+    within(connection.close()).await;
+}
+
+/// CON-14: a server with a call in flight is not idle.
+#[tokio::test]
+async fn a_server_that_works_is_not_idle() {
+    let folder = Folder::new();
+    let more = json!({ "idleTimeout": "100ms", "timeouts": { "call": "1s", "shutdown": "1s" } });
+    let connection = folder.connection("legacy", &more);
+    within(connection.connect()).await.unwrap();
+    let answer = within(connection.request("tools/call", params("wait", &json!({})))).await;
+    assert_eq!(answer.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(folder.starts(), 1);
+    until_state(&connection, State::Idle).await;
+}
+
+/// CON-9: a list that changed is asked for again, in both generations.
+#[tokio::test]
+async fn a_list_that_changed_is_asked_for_again() {
+    for generation in ["legacy", "modern"] {
+        let folder = Folder::new();
+        let connection = folder.connection(generation, &json!({}));
+        within(connection.connect()).await.unwrap();
+        if generation == "modern" {
+            while folder.asked("subscriptions/listen") == 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        }
+        let known = connection.tools();
+        let mut notifications = connection.notifications();
+        let arguments = json!({ "name": "zebra" });
+        let changed = connection.request("tools/call", params("change", &arguments));
+        within(changed).await.unwrap().unwrap();
+        within(connection.tools_changed(&known)).await;
+        assert!(tool_names(&connection).contains(&"zebra".to_owned()), "{generation}");
+        loop {
+            let told = within(notifications.recv()).await.unwrap();
+            if &*told.method == "notifications/tools/list_changed" {
+                break;
+            }
+        }
+        within(connection.close()).await;
+    }
+}
+
+/// CON-9: a list holds for as long as the server says, else as long as is configured; many who
+/// ask for it at the same time ask once.
+#[tokio::test]
+async fn a_list_is_asked_for_again_when_it_is_stale() {
+    let folder = Folder::new();
+    let connection = folder.connection("legacy", &json!({ "toolsTtlMs": 0 }));
+    within(connection.connect()).await.unwrap();
+    assert_eq!(folder.asked("tools/list"), 1);
+    folder.write("tools", "zebra");
+    let many = (0..20).map(|_| connection.fresh_tools());
+    for tools in within(futures_util::future::join_all(many)).await {
+        assert!(tools.unwrap().iter().any(|tool| &*tool.name == "zebra"));
+    }
+    let asked = folder.asked("tools/list");
+    assert!(asked <= 4, "{asked} lists for one");
+    folder.write("ttl", "3600000");
+    within(connection.fresh_tools()).await.unwrap();
+    let asked = folder.asked("tools/list");
+    within(connection.fresh_tools()).await.unwrap();
+    assert_eq!(folder.asked("tools/list"), asked, "the server says that it holds");
+    within(connection.close()).await;
+}
+
+/// What a server asks while it works goes to the caller, in both generations, and back.
+#[tokio::test]
+async fn a_server_asks_its_caller_and_gets_the_answer() {
+    for generation in ["legacy", "modern"] {
+        let folder = Folder::new();
+        let connection = folder.connection(generation, &json!({}));
+        let answer = json!({ "action": "accept", "content": { "n": 7 } });
+        let caller = Attentive { answer: Some(answer.clone()), ..Attentive::default() };
+        let result = converse(&connection, "ask", &caller).await.unwrap();
+        let said: serde_json::Value = serde_json::from_str(&text_of(&result)).unwrap();
+        assert_eq!(said, answer, "{generation}");
+        // A caller that does not say is no reason to hang.
+        let refused = converse(&connection, "ask", &Attentive::default()).await;
+        match generation {
+            "legacy" => assert!(text_of(&refused.unwrap()).contains("I do not say")),
+            _ => assert_eq!(refused.unwrap_err().message(), "I do not say"),
+        }
+        within(connection.close()).await;
+    }
+}
+
+/// A question that could be for any of several calls is refused, and says why.
+#[tokio::test]
+async fn a_question_that_could_be_for_anybody_is_refused() {
+    let folder = Folder::new();
+    let connection = folder.connection("legacy", &json!({}));
+    within(connection.connect()).await.unwrap();
+    let other = connection.request("tools/call", params("wait", &json!({})));
+    let answer = Some(json!({ "action": "decline" }));
+    let caller = Attentive { answer, ..Attentive::default() };
+    let asking = converse(&connection, "ask", &caller);
+    tokio::select! {
+        biased;
+        _ = other => panic!("nothing answers that"),
+        result = asking => {
+            let text = text_of(&result.unwrap());
+            assert!(text.contains("several requests are in flight"), "{text}");
+        }
+    }
+    within(connection.close()).await;
+}
+
+/// Progress and log go to the caller, in order, under the token the caller gave.
+#[tokio::test]
+async fn progress_goes_to_the_caller() {
+    for generation in ["legacy", "modern"] {
+        let folder = Folder::new();
+        let connection = folder.connection(generation, &json!({}));
+        let caller = Attentive::default();
+        let meta = json!({ "name": "work", "arguments": {}, "_meta": { "progressToken": "mine" } });
+        let ask = trunkline::connection::Ask::new(
+            "tools/call",
+            Some(trunkline::message::Raw::from_value(&meta)),
+        );
+        let result = within(connection.converse(ask, &caller)).await.unwrap().unwrap();
+        assert_eq!(text_of(&result), "worked");
+        let told = std::mem::take(&mut *caller.told.lock().unwrap());
+        let seen: Vec<_> = told
+            .iter()
+            .map(|told| (&*told.method, told.params.as_ref().unwrap().to_value()))
+            .collect();
+        let progress = |done| {
+            (
+                "notifications/progress",
+                json!({ "progressToken": "mine", "progress": done, "total": 3 }),
+            )
+        };
+        let log = ("notifications/message", json!({ "level": "info", "data": "worked" }));
+        assert_eq!(seen, [progress(1), progress(2), progress(3), log], "{generation}");
+        within(connection.close()).await;
+    }
+}
+
+/// CON-2: what a server spoke is remembered, so that it is asked once; `protocol` pins it.
+#[tokio::test]
+async fn the_generation_is_asked_for_once() {
+    let folder = Folder::new();
+    let options = options();
+    for _ in 0..3 {
+        let connection = folder.connection_with(options.clone(), "legacy", &json!({}));
+        within(connection.connect()).await.unwrap();
+        within(connection.close()).await;
+    }
+    assert_eq!((folder.asked("server/discover"), folder.asked("initialize")), (1, 3));
+    let pinned = folder.connection("legacy", &json!({ "protocol": "legacy" }));
+    within(pinned.connect()).await.unwrap();
+    assert_eq!(folder.asked("server/discover"), 1);
+    let wrong = folder.connection("legacy", &json!({ "protocol": "2026-07-28" }));
+    let error = within(wrong.connect()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotMcp);
+    assert_eq!(error.hint(), Some("`protocol` says that it does"));
+    let wrong = folder.connection("modern", &json!({ "protocol": "legacy" }));
+    assert_eq!(within(wrong.connect()).await.unwrap_err().kind(), ErrorKind::NotMcp);
+}
+
+/// CON-9: what a server offers is there before it has been started, if that is kept.
+#[tokio::test]
+async fn tools_are_known_before_the_server_starts() {
+    let folder = Folder::new();
+    let memory = || options().with_memory_in(folder.path().join("memory"));
+    let first = folder.connection_with(memory(), "legacy", &json!({}));
+    assert!(first.tools().is_empty());
+    within(first.connect()).await.unwrap();
+    within(first.close()).await;
+    let file = || std::fs::read_dir(folder.path().join("memory")).map(Iterator::count);
+    while file().unwrap_or(0) == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let second = folder.connection_with(memory(), "legacy", &json!({}));
+    assert_eq!((tool_names(&second).len(), second.status().state), (6, State::Idle));
+    assert_eq!(folder.starts(), 1, "the first start was not disturbed by the question");
+    folder.write("tools", "zebra");
+    assert_eq!(within(second.fresh_tools()).await.unwrap().len(), 7);
+    assert_eq!((folder.asked("server/discover"), folder.starts()), (1, 2));
+    within(second.close()).await;
+}
+
+/// A memory that cannot be written is said, and nothing else happens.
+#[tokio::test]
+async fn a_memory_that_cannot_be_written_does_no_harm() {
+    let folder = Folder::new();
+    folder.write("file", "");
+    let options = options().with_memory_in(folder.path().join("file"));
+    let connection = folder.connection_with(options, "legacy", &json!({}));
+    assert_eq!(call(&connection, "started").await, "1");
+    until(&connection, |status| status.not_remembered.is_some()).await;
+    within(connection.close()).await;
+}
+
+/// CON-10: whoever closes a connection ends the calls in it.
+#[tokio::test]
+async fn closing_ends_what_is_in_flight() {
+    let folder = Folder::new();
+    let connection = folder.connection("legacy", &json!({}));
+    within(connection.connect()).await.unwrap();
+    let waiting = connection.request("tools/call", params("wait", &json!({})));
+    let (answer, ()) = within(async { tokio::join!(waiting, connection.close()) }).await;
+    assert_eq!(answer.unwrap_err().kind(), ErrorKind::Unreachable);
+    assert_eq!(connection.status().state, State::Stopped);
+    let after = within(connection.connect()).await.unwrap_err();
+    assert_eq!(after.kind(), ErrorKind::Unreachable);
+}
+
+/// The reference server sends elicitations of its own.
+#[tokio::test]
+async fn the_reference_server_elicits() {
+    let package = "@modelcontextprotocol/server-everything/dist/index.js";
+    let script = peers::node_modules().join(package);
+    let config = config(&json!({ "s": { "command": "node", "args": [script, "stdio"] } }));
+    let server = config.server("s").unwrap().clone();
+    let connection = trunkline::connection::Connection::new(server, options());
+    within(connection.connect()).await.unwrap();
+    let answer = Some(json!({ "action": "decline" }));
+    let caller = Attentive { answer, ..Attentive::default() };
+    let result = converse(&connection, "trigger-elicitation-request", &caller).await.unwrap();
+    assert!(result.text().contains("declined"), "{result}");
+    within(connection.close()).await;
+}

@@ -1,0 +1,184 @@
+//! A folder with servers that do as the files in it say, and the connections to them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use trunkline::config::{self, Config, Resolver, Secret};
+use trunkline::connection::{
+    Answering, Ask, Caller, ChildOptions, Connection, HttpOptions, Options, Question, State, Status,
+};
+use trunkline::message::{Notification, Raw, RpcError};
+use trunkline_testkit::peers;
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A folder that is removed at the end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("trunkline-lively-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        fs::remove_file(self.0.join(name)).unwrap();
+    }
+
+    /// How many lines a file has.
+    fn lines(&self, name: &str) -> usize {
+        fs::read_to_string(self.0.join(name)).map_or(0, |text| text.lines().count())
+    }
+
+    /// How often servers of this folder were started.
+    pub(crate) fn starts(&self) -> usize {
+        self.lines("starts")
+    }
+
+    /// How often a method was asked for.
+    pub(crate) fn asked(&self, method: &str) -> usize {
+        let text = fs::read_to_string(self.0.join("asked")).unwrap_or_default();
+        text.lines().filter(|line| *line == method).count()
+    }
+
+    /// The entry of a server of a generation, with more keys.
+    pub(crate) fn server(&self, generation: &str, more: &Value) -> Value {
+        let mut entry = json!({
+            "command": peers::python(),
+            "args": ["-I", peers::lively_server(), self.0, generation],
+            "timeouts": { "shutdown": "1s" },
+        });
+        for (key, value) in more.as_object().unwrap() {
+            entry[key] = value.clone();
+        }
+        entry
+    }
+
+    /// A connection to such a server.
+    pub(crate) fn connection(&self, generation: &str, more: &Value) -> Connection {
+        self.connection_with(options(), generation, more)
+    }
+
+    pub(crate) fn connection_with(
+        &self,
+        options: Options,
+        generation: &str,
+        more: &Value,
+    ) -> Connection {
+        let config = config(&json!({ "s": self.server(generation, more) }));
+        Connection::new(config.server("s").unwrap().clone(), options)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A configuration with these servers.
+pub(crate) fn config(servers: &Value) -> Config {
+    let loaded = config::parse("test", json!({ "mcpServers": servers }).to_string());
+    assert!(!loaded.fails(false), "{:?}", loaded.diagnostics);
+    loaded.config
+}
+
+pub(crate) fn options() -> Options {
+    let child = ChildOptions::from_environment(std::env::vars_os());
+    let capabilities = Raw::from_value(&json!({ "elicitation": {} }));
+    Options::new(Arc::new(Nothing), child, HttpOptions::default()).with_capabilities(capabilities)
+}
+
+/// Nothing refers to anything here.
+struct Nothing;
+
+impl Resolver for Nothing {
+    fn variable(&self, _: &str) -> Option<Secret> {
+        None
+    }
+
+    fn file(&self, _: &Path) -> io::Result<Secret> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+pub(crate) fn params(tool: &str, arguments: &Value) -> Option<Raw> {
+    Some(Raw::from_value(&json!({ "name": tool, "arguments": arguments })))
+}
+
+/// Calls a tool and returns the text of its result.
+pub(crate) async fn call(connection: &Connection, tool: &str) -> String {
+    let answer = connection.request("tools/call", params(tool, &json!({})));
+    text_of(&within(answer).await.unwrap().unwrap())
+}
+
+pub(crate) fn text_of(result: &Raw) -> String {
+    result.to_value()["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+pub(crate) fn tool_names(connection: &Connection) -> Vec<String> {
+    connection.tools().iter().map(|tool| tool.name.to_string()).collect()
+}
+
+/// Waits until the status is as it should be.
+pub(crate) async fn until(connection: &Connection, is_so: impl FnMut(&Status) -> bool) -> Status {
+    let mut watch = connection.watch();
+    within(watch.wait_for(is_so)).await.unwrap().clone()
+}
+
+pub(crate) async fn until_state(connection: &Connection, state: State) -> Status {
+    until(connection, |status| status.state == state).await
+}
+
+/// Waits for something that must happen.
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    timeout(LONGEST, future).await.expect("it takes too long")
+}
+
+/// A caller that remembers what it was told, and answers with what it was given.
+#[derive(Default)]
+pub(crate) struct Attentive {
+    pub(crate) told: std::sync::Mutex<Vec<Notification>>,
+    pub(crate) answer: Option<Value>,
+}
+
+impl Caller for Attentive {
+    fn told(&self, notification: &Notification) {
+        self.told.lock().unwrap().push(notification.clone());
+    }
+
+    fn asked(&self, question: Question) -> Answering<'_> {
+        assert_eq!(&*question.method, "elicitation/create");
+        let answer = self.answer.as_ref().map(Raw::from_value);
+        Box::pin(async move { answer.ok_or_else(|| RpcError::new(-1, "I do not say")) })
+    }
+}
+
+/// Calls a tool in conversation with a caller.
+pub(crate) async fn converse(
+    connection: &Connection,
+    tool: &str,
+    caller: &dyn Caller,
+) -> Result<Raw, RpcError> {
+    let ask = Ask::new("tools/call", params(tool, &json!({})));
+    within(connection.converse(ask, caller)).await.unwrap()
+}

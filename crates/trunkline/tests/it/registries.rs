@@ -1,0 +1,120 @@
+//! Several configurations, servers they share, and what a new configuration changes.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use trunkline::connection::State;
+use trunkline::name::ServerName;
+use trunkline::registry::{Registry, Reloaded};
+
+use crate::lively::{Folder, call, config, options, until_state, within};
+
+fn names(names: &[&str]) -> Vec<ServerName> {
+    names.iter().map(|name| ServerName::new(name).unwrap()).collect()
+}
+
+/// `reload` touches only what changed.
+#[tokio::test]
+async fn a_new_configuration_touches_only_what_changed() {
+    let (kept, changed, removed) = (Folder::new(), Folder::new(), Folder::new());
+    let servers = |folder: &Folder| folder.server("legacy", &json!({}));
+    let before = config(&json!({
+        "kept": servers(&kept), "changed": servers(&changed), "removed": servers(&removed),
+    }));
+    let set = Registry::new(options()).open(&before);
+    assert!(within(set.connect_all()).await.is_empty());
+    let (kept_before, removed_before) = (set.get("kept").unwrap(), set.get("removed").unwrap());
+    // What may be seen of a server is no reason to start it again; how long it may take is.
+    let after = config(&json!({
+        "kept": kept.server("legacy", &json!({ "access": "read-write", "denyTools": ["x"] })),
+        "changed": changed.server("legacy", &json!({ "timeouts": { "call": "7s" } })),
+        "added": servers(&removed),
+    }));
+    let reloaded = within(set.reload(&after)).await;
+    let expected = Reloaded {
+        added: names(&["added"]),
+        changed: names(&["changed"]),
+        removed: names(&["removed"]),
+        kept: names(&["kept"]),
+    };
+    assert_eq!(reloaded, expected);
+    assert!(Arc::ptr_eq(&kept_before, &set.get("kept").unwrap()));
+    assert_eq!(kept_before.status().state, State::Ready);
+    assert_eq!(removed_before.status().state, State::Stopped);
+    assert!(set.get("removed").is_none());
+    assert_eq!(call(&set.get("kept").unwrap(), "started").await, "1");
+    assert_eq!(call(&set.get("changed").unwrap(), "started").await, "2");
+    within(set.close()).await;
+    assert_eq!(kept_before.status().state, State::Stopped);
+}
+
+/// CFG-12: equal servers of several configurations are one, and live until the last is gone.
+#[tokio::test]
+async fn equal_servers_are_shared_between_configurations() {
+    let folder = Folder::new();
+    let entry = folder.server("legacy", &json!({}));
+    let registry = Registry::new(options());
+    let one = registry.open(&config(&json!({ "s": entry, "t": entry })));
+    let two = registry.open(&config(&json!({ "s": entry })));
+    let (first, second) = (one.get("s").unwrap(), two.get("s").unwrap());
+    assert!(Arc::ptr_eq(&first, &second));
+    assert!(!Arc::ptr_eq(&first, &one.get("t").unwrap()), "it has another name");
+    assert_eq!(call(&first, "started").await, "1");
+    within(one.close()).await;
+    assert_eq!(second.status().state, State::Ready);
+    drop(two);
+    drop(first);
+    // Nobody is left who could close it; it ends all the same.
+    let watch = second.watch();
+    drop(second);
+    within(async {
+        let mut watch = watch;
+        while watch.borrow_and_update().state != State::Stopped {
+            if watch.changed().await.is_err() {
+                break;
+            }
+        }
+    })
+    .await;
+}
+
+/// CON-3: eager servers start by themselves, lazy ones do not.
+#[tokio::test]
+async fn eager_servers_start_by_themselves() {
+    let (eager, lazy) = (Folder::new(), Folder::new());
+    let registry = Registry::new(options());
+    let set = registry.open(&config(&json!({
+        "eager": eager.server("legacy", &json!({ "connect": "eager" })),
+        "lazy": lazy.server("legacy", &json!({})),
+    })));
+    until_state(&set.get("eager").unwrap(), State::Ready).await;
+    assert_eq!((lazy.starts(), set.get("lazy").unwrap().status().state), (0, State::Idle));
+    within(registry.close_all()).await;
+    assert_eq!(set.get("eager").unwrap().status().state, State::Stopped);
+}
+
+/// CON-11: every change is told, also that servers come and go.
+#[tokio::test]
+async fn changes_of_all_servers_are_watched() {
+    let folder = Folder::new();
+    let entry = folder.server("legacy", &json!({}));
+    let set = Registry::new(options()).open(&config(&json!({ "a": entry, "b": entry })));
+    let mut watch = set.watch();
+    for name in ["a", "b"] {
+        let change = within(watch.next()).await.unwrap();
+        assert_eq!((change.server.as_str(), change.status.unwrap().state), (name, State::Idle));
+    }
+    set.get("b").unwrap().start();
+    let mut states = Vec::new();
+    while states.last() != Some(&State::Ready) {
+        let change = within(watch.next()).await.unwrap();
+        assert_eq!(change.server.as_str(), "b");
+        states.push(change.status.unwrap().state);
+    }
+    within(set.reload(&config(&json!({ "b": entry })))).await;
+    let change = within(watch.next()).await.unwrap();
+    assert_eq!((change.server.as_str(), change.status.is_none()), ("a", true));
+    within(set.close()).await;
+    drop(set);
+    while within(watch.next()).await.is_some() {}
+}
