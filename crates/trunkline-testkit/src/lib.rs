@@ -4,3 +4,4 @@ pub mod samples;
 pub mod generate;
 pub mod invariants;
 pub mod peers;
+pub mod conformance;

@@ -1,0 +1,170 @@
+//! The official conformance suite of MCP, run against a server, and what it found.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use std::{env, fs, process};
+
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::peers;
+
+/// How long the suite may take; it waits for ten seconds itself.
+const LONGEST_RUN: Duration = Duration::from_secs(150);
+
+/// The length of the time at the end of a folder's name, as in `-2026-07-28T12-00-00-000Z`.
+const TIME: usize = 25;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// What came of one scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Something was checked, and nothing was wrong.
+    Passed,
+    /// Nothing was checked.
+    Skipped,
+    /// A check failed or warned. The suite itself lets warnings pass.
+    Failed,
+}
+
+/// What came of one run of the suite.
+pub struct Report {
+    /// Whether the suite was content, as its exit code says.
+    pub is_content: bool,
+    required: Vec<String>,
+    scenarios: BTreeMap<String, Vec<Value>>,
+    output: String,
+}
+
+/// Runs what a revision of the protocol requires of servers. The host in `url` should be
+/// `localhost`: what else a server may be called is one of the things that are checked.
+///
+/// # Panics
+///
+/// When the suite is not installed, cannot be run or takes too long.
+pub async fn check_server(url: &str, revision: &str) -> Report {
+    let folder = Folder::new();
+    let mut command = Command::new(peers::conformance_node());
+    command.arg(peers::conformance_suite()).args(["server", "--url", url]);
+    command.args(["--requirements", revision, "--output-dir"]).arg(&folder.0);
+    // A proxy of the machine has no business between a test and its own server.
+    command.env("NO_PROXY", "*").stdin(Stdio::null()).kill_on_drop(true);
+    let Ok(finished) = timeout(LONGEST_RUN, command.output()).await else {
+        panic!("the conformance suite was killed after {LONGEST_RUN:?}");
+    };
+    let output = finished.expect("the conformance suite can be run");
+    let printed = [output.stdout, output.stderr].concat();
+    Report {
+        is_content: output.status.success(),
+        required: required_of_servers(revision),
+        scenarios: scenarios(&folder.0),
+        output: String::from_utf8_lossy(&printed).into_owned(),
+    }
+}
+
+impl Report {
+    /// How many of the scenarios that the revision requires have passed.
+    #[must_use]
+    pub fn required_passed(&self) -> usize {
+        let has_passed = |name: &&String| self.verdict(name) == Verdict::Passed;
+        self.required.iter().filter(has_passed).count()
+    }
+
+    /// How many scenarios beyond those have passed, as extensions of the protocol.
+    #[must_use]
+    pub fn others_passed(&self) -> usize {
+        let names = self.scenarios.keys();
+        names.filter(|name| self.verdict(name) == Verdict::Passed).count() - self.required_passed()
+    }
+
+    /// What came of a scenario; one that did not run is skipped.
+    #[must_use]
+    pub fn verdict(&self, scenario: &str) -> Verdict {
+        let checks = self.scenarios.get(scenario).map_or(&[][..], Vec::as_slice);
+        if checks.iter().any(is_wrong) {
+            Verdict::Failed
+        } else if checks.iter().any(|check| check["status"] == "SUCCESS") {
+            Verdict::Passed
+        } else {
+            Verdict::Skipped
+        }
+    }
+}
+
+fn is_wrong(check: &Value) -> bool {
+    check["status"] == "FAILURE" || check["status"] == "WARNING"
+}
+
+impl Display for Report {
+    /// Every check that is wrong, and what the suite said if it checked nothing.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.scenarios.is_empty() {
+            return write!(f, "the suite ran no scenario:\n{}", self.output);
+        }
+        writeln!(
+            f,
+            "{} required and {} others passed",
+            self.required_passed(),
+            self.others_passed()
+        )?;
+        for (scenario, checks) in &self.scenarios {
+            for check in checks.iter().filter(|check| is_wrong(check)) {
+                let [status, id, message] = ["status", "id", "errorMessage"].map(|key| &check[key]);
+                writeln!(f, "{scenario}: {status} {id} {message}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names under `server:` in the suite's list for a revision.
+fn required_of_servers(revision: &str) -> Vec<String> {
+    let path =
+        peers::conformance_suite().with_file_name(format!("../requirements/{revision}.yaml"));
+    let text = fs::read_to_string(path).expect("the suite knows the revision");
+    let lines = text.lines().skip_while(|line| *line != "server:").skip(1);
+    lines.map_while(|line| line.strip_prefix("  - ")).map(str::to_owned).collect()
+}
+
+/// The checks of every scenario that has left results.
+fn scenarios(folder: &Path) -> BTreeMap<String, Vec<Value>> {
+    let entries = fs::read_dir(folder).expect("the suite has left results");
+    let mut scenarios = BTreeMap::new();
+    for entry in entries {
+        let path = entry.expect("the results can be listed").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let end = name.len().saturating_sub(TIME);
+        let name = name[..end].strip_prefix("server-").unwrap_or_default();
+        // A scenario that broke down leaves a folder without checks.
+        let text = fs::read_to_string(path.join("checks.json")).unwrap_or_default();
+        let broken = serde_json::json!([{ "status": "FAILURE", "id": "no checks" }]);
+        let checks = serde_json::from_str(&text).unwrap_or(broken);
+        scenarios.insert(name.to_owned(), checks.as_array().cloned().unwrap_or_default());
+    }
+    scenarios
+}
+
+/// A folder for results that is gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path =
+            env::temp_dir().join(format!("trunkline-conformance-{}-{number}", process::id()));
+        fs::create_dir_all(&path).expect("a folder can be made");
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
