@@ -1,0 +1,52 @@
+//! What a client says that agrees to everything: arguments for tools, answers to questions.
+
+use serde_json::{Map, Value, json};
+use trunkline::connection::{Answering, Caller, Question, Tool};
+use trunkline::message::{Raw, RpcError, code};
+
+/// A caller that accepts whatever it is asked, with the values that are offered.
+pub(crate) struct Obliging;
+
+impl Caller for Obliging {
+    fn asked(&self, question: Question) -> Answering<'_> {
+        let params = question.params.map(|params| params.to_value()).unwrap_or_default();
+        let answer = match &*question.method {
+            "elicitation/create" => {
+                Ok(json!({ "action": "accept", "content": filled_in(&params["requestedSchema"]) }))
+            }
+            "sampling/createMessage" => Ok(json!({
+                "role": "assistant",
+                "model": "none",
+                "content": { "type": "text", "text": "a sample" },
+            })),
+            "roots/list" => Ok(json!({ "roots": [] })),
+            method => Err(RpcError::new(code::METHOD_NOT_FOUND, method)),
+        };
+        Box::pin(async move { answer.map(|answer| Raw::from_value(&answer)) })
+    }
+}
+
+/// Arguments that a tool accepts, as far as its schema says what those are.
+pub(crate) fn arguments_for(tool: &Tool) -> Raw {
+    let schema = tool.definition.get("inputSchema").map(|schema| schema.to_value());
+    Raw::from_value(&filled_in(&schema.unwrap_or_default()))
+}
+
+/// An object with every property of a schema: its default, or something of its type.
+fn filled_in(schema: &Value) -> Value {
+    let properties = schema["properties"].as_object();
+    let value = |(name, property): (&String, &Value)| (name.clone(), example(property));
+    Value::Object(properties.map(|all| all.iter().map(value).collect()).unwrap_or_else(Map::new))
+}
+
+fn example(property: &Value) -> Value {
+    let first = |key: &str| property[key].as_array().and_then(|values| values.first()).cloned();
+    let chosen = property.get("default").cloned().or_else(|| first("enum"));
+    chosen.unwrap_or_else(|| match property["type"].as_str() {
+        Some("boolean") => json!(true),
+        Some("integer" | "number") => json!(1),
+        Some("array") => json!([]),
+        Some("object") => json!({}),
+        _ => json!("text"),
+    })
+}

@@ -1,0 +1,134 @@
+//! The library under the conformance suite: a program that the suite starts with the address of one
+//! of its servers, and that does what the scenario asks of a client.
+
+#![expect(clippy::print_stderr, reason = "this is a program, and the suite keeps what it says")]
+
+mod answers;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::{env, io};
+
+use serde_json::{Value, json};
+use trunkline::config::{self, Resolver, Secret};
+use trunkline::connection::{
+    Ask, ChildOptions, Connection, HttpOptions, Options, Tool, Unattended,
+};
+use trunkline::error::Error;
+use trunkline::message::Raw;
+
+use self::answers::{Obliging, arguments_for};
+
+/// Why the program gives up.
+type Failure = Box<dyn std::error::Error>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let Some(url) = env::args().last().filter(|last| last.starts_with("http")) else {
+        eprintln!("the last argument has to be the address of a server");
+        return ExitCode::from(2);
+    };
+    match run(&scenario, &url).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{scenario}: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(scenario: &str, url: &str) -> Result<(), Failure> {
+    let connection = connection(url)?;
+    connection.connect().await?;
+    let result = play(scenario, &connection).await;
+    connection.close().await;
+    result
+}
+
+/// Does what a scenario asks for.
+async fn play(scenario: &str, connection: &Connection) -> Result<(), Failure> {
+    match scenario {
+        "http-custom-headers" => {
+            for call in context()?["toolCalls"].as_array().into_iter().flatten() {
+                tool_call(connection, &call["name"], Raw::from_value(&call["arguments"])).await?;
+            }
+        }
+        "json-schema-2020-12-preservation" => echo_schema(connection).await?,
+        // The server has nothing to call: what counts is that nobody follows its references.
+        "json-schema-ref-no-deref" => {}
+        _ => {
+            for tool in connection.tools().iter() {
+                let name = Value::from(&*tool.name);
+                tool_call(connection, &name, arguments_for(tool)).await?;
+            }
+        }
+    }
+    if scenario == "http-standard-headers" {
+        read_and_prompt(connection).await?;
+    }
+    Ok(())
+}
+
+/// Sends a schema back as it came.
+async fn echo_schema(connection: &Connection) -> Result<(), Failure> {
+    let tools = connection.tools();
+    let is_focal = |tool: &&Tool| &*tool.name == "json_schema_2020_12_tool";
+    let focal = tools.iter().find(is_focal).ok_or("the tool with the schema is missing")?;
+    let schema = focal.definition.get("inputSchema").ok_or("the tool has no schema")?;
+    let arguments = Raw::from_value(&json!({})).with("schema", &schema);
+    tool_call(connection, &json!("json_schema_echo"), arguments).await
+}
+
+/// Reads every resource and gets every prompt.
+async fn read_and_prompt(connection: &Connection) -> Result<(), Failure> {
+    for (list, key, get, name) in [
+        ("resources/list", "resources", "resources/read", "uri"),
+        ("prompts/list", "prompts", "prompts/get", "name"),
+    ] {
+        let Ok(listed) = connection.request(list, None).await? else { continue };
+        for item in listed.get(key).map(|items| items.items()).unwrap_or_default() {
+            let value = item.get(name).ok_or("something in a list has no name")?;
+            let params = Raw::from_value(&json!({})).with(name, &value);
+            let answer = connection.converse(Ask::new(get, Some(params)), &Unattended).await?;
+            answer.map_err(|error| error.message())?;
+        }
+    }
+    Ok(())
+}
+
+async fn tool_call(connection: &Connection, name: &Value, arguments: Raw) -> Result<(), Failure> {
+    let params = Raw::from_value(&json!({ "name": name })).with("arguments", &arguments);
+    let answer = connection.converse(Ask::new("tools/call", Some(params)), &Obliging).await?;
+    answer.map(|_| ()).map_err(|error| error.message().into())
+}
+
+/// What the suite says beside the address.
+fn context() -> Result<Value, Failure> {
+    Ok(serde_json::from_str(&env::var("MCP_CONFORMANCE_CONTEXT")?)?)
+}
+
+fn connection(url: &str) -> Result<Connection, Error> {
+    let text = json!({ "mcpServers": { "suite": { "type": "http", "url": url } } });
+    let loaded = config::parse("suite", text.to_string());
+    let server = loaded.config.server("suite").expect("invariant: it was just written");
+    let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+    let http = HttpOptions::default();
+    let options = Options::new(Arc::new(Nothing), ChildOptions::default(), http)
+        .with_capabilities(Raw::from_value(&capabilities));
+    Ok(Connection::new(server.clone(), options))
+}
+
+/// Nothing refers to anything here.
+struct Nothing;
+
+impl Resolver for Nothing {
+    fn variable(&self, _: &str) -> Option<Secret> {
+        None
+    }
+
+    fn file(&self, _: &Path) -> io::Result<Secret> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
