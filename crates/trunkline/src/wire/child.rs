@@ -115,13 +115,8 @@ impl ServerProcess {
         if let Some(directory) = &program.cwd {
             command.current_dir(directory.expose());
         }
-        #[cfg(unix)]
-        command.process_group(0);
-        let mut child = command.spawn().map_err(|error| start_error(program, &error))?;
-        let group = child.id().and_then(Group::led_by);
-        if let Some(group) = group {
-            guard::watch(group);
-        }
+        let (mut child, group) =
+            spawn_in_group(&mut command).map_err(|error| start_error(program, &error))?;
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = streams else {
             return Err(Error::new(ErrorKind::StartFailed, "the process has no streams"));
@@ -201,6 +196,23 @@ impl Drop for ServerProcess {
         }
         self.finish();
     }
+}
+
+/// Starts a process in a group that is watched before the process runs, where there can be one.
+fn spawn_in_group(command: &mut Command) -> io::Result<(Child, Option<Group>)> {
+    let Some(reserved) = guard::reserve() else {
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = command.spawn()?;
+        let group = child.id().and_then(Group::led_by);
+        group.inspect(|group| guard::watch(*group));
+        return Ok((child, group));
+    };
+    let group = reserved.group();
+    #[cfg(unix)]
+    command.process_group(group.number());
+    let child = command.spawn().inspect_err(|_| guard::forget(group))?;
+    Ok((child, Some(group)))
 }
 
 /// Why a process could not be started, and what to do about it.

@@ -5,7 +5,7 @@
 //! left. A death signal set in the child would be simpler and does not do: it needs unsafe code,
 //! follows the thread instead of the process, and does not reach grandchildren.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -37,6 +37,38 @@ struct Guard {
     _process: Child,
 }
 
+/// A group that is watched before a server is in it.
+///
+/// A group is named after its first process, so one that a server leads can be watched only when the
+/// server runs. If we were killed before that, nobody would know of it. The first process of this
+/// group is a shell that does nothing, and ends once the server has joined.
+pub(super) struct Reserved {
+    group: Group,
+    first: Child,
+}
+
+/// A group for a server that is about to be started. There is none where there are no groups, or no
+/// shell; then a server leads its own.
+pub(super) fn reserve() -> Option<Reserved> {
+    let first = shell("read -r line").ok()?;
+    let group = Group::led_by(first.id())?;
+    tell('+', group);
+    Some(Reserved { group, first })
+}
+
+impl Reserved {
+    pub(super) fn group(&self) -> Group {
+        self.group
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let _ = self.first.kill();
+        let _ = self.first.wait();
+    }
+}
+
 /// Says that a group is ours, and has to go when we do.
 pub(super) fn watch(group: Group) {
     tell('+', group);
@@ -54,11 +86,18 @@ fn tell(word: char, group: Group) {
     let _ = writeln!(guard.input, "{word} {}", group.number());
 }
 
-#[cfg(unix)]
 fn start() -> Option<Mutex<Guard>> {
+    let mut process = shell(SCRIPT).ok()?;
+    let input = process.stdin.take()?;
+    Some(Mutex::new(Guard { input, _process: process }))
+}
+
+/// A shell that knows nothing of our surroundings, in a group of its own.
+#[cfg(unix)]
+fn shell(script: &str) -> io::Result<Child> {
     use std::os::unix::process::CommandExt as _;
-    let mut process = Command::new("/bin/sh")
-        .args(["-c", SCRIPT])
+    Command::new("/bin/sh")
+        .args(["-c", script])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .stdin(Stdio::piped())
@@ -68,12 +107,9 @@ fn start() -> Option<Mutex<Guard>> {
         // Apart from us, so that what is sent to our group does not reach it.
         .process_group(0)
         .spawn()
-        .ok()?;
-    let input = process.stdin.take()?;
-    Some(Mutex::new(Guard { input, _process: process }))
 }
 
 #[cfg(not(unix))]
-fn start() -> Option<Mutex<Guard>> {
-    None
+fn shell(_: &str) -> io::Result<Child> {
+    Err(io::ErrorKind::Unsupported.into())
 }
