@@ -6,6 +6,7 @@ MARKER is not looked at: it lets a test find the process. The file `called` in t
 that a tool was called.
 """
 
+import itertools
 import json
 import pathlib
 import signal
@@ -16,9 +17,32 @@ MODE = sys.argv[1]
 
 TOOL = {"name": "wait", "description": "Waits.", "inputSchema": {"type": "object"}}
 
+calls = itertools.count(1)
+pages = itertools.count(1)
+
 
 def send(message):
     print(json.dumps(message), flush=True)
+
+
+def tools():
+    match MODE:
+        case "same-cursor":
+            return {"tools": [], "nextCursor": "again"}
+        case "new-cursors":
+            return {"tools": [], "nextCursor": str(next(pages))}
+        case "crowd":
+            return {"tools": [{**TOOL, "name": f"wait-{number}"} for number in range(100_000)]}
+        case "crowd-in-pages":
+            page = next(pages)
+            names = range(page * 1_000, page * 1_000 + 1_000)
+            cursor = {"nextCursor": str(page)} if page < 100 else {}
+            return {"tools": [{**TOOL, "name": f"wait-{number}"} for number in names], **cursor}
+        case "fat-crowd":
+            fat = {**TOOL, "description": "x" * 1_000}
+            return {"tools": [{**fat, "name": f"wait-{number}"} for number in range(100_000)]}
+        case _:
+            return {"tools": [TOOL]}
 
 
 def result_of(request):
@@ -27,7 +51,7 @@ def result_of(request):
             info = {"name": "scripted", "version": "1"}
             return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
         case "tools/list":
-            return {"tools": [TOOL]}
+            return tools()
         case "tools/call":
             return {"content": [{"type": "text", "text": "waited"}]}
 
@@ -40,18 +64,48 @@ def answer(request):
     return {"jsonrpc": "2.0", "id": request["id"], "result": result}
 
 
+def send_half(request):
+    text = json.dumps(answer(request))
+    print(text[: len(text) // 2], end="", flush=True)
+
+
+def send_huge(request):
+    """An answer of 100 MB, on one line."""
+    before, after = json.dumps(answer(request)).split("waited")
+    sys.stdout.write(before)
+    for _ in range(100):
+        sys.stdout.write("x" * 1_000_000)
+    print(after, flush=True)
+
+
+def misbehaves_in_call(request):
+    """Whether it did, in place of an answer."""
+    match MODE:
+        case "hang":
+            pass
+        case "stubborn":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(1000)
+        case "die":
+            print("out of cheese", file=sys.stderr, flush=True)
+            sys.exit(7)
+        case "half":
+            send_half(request)
+        case "half-then-die":
+            send_half(request)
+            sys.exit(7)
+        case "huge" if next(calls) == 1:
+            send_huge(request)
+        case _:
+            return False
+    return True
+
+
 def serve(request):
     if request["method"] == "tools/call":
         pathlib.Path("called").touch()
-        match MODE:
-            case "hang":
-                return
-            case "stubborn":
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-                time.sleep(1000)
-            case "die":
-                print("out of cheese", file=sys.stderr, flush=True)
-                sys.exit(7)
+        if misbehaves_in_call(request):
+            return
     match MODE:
         case "not-rpc":
             send({"id": request["id"], "hello": "world"})

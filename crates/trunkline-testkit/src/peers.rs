@@ -126,11 +126,21 @@ fn client(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(name)
 }
 
-/// The server in Python that misbehaves on demand, from the folder `servers` of this crate. It needs
-/// nothing but an interpreter.
+/// The server in Python that misbehaves on demand over stdio. It needs nothing but an interpreter.
 #[must_use]
 pub fn scripted_server() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/scripted.py")
+    server("scripted.py")
+}
+
+/// The server in Python that misbehaves on demand over HTTP. It needs nothing but an interpreter.
+#[must_use]
+pub fn scripted_http_server() -> PathBuf {
+    server("scripted_http.py")
+}
+
+/// A server from the folder `servers` of this crate.
+fn server(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("servers").join(name)
 }
 
 /// A server over stdio whose life is in the files of a folder: started with Python, it takes the

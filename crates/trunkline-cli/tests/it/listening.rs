@@ -1,5 +1,6 @@
 //! Servers that listen on an address of their own and end with the test.
 
+use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -48,6 +49,39 @@ pub(crate) fn everything(mode: &str, path: &str) -> Listening {
     let listening = Listening { process, url: format!("http://127.0.0.1:{port}{path}") };
     wait_for(port);
     listening
+}
+
+/// A server that misbehaves in requests of a method, or `always`.
+pub(crate) fn scripted(when: &str, mode: &str) -> Listening {
+    start_scripted("http", &mut scripted_command(when, mode))
+}
+
+/// A server that behaves well, with a certificate that nobody has heard of. The certificate is in
+/// the file `certificate.pem` of the folder.
+pub(crate) fn scripted_with_tls(folder: &Folder) -> Listening {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let [certificate_file, key_file] =
+        ["certificate.pem", "key.pem"].map(|name| folder.project().join(name));
+    fs::write(&certificate_file, certificate.pem()).unwrap();
+    fs::write(&key_file, key.serialize_pem()).unwrap();
+    let mut command = scripted_command("never", "well");
+    start_scripted("https", command.arg(certificate_file).arg(key_file))
+}
+
+fn scripted_command(when: &str, mode: &str) -> Command {
+    let mut command = Command::new(peers::python());
+    command.arg("-I").arg(peers::scripted_http_server()).args([when, mode]);
+    command
+}
+
+fn start_scripted(scheme: &str, command: &mut Command) -> Listening {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut process = command.spawn().unwrap();
+    let mut port = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    Listening { process, url: format!("{scheme}://127.0.0.1:{}/mcp", port.trim()) }
 }
 
 /// An address that answers everything with the same text, until the test ends.

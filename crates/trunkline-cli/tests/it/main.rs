@@ -4,6 +4,9 @@
 
 mod run;
 mod listening;
+mod host;
+#[cfg(target_os = "linux")]
+mod processes;
 mod check;
 mod config;
 mod general;

@@ -1,0 +1,60 @@
+//! Processes that do not answer a call as they should.
+
+use serde_json::{Value, json};
+
+use super::{assert_call_fails, in_one_host, scripted, with_healthy};
+use crate::host::Host;
+use crate::run::Folder;
+
+/// The server, with little patience for a call. Patience for the start is not patience for the call.
+fn impatiently(mut server: Value) -> Value {
+    server["timeouts"] = json!({ "call": "1s", "connect": "10m" });
+    server
+}
+
+#[test]
+fn a_server_that_hangs_in_a_call() {
+    let server = impatiently(scripted("hang"));
+    assert_call_fails(
+        &server,
+        "it did not answer the call within 1s\n  `timeouts.call` is the bound",
+    );
+}
+
+#[test]
+fn a_server_that_dies_in_a_call() {
+    let message = "the process ended (exit status: 7)\n  it said: out of cheese";
+    assert_call_fails(&scripted("die"), message);
+}
+
+#[test]
+fn a_server_that_answers_half_a_line() {
+    let server = impatiently(scripted("half"));
+    assert_call_fails(&server, "it did not answer the call within 1s");
+}
+
+#[test]
+fn a_server_that_answers_half_a_line_and_dies() {
+    assert_call_fails(&scripted("half-then-die"), "the process ended (exit status: 7)");
+}
+
+#[test]
+fn a_server_that_answers_a_line_of_100_megabytes() {
+    assert_call_fails(&scripted("huge"), "the answer is longer than 16 MiB");
+}
+
+#[test]
+fn a_server_that_answered_too_much_can_be_called_again() {
+    let folder = Folder::new();
+    in_one_host(async {
+        let host = Host::new(&folder, &with_healthy(&scripted("huge")));
+        assert!(host.start().await.is_empty());
+        let process = host.status("faulty").process_id;
+        let error = host.call("faulty", "wait", &json!({})).await.unwrap_err();
+        assert_eq!(error.to_string(), "server `faulty`: the answer is longer than 16 MiB");
+        assert_eq!(host.call("faulty", "wait", &json!({})).await.unwrap(), "waited");
+        assert!(process.is_some());
+        assert_eq!(host.status("faulty").process_id, process, "it is the same process");
+        host.end().await;
+    });
+}

@@ -1,0 +1,53 @@
+//! Programs that are no servers, or cannot be started as one.
+
+use serde_json::json;
+
+use super::{assert_fails, impatiently, scripted, shell};
+
+#[test]
+fn a_program_that_is_missing() {
+    let server = json!({ "command": "no-such-program-anywhere" });
+    assert_fails(&server, "no-such-program-anywhere: not found", "is it installed");
+}
+
+#[test]
+fn a_program_that_repeats_what_it_is_sent() {
+    let server = impatiently(json!({ "command": "/bin/cat" }));
+    assert_fails(&server, "it repeats what it is sent", "is this an MCP server?");
+}
+
+#[test]
+fn a_program_that_never_answers() {
+    let server = impatiently(shell("exec sleep 1000"));
+    assert_fails(&server, "it did not answer in time", "is this an MCP server?");
+}
+
+#[test]
+fn a_program_that_ends_at_once_and_says_why() {
+    let server = shell("echo 'the key is missing' >&2; exit 3");
+    assert_fails(&server, "the process ended (exit status: 3)", "it said: the key is missing");
+}
+
+#[test]
+fn a_program_that_closes_its_output_and_lives_on() {
+    let server = impatiently(shell("exec >&-; exec sleep 1000"));
+    assert_fails(&server, "it closed its output and is still running", "");
+}
+
+#[test]
+fn a_program_that_answers_text() {
+    let server = impatiently(shell("while read -r line; do echo hello; done"));
+    assert_fails(&server, "it did not answer in time", "is this an MCP server?");
+}
+
+#[test]
+fn a_program_that_answers_json_that_is_not_json_rpc() {
+    let error = "the answer is not a JSON-RPC message";
+    assert_fails(&scripted("not-rpc"), error, "is this an MCP server?");
+}
+
+#[test]
+fn a_variable_that_is_not_set() {
+    let server = json!({ "command": "/bin/cat", "args": ["${TRUNKLINE_TEST_UNSET}"] });
+    assert_fails(&server, "the variable `TRUNKLINE_TEST_UNSET` is not set", "");
+}

@@ -1,0 +1,82 @@
+//! The library as a host uses it: servers of this process, without the program around them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trunkline::config::{self, Resolver, Secret};
+use trunkline::connection::{ChildOptions, HttpOptions, Options, Status};
+use trunkline::error::Error;
+use trunkline::message::Raw;
+use trunkline::registry::Registry;
+
+use crate::run::Folder;
+
+/// A host of some servers, in this process.
+pub(crate) struct Host {
+    registry: Registry,
+}
+
+/// Servers refer to nothing here, and run in a folder of the test.
+struct Within(PathBuf);
+
+impl Resolver for Within {
+    fn variable(&self, _: &str) -> Option<Secret> {
+        None
+    }
+
+    fn file(&self, _: &Path) -> io::Result<Secret> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn working_directory(&self) -> PathBuf {
+        self.0.clone()
+    }
+}
+
+impl Host {
+    /// A host of servers that all run in the folder. Nothing is started yet.
+    pub(crate) fn new(folder: &Folder, servers: &Value) -> Self {
+        let mut servers = servers.clone();
+        let with_command = |server: &&mut Value| server.get("command").is_some();
+        for server in servers.as_object_mut().unwrap().values_mut().filter(with_command) {
+            server["cwd"] = json!(folder.project());
+        }
+        let text = json!({ "mcpServers": servers }).to_string();
+        let loaded = config::parse("the test", text);
+        assert!(!loaded.fails(false), "{:?}", loaded.diagnostics);
+        let child = ChildOptions::from_environment(std::env::vars_os());
+        let resolver = Arc::new(Within(folder.project()));
+        let options = Options::new(resolver, child, HttpOptions::default());
+        Self { registry: Registry::new(&loaded.config, &options) }
+    }
+
+    /// Starts every server, and returns why those failed that did.
+    pub(crate) async fn start(&self) -> Vec<Error> {
+        self.registry.connect_all().await
+    }
+
+    /// The first text of what a tool answers.
+    pub(crate) async fn call(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<String, Error> {
+        let connection = self.registry.get(server).unwrap();
+        let params = Raw::from_value(&json!({ "name": tool, "arguments": arguments }));
+        let result = connection.request("tools/call", Some(params)).await?.unwrap();
+        Ok(result.to_value()["content"][0]["text"].as_str().unwrap().to_owned())
+    }
+
+    /// How a server is doing.
+    pub(crate) fn status(&self, server: &str) -> Status {
+        self.registry.get(server).unwrap().status()
+    }
+
+    /// Ends every server.
+    pub(crate) async fn end(self) {
+        self.registry.close_all().await;
+    }
+}

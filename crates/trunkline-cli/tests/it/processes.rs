@@ -1,0 +1,67 @@
+//! The processes of the machine, as far as a test has marked them or they belong to it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long starting may take on a machine that is busy.
+pub(crate) const LONGEST_START: Duration = Duration::from_secs(60);
+
+/// How long ending may take: a server that ignores requests to end gets five seconds.
+pub(crate) const LONGEST_END: Duration = Duration::from_secs(15);
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A number of seconds to sleep that no other process has on its command line.
+pub(crate) fn marker() -> String {
+    format!("1000.{}0{:04}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The command lines of processes with an argument that begins with the marker, or a variable
+/// `MARKER` that does. Those that have ended and were not asked after have neither.
+pub(crate) fn marked(marker: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let found = processes.filter_map(|process| marked_process(&process.path(), marker));
+    found.collect()
+}
+
+fn marked_process(process: &Path, marker: &str) -> Option<String> {
+    let has_marker = |line: &[u8]| {
+        let mut words = line.split(|byte| *byte == 0);
+        words.any(|it| it.strip_prefix(b"MARKER=").unwrap_or(it).starts_with(marker.as_bytes()))
+    };
+    let line = fs::read(process.join("cmdline")).ok()?;
+    let is_marked = has_marker(&line)
+        || fs::read(process.join("environ")).is_ok_and(|variables| has_marker(&variables));
+    is_marked.then(|| String::from_utf8_lossy(&line).replace('\0', " "))
+}
+
+pub(crate) fn send(signal: &str, process: u32) {
+    let status =
+        Command::new("/bin/sh").args(["-c", &format!("kill -{signal} {process}")]).status();
+    assert!(status.unwrap().success());
+}
+
+pub(crate) fn wait_until(what: &str, longest: Duration, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + longest;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited {longest:?} in vain until {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until no process with the marker is left.
+pub(crate) fn wait_until_gone(marker: &str) {
+    let deadline = Instant::now() + LONGEST_END;
+    loop {
+        let left = marked(marker);
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "left after {LONGEST_END:?}: {left:#?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
