@@ -138,6 +138,12 @@ pub fn scripted_http_server() -> PathBuf {
     server("scripted_http.py")
 }
 
+/// The server in Python that is written with FastMCP, one of the Python packages.
+#[must_use]
+pub fn fastmcp_server() -> PathBuf {
+    server("adding.py")
+}
+
 /// A server from the folder `servers` of this crate.
 fn server(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("servers").join(name)

@@ -51,6 +51,18 @@ pub(crate) fn everything(mode: &str, path: &str) -> Listening {
     listening
 }
 
+/// A server written with FastMCP.
+pub(crate) fn fastmcp() -> Listening {
+    let port = free_port();
+    let mut command = Command::new(peers::python());
+    command.arg("-I").arg(peers::fastmcp_server()).arg(port.to_string());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let process = command.spawn().unwrap();
+    let listening = Listening { process, url: format!("http://127.0.0.1:{port}/mcp") };
+    wait_for(port);
+    listening
+}
+
 /// A server that misbehaves in requests of a method, or `always`.
 pub(crate) fn scripted(when: &str, mode: &str) -> Listening {
     start_scripted("http", &mut scripted_command(when, mode))

@@ -162,6 +162,18 @@ fn git_tells_the_status_of_its_repository() {
     assert!(text.contains("No commits yet"), "{text}");
 }
 
+#[test]
+fn fetch_fetches_a_page() {
+    let page = listening::always(
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\nhello from afar",
+    );
+    // The page is on this machine, which the server takes for an attack unless it is told otherwise.
+    let options = ["--ignore-robots-txt", "--allow-private-ips"];
+    let folder = folder_with(&json!({ "fetch": python("mcp_server_fetch", &options) }));
+    let text = called(&folder, "fetch", "fetch", &json!({ "url": page }));
+    assert!(text.contains("hello from afar"), "{text}");
+}
+
 /// Looks at the one server `remote` and lets it echo.
 fn echoes(server: &Value, protocol: &str) {
     let folder = folder_with(&json!({ "remote": server }));
@@ -211,4 +223,42 @@ fn the_demo_servers_are_reached_over_modern_http() {
     }
     assert_eq!(called(&folder, "words", "shout", &json!({ "text": "far" })), "FAR");
     assert_eq!(called(&folder, "numbers", "add", &json!({ "a": 2, "b": 40 })), "42");
+}
+
+/// Looks at the one server `adding`, which is written with FastMCP, and uses it.
+fn adds_and_counts(server: &Value) {
+    let folder = folder_with(&json!({ "adding": server }));
+    let status = &good(&folder, &["status"])["servers"][0];
+    assert_eq!(status["state"], "ready", "{status}");
+    assert_eq!(status["serverInfo"]["name"], "adding", "{status}");
+    let listed = good(&folder, &["tools"]);
+    let tools = listed["servers"][0]["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["add", "count"]);
+    assert_eq!(called(&folder, "adding", "add", &json!({ "a": 2, "b": 40 })), "42");
+    assert_eq!(called(&folder, "adding", "count", &json!({ "to": 3 })), "counted to 3");
+}
+
+#[test]
+fn a_server_of_fastmcp_is_reached_over_http() {
+    let server = listening::fastmcp();
+    adds_and_counts(&json!({ "type": "http", "url": server.url }));
+}
+
+#[test]
+fn the_address_of_a_server_of_fastmcp_is_enough() {
+    let server = listening::fastmcp();
+    adds_and_counts(&json!({ "url": server.url }));
+}
+
+#[test]
+fn a_server_of_fastmcp_is_run_over_stdio() {
+    let args = [json!("-I"), json!(peers::fastmcp_server())];
+    // It takes seconds to start, so it is started twice only.
+    let timeouts = json!({ "handshake": "90s" });
+    let server = json!({ "command": peers::python(), "args": args, "timeouts": timeouts });
+    let folder = folder_with(&json!({ "adding": server }));
+    let listed = good(&folder, &["tools"]);
+    assert_eq!(listed["servers"][0]["tools"][0]["name"], "add", "{listed}");
+    assert_eq!(called(&folder, "adding", "add", &json!({ "a": 2, "b": 40 })), "42");
 }
