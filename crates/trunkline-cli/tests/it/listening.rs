@@ -20,6 +20,14 @@ pub(crate) struct Listening {
     pub(crate) url: String,
 }
 
+impl Listening {
+    /// The number of its process.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
 impl Drop for Listening {
     fn drop(&mut self) {
         let _ = self.process.kill();

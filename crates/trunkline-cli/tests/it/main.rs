@@ -16,3 +16,7 @@ mod servers;
 mod faults;
 #[cfg(target_os = "linux")]
 mod orphans;
+#[cfg(target_os = "linux")]
+mod soak;
+#[cfg(target_os = "linux")]
+mod leftovers;

@@ -39,6 +39,45 @@ fn marked_process(process: &Path, marker: &str) -> Option<String> {
     is_marked.then(|| String::from_utf8_lossy(&line).replace('\0', " "))
 }
 
+/// A process, told apart from later ones with the same number by when it was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) id: u32,
+    started: u64,
+    name: String,
+    state: String,
+    parent: u32,
+}
+
+impl Process {
+    fn of(id: u32) -> Option<Self> {
+        let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The name is in parentheses, and may hold anything.
+        let (front, back) = text.rsplit_once(')')?;
+        let name = front.split_once('(')?.1.to_owned();
+        let fields: Vec<_> = back.split_whitespace().collect();
+        let (state, parent) = (fields[0].to_owned(), fields[1].parse().ok()?);
+        Some(Self { id, started: fields[19].parse().ok()?, name, state, parent })
+    }
+
+    /// Whether it has ended and waits to be asked after.
+    pub(crate) fn is_zombie(&self) -> bool {
+        self.state == "Z"
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn runs(&self) -> bool {
+        Self::of(self.id).is_some_and(|now| now.started == self.started && !now.is_zombie())
+    }
+}
+
+/// The children of a process.
+pub(crate) fn children(parent: u32) -> Vec<Process> {
+    let numbers = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(Process::of).filter(|process| process.parent == parent).collect()
+}
+
 pub(crate) fn send(signal: &str, process: u32) {
     let status =
         Command::new("/bin/sh").args(["-c", &format!("kill -{signal} {process}")]).status();
