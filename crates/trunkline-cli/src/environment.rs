@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use trunkline::config::{MAX_SOURCE_BYTES, Resolver, Secret, Surroundings};
 use trunkline::connection::{ChildOptions, HttpOptions, Proxies};
 
+const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority of your own, name \
+                                      the file with that one in NODE_EXTRA_CA_CERTS";
+
 /// What the program can see of the process it runs in.
 pub(crate) struct Environment {
     working_directory: PathBuf,
@@ -54,6 +57,7 @@ impl Environment {
             extra_root_certificates: certificates
                 .filter_map(|path| read_bounded(&path).ok())
                 .collect(),
+            root_certificates_hint: Some(ROOT_CERTIFICATES_HINT.into()),
             ..HttpOptions::default()
         }
     }

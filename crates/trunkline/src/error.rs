@@ -36,6 +36,8 @@ pub enum ErrorKind {
     TooLarge,
     /// What came is not what the protocol says.
     NotMcp,
+    /// The host is ending the server, or has ended it.
+    Stopping,
 }
 
 /// Whose fault something is.
@@ -47,6 +49,8 @@ pub enum Fault {
     Server,
     /// What lies between.
     Network,
+    /// Nobody's: the host wanted it so.
+    Host,
 }
 
 impl ErrorKind {
@@ -66,6 +70,7 @@ impl ErrorKind {
             | Self::TooLarge
             | Self::NotMcp => Fault::Server,
             Self::Unreachable | Self::Tls => Fault::Network,
+            Self::Stopping => Fault::Host,
         }
     }
 

@@ -9,13 +9,13 @@ use trunkline::config::{self, Resolver, Secret};
 use trunkline::connection::{ChildOptions, HttpOptions, Options, Status};
 use trunkline::error::Error;
 use trunkline::message::Raw;
-use trunkline::registry::Registry;
+use trunkline::registry::{Registry, ServerSet};
 
 use crate::run::Folder;
 
 /// A host of some servers, in this process.
 pub(crate) struct Host {
-    registry: Registry,
+    servers: ServerSet,
 }
 
 /// Servers refer to nothing here, and run in a folder of the test.
@@ -49,12 +49,12 @@ impl Host {
         let child = ChildOptions::from_environment(std::env::vars_os());
         let resolver = Arc::new(Within(folder.project()));
         let options = Options::new(resolver, child, HttpOptions::default());
-        Self { registry: Registry::new(&loaded.config, &options) }
+        Self { servers: Registry::new(options).open(&loaded.config) }
     }
 
     /// Starts every server, and returns why those failed that did.
     pub(crate) async fn start(&self) -> Vec<Error> {
-        self.registry.connect_all().await
+        self.servers.connect_all().await
     }
 
     /// The first text of what a tool answers.
@@ -64,7 +64,7 @@ impl Host {
         tool: &str,
         arguments: &Value,
     ) -> Result<String, Error> {
-        let connection = self.registry.get(server).unwrap();
+        let connection = self.servers.get(server).unwrap();
         let params = Raw::from_value(&json!({ "name": tool, "arguments": arguments }));
         let result = connection.request("tools/call", Some(params)).await?.unwrap();
         Ok(result.to_value()["content"][0]["text"].as_str().unwrap().to_owned())
@@ -72,11 +72,11 @@ impl Host {
 
     /// How a server is doing.
     pub(crate) fn status(&self, server: &str) -> Status {
-        self.registry.get(server).unwrap().status()
+        self.servers.get(server).unwrap().status()
     }
 
     /// Ends every server.
     pub(crate) async fn end(self) {
-        self.registry.close_all().await;
+        self.servers.close().await;
     }
 }

@@ -25,10 +25,6 @@ const NODE_EVERY: usize = 25;
 /// The longest random delay before a signal: about what a server takes to start.
 const LONGEST_DELAY_MS: usize = 150;
 
-/// How long the processes of a host that ended in order may still be seen: those that were starting are
-/// killed, and the kernel needs a moment.
-const MOMENT: Duration = Duration::from_secs(5);
-
 const SIGNALS: &[&str] = &["INT", "TERM", "HUP", "KILL"];
 
 /// When a host is ended.
@@ -129,8 +125,8 @@ impl Round {
         let status = host.0.wait().unwrap();
         // What a host that was killed has left is gone a little later.
         if status.code().is_some() {
-            let what = format!("nothing is left ({:?}, {})", self.moment, self.signal);
-            wait_until(&what, MOMENT, || marked(&self.marker).is_empty());
+            let left = marked(&self.marker);
+            assert!(left.is_empty(), "{left:?} ({:?}, {})", self.moment, self.signal);
         }
         started
     }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::generation::{Generation, LEGACY, initialize_params, names_modern};
 use super::lists::{Next, ToolList, ToolPages, page_params};
 use super::memory::Spoken;
 use super::options::Options;
-use super::session::{Ids, Session, explained};
+use super::session::{Answer, Ids, Session, explained, stopping};
 use crate::config::{
     self, Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport,
 };
@@ -46,6 +47,8 @@ pub(super) struct Opener<'o> {
     pub(super) fingerprint: &'o Fingerprint,
     pub(super) options: &'o Options,
     pub(super) ids: &'o Ids,
+    /// Turns true when the start is not wanted any more.
+    pub(super) stop: watch::Receiver<bool>,
 }
 
 /// A session that both sides agree on.
@@ -124,6 +127,9 @@ impl Opener<'_> {
 
     /// Starts a process, or makes ready to reach an address.
     async fn start(&self, spoken: RemoteProtocol) -> Result<Session, Error> {
+        if *self.stop.borrow() {
+            return Err(stopping());
+        }
         let transport = config::resolve(self.server, self.options.resolver())
             .map_err(|mut errors| errors.swap_remove(0))?;
         let wire = match transport {
@@ -136,7 +142,10 @@ impl Opener<'_> {
                     RemoteProtocol::Sse => {
                         let opened = SseWire::open(client, target);
                         let bound = self.timeouts().connect + self.timeouts().handshake;
-                        let wire = timeout(bound, opened).await.map_err(|_| late())??;
+                        let wire = tokio::select! {
+                            opened = timeout(bound, opened) => opened.map_err(|_| late())??,
+                            () = self.stopped() => return Err(stopping()),
+                        };
                         Wire::Sse(Box::new(wire))
                     }
                     _ => Wire::Http(Box::new(HttpWire::new(client, target))),
@@ -212,7 +221,10 @@ impl Opener<'_> {
             Err(error) => error,
             agreed => return agreed,
         };
-        let is_other = matches!(error.kind(), ErrorKind::Refused(400..=499) | ErrorKind::NotMcp);
+        let is_other = match error.kind() {
+            ErrorKind::Refused(status) => (400..=499).contains(&status) && status != 429,
+            kind => kind == ErrorKind::NotMcp,
+        };
         if self.declared() != RemoteProtocol::Detect || !is_other {
             return Err(error);
         }
@@ -235,16 +247,38 @@ impl Opener<'_> {
         Err(self.failed(session, error).await)
     }
 
+    /// Asks and waits for the answer, for as long as the start is wanted.
+    async fn ask(
+        &self,
+        session: &mut Session,
+        method: &str,
+        params: Option<Raw>,
+        deadline: Instant,
+    ) -> Answer {
+        tokio::select! {
+            biased;
+            () = self.stopped() => Err(stopping()),
+            answer = session.exchange(self.ids.next(), method, params, deadline) => answer,
+        }
+    }
+
+    /// Waits until the start is not wanted any more.
+    async fn stopped(&self) {
+        if self.stop.clone().wait_for(|stop| *stop).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
     fn timeouts(&self) -> &Timeouts {
         &self.server.behaviour.timeouts
     }
 
     async fn probe(&self, session: &mut Session, bound: Instant) -> Probed {
         session.speak(Generation::Modern);
-        let mut answer = session.exchange(self.ids.next(), "server/discover", None, bound).await;
+        let mut answer = self.ask(session, "server/discover", None, bound).await;
         if matches!(&answer, Ok(Err(error)) if asks_for_modern(error)) {
             // It names the very revision it was asked in: it may take it now.
-            answer = session.exchange(self.ids.next(), "server/discover", None, bound).await;
+            answer = self.ask(session, "server/discover", None, bound).await;
         }
         match answer {
             Ok(Ok(result)) => match discovered(&result) {
@@ -253,9 +287,12 @@ impl Opener<'_> {
                 None => Probed::Legacy,
             },
             Ok(Err(_)) => Probed::Legacy,
+            Err(error) if error.kind() == ErrorKind::Stopping => Probed::Hopeless(error),
             Err(error) => match (error.kind(), &self.server.transport) {
                 (ErrorKind::TimedOut, Transport::Stdio(_)) => Probed::Silent,
                 (_, Transport::Stdio(_)) => Probed::Spoiled,
+                // A server that is busy is not one that does not understand.
+                (ErrorKind::Refused(429 | 502..=504), _) => Probed::Hopeless(error),
                 (ErrorKind::Refused(_) | ErrorKind::TimedOut | ErrorKind::NotMcp, _) => {
                     Probed::Legacy
                 }
@@ -271,7 +308,7 @@ impl Opener<'_> {
     ) -> Result<Initialized, Error> {
         session.speak(Generation::Legacy(LEGACY[0].into()));
         let params = Some(initialize_params(self.options.capabilities()));
-        let answer = session.exchange(self.ids.next(), "initialize", params, deadline).await?;
+        let answer = self.ask(session, "initialize", params, deadline).await?;
         let result = match answer {
             Ok(result) => result,
             Err(error) if error.code() == code::UNSUPPORTED_PROTOCOL_VERSION => {
@@ -299,8 +336,7 @@ impl Opener<'_> {
         let mut pages = ToolPages::new(session.mirrors());
         let mut params = None;
         loop {
-            let id = self.ids.next();
-            let page = match session.exchange(id, "tools/list", params, deadline).await? {
+            let page = match self.ask(session, "tools/list", params, deadline).await? {
                 Ok(page) => page,
                 // A server without tools need not know how to list them.
                 Err(error) if error.code() == code::METHOD_NOT_FOUND => break,
@@ -321,7 +357,13 @@ impl Opener<'_> {
     async fn failed(&self, session: Session, error: Error) -> Error {
         let lines = session.wire().last_lines();
         session.close(self.timeouts().shutdown).await;
-        explained(error, &lines)
+        let is_slow = error.kind() == ErrorKind::TimedOut && error.hint().is_none();
+        match &self.server.transport {
+            Transport::Remote(_) if is_slow => {
+                error.with_hint("`timeouts.connect` and `timeouts.handshake` are the bounds")
+            }
+            _ => explained(error, &lines),
+        }
     }
 }
 

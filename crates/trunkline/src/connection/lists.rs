@@ -100,7 +100,8 @@ impl ToolPages {
         for definition in tools.items() {
             if self.tools.len() >= MAX_TOOLS {
                 let message = format!("it has more than {MAX_TOOLS} tools");
-                return Err(Error::new(ErrorKind::TooLarge, message));
+                let error = Error::new(ErrorKind::TooLarge, message);
+                return Err(error.with_hint("configure it to offer fewer; no model reads as many"));
             }
             match self.judge(&definition) {
                 Ok(name) => {
@@ -129,7 +130,8 @@ impl ToolPages {
         } else {
             return Ok(Next::Page(cursor.detached()));
         };
-        Err(Error::new(ErrorKind::NotMcp, problem))
+        let hint = "the server has to end its list; tell those who make it";
+        Err(Error::new(ErrorKind::NotMcp, problem).with_hint(hint))
     }
 
     /// The name of a tool that can be used, or why it cannot.

@@ -259,7 +259,13 @@ impl Session {
                 self.answer(id.as_number().unwrap_or_default(), Err(error));
                 None
             }
-            Err(_) => self.noise(),
+            Err(_) => match after_noise(line) {
+                Some(rest) => {
+                    self.noise += 1;
+                    self.received(&rest, about)
+                }
+                None => self.noise(),
+            },
         }
     }
 
@@ -366,10 +372,16 @@ impl Session {
 
     /// Ends the conversation and the server.
     pub(super) async fn close(mut self, patience: Duration) {
-        let error = Error::new(ErrorKind::Unreachable, "the server is being stopped");
-        self.pending.fail_all(&error);
+        self.pending.fail_all(&stopping());
         self.wire.close(patience).await;
     }
+}
+
+/// What may be a message on a line that begins with something else: a program wrote half a line
+/// before it spoke.
+fn after_noise(line: &Bytes) -> Option<Bytes> {
+    let start = memchr::memchr(b'{', line).filter(|start| *start > 0)?;
+    Some(line.slice(start..))
 }
 
 /// Whether we send requests of this method.
@@ -426,8 +438,13 @@ pub(super) fn explained(error: Error, lines: &[String]) -> Error {
     error.with_hint(hint)
 }
 
+/// The server is being ended by us.
+pub(super) fn stopping() -> Error {
+    Error::new(ErrorKind::Stopping, "the server is being stopped")
+}
+
 pub(super) fn gone() -> Error {
-    Error::new(ErrorKind::Unreachable, "the connection is closed")
+    Error::new(ErrorKind::Stopping, "the connection is closed")
 }
 
 /// Waits until then; for ever, if there is no such time.

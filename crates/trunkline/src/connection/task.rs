@@ -7,13 +7,13 @@ mod serving;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::backoff::Attempts;
 use super::handshake::{Opened, Opener};
 use super::options::Options;
-use super::session::{Asked, Ids, at};
+use super::session::{Asked, Ids, at, stopping};
 use super::shadow::Shadow;
 use crate::config::{Fingerprint, Server, Transport};
 use crate::error::{Error, ErrorKind};
@@ -156,17 +156,25 @@ impl Task {
     /// Starts the server, while commands queue up.
     async fn start(&mut self, mut waiting: Vec<Command>) -> Started {
         self.shadow.starting();
+        let (stop, stopped) = watch::channel(false);
         let opener = Opener {
             server: &self.server,
             fingerprint: &self.fingerprint,
             options: &self.options,
             ids: &self.ids,
+            stop: stopped,
         };
+        let mut opening = std::pin::pin!(opener.open());
         let opened = tokio::select! {
-            opened = opener.open() => opened,
-            // Whoever wants us to end does not wait for a server that hangs at its start.
+            opened = &mut opening => opened,
+            // Whoever wants us to end does not wait for a server that hangs at its start, but for
+            // its end.
             close = told_to_close(&mut self.commands, &mut waiting) => {
+                stop.send_replace(true);
                 refuse_all(waiting, &stopping());
+                if let Ok(opened) = opening.await {
+                    opened.session.close(self.server.behaviour.timeouts.shutdown).await;
+                }
                 return Started::Closed(close);
             }
         };
@@ -255,8 +263,4 @@ fn refuse(command: Command, error: &Error) {
 fn too_many() -> Error {
     let message = format!("more than {MAX_PENDING} calls wait for it already");
     Error::new(ErrorKind::TooLarge, message)
-}
-
-fn stopping() -> Error {
-    Error::new(ErrorKind::Unreachable, "the server is being stopped")
 }

@@ -35,6 +35,8 @@ pub struct HttpOptions {
     pub proxies: Proxies,
     /// Certificates, as PEM, that are trusted beside those of the system. Each text may hold many.
     pub extra_root_certificates: Vec<Vec<u8>>,
+    /// How the user can add to them, for the message: `name its file in SSL_CERT_FILE`.
+    pub root_certificates_hint: Option<Box<str>>,
     /// How long a connection may take until it can be used, TLS and proxies included.
     pub connect_timeout: Duration,
 }
@@ -44,6 +46,7 @@ impl Default for HttpOptions {
         Self {
             proxies: Proxies::default(),
             extra_root_certificates: Vec::new(),
+            root_certificates_hint: None,
             connect_timeout: Duration::from_secs(10),
         }
     }
@@ -68,6 +71,8 @@ pub(crate) struct HttpClient {
     pub(super) inner: reqwest::Client,
     /// Whether a server that cannot be reached may be one that a proxy cannot reach.
     pub(super) has_proxies: bool,
+    /// How the user can trust another authority.
+    pub(super) root_certificates_hint: Option<Box<str>>,
 }
 
 impl fmt::Debug for HttpClient {
@@ -97,7 +102,8 @@ impl HttpClient {
         let builder = with_proxies(builder, &options.proxies)?;
         let inner = builder.build().map_err(|_| unusable("the HTTP client cannot be set up"))?;
         let has_proxies = options.proxies.http.is_some() || options.proxies.https.is_some();
-        Ok(Self { inner, has_proxies })
+        let root_certificates_hint = options.root_certificates_hint.clone();
+        Ok(Self { inner, has_proxies, root_certificates_hint })
     }
 }
 

@@ -42,20 +42,26 @@ pub(super) fn unreachable(url: &Url, error: &reqwest::Error) -> Error {
             .with_hint(format!("is the server running at {}?", host_and_port(url)));
     }
     let what = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
-    Error::new(ErrorKind::Unreachable, format!("{origin} {what}"))
+    let hint = if error.is_connect() {
+        "check that the host can be reached from here"
+    } else {
+        "the server may have ended: its own log says more"
+    };
+    Error::new(ErrorKind::Unreachable, format!("{origin} {what}")).with_hint(hint)
 }
 
 /// The answer ended before it was complete.
 pub(super) fn broken_off(url: &Url) -> Error {
     let message = format!("{} ended the connection before it answered", origin(url));
-    Error::new(ErrorKind::Unreachable, message)
+    let hint = "the server may have ended: its own log says more";
+    Error::new(ErrorKind::Unreachable, message).with_hint(hint)
 }
 
 /// What came is larger than it may be.
 pub(super) fn too_large(url: &Url) -> Error {
     let limit = super::MAX_MESSAGE_BYTES / (1024 * 1024);
     let message = format!("{} sent a message of more than {limit} MiB", origin(url));
-    Error::new(ErrorKind::TooLarge, message)
+    Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once")
 }
 
 /// A redirect that is not followed.
@@ -140,6 +146,7 @@ impl Answer<'_> {
             401 => return Some(self.credentials_hint()),
             403 => "check that the credentials in `headers` allow this",
             404 if !self.has_session => "is the path of the address right?",
+            500..=599 => "the server is in trouble: its own log says more",
             405 => "this may be a server of the older SSE transport: try `\"type\": \"sse\"`",
             _ => return None,
         };
@@ -207,9 +214,12 @@ fn first_token(challenge: &str) -> Option<&str> {
     (!token.is_empty() && token.len() <= 20 && token.bytes().all(is_scheme)).then_some(token)
 }
 
+/// What to do about the certificate of an authority that is not known, unless the host knows better.
+pub(super) const UNKNOWN_AUTHORITY: &str = "if its certificate comes from an authority of your own, \
+                                            trust that one too, as an extra root certificate";
+
 fn untrusted(origin: &str, error: &rustls::Error) -> Error {
-    let unknown = "if its certificate comes from an authority of your own, trust that one too, \
-                   as an extra root certificate";
+    let unknown = UNKNOWN_AUTHORITY;
     let (what, hint) = match error {
         rustls::Error::InvalidCertificate(certificate) => match certificate {
             CertificateError::UnknownIssuer => {

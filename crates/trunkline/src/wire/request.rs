@@ -45,6 +45,11 @@ impl HttpClient {
         if self.has_proxies && is_on_the_way && error.is_connect() {
             return explained.with_hint("check the proxy that is configured, and the server");
         }
+        if let Some(hint) = &self.root_certificates_hint
+            && explained.hint() == Some(failure::UNKNOWN_AUTHORITY)
+        {
+            return explained.with_hint(&**hint);
+        }
         explained
     }
 

@@ -193,7 +193,7 @@ fn incoming(line: Line) -> Option<Incoming> {
         Line::TooLong(oversized) => {
             let megabytes = MAX_MESSAGE_BYTES / 1024 / 1024;
             let message = format!("the answer is longer than {megabytes} MiB");
-            let error = Error::new(ErrorKind::TooLarge, message);
+            let error = Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once");
             oversized.id().map(|id| Incoming::Lost { id, error })
         }
     }

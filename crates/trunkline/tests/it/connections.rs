@@ -301,10 +301,10 @@ async fn closing_ends_what_is_in_flight() {
     within(connection.connect()).await.unwrap();
     let waiting = connection.request("tools/call", params("wait", &json!({})));
     let (answer, ()) = within(async { tokio::join!(waiting, connection.close()) }).await;
-    assert_eq!(answer.unwrap_err().kind(), ErrorKind::Unreachable);
+    assert_eq!(answer.unwrap_err().kind(), ErrorKind::Stopping);
     assert_eq!(connection.status().state, State::Stopped);
     let after = within(connection.connect()).await.unwrap_err();
-    assert_eq!(after.kind(), ErrorKind::Unreachable);
+    assert_eq!(after.kind(), ErrorKind::Stopping);
 }
 
 /// The reference server sends elicitations of its own.
