@@ -1,0 +1,44 @@
+//! What the server offers, as listed: read from `catalog.json`.
+
+use std::sync::LazyLock;
+
+use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
+use serde_json::Value;
+use serde_json::from_value;
+
+static CATALOG: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("catalog.json")).expect("invariant: catalog.json is JSON")
+});
+
+fn part(name: &str) -> Value {
+    CATALOG[name].clone()
+}
+
+/// All tools, with the one that comes and goes if it is there.
+pub(crate) fn tools(with_added: bool) -> Vec<Tool> {
+    let mut tools: Vec<Tool> = from_value(part("tools")).expect("invariant: tools are tools");
+    if with_added {
+        tools.push(from_value(part("added_tool")).expect("invariant: it is a tool"));
+    }
+    tools
+}
+
+/// All prompts, with the one that comes and goes if it is there.
+pub(crate) fn prompts(with_added: bool) -> Vec<Prompt> {
+    let mut prompts: Vec<Prompt> =
+        from_value(part("prompts")).expect("invariant: prompts are prompts");
+    if with_added {
+        prompts.push(from_value(part("added_prompt")).expect("invariant: it is a prompt"));
+    }
+    prompts
+}
+
+/// All resources that have an address of their own.
+pub(crate) fn resources() -> Vec<Resource> {
+    from_value(part("resources")).expect("invariant: resources are resources")
+}
+
+/// All templates of resources.
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    from_value(part("templates")).expect("invariant: templates are templates")
+}

@@ -1,0 +1,107 @@
+//! The server over HTTP, at `/mcp`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use rmcp::model::ProtocolVersion;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::generation::Generation;
+use crate::server::Fixture;
+use crate::world::World;
+
+/// As much as the library takes.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// Serves until our input is closed or we are told to end. The first line that it prints is the
+/// address, as in `http://127.0.0.1:4321/mcp`.
+pub(crate) async fn serve(listen: SocketAddr, generation: Generation) -> Result<()> {
+    let listener = TcpListener::bind(listen).await;
+    let listener = listener.with_context(|| format!("cannot listen at {listen}"))?;
+    // Whoever reads the address may tell us to end at once.
+    let mut terminated = signal(SignalKind::terminate())?;
+    announce(listener.local_addr()?);
+    tokio::select! {
+        served = axum::serve(listener, router(generation)) => served?,
+        () = input_ends() => {}
+        _ = terminated.recv() => {}
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "whoever started us waits for this line")]
+fn announce(address: SocketAddr) {
+    println!("http://{address}/mcp");
+}
+
+async fn input_ends() {
+    let mut input = tokio::io::stdin();
+    let mut ignored = [0; 256];
+    while input.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
+}
+
+fn router(generation: Generation) -> Router {
+    let world = Arc::new(World::new());
+    let sessions = world.sessions.clone();
+    let is_modern = generation == Generation::Modern;
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"])
+        .with_legacy_session_mode(!is_modern)
+        .with_stateless_protocol_metadata_required(is_modern);
+    let make = move || Ok(Fixture::new(world.clone(), generation));
+    let service = StreamableHttpService::new(make, sessions, config);
+    Router::new()
+        .route_service("/mcp", service)
+        .layer(middleware::from_fn_with_state(generation, refuse_other_generations))
+}
+
+/// Answers messages of a generation we do not speak before the library sees them.
+async fn refuse_other_generations(
+    State(generation): State<Generation>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    if generation == Generation::Legacy && names_modern_version(&request) {
+        return unsupported_version();
+    }
+    let (parts, body) = request.into_parts();
+    let Ok(bytes) = to_bytes(body, MOST_BYTES).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let message = serde_json::from_slice(&bytes).ok();
+    if let Some(refusal) = message.and_then(|message| generation.refusal(&message)) {
+        return bad_request(&json!(refusal));
+    }
+    next.run(Request::from_parts(parts, Body::from(bytes))).await
+}
+
+fn names_modern_version(request: &Request) -> bool {
+    let version = request.headers().get("mcp-protocol-version");
+    version.is_some_and(|version| version == ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// What legacy servers say, in the words of the most common of them.
+fn unsupported_version() -> Response {
+    let message = "Bad Request: Unsupported protocol version: 2026-07-28";
+    let error = json!({ "code": -32000, "message": message });
+    bad_request(&json!({ "jsonrpc": "2.0", "error": error, "id": null }))
+}
+
+fn bad_request(body: &Value) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/json")];
+    (StatusCode::BAD_REQUEST, headers, body.to_string()).into_response()
+}
