@@ -1,4 +1,4 @@
-//! The official conformance suite of MCP, run against a server, and what it found.
+//! The official conformance suite of MCP, run against a server or a client, and what it found.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -49,9 +49,23 @@ pub struct Report {
 ///
 /// When the suite is not installed, cannot be run or takes too long.
 pub async fn check_server(url: &str, revision: &str) -> Report {
+    check("server", ["--url", url], revision).await
+}
+
+/// Runs what a revision of the protocol requires of clients. The program is started once for every
+/// scenario, with the address of a server behind its arguments.
+///
+/// # Panics
+///
+/// When the suite is not installed, cannot be run or takes too long.
+pub async fn check_client(program: &str, revision: &str) -> Report {
+    check("client", ["--command", program], revision).await
+}
+
+async fn check(role: &str, subject: [&str; 2], revision: &str) -> Report {
     let folder = Folder::new();
     let mut command = Command::new(peers::conformance_node());
-    command.arg(peers::conformance_suite()).args(["server", "--url", url]);
+    command.arg(peers::conformance_suite()).arg(role).args(subject);
     command.args(["--requirements", revision, "--output-dir"]).arg(&folder.0);
     // A proxy of the machine has no business between a test and its own server.
     command.env("NO_PROXY", "*").stdin(Stdio::null()).kill_on_drop(true);
@@ -62,8 +76,8 @@ pub async fn check_server(url: &str, revision: &str) -> Report {
     let printed = [output.stdout, output.stderr].concat();
     Report {
         is_content: output.status.success(),
-        required: required_of_servers(revision),
-        scenarios: scenarios(&folder.0),
+        required: required_of(role, revision),
+        scenarios: scenarios(&folder.0, role),
         output: String::from_utf8_lossy(&printed).into_owned(),
     }
 }
@@ -74,6 +88,11 @@ impl Report {
     pub fn required_passed(&self) -> usize {
         let has_passed = |name: &&String| self.verdict(name) == Verdict::Passed;
         self.required.iter().filter(has_passed).count()
+    }
+
+    /// The scenarios that the revision requires.
+    pub fn required(&self) -> impl Iterator<Item = &str> {
+        self.required.iter().map(String::as_str)
     }
 
     /// How many scenarios beyond those have passed, as extensions of the protocol.
@@ -123,31 +142,49 @@ impl Display for Report {
     }
 }
 
-/// The names under `server:` in the suite's list for a revision.
-fn required_of_servers(revision: &str) -> Vec<String> {
+/// The names under `server:` or `client:` in the suite's list for a revision.
+fn required_of(role: &str, revision: &str) -> Vec<String> {
     let path =
         peers::conformance_suite().with_file_name(format!("../requirements/{revision}.yaml"));
     let text = fs::read_to_string(path).expect("the suite knows the revision");
-    let lines = text.lines().skip_while(|line| *line != "server:").skip(1);
+    let is_other = |line: &&str| line.strip_suffix(':') != Some(role);
+    let lines = text.lines().skip_while(is_other).skip(1);
     lines.map_while(|line| line.strip_prefix("  - ")).map(str::to_owned).collect()
 }
 
-/// The checks of every scenario that has left results.
-fn scenarios(folder: &Path) -> BTreeMap<String, Vec<Value>> {
-    let entries = fs::read_dir(folder).expect("the suite has left results");
+/// The checks of every scenario that has left results. Names with a slash have left folders of
+/// folders.
+fn scenarios(folder: &Path, role: &str) -> BTreeMap<String, Vec<Value>> {
     let mut scenarios = BTreeMap::new();
-    for entry in entries {
-        let path = entry.expect("the results can be listed").path();
+    for path in entries(folder) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let end = name.len().saturating_sub(TIME);
-        let name = name[..end].strip_prefix("server-").unwrap_or_default();
-        // A scenario that broke down leaves a folder without checks.
-        let text = fs::read_to_string(path.join("checks.json")).unwrap_or_default();
-        let broken = serde_json::json!([{ "status": "FAILURE", "id": "no checks" }]);
-        let checks = serde_json::from_str(&text).unwrap_or(broken);
-        scenarios.insert(name.to_owned(), checks.as_array().cloned().unwrap_or_default());
+        match name.len().checked_sub(TIME).filter(|end| name[*end..].starts_with("-20")) {
+            Some(end) => {
+                let name = &name[..end];
+                let name =
+                    name.strip_prefix(role).and_then(|rest| rest.strip_prefix('-')).unwrap_or(name);
+                scenarios.insert(name.to_owned(), checks(&path));
+            }
+            None => {
+                let inner = self::scenarios(&path, role).into_iter();
+                scenarios.extend(inner.map(|(inner, found)| (format!("{name}/{inner}"), found)));
+            }
+        }
     }
     scenarios
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the suite has left results");
+    entries.map(|entry| entry.expect("the results can be listed").path()).collect()
+}
+
+fn checks(folder: &Path) -> Vec<Value> {
+    // A scenario that broke down leaves a folder without checks.
+    let text = fs::read_to_string(folder.join("checks.json")).unwrap_or_default();
+    let broken = serde_json::json!([{ "status": "FAILURE", "id": "no checks" }]);
+    let checks: Value = serde_json::from_str(&text).unwrap_or(broken);
+    checks.as_array().cloned().unwrap_or_default()
 }
 
 /// A folder for results that is gone afterwards.

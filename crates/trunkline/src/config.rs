@@ -55,7 +55,9 @@ pub use model::{
 pub(crate) use redact::is_hidden;
 pub use redact::printable;
 pub use render::Style;
-pub use resolve::{ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, resolve};
+pub use resolve::{
+    NoReferences, ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, resolve,
+};
 pub use schema::schema;
 pub use secret::{MASK, Secret};
 pub use source::{Location, MAX_SOURCE_BYTES, Position, Source, Span};

@@ -1,13 +1,12 @@
 //! Our own library, against the server: each transport, each generation.
 
 use std::env;
-use std::io;
-use std::path::Path;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trunkline::config::{self, Resolver, Secret};
-use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::config::{self, NoReferences};
+use trunkline::connection::{Answering, Ask, Caller, ChildOptions, HttpOptions, Options, Question};
 use trunkline::message::Raw;
 use trunkline::registry::Registry;
 
@@ -21,29 +20,16 @@ struct Seen {
     greeting: Value,
 }
 
-/// Nothing refers to anything here.
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn variable(&self, _: &str) -> Option<Secret> {
-        None
-    }
-
-    fn file(&self, _: &Path) -> io::Result<Secret> {
-        Err(io::ErrorKind::NotFound.into())
-    }
-}
-
 /// Connects to a server as configured, lists its tools and calls one.
 async fn look_at(server: &Value) -> Seen {
     let text = json!({ "mcpServers": { "fixture": server } }).to_string();
     let loaded = config::parse("test", text);
     let child = ChildOptions::from_environment(env::vars_os());
-    let options = Options::new(Arc::new(Nothing), child, HttpOptions::default());
-    let registry = Registry::new(&loaded.config, &options);
-    let failed = registry.connect_all().await;
+    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+    let servers = Registry::new(options).open(&loaded.config);
+    let failed = servers.connect_all().await;
     assert!(failed.is_empty(), "{failed:?}");
-    let connection = registry.get("fixture").unwrap();
+    let connection = servers.get("fixture").unwrap();
     let params = json!({ "name": "greet", "arguments": { "name": "Ada" } });
     let answer = connection.request("tools/call", Some(Raw::from_value(&params))).await;
     let result = answer.unwrap().unwrap().to_value();
@@ -51,7 +37,7 @@ async fn look_at(server: &Value) -> Seen {
     assert!(status.set_aside.is_empty(), "{:?}", status.set_aside);
     let protocol = status.protocol.unwrap().into();
     let tools = connection.tools().len();
-    registry.close_all().await;
+    servers.close().await;
     Seen { protocol, tools, greeting: result["content"][0]["text"].clone() }
 }
 
@@ -77,4 +63,67 @@ async fn a_modern_server_is_reached_in_the_newer_generation() {
 #[tokio::test]
 async fn a_server_of_both_generations_is_reached_in_the_newer_one() {
     look_at_both_transports("both", "2026-07-28").await;
+}
+
+/// Calls a tool in conversation, over HTTP in a generation, and returns the text of its result.
+async fn converse(generation: &str, tool: &str, arguments: Value) -> String {
+    let listening = Listening::new(generation);
+    let text = json!({ "mcpServers": { "fixture": { "url": listening.url } } }).to_string();
+    let loaded = config::parse("test", text);
+    let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+    let options =
+        Options::new(Arc::new(NoReferences), ChildOptions::default(), HttpOptions::default())
+            .with_capabilities(Raw::from_value(&capabilities));
+    let servers = Registry::new(options).open(&loaded.config);
+    let connection = servers.get("fixture").unwrap();
+    let params = json!({ "name": tool, "arguments": arguments });
+    let ask = Ask::new("tools/call", Some(Raw::from_value(&params)));
+    let result = connection.converse(ask, &Agreeable).await.unwrap().unwrap();
+    servers.close().await;
+    result.to_value()["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+/// A caller that says yes to everything.
+struct Agreeable;
+
+impl Caller for Agreeable {
+    fn asked(&self, question: Question) -> Answering<'_> {
+        let answer = match &*question.method {
+            "elicitation/create" => json!({ "action": "accept", "content": { "name": "Ada" } }),
+            "roots/list" => json!({ "roots": [{ "uri": "file:///here" }] }),
+            _ => json!({ "role": "assistant", "model": "none",
+                "content": { "type": "text", "text": "Paris" } }),
+        };
+        Box::pin(async move { Ok(Raw::from_value(&answer)) })
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_a_server_wants_in_headers_are_there() {
+    for arguments in [json!({ "priority": "high" }), json!({ "priority": "höchste " })] {
+        let text = converse("modern", "test_custom_header", arguments.clone()).await;
+        assert!(text.contains(arguments["priority"].as_str().unwrap()), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_the_server_closes_is_resumed() {
+    let text = converse("legacy", "test_reconnection", json!({})).await;
+    assert!(!text.is_empty());
+}
+
+#[tokio::test]
+async fn questions_are_answered_in_both_generations() {
+    for generation in ["legacy", "modern"] {
+        for tool in [
+            "test_input_required_result_elicitation",
+            "test_input_required_result_sampling",
+            "test_input_required_result_list_roots",
+            "test_input_required_result_multiple_inputs",
+            "test_input_required_result_multi_round",
+        ] {
+            let text = converse(generation, tool, json!({})).await;
+            assert!(!text.is_empty(), "{generation} {tool}");
+        }
+    }
 }

@@ -1,14 +1,13 @@
 //! Calls over stdio, against a bare loop that writes and reads the same bytes: the limit.
 
 use std::env;
-use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use trunkline::config::{self, Resolver, Secret};
+use trunkline::config::{self, NoReferences};
 use trunkline::connection::{ChildOptions, Connection, HttpOptions, Options};
 use trunkline::message::Raw;
 use trunkline_gateway::demo::DemoServer;
@@ -64,19 +63,6 @@ fn params(bytes: usize) -> Raw {
     Raw::from_value(&serde_json::json!({ "name": "shout", "arguments": { "text": text } }))
 }
 
-/// Nothing refers to anything here.
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn variable(&self, _: &str) -> Option<Secret> {
-        None
-    }
-
-    fn file(&self, _: &Path) -> io::Result<Secret> {
-        Err(io::ErrorKind::NotFound.into())
-    }
-}
-
 async fn connected() -> Connection {
     let program = env::current_exe().expect("this program is somewhere");
     let text =
@@ -84,7 +70,7 @@ async fn connected() -> Connection {
     let loaded = config::parse("bench", text.to_string());
     let server = loaded.config.server("s").expect("it was just written").clone();
     let child = ChildOptions::from_environment(env::vars_os());
-    let options = Options::new(Arc::new(Nothing), child, HttpOptions::default());
+    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
     let connection = Connection::new(server, options);
     connection.connect().await.expect("the server starts");
     connection

@@ -36,7 +36,7 @@ pub(crate) fn arguments_for(tool: &Tool) -> Raw {
 fn filled_in(schema: &Value) -> Value {
     let properties = schema["properties"].as_object();
     let value = |(name, property): (&String, &Value)| (name.clone(), example(property));
-    Value::Object(properties.map(|all| all.iter().map(value).collect()).unwrap_or_else(Map::new))
+    Value::Object(properties.map_or_else(Map::new, |all| all.iter().map(value).collect()))
 }
 
 fn example(property: &Value) -> Value {

@@ -5,13 +5,12 @@
 
 mod answers;
 
-use std::path::Path;
+use std::env;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::{env, io};
 
 use serde_json::{Value, json};
-use trunkline::config::{self, Resolver, Secret};
+use trunkline::config::{self, NoReferences};
 use trunkline::connection::{
     Ask, ChildOptions, Connection, HttpOptions, Options, Tool, Unattended,
 };
@@ -26,7 +25,7 @@ type Failure = Box<dyn std::error::Error>;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
-    let Some(url) = env::args().last().filter(|last| last.starts_with("http")) else {
+    let Some(url) = env::args().next_back().filter(|last| last.starts_with("http")) else {
         eprintln!("the last argument has to be the address of a server");
         return ExitCode::from(2);
     };
@@ -115,20 +114,7 @@ fn connection(url: &str) -> Result<Connection, Error> {
     let server = loaded.config.server("suite").expect("invariant: it was just written");
     let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
     let http = HttpOptions::default();
-    let options = Options::new(Arc::new(Nothing), ChildOptions::default(), http)
+    let options = Options::new(Arc::new(NoReferences), ChildOptions::default(), http)
         .with_capabilities(Raw::from_value(&capabilities));
     Ok(Connection::new(server.clone(), options))
-}
-
-/// Nothing refers to anything here.
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn variable(&self, _: &str) -> Option<Secret> {
-        None
-    }
-
-    fn file(&self, _: &Path) -> io::Result<Secret> {
-        Err(io::ErrorKind::NotFound.into())
-    }
 }

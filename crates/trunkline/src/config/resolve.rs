@@ -39,6 +39,20 @@ pub trait Resolver {
     }
 }
 
+/// Answers nothing, for configurations that refer to nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoReferences;
+
+impl Resolver for NoReferences {
+    fn variable(&self, _: &str) -> Option<Secret> {
+        None
+    }
+
+    fn file(&self, _: &Path) -> io::Result<Secret> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
 /// A transport with every reference filled in. Nothing of it prints.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ResolvedTransport {

@@ -265,7 +265,7 @@ impl Opener<'_> {
     /// Waits until the start is not wanted any more.
     async fn stopped(&self) {
         if self.stop.clone().wait_for(|stop| *stop).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -1,7 +1,7 @@
 //! A folder with servers that do as the files in it say, and the connections to them.
 
 use std::fs;
-use std::io;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use trunkline::config::{self, Config, Resolver, Secret};
+use trunkline::config::{self, Config, NoReferences};
 use trunkline::connection::{
     Answering, Ask, Caller, ChildOptions, Connection, HttpOptions, Options, Question, State, Status,
 };
@@ -105,20 +105,8 @@ pub(crate) fn config(servers: &Value) -> Config {
 pub(crate) fn options() -> Options {
     let child = ChildOptions::from_environment(std::env::vars_os());
     let capabilities = Raw::from_value(&json!({ "elicitation": {} }));
-    Options::new(Arc::new(Nothing), child, HttpOptions::default()).with_capabilities(capabilities)
-}
-
-/// Nothing refers to anything here.
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn variable(&self, _: &str) -> Option<Secret> {
-        None
-    }
-
-    fn file(&self, _: &Path) -> io::Result<Secret> {
-        Err(io::ErrorKind::NotFound.into())
-    }
+    Options::new(Arc::new(NoReferences), child, HttpOptions::default())
+        .with_capabilities(capabilities)
 }
 
 pub(crate) fn params(tool: &str, arguments: &Value) -> Option<Raw> {
