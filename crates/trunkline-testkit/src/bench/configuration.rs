@@ -6,7 +6,7 @@ use trunkline::config::{self, Style};
 use trunkline_testkit::generate::{Entries, configuration, on_one_line};
 
 use crate::measure::{Effort, shortest};
-use crate::table::{Row, Table};
+use crate::table::{Aim, Row, Table};
 
 /// Growth allowed over linear: caches get colder, nothing else.
 const LINEAR: f64 = 1.5;
@@ -25,18 +25,16 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
         let plain = shortest(effort, || serde_json::from_str::<serde_json::Value>(&ten_thousand));
         table.push(Row {
             name: format!("{what} 10,000 servers"),
-            measured: large,
-            baseline_name: "serde_json::Value of the same text",
-            baseline: plain,
+            measured: large.into(),
+            baseline: Some(("serde_json::Value of the same text", plain.into())),
             aim: None,
         });
         for (name, measured) in [("10,000 servers", large), ("10,000 on one line", one_line)] {
             table.push(Row {
                 name: format!("{what} {name}"),
-                measured,
-                baseline_name: "ten times 1,000 servers",
-                baseline: small * 10,
-                aim: Some(LINEAR),
+                measured: measured.into(),
+                baseline: Some(("ten times 1,000 servers", (small * 10).into())),
+                aim: Some(Aim::Ratio(LINEAR)),
             });
         }
     }

@@ -5,29 +5,73 @@
 
 mod measure;
 mod table;
+mod server;
+mod host;
+mod bare;
 mod configuration;
 mod round_trip;
+mod allocations;
+mod start;
+mod memory;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use measure::Effort;
 use table::Table;
 
+const USAGE: &str = "usage: cargo xtask bench [--quick] [GROUP…]\n\n  \
+    --quick  a few rounds only: enough to see that everything runs\n\n\
+    groups: configuration, stdio, http, allocations, start, memory; without one, all of them";
+
+/// A part of the benchmark that can be run alone.
+struct Group {
+    name: &'static str,
+    rows: fn(Effort, &mut Table),
+}
+
+const GROUPS: &[Group] = &[
+    Group { name: "configuration", rows: configuration::rows },
+    Group { name: "stdio", rows: round_trip::stdio_rows },
+    Group { name: "http", rows: round_trip::http_rows },
+    Group { name: "allocations", rows: allocations::rows },
+    Group { name: "start", rows: start::rows },
+    Group { name: "memory", rows: memory::rows },
+];
+
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let effort = match words.as_slice() {
-        [] => Effort::Thorough,
-        ["--quick"] => Effort::Quick,
-        [round_trip::SERVE] => return round_trip::serve(),
-        _ => {
-            eprintln!("usage: cargo xtask bench [--quick]");
-            return ExitCode::from(2);
-        }
-    };
+    match words.as_slice() {
+        // This program is also every other process that it measures.
+        [server::SERVE, delay] => done(&server::serve(milliseconds(delay))),
+        [server::SERVE_HTTP] => done(&server::serve_http()),
+        [memory::HOST, servers] => memory::host(servers.parse().unwrap_or(0)),
+        ["--quick", groups @ ..] => bench(Effort::Quick, groups),
+        groups => bench(Effort::Thorough, groups),
+    }
+}
+
+fn bench(effort: Effort, names: &[&str]) -> ExitCode {
+    let is_known = |name: &&str| GROUPS.iter().any(|group| group.name == *name);
+    if !names.iter().all(is_known) {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    }
     let mut table = Table::default();
-    configuration::rows(effort, &mut table);
-    round_trip::rows(effort, &mut table);
+    for group in GROUPS {
+        if names.is_empty() || names.contains(&group.name) {
+            (group.rows)(effort, &mut table);
+        }
+    }
     println!("{table}");
     ExitCode::SUCCESS
+}
+
+fn milliseconds(word: &str) -> Duration {
+    Duration::from_millis(word.parse().unwrap_or(0))
+}
+
+fn done(served: &std::io::Result<()>) -> ExitCode {
+    if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -13,20 +13,46 @@ pub(crate) enum Effort {
 }
 
 impl Effort {
-    fn rounds(self) -> usize {
+    /// Rounds of something short.
+    pub(crate) fn rounds(self) -> usize {
         match self {
             Self::Quick => 3,
             Self::Thorough => 15,
         }
     }
+
+    /// Rounds of something that takes seconds.
+    pub(crate) fn few_rounds(self) -> usize {
+        match self {
+            Self::Quick => 1,
+            Self::Thorough => 3,
+        }
+    }
+}
+
+/// How long some work takes.
+pub(crate) fn time<T>(work: impl FnOnce() -> T) -> Duration {
+    let start = Instant::now();
+    black_box(work());
+    start.elapsed()
 }
 
 /// The shortest time of several rounds: noise only ever adds.
 pub(crate) fn shortest<T>(effort: Effort, mut work: impl FnMut() -> T) -> Duration {
-    let round = |_| {
-        let start = Instant::now();
-        black_box(work());
-        start.elapsed()
-    };
-    (0..effort.rounds()).map(round).min().unwrap_or_default()
+    (0..effort.rounds()).map(|_| time(&mut work)).min().unwrap_or_default()
+}
+
+/// The shortest times of two things that are compared. They take turns, so that a machine that is
+/// busy for a while slows both down.
+pub(crate) fn in_turn(
+    rounds: usize,
+    mut one: impl FnMut() -> Duration,
+    mut other: impl FnMut() -> Duration,
+) -> (Duration, Duration) {
+    let mut shortest = (Duration::MAX, Duration::MAX);
+    for _ in 0..rounds {
+        shortest.0 = shortest.0.min(one());
+        shortest.1 = shortest.1.min(other());
+    }
+    shortest
 }

@@ -1,113 +1,88 @@
-//! Calls over stdio, against a bare loop that writes and reads the same bytes: the limit.
+//! Calls over stdio and HTTP, against a bare loop that writes and reads the same bytes: the limit.
 
-use std::env;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Command, ExitCode, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::runtime::{Builder, Runtime};
-use trunkline::config::{self, NoReferences};
-use trunkline::connection::{ChildOptions, Connection, HttpOptions, Options};
 use trunkline::message::Raw;
-use trunkline_gateway::demo::DemoServer;
 
-use crate::measure::{Effort, shortest};
+use crate::bare::{BareConnections, BareProcess};
+use crate::host::{Calls, Host, HttpServer, stdio_server};
+use crate::measure::{Effort, in_turn, time};
+use crate::server::{LAST_CALL, params};
 use crate::table::{Row, Table};
 
-/// What makes this program the server of its own calls.
-pub(crate) const SERVE: &str = "--serve";
-
-/// Calls in one round.
-const CALLS: usize = 2000;
-
-/// A result of about 200 bytes, and one of about a megabyte.
-const SIZES: [(&str, usize, usize); 2] = [("200 B", 100, CALLS), ("1 MB", 900_000, 20)];
-
-/// Serves over standard input and output until that ends.
-pub(crate) fn serve() -> ExitCode {
-    let served =
-        runtime().block_on(DemoServer::Words.serve(tokio::io::stdin(), tokio::io::stdout()));
-    if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+/// What goes to and fro in a row. Messages of 200 bytes carry a text of half that.
+struct Shape {
+    name: &'static str,
+    answered: usize,
+    carried: usize,
+    in_flight: usize,
+    /// Calls in one round.
+    count: usize,
 }
 
-pub(crate) fn rows(effort: Effort, table: &mut Table) {
-    let runtime = runtime();
-    let connection = runtime.block_on(async { connected().await });
-    for (size, bytes, calls) in SIZES {
-        let params = params(bytes);
-        let bare_line = bare(effort, &params, calls);
-        for in_flight in [1, 64] {
-            let measured = shortest(effort, || {
-                runtime.block_on(call_many(&connection, &params, calls, in_flight));
-            });
-            table.push(Row {
-                name: format!("stdio: {calls} calls of {size}, {in_flight} in flight"),
-                measured,
-                baseline_name: "a bare loop, one in flight",
-                baseline: bare_line,
-                aim: None,
-            });
-        }
+const MEGABYTE: usize = 1_000_000;
+
+const SHAPES: &[Shape] = &[
+    Shape { name: "200 B", answered: 100, carried: 100, in_flight: 1, count: 2048 },
+    Shape { name: "200 B", answered: 100, carried: 100, in_flight: 64, count: 8192 },
+    Shape { name: "1 MB results", answered: MEGABYTE, carried: 0, in_flight: 1, count: 64 },
+    Shape { name: "1 MB results", answered: MEGABYTE, carried: 0, in_flight: 64, count: 128 },
+    Shape { name: "1 MB arguments", answered: 0, carried: MEGABYTE, in_flight: 1, count: 64 },
+];
+
+impl Shape {
+    fn calls(&self) -> Calls {
+        let params = params(self.answered, self.carried);
+        Calls { params, count: self.count, in_flight: self.in_flight }
     }
-    runtime.block_on(connection.close());
-}
 
-fn runtime() -> Runtime {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime can be made")
-}
-
-fn params(bytes: usize) -> Raw {
-    let text = "x".repeat(bytes);
-    Raw::from_value(&serde_json::json!({ "name": "shout", "arguments": { "text": text } }))
-}
-
-async fn connected() -> Connection {
-    let program = env::current_exe().expect("this program is somewhere");
-    let text =
-        serde_json::json!({ "mcpServers": { "s": { "command": program, "args": [SERVE] } } });
-    let loaded = config::parse("bench", text.to_string());
-    let server = loaded.config.server("s").expect("it was just written").clone();
-    let child = ChildOptions::from_environment(env::vars_os());
-    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
-    let connection = Connection::new(server, options);
-    connection.connect().await.expect("the server starts");
-    connection
-}
-
-async fn call_many(connection: &Connection, params: &Raw, calls: usize, in_flight: usize) {
-    for _ in 0..calls / in_flight.min(calls) {
-        let call = || connection.request("tools/call", Some(params.clone()));
-        let batch = (0..in_flight.min(calls)).map(|_| call());
-        for answer in futures_util::future::join_all(batch).await {
-            answer.expect("it answers").expect("it does not refuse");
+    fn row(&self, wire: &str, times: (std::time::Duration, std::time::Duration)) -> Row {
+        let Self { name, in_flight, count, .. } = self;
+        Row {
+            name: format!("{wire}: {count} calls, {name}, {in_flight} in flight"),
+            measured: times.0.into(),
+            baseline: Some(("a bare loop with as many in flight", times.1.into())),
+            aim: None,
         }
     }
 }
 
-/// The same lines, written and read without anything between.
-fn bare(effort: Effort, params: &Raw, calls: usize) -> Duration {
-    let program = env::current_exe().expect("this program is somewhere");
-    let mut child = Command::new(program)
-        .arg(SERVE)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the server starts");
-    let mut input = child.stdin.take().expect("it was piped");
-    let mut output = BufReader::new(child.stdout.take().expect("it was piped"));
-    let line =
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}\n");
-    let mut answer = Vec::new();
-    let time = shortest(effort, || {
-        for _ in 0..calls {
-            input.write_all(line.as_bytes()).expect("it listens");
-            answer.clear();
-            output.read_until(b'\n', &mut answer).expect("it answers");
-        }
-    });
-    drop(input);
-    let _ = child.wait();
-    time
+/// The last call as the server got it, to be sent again to the letter.
+fn last_call(host: &Host) -> Vec<u8> {
+    let empty = Raw::from_value(&serde_json::json!({}));
+    let sent = host.ask(LAST_CALL, &empty).get("sent").expect("it was asked for");
+    sent.as_str().expect("it is a text").into_owned().into_bytes()
+}
+
+pub(crate) fn stdio_rows(effort: Effort, table: &mut Table) {
+    let host = Host::start([&stdio_server(0)]);
+    let mut bare = BareProcess::server();
+    for shape in SHAPES {
+        let calls = shape.calls();
+        host.call(&Calls { count: 1, ..calls.clone() });
+        let line = last_call(&host);
+        let times = in_turn(
+            effort.rounds(),
+            || time(|| host.call(&calls)),
+            || time(|| bare.call(&line, shape.count, shape.in_flight)),
+        );
+        table.push(shape.row("stdio", times));
+    }
+    host.end();
+}
+
+pub(crate) fn http_rows(effort: Effort, table: &mut Table) {
+    let server = HttpServer::start();
+    let host = Host::start([&server.configured()]);
+    for shape in SHAPES {
+        let calls = shape.calls();
+        host.call(&Calls { count: 1, ..calls.clone() });
+        let request = last_call(&host);
+        let mut bare = BareConnections::open(server.port, shape.in_flight);
+        let times = in_turn(
+            effort.rounds(),
+            || time(|| host.call(&calls)),
+            || time(|| bare.call(&request, shape.count)),
+        );
+        table.push(shape.row("HTTP", times));
+    }
+    host.end();
 }

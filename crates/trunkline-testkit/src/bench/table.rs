@@ -3,49 +3,110 @@
 use std::fmt;
 use std::time::Duration;
 
+const MEGABYTE: f64 = 1e6;
+
+/// Something measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Quantity {
+    Time(Duration),
+    Bytes(f64),
+    Count(f64),
+}
+
+impl Quantity {
+    fn value(self) -> f64 {
+        match self {
+            Self::Time(time) => time.as_secs_f64(),
+            Self::Bytes(number) | Self::Count(number) => number,
+        }
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time(time) => write!(f, "{time:.2?}"),
+            Self::Bytes(bytes) if *bytes < MEGABYTE / 10.0 => write!(f, "{bytes:.0} B"),
+            Self::Bytes(bytes) => write!(f, "{:.2} MB", bytes / MEGABYTE),
+            Self::Count(count) => write!(f, "{count:.1}"),
+        }
+    }
+}
+
+impl From<Duration> for Quantity {
+    fn from(time: Duration) -> Self {
+        Self::Time(time)
+    }
+}
+
+/// What a measurement should stay below.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Aim {
+    /// So many times what it is measured against.
+    Ratio(f64),
+    /// A fixed amount.
+    Below(Quantity),
+}
+
 /// One measurement beside what it is measured against.
 pub(crate) struct Row {
     pub(crate) name: String,
-    pub(crate) measured: Duration,
-    pub(crate) baseline_name: &'static str,
-    pub(crate) baseline: Duration,
-    /// What the ratio should stay below, where there is an aim.
-    pub(crate) aim: Option<f64>,
+    pub(crate) measured: Quantity,
+    /// What it is measured against, where there is something, and how that did.
+    pub(crate) baseline: Option<(&'static str, Quantity)>,
+    /// What it should stay below, where there is an aim.
+    pub(crate) aim: Option<Aim>,
 }
 
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Vec<Row>,
+    notes: Vec<String>,
 }
 
 impl Table {
     pub(crate) fn push(&mut self, row: Row) {
         self.rows.push(row);
     }
+
+    /// Says something below the table: what is missing in it, and why.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
 }
 
 impl Row {
-    fn ratio(&self) -> f64 {
-        self.measured.as_secs_f64() / self.baseline.as_secs_f64()
+    fn ratio(&self) -> Option<f64> {
+        self.baseline.map(|(_, baseline)| self.measured.value() / baseline.value())
+    }
+
+    fn aim(&self) -> String {
+        let (aim, is_missed) = match self.aim {
+            None => return String::new(),
+            Some(Aim::Ratio(ratio)) => (format!("< {ratio:.2}"), self.ratio() >= Some(ratio)),
+            Some(Aim::Below(limit)) => {
+                (format!("< {limit}"), self.measured.value() >= limit.value())
+            }
+        };
+        if is_missed { format!("{aim} MISSED") } else { aim }
     }
 
     fn cells(&self) -> [String; 6] {
-        let aim = self.aim.map_or(String::new(), |aim| format!("< {aim:.2}"));
-        let missed = self.aim.is_some_and(|aim| self.ratio() >= aim);
+        let (against, baseline) = self.baseline.unzip();
         [
             self.name.clone(),
-            format!("{:.2?}", self.measured),
-            self.baseline_name.to_owned(),
-            format!("{:.2?}", self.baseline),
-            format!("{:.2}", self.ratio()),
-            if missed { format!("{aim} MISSED") } else { aim },
+            self.measured.to_string(),
+            against.unwrap_or_default().to_owned(),
+            baseline.as_ref().map(Quantity::to_string).unwrap_or_default(),
+            self.ratio().map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
+            self.aim(),
         ]
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = ["what", "time", "against", "time", "ratio", "aim"].map(str::to_owned);
+        let header = ["what", "measured", "against", "measured", "ratio", "aim"].map(str::to_owned);
         let lines: Vec<_> =
             std::iter::once(header).chain(self.rows.iter().map(Row::cells)).collect();
         let width = |column: usize| {
@@ -55,6 +116,9 @@ impl fmt::Display for Table {
         for cells in &lines {
             let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
             writeln!(f, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        for note in &self.notes {
+            writeln!(f, "\n{note}")?;
         }
         Ok(())
     }

@@ -1,0 +1,124 @@
+//! The limit: loops that write the same bytes and read the answers, with nothing between.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use futures_util::future::join_all;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+
+use crate::host::{program, runtime};
+use crate::server::{SERVE, lengths};
+
+/// Bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A process and its streams.
+pub(crate) struct BareProcess {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl BareProcess {
+    /// This program as a server that starts at once.
+    pub(crate) fn server() -> Self {
+        let mut command = Command::new(program());
+        command.args([SERVE, "0"]);
+        Self::start(command)
+    }
+
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().expect("the server starts");
+        let output = process.stdout.take().expect("it was piped");
+        let output = BufReader::with_capacity(READ_BYTES, output);
+        Self { input: process.stdin.take(), output, process }
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().expect("it runs");
+        input.write_all(bytes).expect("it listens");
+    }
+
+    /// Waits for a number of lines, whatever they say.
+    pub(crate) fn read_lines(&mut self, count: usize) {
+        let mut line = Vec::new();
+        for _ in 0..count {
+            line.clear();
+            self.output.read_until(b'\n', &mut line).expect("it answers");
+        }
+    }
+
+    /// Writes a line so many times and reads as many answers, with so many in flight at any time.
+    pub(crate) fn call(&mut self, line: &[u8], count: usize, in_flight: usize) {
+        let lines = line.repeat(in_flight);
+        let mut chunk = vec![0; READ_BYTES];
+        let (mut asked, mut answered) = (in_flight.min(count), 0);
+        self.write(&lines[..line.len() * asked]);
+        while answered < count {
+            let read = self.output.get_mut().read(&mut chunk).expect("it answers");
+            assert!(read > 0, "it goes on");
+            let came = memchr::memchr_iter(b'\n', &chunk[..read]).count();
+            answered += came;
+            let more = came.min(count - asked);
+            self.write(&lines[..line.len() * more]);
+            asked += more;
+        }
+    }
+}
+
+impl Drop for BareProcess {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Connections to an HTTP server that are kept open, one for each call in flight.
+pub(crate) struct BareConnections {
+    runtime: Runtime,
+    streams: Vec<TcpStream>,
+}
+
+impl BareConnections {
+    pub(crate) fn open(port: u16, count: usize) -> Self {
+        let runtime = runtime();
+        let connect = || async {
+            let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+            stream.set_nodelay(true)?;
+            io::Result::Ok(stream)
+        };
+        let streams = runtime.block_on(join_all((0..count).map(|_| connect())));
+        let streams = streams.into_iter().collect::<io::Result<_>>().expect("it listens");
+        Self { runtime, streams }
+    }
+
+    /// Sends a request so many times, on all connections at the same time.
+    pub(crate) fn call(&mut self, request: &[u8], count: usize) {
+        let each = count / self.streams.len();
+        let calls = self.streams.iter_mut().map(|stream| call_http(stream, request, each));
+        for called in self.runtime.block_on(join_all(calls)) {
+            called.expect("it answers");
+        }
+    }
+}
+
+async fn call_http(stream: &mut TcpStream, request: &[u8], count: usize) -> io::Result<()> {
+    let mut chunk = vec![0; READ_BYTES];
+    for _ in 0..count {
+        stream.write_all(request).await?;
+        let mut read = stream.read(&mut chunk).await?;
+        // The head comes whole: the server writes it at once, and it is short.
+        let (head, body) = lengths(&chunk[..read]).ok_or(io::ErrorKind::InvalidData)?;
+        while read < head + body {
+            match stream.read(&mut chunk).await? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                more => read += more,
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Trunkline as a host: the one place of the benchmark that uses connections and the registry.
+
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+use trunkline::config::{self, Resolver, Secret};
+use trunkline::connection::{ChildOptions, Connection, HttpOptions, Options};
+use trunkline::message::Raw;
+use trunkline::registry::Registry;
+
+use crate::server::{SERVE, SERVE_HTTP};
+
+/// A host with servers that are ready.
+pub(crate) struct Host {
+    runtime: Runtime,
+    registry: Registry,
+}
+
+/// Calls to make.
+#[derive(Clone)]
+pub(crate) struct Calls {
+    pub(crate) params: Raw,
+    pub(crate) count: usize,
+    pub(crate) in_flight: usize,
+}
+
+impl Host {
+    /// Starts servers, all at the same time, and waits until they are ready.
+    pub(crate) fn start<'a>(servers: impl IntoIterator<Item = &'a Value>) -> Self {
+        let named = servers.into_iter().enumerate();
+        let servers: serde_json::Map<_, _> =
+            named.map(|(number, server)| (format!("s{number}"), server.clone())).collect();
+        let loaded = config::parse("bench", json!({ "mcpServers": servers }).to_string());
+        let child = ChildOptions::from_environment(env::vars_os());
+        let options = Options::new(Arc::new(Nothing), child, HttpOptions::default());
+        let runtime = runtime();
+        let registry = runtime.block_on(async {
+            let registry = Registry::new(&loaded.config, &options);
+            let failed = registry.connect_all().await;
+            assert!(failed.is_empty(), "{failed:?}");
+            registry
+        });
+        Self { runtime, registry }
+    }
+
+    fn first(&self) -> &Connection {
+        self.registry.get("s0").expect("there is a server")
+    }
+
+    /// Asks the first server.
+    pub(crate) fn ask(&self, method: &str, params: &Raw) -> Raw {
+        self.runtime.block_on(ask(self.first(), method, params))
+    }
+
+    /// Calls the first server, with as many calls in flight as wanted at any time.
+    pub(crate) fn call(&self, calls: &Calls) {
+        let call = |_| async { drop(ask(self.first(), "tools/call", &calls.params).await) };
+        let all = stream::iter(0..calls.count).map(call).buffer_unordered(calls.in_flight);
+        self.runtime.block_on(all.for_each(|()| async {}));
+    }
+
+    /// Calls every server once, so many at a time.
+    pub(crate) fn call_each(&self, params: &Raw, in_flight: usize) {
+        let call = |connection| async move { drop(ask(connection, "tools/call", params).await) };
+        let connections = stream::iter(self.registry.connections());
+        let all = connections.map(|connection| call(connection)).buffer_unordered(in_flight);
+        self.runtime.block_on(all.for_each(|()| async {}));
+    }
+
+    /// Ends every server.
+    pub(crate) fn end(self) {
+        self.runtime.block_on(self.registry.close_all());
+    }
+}
+
+async fn ask(connection: &Connection, method: &str, params: &Raw) -> Raw {
+    let answer = connection.request(method, Some(params.clone())).await;
+    answer.expect("it answers").expect("it does not refuse")
+}
+
+/// A runtime on this thread alone, so that what is measured is work and not the waking of threads.
+pub(crate) fn runtime() -> Runtime {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime can be made")
+}
+
+/// This program.
+pub(crate) fn program() -> PathBuf {
+    env::current_exe().expect("this program is somewhere")
+}
+
+/// A server over stdio that takes a while to start, as it is configured.
+pub(crate) fn stdio_server(milliseconds: u64) -> Value {
+    json!({ "command": program(), "args": [SERVE, milliseconds.to_string()] })
+}
+
+/// A server over HTTP that runs, and ends when this is dropped.
+pub(crate) struct HttpServer {
+    process: Child,
+    pub(crate) port: u16,
+}
+
+impl HttpServer {
+    pub(crate) fn start() -> Self {
+        let mut command = Command::new(program());
+        command.arg(SERVE_HTTP).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the server starts");
+        let mut line = String::new();
+        let output = process.stdout.take().expect("it was piped");
+        io::BufRead::read_line(&mut io::BufReader::new(output), &mut line).expect("it speaks");
+        Self { process, port: line.trim().parse().expect("it says its port") }
+    }
+
+    /// The server as it is configured.
+    pub(crate) fn configured(&self) -> Value {
+        json!({ "type": "http", "url": format!("http://127.0.0.1:{}/mcp", self.port) })
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// Nothing refers to anything here.
+struct Nothing;
+
+impl Resolver for Nothing {
+    fn variable(&self, _: &str) -> Option<Secret> {
+        None
+    }
+
+    fn file(&self, _: &Path) -> io::Result<Secret> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}

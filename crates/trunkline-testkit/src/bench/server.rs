@@ -1,0 +1,156 @@
+//! The server of the calls: as little as an MCP server can be, so that what is measured is not it.
+
+use std::cell::RefCell;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::rc::Rc;
+use std::sync::LazyLock;
+use std::thread;
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{LocalSet, spawn_local};
+use trunkline::message::{Message, Raw, Request};
+
+use crate::host::runtime;
+
+/// What makes this program a server over its standard streams, after a delay in milliseconds.
+pub(crate) const SERVE: &str = "--serve";
+
+/// What makes this program a server over HTTP. It prints its port, and ends when its input does.
+pub(crate) const SERVE_HTTP: &str = "--serve-http";
+
+/// The method that returns the last call as it came, to be sent again without us.
+pub(crate) const LAST_CALL: &str = "bench/last-call";
+
+/// Answers that are ready are written together up to this size.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// The longest text that is answered with.
+const LONGEST_TEXT: usize = 1_000_000;
+
+static TEXT: LazyLock<String> = LazyLock::new(|| "x".repeat(LONGEST_TEXT));
+
+/// The parameters of a call whose result holds a text of this size, and which itself carries one.
+pub(crate) fn params(answered: usize, carried: usize) -> Raw {
+    let arguments = serde_json::json!({ "bytes": answered, "carried": "x".repeat(carried) });
+    Raw::from_value(&serde_json::json!({ "name": "text", "arguments": arguments }))
+}
+
+/// Serves over standard input and output until that ends.
+pub(crate) fn serve(delay: Duration) -> io::Result<()> {
+    thread::sleep(delay);
+    let mut input = BufReader::with_capacity(BATCH_BYTES, io::stdin().lock());
+    let mut output = io::stdout().lock();
+    let (mut last_call, mut answers) = (Bytes::new(), Vec::new());
+    loop {
+        let mut line = Vec::new();
+        if input.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        let line = Bytes::from(line);
+        if answer(&line, &line, &mut last_call, &mut answers) {
+            answers.push(b'\n');
+        }
+        if answers.len() >= BATCH_BYTES || !input.buffer().contains(&b'\n') {
+            output.write_all(&answers)?;
+            output.flush()?;
+            answers.clear();
+        }
+    }
+}
+
+/// Adds the answer to a message, if there is one. `sent` is the message with all that it was sent
+/// with.
+fn answer(message: &Bytes, sent: &Bytes, last_call: &mut Bytes, answers: &mut Vec<u8>) -> bool {
+    let Ok(Message::Request(request)) = Message::read(message) else { return false };
+    answers.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    answers.extend_from_slice(request.id.raw().bytes());
+    answers.extend_from_slice(br#","result":{"resultType":"complete","#);
+    match &*request.method {
+        "server/discover" => {
+            answers.extend_from_slice(br#""supportedVersions":["2026-07-28"],"capabilities":{}"#);
+        }
+        "tools/list" => answers.extend_from_slice(br#""tools":[]"#),
+        LAST_CALL => {
+            let text = Raw::from_string(&String::from_utf8_lossy(last_call));
+            answers.extend_from_slice(br#""sent":"#);
+            answers.extend_from_slice(text.bytes());
+        }
+        _ => {
+            last_call.clone_from(sent);
+            answers.extend_from_slice(br#""content":[{"type":"text","text":""#);
+            answers.extend_from_slice(&TEXT.as_bytes()[..size(&request)]);
+            answers.extend_from_slice(br#""}]"#);
+        }
+    }
+    answers.extend_from_slice(b"}}");
+    true
+}
+
+/// How long a text is asked for.
+fn size(request: &Request) -> usize {
+    let arguments = request.params.as_ref().and_then(|params| params.get("arguments"));
+    let bytes = arguments.and_then(|arguments| arguments.get("bytes"));
+    bytes.and_then(|bytes| bytes.text().parse().ok()).unwrap_or(0).min(LONGEST_TEXT)
+}
+
+/// Serves HTTP on a port of the system's choice until standard input ends.
+pub(crate) fn serve_http() -> io::Result<()> {
+    thread::spawn(|| {
+        let _ = io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    LocalSet::new().block_on(&runtime(), async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        writeln!(io::stdout(), "{}", listener.local_addr()?.port())?;
+        let last_call = Rc::new(RefCell::new(Bytes::new()));
+        loop {
+            let (stream, _) = listener.accept().await?;
+            spawn_local(serve_connection(stream, Rc::clone(&last_call)));
+        }
+    })
+}
+
+/// Answers the requests of one connection, one after another. It knows as much of HTTP as a client
+/// that is well-behaved needs.
+async fn serve_connection(mut stream: TcpStream, last_call: Rc<RefCell<Bytes>>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut received = BytesMut::new();
+    let mut message = Vec::new();
+    loop {
+        let length = loop {
+            if let Some((head, body)) = lengths(&received).filter(|(h, b)| h + b <= received.len())
+            {
+                break (head, body);
+            }
+            received.reserve(BATCH_BYTES);
+            if stream.read_buf(&mut received).await? == 0 {
+                return Ok(());
+            }
+        };
+        let sent = Bytes::copy_from_slice(&received[..length.0 + length.1]);
+        received.advance(sent.len());
+        message.clear();
+        answer(&sent.slice(length.0..), &sent, &mut last_call.borrow_mut(), &mut message);
+        let status = if message.is_empty() { "202 Accepted" } else { "200 OK" };
+        let length = message.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        message.splice(..0, head.into_bytes());
+        stream.write_all(&message).await?;
+    }
+}
+
+/// The length of the head of a request or answer that begins the bytes, and of its body.
+pub(crate) fn lengths(bytes: &[u8]) -> Option<(usize, usize)> {
+    const KEY: &str = "\r\ncontent-length: ";
+    // Heads are short; what follows may be long.
+    let head = &bytes[..bytes.len().min(4096)];
+    let end = head.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let text = String::from_utf8_lossy(&head[..end]);
+    let value = text.split_once(KEY).map_or("0", |(_, rest)| rest.lines().next().unwrap_or("0"));
+    Some((end + 4, value.parse().ok()?))
+}
