@@ -16,7 +16,7 @@ pub struct Id(Raw);
 impl Id {
     /// An id of our own.
     pub fn number(number: u64) -> Self {
-        Self(Raw::from_value(&number.into()))
+        Self(Raw::from_number(number))
     }
 
     /// The number, if it is one of the kind we make.
@@ -212,7 +212,9 @@ fn line(id: Option<&Id>, members: &[(&str, &Raw)], params: Option<&Raw>) -> Byte
     let id = id.map(|id| ("id", id.raw()));
     let params = params.map(|params| ("params", params));
     for (key, value) in id.iter().chain(members).chain(&params) {
-        text.extend_from_slice(format!(",\"{key}\":").as_bytes());
+        for part in [",\"", *key, "\":"] {
+            text.extend_from_slice(part.as_bytes());
+        }
         push_without_breaks(&mut text, value.bytes());
     }
     text.push(b'}');
@@ -222,10 +224,11 @@ fn line(id: Option<&Id>, members: &[(&str, &Raw)], params: Option<&Raw>) -> Byte
 fn push_without_breaks(text: &mut Vec<u8>, value: &[u8]) {
     let start = text.len();
     text.extend_from_slice(value);
-    for byte in &mut text[start..] {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
+    // Nearly always there is none, and looking for it is cheap.
+    let mut rest = start;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', &text[rest..]) {
+        text[rest + at] = b' ';
+        rest += at + 1;
     }
 }
 

@@ -51,12 +51,22 @@ impl Raw {
 
     /// The value of anything that can be written as JSON.
     pub fn from_value(value: &serde_json::Value) -> Self {
-        Self { text: value.to_string().into() }
+        Self::written(value)
     }
 
     /// A JSON string.
     pub fn from_string(text: &str) -> Self {
-        Self::from_value(&text.into())
+        Self::written(text)
+    }
+
+    /// A whole number.
+    pub(super) fn from_number(number: u64) -> Self {
+        Self { text: number.to_string().into() }
+    }
+
+    fn written(value: &(impl serde::Serialize + ?Sized)) -> Self {
+        let text = serde_json::to_vec(value);
+        Self { text: text.expect("invariant: strings and values can be written").into() }
     }
 
     /// The value as it was written.
@@ -161,15 +171,23 @@ impl Raw {
     /// A value that is no object is returned as it is.
     #[must_use]
     pub fn with(&self, key: &str, value: &Self) -> Self {
-        let spans = self.member_spans();
-        let Some(spans) = spans else { return self.clone() };
-        if let Some(span) = spans.iter().rfind(|span| span.key == key) {
-            return self.spliced(span.start, span.end, &[value.text()]);
+        if !self.is_object() {
+            return self.clone();
+        }
+        let (mut found, mut end_of_last) = (None, None);
+        self.each_span(|span| {
+            end_of_last = Some(span.end);
+            if span.key == key {
+                found = Some((span.start, span.end));
+            }
+        });
+        if let Some((start, end)) = found {
+            return self.spliced(start, end, &[&value.text]);
         }
         let key = Self::from_string(key);
-        let comma = if spans.is_empty() { "" } else { "," };
-        let place = spans.last().map_or(1, |last| last.end);
-        self.spliced(place, place, &[comma, key.text(), ":", value.text()])
+        let comma: &[u8] = if end_of_last.is_some() { b"," } else { b"" };
+        let place = end_of_last.unwrap_or(1);
+        self.spliced(place, place, &[comma, &key.text, b":", &value.text])
     }
 
     /// The same object without a key. Every byte of the other members stays.
@@ -196,12 +214,12 @@ impl Raw {
         Some((1, end + after))
     }
 
-    fn spliced(&self, start: usize, end: usize, inserted: &[&str]) -> Self {
-        let length = inserted.iter().map(|text| text.len()).sum::<usize>();
+    fn spliced(&self, start: usize, end: usize, inserted: &[&[u8]]) -> Self {
+        let length = inserted.iter().map(|part| part.len()).sum::<usize>();
         let mut text = Vec::with_capacity(self.text.len() - (end - start) + length);
         text.extend_from_slice(&self.text[..start]);
         for part in inserted {
-            text.extend_from_slice(part.as_bytes());
+            text.extend_from_slice(part);
         }
         text.extend_from_slice(&self.text[end..]);
         Self { text: text.into() }
@@ -223,13 +241,17 @@ impl Raw {
         if !self.is_object() {
             return None;
         }
-        let base = self.text.as_ptr().addr();
         let mut spans = Vec::new();
+        self.each_span(|span| spans.push(span));
+        Some(spans)
+    }
+
+    fn each_span<'a>(&'a self, mut visit: impl FnMut(MemberSpan<'a>)) {
+        let base = self.text.as_ptr().addr();
         self.each_member(|key, value| {
             let start = value.get().as_ptr().addr() - base;
-            spans.push(MemberSpan { key, start, end: start + value.get().len() });
+            visit(MemberSpan { key, start, end: start + value.get().len() });
         });
-        Some(spans)
     }
 }
 
