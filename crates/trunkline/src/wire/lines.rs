@@ -6,7 +6,11 @@ use bytes::{Bytes, BytesMut};
 /// memory; longer ones are cut off and handed over without a copy.
 const COPIED_BYTES: usize = 8 * 1024;
 
-/// How much room is made for each read. Many small answers fit into one.
+/// How much room is made for a read while nothing has come. Many small answers fit into it, and it is
+/// what a server that is silent costs.
+const FIRST_READ_BYTES: usize = 8 * 1024;
+
+/// How much room is made for a read in the middle of a line: as much as a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Bytes kept of either end of a line that is too long: its id is near one of them.
@@ -33,6 +37,8 @@ pub(super) struct LineBuffer {
     bytes: BytesMut,
     /// Where the search for a line break goes on.
     searched: usize,
+    /// Whether the buffer grew beyond what a silent server may cost.
+    is_large: bool,
     longest: usize,
     /// The line that is being thrown away, if one is.
     oversized: Option<Oversized>,
@@ -40,12 +46,17 @@ pub(super) struct LineBuffer {
 
 impl LineBuffer {
     pub(super) fn new(longest: usize) -> Self {
-        Self { bytes: BytesMut::new(), searched: 0, longest, oversized: None }
+        Self { bytes: BytesMut::new(), searched: 0, is_large: false, longest, oversized: None }
     }
 
     /// Room for the next read.
     pub(super) fn room(&mut self) -> &mut BytesMut {
-        self.bytes.reserve(READ_BYTES);
+        if self.bytes.is_empty() && self.oversized.is_none() {
+            self.bytes.reserve(FIRST_READ_BYTES);
+        } else {
+            self.is_large = true;
+            self.bytes.reserve(READ_BYTES);
+        }
         &mut self.bytes
     }
 
@@ -97,6 +108,7 @@ impl LineBuffer {
             return Some(Line::Whole(line));
         }
         let kept = content.len();
+        self.is_large = true;
         let mut line = self.bytes.split_to(length + 1);
         line.truncate(kept);
         Some(Line::Whole(line.freeze()))
@@ -111,8 +123,9 @@ impl LineBuffer {
             self.searched = 0;
         }
         // A buffer that grew for one long line does not stay that large.
-        if self.bytes.is_empty() {
+        if self.bytes.is_empty() && self.is_large {
             self.bytes = BytesMut::new();
+            self.is_large = false;
         }
     }
 }
@@ -183,7 +196,7 @@ mod tests {
         let lines = fed(&mut buffer, format!("{long}\n").as_bytes());
         assert_eq!(lines, [whole(&long)]);
         drop(lines);
-        assert!(buffer.room().capacity() <= 2 * READ_BYTES);
+        assert!(buffer.room().capacity() <= 2 * FIRST_READ_BYTES);
     }
 
     #[test]

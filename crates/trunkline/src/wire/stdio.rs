@@ -24,6 +24,9 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 /// Bytes of standard error taken at once.
 const ERRORS_BYTES: usize = 4 * 1024;
 
+/// Messages and line breaks written at once.
+const WRITTEN_AT_ONCE: usize = 64;
+
 /// The wire to a child process.
 pub(crate) struct StdioWire {
     process: ServerProcess,
@@ -32,6 +35,8 @@ pub(crate) struct StdioWire {
     errors: Option<ChildStderr>,
     lines: LineBuffer,
     outbox: VecDeque<Bytes>,
+    /// Empty between two reads.
+    errors_chunk: Vec<u8>,
     tail: Tail,
     ending: Option<Ending>,
 }
@@ -47,6 +52,7 @@ impl StdioWire {
             errors: Some(errors),
             lines: LineBuffer::new(MAX_MESSAGE_BYTES),
             outbox: VecDeque::new(),
+            errors_chunk: Vec::new(),
             tail: Tail::without(secrets(program)),
             ending: None,
         })
@@ -110,7 +116,7 @@ impl StdioWire {
                     self.ending = Some(Ending::new(None));
                 }
             }
-            read = read_errors(&mut self.errors, &mut self.tail) => {
+            read = read_errors(&mut self.errors, &mut self.errors_chunk, &mut self.tail) => {
                 if !matches!(read, Ok(count) if count > 0) {
                     self.errors = None;
                 }
@@ -134,7 +140,7 @@ impl StdioWire {
                 }
                 false
             }
-            read = read_errors(&mut self.errors, &mut self.tail) => {
+            read = read_errors(&mut self.errors, &mut self.errors_chunk, &mut self.tail) => {
                 if !matches!(read, Ok(count) if count > 0) {
                     self.errors = None;
                 }
@@ -202,8 +208,12 @@ fn incoming(line: Line) -> Option<Incoming> {
 /// Writes what is queued, as much as fits at once.
 async fn write(input: &mut Option<ChildStdin>, outbox: &mut VecDeque<Bytes>) -> io::Result<()> {
     let Some(input) = input else { return Err(io::ErrorKind::BrokenPipe.into()) };
-    let slices: Vec<_> = outbox.iter().take(64).map(|bytes| io::IoSlice::new(bytes)).collect();
-    let mut written = input.write_vectored(&slices).await?;
+    let mut slices = [io::IoSlice::new(&[]); WRITTEN_AT_ONCE];
+    let count = outbox.len().min(WRITTEN_AT_ONCE);
+    for (slice, bytes) in slices.iter_mut().zip(&*outbox) {
+        *slice = io::IoSlice::new(bytes);
+    }
+    let mut written = input.write_vectored(&slices[..count]).await?;
     if written == 0 {
         return Err(io::ErrorKind::WriteZero.into());
     }
@@ -228,11 +238,18 @@ async fn read_output(
     }
 }
 
-async fn read_errors(errors: &mut Option<ChildStderr>, tail: &mut Tail) -> io::Result<usize> {
+/// Reads into a buffer that is kept: an array would be filled with zeros for every look at the
+/// stream, and most find nothing.
+async fn read_errors(
+    errors: &mut Option<ChildStderr>,
+    chunk: &mut Vec<u8>,
+    tail: &mut Tail,
+) -> io::Result<usize> {
     let Some(errors) = errors else { return std::future::pending().await };
-    let mut chunk = [0; ERRORS_BYTES];
-    let count = errors.read(&mut chunk).await?;
-    tail.add(&chunk[..count]);
+    chunk.reserve(ERRORS_BYTES);
+    let count = errors.read_buf(chunk).await?;
+    tail.add(chunk);
+    chunk.clear();
     Ok(count)
 }
 
