@@ -74,7 +74,7 @@ impl HttpWire {
             Purpose::Request { id, method, .. } => {
                 let question = Question {
                     id,
-                    request,
+                    request: Arc::new(request),
                     begins_session: &*method == "initialize",
                     is_resumable: !self.is_modern(),
                 };
@@ -115,7 +115,7 @@ impl HttpWire {
     /// Listens for what the server says of its own accord, if it has a stream for that; not in
     /// 2026-07-28, which asks for it with a request.
     pub(crate) fn open_listening_stream(&mut self) {
-        let listening = Listening::new(self.client.clone(), &self.request(Method::GET));
+        let listening = Listening::new(self.client.clone(), self.request(Method::GET));
         self.exchanges.start(listening.run());
     }
 

@@ -90,24 +90,30 @@ pub(super) fn is_event_stream(response: &Response) -> bool {
 /// The whole body of an answer, within the bound.
 pub(super) async fn collect(response: &mut Response) -> Result<Bytes, Error> {
     let mut body = Bytes::new();
-    if response.content_length().is_some_and(|length| length > MAX_MESSAGE_BYTES as u64) {
+    let length = usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX);
+    if length > MAX_MESSAGE_BYTES {
         return Err(failure::too_large(response.url()));
     }
     while let Some(chunk) = chunk(response).await? {
         if body.len() + chunk.len() > MAX_MESSAGE_BYTES {
             return Err(failure::too_large(response.url()));
         }
-        body = joined(body, chunk);
+        body = joined(body, chunk, length);
     }
     Ok(body)
 }
 
-/// Most bodies are one chunk, which is not copied.
-fn joined(before: Bytes, chunk: Bytes) -> Bytes {
+/// Most bodies are one chunk, which is not copied. Others are copied once, into as much room as
+/// they are going to need, if that was said.
+fn joined(before: Bytes, chunk: Bytes, length: usize) -> Bytes {
     if before.is_empty() {
         return chunk;
     }
-    let mut both = BytesMut::from(before);
+    let mut both = before.try_into_mut().unwrap_or_else(|shared| {
+        let mut copy = BytesMut::with_capacity(length.max(shared.len() + chunk.len()));
+        copy.extend_from_slice(&shared);
+        copy
+    });
     both.extend_from_slice(&chunk);
     both.freeze()
 }

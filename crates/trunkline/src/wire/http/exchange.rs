@@ -30,7 +30,7 @@ const LINGERING: Duration = Duration::from_secs(1);
 /// What is asked, and what may come of it.
 pub(super) struct Question {
     pub(super) id: u64,
-    pub(super) request: HttpRequest,
+    pub(super) request: Arc<HttpRequest>,
     /// Whether the answer may name a session.
     pub(super) begins_session: bool,
     /// Whether a stream that broke may go on where it did.
@@ -59,7 +59,7 @@ enum Stage {
 impl Exchange {
     /// An exchange that has not begun.
     pub(super) fn new(client: HttpClient, target: Arc<HttpTarget>, question: Question) -> Self {
-        let stream = Reopening::new(client.clone(), &question.request);
+        let stream = Reopening::new(client.clone(), Arc::clone(&question.request));
         Self { client, target, question, stream, stage: Stage::Post }
     }
 

@@ -1,6 +1,7 @@
 //! The stream on which a server of the older generation speaks of its own accord.
 
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
@@ -31,8 +32,8 @@ enum Stage {
 
 impl Listening {
     /// A stream that has not been opened.
-    pub(super) fn new(client: HttpClient, request: &HttpRequest) -> Self {
-        Self { stream: Reopening::new(client, request), stage: Stage::Open }
+    pub(super) fn new(client: HttpClient, request: HttpRequest) -> Self {
+        Self { stream: Reopening::new(client, Arc::new(request)), stage: Stage::Open }
     }
 
     /// All messages on it. It ends, without a word, when the server has no such stream.

@@ -1,6 +1,7 @@
 //! Getting back to a stream that broke: when to try, where to go on, when to stop.
 
 use std::cmp::min;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,7 +34,9 @@ pub(super) enum Opened {
 /// A stream of events that is opened again where it broke.
 pub(super) struct Reopening {
     client: HttpClient,
-    request: HttpRequest,
+    /// What the stream belongs to. Few streams break, so it is turned into a request for the stream
+    /// only then.
+    request: Arc<HttpRequest>,
     decoder: EventDecoder,
     /// Where it was opened the last time.
     opened_at: Option<Bytes>,
@@ -42,10 +45,7 @@ pub(super) struct Reopening {
 
 impl Reopening {
     /// A stream with the headers of a request that belongs to it.
-    pub(super) fn new(client: HttpClient, request: &HttpRequest) -> Self {
-        let mut request =
-            HttpRequest { method: Method::GET, body: Bytes::new(), ..request.clone() };
-        beside::of_stream(&mut request.headers);
+    pub(super) fn new(client: HttpClient, request: Arc<HttpRequest>) -> Self {
         let decoder = EventDecoder::new(MAX_MESSAGE_BYTES);
         Self { client, request, decoder, opened_at: None, fruitless: 0 }
     }
@@ -95,7 +95,10 @@ impl Reopening {
     }
 
     fn request_from_here(&self) -> HttpRequest {
-        let mut request = self.request.clone();
+        let HttpRequest { url, headers, .. } = &*self.request;
+        let (url, headers) = (url.clone(), headers.clone());
+        let mut request = HttpRequest { method: Method::GET, url, headers, body: Bytes::new() };
+        beside::of_stream(&mut request.headers);
         let place = self.decoder.last_id().and_then(|id| HeaderValue::from_bytes(id).ok());
         if let Some(place) = place {
             request.headers.insert(beside::LAST_EVENT_ID, place);
