@@ -30,7 +30,8 @@ Commands:
   tidy                    Check the rules of this repository
     --tighten             Lower and remove entries of xtask/ratchet.txt first
   peers                   Install the third-party programs that the tests talk to
-  bench [arguments]       Run the benchmarks; arguments, such as --quick, are passed on
+  bench [group…]          Run the benchmarks, or only some groups of them; --help lists them
+    --quick               Run a few rounds only
   help                    Print this
 
 Environment:

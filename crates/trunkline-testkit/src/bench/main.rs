@@ -47,6 +47,10 @@ fn main() -> ExitCode {
         [server::SERVE, delay] => done(&server::serve(milliseconds(delay))),
         [server::SERVE_HTTP] => done(&server::serve_http()),
         [memory::HOST, servers] => memory::host(servers.parse().unwrap_or(0)),
+        ["-h" | "--help"] => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
         ["--quick", groups @ ..] => bench(Effort::Quick, groups),
         groups => bench(Effort::Thorough, groups),
     }

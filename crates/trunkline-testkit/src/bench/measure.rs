@@ -1,5 +1,6 @@
 //! How long something takes, measured so that a busy machine disturbs little.
 
+use std::fs;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,20 @@ pub(crate) fn time<T>(work: impl FnOnce() -> T) -> Duration {
     let start = Instant::now();
     black_box(work());
     start.elapsed()
+}
+
+/// How long some work keeps this thread on a processor, which does not count the other side, nor
+/// others who want the processor. Nothing where the system does not say.
+pub(crate) fn processor_time<T>(work: impl FnOnce() -> T) -> Duration {
+    let start = on_processor();
+    black_box(work());
+    on_processor().saturating_sub(start)
+}
+
+fn on_processor() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 /// The shortest time of several rounds: noise only ever adds.

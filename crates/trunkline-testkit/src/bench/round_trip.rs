@@ -1,10 +1,12 @@
 //! Calls over stdio and HTTP, against a bare loop that writes and reads the same bytes: the limit.
 
+use std::time::Duration;
+
 use trunkline::message::Raw;
 
 use crate::bare::{BareConnections, BareProcess};
 use crate::host::{Calls, Host, HttpServer, stdio_server};
-use crate::measure::{Effort, in_turn, time};
+use crate::measure::{Effort, in_turn, processor_time, time};
 use crate::server::{LAST_CALL, params};
 use crate::table::{Row, Table};
 
@@ -20,6 +22,9 @@ struct Shape {
 
 const MEGABYTE: usize = 1_000_000;
 
+/// Below this, what counts is not how fast bytes are copied.
+const SMALL: usize = 1000;
+
 const SHAPES: &[Shape] = &[
     Shape { name: "200 B", answered: 100, carried: 100, in_flight: 1, count: 2048 },
     Shape { name: "200 B", answered: 100, carried: 100, in_flight: 64, count: 8192 },
@@ -34,14 +39,30 @@ impl Shape {
         Calls { params, count: self.count, in_flight: self.in_flight }
     }
 
-    fn row(&self, wire: &str, times: (std::time::Duration, std::time::Duration)) -> Row {
+    /// Measures calls through us and through a bare loop: how long they take and, where they are
+    /// small, how long they keep our side busy.
+    fn measure(
+        &self,
+        wire: &str,
+        rounds: usize,
+        mut ours: impl FnMut(),
+        mut bare: impl FnMut(),
+    ) -> Vec<Row> {
         let Self { name, in_flight, count, .. } = self;
-        Row {
-            name: format!("{wire}: {count} calls, {name}, {in_flight} in flight"),
+        let name = format!("{wire}: {count} calls, {name}, {in_flight} in flight");
+        let taken = in_turn(rounds, || time(&mut ours), || time(&mut bare));
+        let row = |name: String, times: (Duration, Duration)| Row {
+            name,
             measured: times.0.into(),
             baseline: Some(("a bare loop with as many in flight", times.1.into())),
             aim: None,
+        };
+        let mut rows = vec![row(name.clone(), taken)];
+        if self.answered + self.carried < SMALL {
+            let busy = in_turn(rounds, || processor_time(&mut ours), || processor_time(&mut bare));
+            rows.push(row(format!("{name}: processor time"), busy));
         }
+        rows
     }
 }
 
@@ -59,12 +80,8 @@ pub(crate) fn stdio_rows(effort: Effort, table: &mut Table) {
         let calls = shape.calls();
         host.call(&Calls { count: 1, ..calls.clone() });
         let line = last_call(&host);
-        let times = in_turn(
-            effort.rounds(),
-            || time(|| host.call(&calls)),
-            || time(|| bare.call(&line, shape.count, shape.in_flight)),
-        );
-        table.push(shape.row("stdio", times));
+        let bare = || bare.call(&line, shape.count, shape.in_flight);
+        table.extend(shape.measure("stdio", effort.rounds(), || host.call(&calls), bare));
     }
     host.end();
 }
@@ -77,12 +94,8 @@ pub(crate) fn http_rows(effort: Effort, table: &mut Table) {
         host.call(&Calls { count: 1, ..calls.clone() });
         let request = last_call(&host);
         let mut bare = BareConnections::open(server.port, shape.in_flight);
-        let times = in_turn(
-            effort.rounds(),
-            || time(|| host.call(&calls)),
-            || time(|| bare.call(&request, shape.count)),
-        );
-        table.push(shape.row("HTTP", times));
+        let bare = || bare.call(&request, shape.count);
+        table.extend(shape.measure("HTTP", effort.rounds(), || host.call(&calls), bare));
     }
     host.end();
 }

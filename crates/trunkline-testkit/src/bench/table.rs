@@ -69,6 +69,10 @@ impl Table {
         self.rows.push(row);
     }
 
+    pub(crate) fn extend(&mut self, rows: Vec<Row>) {
+        self.rows.extend(rows);
+    }
+
     /// Says something below the table: what is missing in it, and why.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
