@@ -22,8 +22,17 @@ impl Effort {
         }
     }
 
+    /// Rounds of something very short. On a machine that is busy, short rounds are those that are
+    /// left alone now and then.
+    pub(crate) fn many_rounds(self) -> u32 {
+        match self {
+            Self::Quick => 8,
+            Self::Thorough => 60,
+        }
+    }
+
     /// Rounds of something that takes seconds.
-    pub(crate) fn few_rounds(self) -> usize {
+    pub(crate) fn few_rounds(self) -> u32 {
         match self {
             Self::Quick => 1,
             Self::Thorough => 3,
@@ -38,12 +47,14 @@ pub(crate) fn time<T>(work: impl FnOnce() -> T) -> Duration {
     start.elapsed()
 }
 
-/// How long some work keeps this thread on a processor, which does not count the other side, nor
-/// others who want the processor. Nothing where the system does not say.
-pub(crate) fn processor_time<T>(work: impl FnOnce() -> T) -> Duration {
+/// How long a round of some work keeps this thread on a processor, which does not count the other
+/// side, nor others who want the processor. Nothing where the system does not say.
+pub(crate) fn processor_time<T>(rounds: u32, mut work: impl FnMut() -> T) -> Duration {
     let start = on_processor();
-    black_box(work());
-    on_processor().saturating_sub(start)
+    for _ in 0..rounds {
+        black_box(work());
+    }
+    on_processor().saturating_sub(start) / rounds
 }
 
 fn on_processor() -> Duration {
@@ -60,7 +71,7 @@ pub(crate) fn shortest<T>(effort: Effort, mut work: impl FnMut() -> T) -> Durati
 /// The shortest times of two things that are compared. They take turns, so that a machine that is
 /// busy for a while slows both down.
 pub(crate) fn in_turn(
-    rounds: usize,
+    rounds: u32,
     mut one: impl FnMut() -> Duration,
     mut other: impl FnMut() -> Duration,
 ) -> (Duration, Duration) {

@@ -71,7 +71,7 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
 
 /// Where processes need processors, 30 take longer than one whoever starts them. So the limit is
 /// to start them without us.
-fn compare(name: &str, server: &Value, first_words: &str, rounds: usize, table: &mut Table) {
+fn compare(name: &str, server: &Value, first_words: &str, rounds: u32, table: &mut Table) {
     let (all, limit) =
         in_turn(rounds, || ours(server, SERVERS), || bare(server, first_words, SERVERS));
     table.push(Row {
