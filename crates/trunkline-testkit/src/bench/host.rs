@@ -2,24 +2,24 @@
 
 use std::env;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use trunkline::config::{self, Resolver, Secret};
+use trunkline::config::{self, NoReferences};
 use trunkline::connection::{ChildOptions, Connection, HttpOptions, Options};
 use trunkline::message::Raw;
-use trunkline::registry::Registry;
+use trunkline::registry::{Registry, ServerSet};
 
 use crate::server::{SERVE, SERVE_HTTP};
 
 /// A host with servers that are ready.
 pub(crate) struct Host {
     runtime: Runtime,
-    registry: Registry,
+    servers: ServerSet,
 }
 
 /// Calls to make.
@@ -38,44 +38,46 @@ impl Host {
             named.map(|(number, server)| (format!("s{number}"), server.clone())).collect();
         let loaded = config::parse("bench", json!({ "mcpServers": servers }).to_string());
         let child = ChildOptions::from_environment(env::vars_os());
-        let options = Options::new(Arc::new(Nothing), child, HttpOptions::default());
+        let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
         let runtime = runtime();
-        let registry = runtime.block_on(async {
-            let registry = Registry::new(&loaded.config, &options);
-            let failed = registry.connect_all().await;
+        let servers = runtime.block_on(async {
+            let servers = Registry::new(options).open(&loaded.config);
+            let failed = servers.connect_all().await;
             assert!(failed.is_empty(), "{failed:?}");
-            registry
+            servers
         });
-        Self { runtime, registry }
+        Self { runtime, servers }
     }
 
-    fn first(&self) -> &Connection {
-        self.registry.get("s0").expect("there is a server")
+    fn first(&self) -> Arc<Connection> {
+        self.servers.get("s0").expect("there is a server")
     }
 
     /// Asks the first server.
     pub(crate) fn ask(&self, method: &str, params: &Raw) -> Raw {
-        self.runtime.block_on(ask(self.first(), method, params))
+        self.runtime.block_on(ask(&self.first(), method, params))
     }
 
     /// Calls the first server, with as many calls in flight as wanted at any time.
     pub(crate) fn call(&self, calls: &Calls) {
-        let call = |_| async { drop(ask(self.first(), "tools/call", &calls.params).await) };
+        let first = self.first();
+        let call = |_| async { drop(ask(&first, "tools/call", &calls.params).await) };
         let all = stream::iter(0..calls.count).map(call).buffer_unordered(calls.in_flight);
         self.runtime.block_on(all.for_each(|()| async {}));
     }
 
     /// Calls every server once, so many at a time.
     pub(crate) fn call_each(&self, params: &Raw, in_flight: usize) {
-        let call = |connection| async move { drop(ask(connection, "tools/call", params).await) };
-        let connections = stream::iter(self.registry.connections());
-        let all = connections.map(|connection| call(connection)).buffer_unordered(in_flight);
+        let call = |connection: Arc<Connection>| async move {
+            drop(ask(&connection, "tools/call", params).await);
+        };
+        let all = stream::iter(self.servers.connections()).map(call).buffer_unordered(in_flight);
         self.runtime.block_on(all.for_each(|()| async {}));
     }
 
     /// Ends every server.
     pub(crate) fn end(self) {
-        self.runtime.block_on(self.registry.close_all());
+        self.runtime.block_on(self.servers.close());
     }
 }
 
@@ -127,18 +129,5 @@ impl Drop for HttpServer {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         let _ = self.process.wait();
-    }
-}
-
-/// Nothing refers to anything here.
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn variable(&self, _: &str) -> Option<Secret> {
-        None
-    }
-
-    fn file(&self, _: &Path) -> io::Result<Secret> {
-        Err(io::ErrorKind::NotFound.into())
     }
 }

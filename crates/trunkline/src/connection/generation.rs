@@ -10,6 +10,7 @@ pub(super) const MODERN: &str = "2026-07-28";
 /// The latest revision that opens with `initialize`, and those before it that are spoken.
 pub(super) const LEGACY: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 
@@ -33,11 +34,24 @@ impl Generation {
 
     /// The parameters of a request as this generation sends them. Capabilities that the request
     /// declares for itself stay.
-    pub(super) fn params(&self, params: Option<Raw>, capabilities: &Raw) -> Option<Raw> {
+    pub(super) fn params(&self, params: Option<Raw>, declared: &Declared) -> Option<Raw> {
         match self {
             Self::Legacy(_) => params,
-            Self::Modern => Some(with_meta(params, capabilities)),
+            Self::Modern => Some(with_meta(params, declared)),
         }
+    }
+}
+
+/// What every modern request declares: written once, for it goes with every call.
+#[derive(Clone, Debug)]
+pub(super) struct Declared {
+    meta: Raw,
+}
+
+impl Declared {
+    pub(super) fn new(capabilities: &Raw) -> Self {
+        let meta = json!({ VERSION: MODERN, CLIENT_INFO: client_info() });
+        Self { meta: Raw::from_value(&meta).with(CAPABILITIES, capabilities) }
     }
 }
 
@@ -59,15 +73,16 @@ pub(super) fn initialize_params(capabilities: &Raw) -> Raw {
 }
 
 /// Parameters with what every modern request declares, beside what the caller put there.
-fn with_meta(params: Option<Raw>, capabilities: &Raw) -> Raw {
+fn with_meta(params: Option<Raw>, declared: &Declared) -> Raw {
     let params = params.unwrap_or_else(empty);
-    let mut meta = params.get("_meta").filter(Raw::is_object).unwrap_or_else(empty);
-    meta = meta.with("io.modelcontextprotocol/protocolVersion", &Raw::from_string(MODERN));
-    if meta.get(CAPABILITIES).is_none() {
-        meta = meta.with(CAPABILITIES, capabilities);
-    }
-    if meta.get(CLIENT_INFO).is_none() {
-        meta = meta.with(CLIENT_INFO, &Raw::from_value(&client_info()));
+    let Some(mut meta) = params.get("_meta").filter(Raw::is_object) else {
+        return params.with("_meta", &declared.meta);
+    };
+    for (key, value) in declared.meta.members() {
+        // Whoever passes a request on may speak for another client, but not in another revision.
+        if key == VERSION || meta.get(&key).is_none() {
+            meta = meta.with(&key, &value);
+        }
     }
     params.with("_meta", &meta)
 }
@@ -93,14 +108,15 @@ mod tests {
     fn modern_requests_declare_themselves_and_keep_what_the_caller_sent() {
         let params = Raw::from_text(r#"{"name":"x","_meta":{"progressToken":7}}"#).unwrap();
         let offered = Raw::from_text(r#"{"roots":{}}"#).unwrap();
-        let sent = Generation::Modern.params(Some(params), &offered).unwrap();
+        let declared = Declared::new(&offered);
+        let sent = Generation::Modern.params(Some(params), &declared).unwrap();
         let meta = sent.get("_meta").unwrap();
         assert_eq!(meta.get("progressToken").unwrap().text(), "7");
         assert_eq!(meta.get(CAPABILITIES).unwrap(), offered);
-        let version = meta.get("io.modelcontextprotocol/protocolVersion").unwrap();
+        let version = meta.get(VERSION).unwrap();
         assert_eq!(version.as_str().unwrap(), MODERN);
-        assert_eq!(Generation::Legacy("2025-11-25".into()).params(None, &offered), None);
-        let again = Generation::Modern.params(Some(sent), &empty()).unwrap();
+        assert_eq!(Generation::Legacy("2025-11-25".into()).params(None, &declared), None);
+        let again = Generation::Modern.params(Some(sent), &Declared::new(&empty())).unwrap();
         assert_eq!(again.get("_meta").unwrap().get(CAPABILITIES).unwrap(), offered);
     }
 

@@ -152,7 +152,7 @@ impl Opener<'_> {
                 }
             }
         };
-        Ok(Session::new(wire, self.ids.next(), self.options.capabilities().clone()))
+        Ok(Session::new(wire, self.ids.next(), self.options.declared().clone()))
     }
 
     /// What is spoken at the server's address, as far as it was declared.

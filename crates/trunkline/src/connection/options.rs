@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use super::generation::empty;
+use super::generation::{Declared, empty};
 use super::memory::Memory;
 use crate::config::Resolver;
 use crate::error::Error;
@@ -16,6 +16,7 @@ pub struct Options {
     reach: Arc<Reach>,
     memory: Arc<Memory>,
     capabilities: Raw,
+    declared: Declared,
 }
 
 struct Reach {
@@ -38,6 +39,7 @@ impl Options {
         Self {
             reach: Arc::new(Reach { resolver, child, http, client }),
             memory: Arc::default(),
+            declared: Declared::new(&empty()),
             capabilities: empty(),
         }
     }
@@ -56,7 +58,8 @@ impl Options {
     /// `{"elicitation":{},"roots":{}}`. By default nothing is.
     #[must_use]
     pub fn with_capabilities(self, capabilities: Raw) -> Self {
-        Self { capabilities, ..self }
+        let declared = Declared::new(&capabilities);
+        Self { capabilities, declared, ..self }
     }
 
     pub(super) fn resolver(&self) -> &(dyn Resolver + Send + Sync) {
@@ -73,6 +76,10 @@ impl Options {
 
     pub(super) fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    pub(super) fn declared(&self) -> &Declared {
+        &self.declared
     }
 
     pub(super) fn capabilities(&self) -> &Raw {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::pending::{Pending, Waiting, Whose};
 use super::caller::{Update, not_offered};
-use super::generation::{Generation, empty, with_progress_token};
+use super::generation::{Declared, Generation, empty, with_progress_token};
 use super::parameters::{Mirrored, headers};
 use crate::error::{Error, ErrorKind};
 use crate::message::{
@@ -68,8 +68,8 @@ pub(super) struct Session {
     wire: Wire,
     /// Which of the server's conversations this is.
     number: u64,
-    /// What we offer.
-    capabilities: Raw,
+    /// What every modern request declares.
+    declared: Declared,
     pub(super) generation: Generation,
     pending: Pending,
     /// Arguments that are repeated in headers, by tool.
@@ -82,11 +82,11 @@ pub(super) struct Session {
 
 impl Session {
     /// A conversation in which nothing has been said.
-    pub(super) fn new(wire: Wire, number: u64, capabilities: Raw) -> Self {
+    pub(super) fn new(wire: Wire, number: u64, declared: Declared) -> Self {
         Self {
             wire,
             number,
-            capabilities,
+            declared,
             generation: Generation::Modern,
             pending: Pending::default(),
             mirrored: HashMap::new(),
@@ -134,7 +134,7 @@ impl Session {
     pub(super) fn ask(&mut self, asked: Asked) {
         let Asked { id, method, params, deadline, patience, reply, updates, is_standing } = asked;
         let deadline = deadline.min(Instant::now() + patience);
-        let params = self.generation.params(params, &self.capabilities);
+        let params = self.generation.params(params, &self.declared);
         let (params, token) = match &updates {
             Some(_) => {
                 let (params, token) = with_progress_token(params, id);
@@ -143,7 +143,7 @@ impl Session {
             None => (params, None),
         };
         let request = Request { id: Id::number(id), method: method.clone(), params };
-        let name = subject(&request);
+        let name = if self.mirrors() { subject(&request) } else { None };
         let parameters = self.parameters(&request, name.as_deref());
         let line = Message::Request(request).write();
         self.pending.insert(id, Waiting { reply, deadline, updates, token, is_standing });

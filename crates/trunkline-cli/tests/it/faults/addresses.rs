@@ -92,7 +92,7 @@ fn an_address_that_answers_a_byte_per_second() {
     for mode in ["slow-head", "slow-body"] {
         let server = listening::scripted("always", mode);
         let entry = impatiently(json!({ "type": "http", "url": server.url }));
-        assert_fails(&entry, "it did not answer in time", "is this an MCP server?");
+        assert_fails(&entry, "it did not answer in time", "`timeouts.handshake`");
     }
 }
 
@@ -105,7 +105,8 @@ fn an_address_that_answers_more_than_fits() {
 fn an_address_with_a_certificate_of_nobody_known() {
     let place = Folder::new();
     let server = listening::scripted_with_tls(&place);
-    let hint = "if its certificate comes from an authority of your own, trust that one too";
+    let hint =
+        "if its certificate comes from an authority of your own, name the file with that one in";
     let error = "shows a certificate of an unknown authority";
     assert_fails(&json!({ "type": "http", "url": server.url }), error, hint);
     assert_fails(&json!({ "type": "sse", "url": server.url }), error, hint);

@@ -52,8 +52,11 @@ impl Task {
                 step = chores.subscription.next() => self.subscribe(session, chores, step),
                 Some(id) = self.abandoned.recv() => session.abandon(id),
                 command = self.commands.recv() => match command {
-                    Some(command @ Command::Close(_)) => return End::Told(Some(command)),
-                    Some(command) => self.obey(session, chores, command),
+                    Some(command) => {
+                        if let Some(close) = self.obey_all(session, chores, command) {
+                            return End::Told(Some(close));
+                        }
+                    }
                     None => return End::Told(None),
                 },
                 () = at(idle_at) => return End::Idle,
@@ -76,6 +79,25 @@ impl Task {
         }
         // Nobody may be listening.
         let _ = self.told.send(notification);
+    }
+
+    /// Obeys what has been commanded so far, so that what is ready together is written together.
+    /// Returns the command to close, if that is among it.
+    fn obey_all(
+        &mut self,
+        session: &mut Session,
+        chores: &mut Chores,
+        first: Command,
+    ) -> Option<Command> {
+        let mut next = Some(first);
+        while let Some(command) = next {
+            if matches!(command, Command::Close(_)) {
+                return Some(command);
+            }
+            self.obey(session, chores, command);
+            next = self.commands.try_recv().ok();
+        }
+        None
     }
 
     fn obey(&self, session: &mut Session, chores: &mut Chores, command: Command) {
