@@ -1,8 +1,9 @@
 //! The servers of the configuration, started for one command and stopped at its end, however it ends.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow};
 use tokio::runtime::{self, Runtime};
 use trunkline::config::{self, Loaded, printable};
 use trunkline::connection::{Options, State};
@@ -21,6 +22,8 @@ const INTERRUPTED: &str = "interrupted; the servers have been stopped";
 pub(crate) struct Servers {
     pub(crate) set: ServerSet,
     pub(crate) loaded: Loaded,
+    /// Whether the command goes on until a signal ends it, which is no failure then.
+    goes_on: Cell<bool>,
 }
 
 /// Loads the configuration, says what is wrong with it, and runs a command on its servers. They are
@@ -55,12 +58,14 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     runtime()?.block_on(async {
         let set = Registry::new(options).open(&loaded.config);
-        let servers = Servers { set, loaded };
+        let servers = Servers { set, loaded, goes_on: Cell::new(false) };
         let result = tokio::select! {
-            // A command that goes on until a signal sees it first.
-            biased;
             result = command(&servers, terminal) => result,
-            signal = asked_to_end() => signal.and_then(|()| bail!(INTERRUPTED)),
+            signal = asked_to_end() => match signal {
+                Ok(()) if servers.goes_on.get() => Ok(Outcome::Good),
+                Ok(()) => Err(anyhow!(INTERRUPTED)),
+                Err(error) => Err(error),
+            },
         };
         terminal.clear_progress();
         servers.set.close().await;
@@ -74,7 +79,7 @@ pub(crate) fn runtime() -> Result<Runtime> {
 }
 
 /// Waits for a signal that asks us to end.
-pub(crate) async fn asked_to_end() -> Result<()> {
+async fn asked_to_end() -> Result<()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -92,6 +97,11 @@ pub(crate) async fn asked_to_end() -> Result<()> {
 }
 
 impl Servers {
+    /// Says that the command goes on until a signal ends it.
+    pub(crate) fn go_on(&self) {
+        self.goes_on.set(true);
+    }
+
     /// Starts every server and says which cannot be used.
     pub(crate) async fn start_all(&self, terminal: &mut Terminal) -> Vec<Error> {
         let mut watch = self.set.watch();

@@ -60,9 +60,10 @@ impl Terminal {
         self.progress("");
     }
 
-    /// Whether results are read by somebody who sees them change.
-    pub(crate) fn is_watched(&self) -> bool {
-        io::stdout().is_terminal()
+    /// How wide the terminal is on which results appear; nothing if they go elsewhere.
+    pub(crate) fn width(&self) -> Option<usize> {
+        let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+        Some(usize::from(width.0).max(1))
     }
 
     /// Everything on standard input.

@@ -3,6 +3,28 @@
 //! A [`Registry`] knows every connection there is. [`Registry::open`] gives the [`ServerSet`] of a
 //! configuration; sets of several configurations, one for each project folder for example, share
 //! the servers that are configured equally in them (CFG-12).
+//!
+//! ```
+//! use std::sync::Arc;
+//! use trunkline::config::{self, NoReferences};
+//! use trunkline::connection::{ChildOptions, HttpOptions, Options, State};
+//! use trunkline::registry::Registry;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let loaded = config::parse("mcp.json", r#"{ "mcpServers": {
+//!     "docs": { "command": "no-such-program", "args": ["--stdio"] }
+//! } }"#);
+//! let child = ChildOptions::from_environment(std::env::vars_os());
+//! let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+//! let servers = Registry::new(options).open(&loaded.config);
+//!
+//! // One that cannot be started says why, and is in nobody's way.
+//! let errors = servers.connect_all().await;
+//! assert!(errors[0].to_string().starts_with("server `docs`: no-such-program: not found"));
+//! assert_eq!(servers.get("docs").unwrap().status().state, State::Failed);
+//! servers.close().await;
+//! # });
+//! ```
 
 mod member;
 mod watch;

@@ -17,7 +17,7 @@ use crate::arguments::{Format, StatusArguments};
 use crate::environment::Environment;
 use crate::exit::Outcome;
 use crate::report;
-use crate::servers::{Servers, asked_to_end, with_servers};
+use crate::servers::{Servers, with_servers};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
 
@@ -51,23 +51,16 @@ async fn watch(servers: &Servers, format: Format, terminal: &mut Terminal) -> Re
     connections.iter().for_each(|connection| connection.start());
     let mut changes = servers.set.watch();
     let (mut screen, mut lines) = (Screen::default(), Lines::default());
-    let mut enough = std::pin::pin!(asked_to_end());
-    loop {
-        let change = tokio::select! {
-            Some(change) = changes.next() => change,
-            _ = &mut enough => break,
-        };
+    servers.go_on();
+    while let Some(change) = changes.next().await {
         let text = match format {
-            Format::Text if terminal.is_watched() => screen.redrawn(&as_text(servers)),
-            Format::Text => match lines.changed(&change) {
-                Some(line) => line,
-                None => continue,
+            Format::Text => match terminal.width() {
+                Some(width) => Some(screen.redrawn(&as_text(servers), width)),
+                None => lines.changed(&change),
             },
-            Format::Json => match change_json(servers, &change) {
-                Some(json) => format!("{json}\n"),
-                None => continue,
-            },
+            Format::Json => change_json(servers, &change).map(|json| format!("{json}\n")),
         };
+        let Some(text) = text else { continue };
         if !terminal.print_on(&text)? {
             break;
         }
@@ -82,10 +75,10 @@ struct Screen {
 }
 
 impl Screen {
-    /// The text, in the place of the one before.
-    fn redrawn(&mut self, text: &str) -> String {
+    /// The text, in the place of the one before, on a terminal of this width.
+    fn redrawn(&mut self, text: &str, width: usize) -> String {
         let up = if self.lines > 0 { format!("\u{1b}[{}A", self.lines) } else { String::new() };
-        self.lines = text.lines().count();
+        self.lines = text.lines().map(|line| line.width().div_ceil(width).max(1)).sum();
         format!("{up}\r\u{1b}[J{text}")
     }
 }
@@ -114,8 +107,8 @@ fn line(change: &Change) -> String {
     if let Some(error) = status.last_error.as_ref().filter(|_| status.state == State::Failed) {
         let _ = write!(text, "  {}", printable(error.message()));
     }
-    if let Some(wait) = until_next_attempt(status) {
-        let _ = write!(text, "  {wait}");
+    if let Some(restarts) = restarts(status) {
+        let _ = write!(text, "  {restarts}");
     }
     text + "\n"
 }
@@ -144,8 +137,8 @@ fn troubles(text: &mut String, server: &Server, status: &Status) {
         if let Some(hint) = error.hint() {
             let _ = writeln!(text, "  {}", printable(hint));
         }
-        if let Some(wait) = until_next_attempt(status) {
-            let _ = writeln!(text, "  {wait}");
+        if let Some(restarts) = restarts(status) {
+            let _ = writeln!(text, "  {restarts}");
         }
     }
     let name = printable(server.name.as_str());
@@ -160,8 +153,14 @@ fn troubles(text: &mut String, server: &Server, status: &Status) {
     }
 }
 
-fn until_next_attempt(status: &Status) -> Option<String> {
-    let wait = status.next_attempt?.saturating_duration_since(std::time::Instant::now());
+/// What is done about a server that failed.
+fn restarts(status: &Status) -> Option<String> {
+    let Some(next_attempt) = status.next_attempt else {
+        let count = report::plural(status.restarts as usize, "time");
+        let is_over = status.state == State::Failed && status.restarts > 0;
+        return is_over.then(|| format!("it was started again {count}, and is not any more"));
+    };
+    let wait = next_attempt.saturating_duration_since(std::time::Instant::now());
     Some(format!(
         "it is started again in {:.1} s (attempt {})",
         wait.as_secs_f32(),

@@ -20,3 +20,5 @@ mod orphans;
 mod soak;
 #[cfg(target_os = "linux")]
 mod leftovers;
+#[cfg(target_os = "linux")]
+mod watching;
