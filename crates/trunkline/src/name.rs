@@ -1,7 +1,17 @@
-//! Names of servers, bundles and agents: what they may look like, checked in one place.
+//! Names of servers, bundles and agents, and the names that callers see: join, sanitise, shorten,
+//! tell apart; here and nowhere else.
+
+mod digest;
+mod namespace;
+mod exposed;
+mod address;
 
 use std::borrow::Borrow;
 use std::fmt;
+
+pub use address::{UriClaim, UriForm, address_of, expose_uris, split_address};
+pub use exposed::{Adjusted, Adjustment, Claim, Exposed, ExposedName};
+pub use namespace::{NameOptions, Namespaces};
 
 /// Longest name accepted, in bytes. Long enough for any name a person writes, short enough that a
 /// pasted file cannot turn every message about it into a page.

@@ -1,0 +1,185 @@
+//! Addresses of resources: as the server gave them, or in a form that says whose they are.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use super::ServerName;
+
+/// What an address in the form that says whose it is starts with.
+const SCHEME: &str = "trunkline://";
+
+/// When an address is put into the form that says whose it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UriForm {
+    /// Where two servers have the same.
+    #[default]
+    WhereNeeded,
+    /// Always.
+    Always,
+}
+
+/// An address that a server claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UriClaim<'n> {
+    /// The server.
+    pub server: &'n ServerName,
+    /// The address, or the template of addresses, in the server's own words.
+    pub uri: &'n str,
+    /// Whether the user wants this server's names without anything before them.
+    pub is_bare: bool,
+}
+
+/// The addresses that callers see, in the order of the claims.
+///
+/// An address stays as it is unless several servers have it; one of them keeps it, if it is the
+/// only one whose names are bare.
+///
+/// ```
+/// use trunkline::name::{ServerName, UriClaim, UriForm, expose_uris, split_address};
+///
+/// let [a, b] = ["a", "My Server"].map(|name| ServerName::new(name).unwrap());
+/// let claim = |server, uri| UriClaim { server, uri, is_bare: false };
+/// let claims = [claim(&a, "file:///x"), claim(&b, "file:///x"), claim(&b, "file:///{y}")];
+/// let exposed = expose_uris(&claims, UriForm::WhereNeeded);
+/// assert_eq!(exposed[0], "trunkline://a/file:///x");
+/// assert_eq!(exposed[2], "file:///{y}");
+/// assert_eq!(split_address(&exposed[1]), Some((b.clone(), "file:///x")));
+/// ```
+pub fn expose_uris(claims: &[UriClaim<'_>], form: UriForm) -> Vec<String> {
+    let mut holders: HashMap<&str, Holders> = HashMap::with_capacity(claims.len());
+    for claim in claims {
+        let holders = holders.entry(claim.uri).or_default();
+        holders.all += 1;
+        holders.bare += usize::from(claim.is_bare);
+    }
+    let exposed = |claim: &UriClaim<'_>| {
+        let Holders { all, bare } = holders[claim.uri];
+        let is_alone = all == 1 && (claim.is_bare || form == UriForm::WhereNeeded);
+        let is_only_bare = claim.is_bare && bare == 1;
+        // What looks like our own form must not be taken for it.
+        if (is_alone || is_only_bare) && !claim.uri.starts_with(SCHEME) {
+            claim.uri.to_owned()
+        } else {
+            address_of(claim.server, claim.uri)
+        }
+    };
+    claims.iter().map(exposed).collect()
+}
+
+#[derive(Clone, Copy, Default)]
+struct Holders {
+    all: usize,
+    bare: usize,
+}
+
+/// An address in the form that says whose it is. The server's own words stand at its end as they
+/// are, so that it can be taken apart again and a template stays one.
+pub fn address_of(server: &ServerName, uri: &str) -> String {
+    let mut address = String::with_capacity(SCHEME.len() + server.as_str().len() + uri.len() + 1);
+    address.push_str(SCHEME);
+    for byte in server.as_str().bytes() {
+        // Capitals as well: some programs write this part of an address in small letters.
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => address.push(byte.into()),
+            _ => {
+                let _ = write!(address, "%{byte:02x}");
+            }
+        }
+    }
+    address.push('/');
+    address.push_str(uri);
+    address
+}
+
+/// The server and its own words for an address in the form that says whose it is.
+pub fn split_address(address: &str) -> Option<(ServerName, &str)> {
+    let (server, uri) = address.strip_prefix(SCHEME)?.split_once('/')?;
+    let mut bytes = Vec::with_capacity(server.len());
+    let mut rest = server.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, after) = after.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        rest = after;
+    }
+    let server = ServerName::new(&String::from_utf8(bytes).ok()?).ok()?;
+    Some((server, uri))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn name(text: &str) -> ServerName {
+        ServerName::new(text).unwrap()
+    }
+
+    fn exposed(claims: &[(&str, &str, bool)], form: UriForm) -> Vec<String> {
+        let servers: Vec<_> = claims.iter().map(|(server, ..)| name(server)).collect();
+        let mut built = Vec::new();
+        for (server, (_, uri, is_bare)) in servers.iter().zip(claims) {
+            built.push(UriClaim { server, uri, is_bare: *is_bare });
+        }
+        expose_uris(&built, form)
+    }
+
+    #[test]
+    fn an_address_changes_only_where_it_must_or_when_asked() {
+        let plain = [("a", "x://1", false), ("b", "x://2", false)];
+        assert_eq!(exposed(&plain, UriForm::WhereNeeded), ["x://1", "x://2"]);
+        assert_eq!(exposed(&plain, UriForm::Always)[0], "trunkline://a/x://1");
+        let bare = [("a", "x://1", true), ("b", "x://1", false)];
+        let expected = ["x://1", "trunkline://b/x://1"];
+        assert_eq!(exposed(&bare, UriForm::WhereNeeded), expected);
+        assert_eq!(exposed(&bare, UriForm::Always), expected);
+        let both = [("a", "x://1", true), ("b", "x://1", true)];
+        let expected = ["trunkline://a/x://1", "trunkline://b/x://1"];
+        assert_eq!(exposed(&both, UriForm::WhereNeeded), expected);
+    }
+
+    #[test]
+    fn what_looks_like_our_form_is_put_into_it() {
+        let claims = [("a", "trunkline://b/x", true)];
+        assert_eq!(exposed(&claims, UriForm::WhereNeeded), ["trunkline://a/trunkline://b/x"]);
+    }
+
+    #[test]
+    fn other_texts_are_no_addresses_of_ours() {
+        for text in [
+            "file:///x",
+            "trunkline://a",
+            "trunkline:///x",
+            "trunkline://%zz/x",
+            "trunkline://%f/x",
+        ] {
+            assert_eq!(split_address(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn addresses_can_be_taken_apart_again(server in "[^\\p{Cc} ][^\\p{Cc}]{0,20}", uri in ".{0,40}") {
+            let server = name(&server);
+            let address = address_of(&server, &uri);
+            prop_assert_eq!(split_address(&address), Some((server.clone(), &*uri)));
+            prop_assert_eq!(split_address(&address.to_lowercase()).map(|it| it.0), Some(server));
+        }
+
+        #[test]
+        fn exposed_addresses_are_unique(
+            claims in proptest::collection::btree_set(("[ab]", "(trunkline://[ab]/)?[xy]", any::<bool>()), 0..8),
+        ) {
+            let mut claims: Vec<_> = claims.iter().map(|(a, b, c)| (&**a, &**b, *c)).collect();
+            claims.dedup_by_key(|claim| (claim.0, claim.1));
+            let exposed = exposed(&claims, UriForm::WhereNeeded);
+            let unique: std::collections::BTreeSet<_> = exposed.iter().collect();
+            prop_assert_eq!(unique.len(), exposed.len());
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Short texts that stand for long ones, the same on every machine and in every version.
+
+use ring::digest::{Context, SHA256};
+
+/// Letters of a digest. The first is always one of the first 26, because some models want names
+/// to start with a letter.
+const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// Longest digest.
+pub(super) const MAX_DIGEST: usize = 32;
+
+/// As many letters as wanted, at most [`MAX_DIGEST`], that stand for all parts in their order.
+pub(super) fn digest(parts: &[&[u8]], letters: usize) -> String {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        // With its length, so that what moves from one part to the next makes a difference.
+        context.update(&(part.len() as u64).to_le_bytes());
+        context.update(part);
+    }
+    let bytes = context.finish();
+    let letter = |(index, byte): (usize, &u8)| {
+        let count = if index == 0 { 26 } else { LETTERS.len() };
+        char::from(LETTERS[usize::from(*byte) % count])
+    };
+    bytes.as_ref().iter().take(letters.min(MAX_DIGEST)).enumerate().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_never_change() {
+        // If this fails, names that people wrote down no longer work.
+        assert_eq!(digest(&[b"server", b"tool"], 8), "twwtn5xb");
+        assert_eq!(digest(&[b"servert", b"ool"], 8).len(), 8);
+        assert_ne!(digest(&[b"servert", b"ool"], 8), digest(&[b"server", b"tool"], 8));
+    }
+}

@@ -1,0 +1,218 @@
+//! Which part of all exposed names belongs to which server.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::ServerName;
+use super::digest::digest;
+
+/// Letters of a digest in a name. A billion names would have to be in use before two of them
+/// are likely to share it; if they do, more letters are taken.
+pub(super) const DIGEST: usize = 8;
+
+/// Letters of a tool's own name that always have room after a shortened prefix.
+const ROOM_FOR_OWN: usize = 8;
+
+/// Shortest limit on names: room for two digests.
+const MIN_LENGTH: usize = 2 * DIGEST;
+
+/// How exposed names are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameOptions {
+    /// What stands between a server and its own name for something.
+    pub separator: Box<str>,
+    /// How long a name may be.
+    pub max_length: usize,
+    /// Names that belong to the embedding host (TOOL-13).
+    pub reserved: BTreeSet<Box<str>>,
+}
+
+impl Default for NameOptions {
+    fn default() -> Self {
+        Self { separator: "_".into(), max_length: 64, reserved: BTreeSet::new() }
+    }
+}
+
+/// How much of a text survived the way into a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fidelity {
+    /// All of it.
+    Verbatim,
+    /// Some characters stand for others.
+    Mapped,
+    /// Nothing that could be read.
+    Lost,
+}
+
+/// A text in characters that names may have: every run of others becomes one `_`.
+pub(super) fn sanitised(text: &str) -> (String, Fidelity) {
+    let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
+    if text.chars().all(fits) && !text.is_empty() {
+        return (text.to_owned(), Fidelity::Verbatim);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut in_run = false;
+    for character in text.chars() {
+        if fits(character) {
+            clean.push(character);
+        } else if !in_run {
+            clean.push('_');
+        }
+        in_run = !fits(character);
+    }
+    let readable = clean.bytes().any(|byte| byte.is_ascii_alphanumeric());
+    (clean, if readable { Fidelity::Mapped } else { Fidelity::Lost })
+}
+
+/// The start of a text, which must be ASCII.
+pub(super) fn head(text: &str, length: usize) -> &str {
+    &text[..length.min(text.len())]
+}
+
+/// The namespaces of all servers of a configuration, whether they are up, down or switched off.
+///
+/// Every exposed name belongs to the server with the longest prefix that it starts with. So no
+/// server can take a name that looks like another's, and what a name is depends on the
+/// configuration only: not on which servers are up, nor on what tools the others have.
+///
+/// ```
+/// use trunkline::name::{Claim, NameOptions, Namespaces, ServerName};
+///
+/// let [google, drive] = ["google", "google_drive"].map(|name| ServerName::new(name).unwrap());
+/// let servers = [(&google, None), (&drive, None)];
+/// let spaces = Namespaces::new(NameOptions::default(), servers);
+/// let names = spaces.expose(&[
+///     Claim { server: &google, own: "search" },
+///     Claim { server: &drive, own: "search" },
+///     // Looks like one of the other server's, so it gets a name nobody can mistake.
+///     Claim { server: &google, own: "drive_search" },
+/// ]);
+/// assert_eq!(names[0].name.as_str(), "google_search");
+/// assert_eq!(names[1].name.as_str(), "google_drive_search");
+/// assert_eq!(names[2].name.as_str(), "google_ljz4rtid_drive_search");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Namespaces {
+    pub(super) options: NameOptions,
+    spaces: BTreeMap<ServerName, Namespace>,
+    /// What the names of each server start with, and one server it belongs to.
+    owners: HashMap<Box<str>, ServerName>,
+    /// The lengths of those starts, the longest first.
+    lengths: Vec<usize>,
+}
+
+/// What the names of one server start with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Namespace {
+    /// Prefix and separator; empty for bare names.
+    pub(super) start: Box<str>,
+    prefix_length: usize,
+    adjusted: bool,
+}
+
+/// A prefix on its way to becoming unique.
+struct Draft<'s> {
+    server: &'s ServerName,
+    prefix: String,
+    explicit: bool,
+    fidelity: Fidelity,
+}
+
+impl Namespaces {
+    /// The namespaces of all servers, each with the prefix the user gave it, if one was given.
+    pub fn new<'s>(
+        mut options: NameOptions,
+        servers: impl IntoIterator<Item = (&'s ServerName, Option<&'s str>)>,
+    ) -> Self {
+        options.max_length = options.max_length.max(MIN_LENGTH);
+        let limit = prefix_limit(&options);
+        let drafts: Vec<_> =
+            servers.into_iter().map(|(server, prefix)| Draft::new(server, prefix, limit)).collect();
+        let mut claims: HashMap<&str, usize> = HashMap::new();
+        for draft in &drafts {
+            *claims.entry(&draft.prefix).or_default() += 1;
+        }
+        let space = |draft: &Draft<'_>| {
+            let alone = claims.get(&*draft.prefix) == Some(&1);
+            let kept = draft.explicit || draft.fidelity == Fidelity::Verbatim || alone;
+            let prefix = if kept { draft.prefix.clone() } else { draft.marked(limit) };
+            (draft.server.clone(), Namespace::new(&prefix, &options.separator, !kept))
+        };
+        let spaces: BTreeMap<_, _> = drafts.iter().map(space).collect();
+        Self::of_spaces(options, spaces)
+    }
+
+    fn of_spaces(options: NameOptions, spaces: BTreeMap<ServerName, Namespace>) -> Self {
+        let mut owners = HashMap::new();
+        for (server, space) in &spaces {
+            owners.entry(space.start.clone()).or_insert_with(|| server.clone());
+        }
+        let lengths: BTreeSet<usize> = owners.keys().map(|start| start.len()).collect();
+        Self { options, spaces, owners, lengths: lengths.into_iter().rev().collect() }
+    }
+
+    /// What goes before the names of a server; empty if nothing does.
+    pub fn prefix(&self, server: &ServerName) -> Option<&str> {
+        let space = self.spaces.get(server)?;
+        Some(&space.start[..space.prefix_length])
+    }
+
+    /// Servers whose prefix had to differ from the name, because another server has the same.
+    pub fn adjusted(&self) -> impl Iterator<Item = (&ServerName, &str)> {
+        let adjusted = self.spaces.iter().filter(|(_, space)| space.adjusted);
+        adjusted.map(|(server, space)| (server, &space.start[..space.prefix_length]))
+    }
+
+    pub(super) fn space(&self, server: &ServerName) -> Option<&Namespace> {
+        self.spaces.get(server)
+    }
+
+    /// The server of a longer prefix that a name starts with.
+    pub(super) fn other_owner(&self, plain: &str, start: &str) -> Option<&ServerName> {
+        let longer = self.lengths.iter().take_while(|length| **length > start.len());
+        longer.filter(|length| **length < plain.len()).find_map(|length| {
+            let candidate = &plain[..*length];
+            // Hashing is dear; most lengths fall between two characters of somebody's name.
+            candidate.ends_with(&*self.options.separator).then(|| self.owners.get(candidate))?
+        })
+    }
+}
+
+impl<'s> Draft<'s> {
+    fn new(server: &'s ServerName, prefix: Option<&str>, limit: usize) -> Self {
+        let explicit = prefix.is_some();
+        let written = prefix.unwrap_or(server.as_str());
+        let (clean, fidelity) = if written.is_empty() {
+            (String::new(), Fidelity::Verbatim)
+        } else {
+            sanitised(written)
+        };
+        let mut draft = Self { server, prefix: clean, explicit, fidelity };
+        if fidelity == Fidelity::Lost || draft.prefix.len() > limit {
+            draft.prefix = draft.marked(limit);
+        }
+        draft
+    }
+
+    /// The prefix with a digest of the whole name after as much of it as has room.
+    fn marked(&self, limit: usize) -> String {
+        let digest = digest(&[self.server.as_str().as_bytes()], DIGEST);
+        let head = match self.fidelity {
+            Fidelity::Lost => "",
+            _ => head(&self.prefix, limit.saturating_sub(DIGEST + 1)),
+        };
+        if head.is_empty() { digest } else { format!("{head}-{digest}") }
+    }
+}
+
+impl Namespace {
+    fn new(prefix: &str, separator: &str, adjusted: bool) -> Self {
+        let start = if prefix.is_empty() { String::new() } else { format!("{prefix}{separator}") };
+        Self { start: start.into(), prefix_length: prefix.len(), adjusted }
+    }
+}
+
+/// How long a prefix may be, so that a digest and something to read fit after it.
+fn prefix_limit(options: &NameOptions) -> usize {
+    let after = options.separator.len() + ROOM_FOR_OWN + 1 + DIGEST;
+    options.max_length.saturating_sub(after).max(options.max_length / 4)
+}
