@@ -157,7 +157,10 @@ fn bundles(text: &mut String, config: &Config, style: Style) {
 fn agents(text: &mut String, config: &Config, style: Style) {
     for (name, agent) in &config.agents().named {
         let tools = match &agent.tools {
-            Some(patterns) => printable(&patterns.join(", ")),
+            Some(patterns) => {
+                let texts: Vec<_> = patterns.iter().map(|it| it.pattern.as_str()).collect();
+                printable(&texts.join(", "))
+            }
             None => "all tools".to_owned(),
         };
         let name = strong(style, name.as_str());

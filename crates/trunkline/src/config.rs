@@ -23,6 +23,7 @@
 mod source;
 mod diagnostic;
 mod syntax;
+mod yaml;
 mod secret;
 mod redact;
 mod template;
@@ -37,20 +38,22 @@ mod dialect;
 mod meaning;
 mod merge;
 mod load;
+mod agents;
 mod resolve;
 mod fingerprint;
 mod show;
 mod schema;
 
+pub use agents::{AgentFile, LoadedAgents, load_agents, parse_agents};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
 pub use fingerprint::Fingerprint;
 pub use load::{
     Candidate, LoadOptions, Loaded, Overrides, Places, Surroundings, Walk, discover, load, parse,
 };
 pub use model::{
-    Access, Agent, Agents, Backoff, Behaviour, Bundle, BundleMode, Config, Connect, FileOrigin,
-    Found, Kept, Naming, Origin, Protocol, Provenance, Remote, RemoteProtocol, Restart, Server,
-    Stdio, Timeouts, ToolLists, Transport, Trust,
+    Access, Agent, AgentPattern, Agents, Backoff, Behaviour, Bundle, BundleMode, Config, Connect,
+    FileOrigin, Found, Kept, ListPlaces, Naming, Origin, Protocol, Provenance, Remote, RemoteProtocol,
+    Restart, RulePlaces, Server, Stdio, Timeouts, ToolLists, Transport, Trust,
 };
 pub(crate) use redact::is_hidden;
 pub use redact::printable;

@@ -5,6 +5,7 @@ mod digest;
 mod namespace;
 mod exposed;
 mod address;
+mod pattern;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -12,6 +13,7 @@ use std::fmt;
 pub use address::{UriClaim, UriForm, address_of, expose_uris, split_address};
 pub use exposed::{Adjusted, Adjustment, Claim, Exposed, ExposedName};
 pub use namespace::{NameOptions, Namespaces};
+pub use pattern::{InvalidPattern, NamePattern};
 
 /// Longest name accepted, in bytes. Long enough for any name a person writes, short enough that a
 /// pasted file cannot turn every message about it into a page.

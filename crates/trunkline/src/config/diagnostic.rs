@@ -125,6 +125,16 @@ codes! {
     UnknownServer = "unknown-server",
     /// An allow-list that allows nothing.
     EmptyAllowList = "empty-allow-list",
+    /// A pattern of names that cannot be read.
+    BadPattern = "bad-pattern",
+    /// A list of patterns that allows nothing.
+    AllowsNothing = "allows-nothing",
+    /// Two agents have one name.
+    DuplicateAgent = "duplicate-agent",
+    /// The text at the top of an agent cannot be read.
+    AgentSyntax = "agent-syntax",
+    /// An agent in a file of several has no name.
+    AgentWithoutName = "agent-without-name",
     /// An untrusted server, or a bundle of it, has no allow-list.
     UntrustedWithoutAllowList = "untrusted-without-allow-list",
 }

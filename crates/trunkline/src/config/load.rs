@@ -28,6 +28,11 @@ pub trait Surroundings {
     fn is_regular_file(&self, _path: &Path) -> bool {
         true
     }
+
+    /// The files in a folder, for agents that are kept one to a file.
+    fn files_in(&self, _folder: &Path) -> io::Result<Vec<PathBuf>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Where a host looks for its configuration. All of it is data, so that an embedding host can have
@@ -248,7 +253,7 @@ impl Loader {
 }
 
 /// Bytes as text, or the reason why they are none.
-fn decoded(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic>> {
+pub(super) fn decoded(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic>> {
     if bytes.len() > MAX_SOURCE_BYTES {
         let megabytes = MAX_SOURCE_BYTES / 1024 / 1024;
         let message = format!("{name} is larger than {megabytes} MiB, which no configuration is");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::decode::{Anything, Decoder, FromNode, Map, Spanned, Written};
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
-use super::model::{Agent, Agents, BundleMode, Inputs, Kept, Origin, ToolLists};
+use super::model::{Agent, Agents, BundleMode, Inputs, Kept, ListPlaces, Origin, ToolLists};
 use super::redact::quoted;
 use super::secret::Secret;
 use super::source::{Location, Source, Span};
@@ -19,7 +19,9 @@ use crate::name::{AgentName, BundleName, ServerName};
 mod settings;
 mod transport;
 mod server;
+mod patterns;
 
+pub(crate) use patterns::patterns;
 use server::ServerReader;
 pub(crate) use server::{ServerDraft, WholeServer};
 pub(crate) use settings::{BehaviourChanges, NamingChanges};
@@ -33,6 +35,8 @@ pub(crate) struct Layer {
     pub(crate) agents: Option<Agents>,
     pub(crate) naming: NamingChanges,
     pub(crate) behaviour: BehaviourChanges,
+    /// Where the access rule for all servers was written.
+    pub(crate) access_place: Option<Location>,
     pub(crate) unknown: Vec<Kept>,
 }
 
@@ -48,6 +52,7 @@ pub(crate) struct BundleDraft {
     pub(crate) server: Spanned<Box<str>>,
     pub(crate) mode: BundleMode,
     pub(crate) tools: ToolLists,
+    pub(crate) places: ListPlaces,
     pub(crate) location: Location,
     pub(crate) server_location: Location,
 }
@@ -89,6 +94,7 @@ impl LayerReader<'_, '_> {
             agents: self.agents(&file),
             naming: NamingChanges::of_file(&file, self.decoder),
             behaviour,
+            access_place: file.access.as_ref().map(|it| self.decoder.location(it.key)),
             unknown: self.kept(&file),
             origin: self.origin.clone(),
         }
@@ -285,6 +291,11 @@ impl LayerReader<'_, '_> {
                     entry.value.allow_tools.as_ref(),
                     entry.value.deny_tools.as_ref(),
                 ),
+                places: list_places(
+                    entry.value.allow_tools.as_ref(),
+                    entry.value.deny_tools.as_ref(),
+                    self.decoder,
+                ),
                 location: self.decoder.location(key.span),
             };
             bundles.push((name, draft));
@@ -304,8 +315,12 @@ impl LayerReader<'_, '_> {
                         continue;
                     };
                     let text = |text: &Spanned<Box<str>>| text.value.clone();
+                    let Ok(tools) = patterns(&name, entry.value.tools.as_ref(), self.decoder)
+                    else {
+                        continue;
+                    };
                     let agent = Agent {
-                        tools: entry.value.tools.as_ref().map(|tools| tools.value.0.clone()),
+                        tools,
                         description: entry.value.description.as_ref().map(text),
                         location: self.decoder.location(key.span),
                     };
@@ -400,6 +415,18 @@ fn kept(source: &Source, members: &[Member]) -> Vec<Kept> {
         json: Secret::new(&source.text()[member.value.span.range()]),
     };
     members.iter().map(kept).collect()
+}
+
+/// Where lists of tools were written.
+fn list_places(
+    allow: Option<&Spanned<AllowList>>,
+    deny: Option<&Names>,
+    decoder: &Decoder<'_>,
+) -> ListPlaces {
+    ListPlaces {
+        allow: allow.map(|it| decoder.location(it.key)),
+        deny: deny.map(|it| decoder.location(it.key)),
+    }
 }
 
 /// A list of allowed tools with `*` in it allows all, as Copilot CLI writes it.

@@ -7,6 +7,7 @@ use super::diagnostic::{Code, Diagnostic, Severity};
 use super::meaning::{BundleDraft, Layer, LayerServer, ServerDraft, WholeServer};
 use super::model::{Behaviour, Bundle, Config, Origin, Provenance, Server, Trust};
 use super::redact::quoted;
+use super::source::Location;
 use super::suggest::Suggestions;
 use crate::name::{BundleName, ServerName};
 
@@ -32,6 +33,7 @@ struct Merger {
     config: Config,
     slots: BTreeMap<ServerName, Slot>,
     bundles: BTreeMap<BundleName, BundleDraft>,
+    access_place: Option<Location>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -51,9 +53,11 @@ impl Merger {
         if let Some(agents) = layer.agents {
             if !agents.files.is_empty() {
                 self.config.agents.files = agents.files;
+                self.config.agents.folder = layer.origin.workspace().to_owned();
             }
             self.config.agents.named.extend(agents.named);
         }
+        self.access_place = layer.access_place.or(self.access_place.take());
         layer.naming.apply(&mut self.config.naming);
         layer.behaviour.apply(&mut self.config.defaults);
         self.config.unknown.extend(layer.unknown);
@@ -74,6 +78,7 @@ impl Merger {
                 };
                 if let Some(server) = &mut slot.server {
                     server.enabled = enabled;
+                    server.places.enabled = Some(location.clone());
                 }
                 slot.provenance.switched_by = Some((origin.clone(), location));
                 return;
@@ -99,7 +104,9 @@ impl Merger {
         let mut broken = Vec::new();
         for (name, slot) in self.slots {
             match slot.server {
-                Some(server) => {
+                Some(mut server) => {
+                    let access = server.places.access.take();
+                    server.places.access = access.or_else(|| self.access_place.clone());
                     let server = finished(&name, *server, slot.provenance, &self.config.defaults);
                     self.config.servers.insert(name, server);
                 }
@@ -131,6 +138,7 @@ impl Merger {
                 server: server.clone(),
                 mode: bundle.mode,
                 tools: bundle.tools,
+                places: bundle.places,
                 location: bundle.location,
             };
             self.config.bundles.insert(name, bundle);
@@ -192,6 +200,7 @@ fn finished(
         prefix: server.prefix,
         tools: server.tools,
         behaviour,
+        places: server.places,
         provenance,
         unknown: server.unknown,
         inputs: server.inputs,

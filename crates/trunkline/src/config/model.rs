@@ -9,7 +9,7 @@ use super::secret::Secret;
 use super::source::Location;
 use super::template::Template;
 pub use super::words::{Access, BundleMode, Connect, Protocol, Trust};
-use crate::name::{AgentName, BundleName, ServerName};
+use crate::name::{AgentName, BundleName, NamePattern, ServerName};
 
 /// Everything a host needs to know, from all layers together.
 #[derive(Clone, Default)]
@@ -87,11 +87,35 @@ pub struct Server {
     pub tools: ToolLists,
     /// Bounds and rules.
     pub behaviour: Behaviour,
+    /// Where its rules were written, those that were.
+    pub places: RulePlaces,
     /// Where it comes from.
     pub provenance: Provenance,
     /// Keys that are not known here.
     pub unknown: Vec<Kept>,
     pub(crate) inputs: Arc<Inputs>,
+}
+
+/// Where the rules of a server were written, those that were.
+#[derive(Clone, Debug, Default)]
+pub struct RulePlaces {
+    /// What switches it on or off.
+    pub enabled: Option<Location>,
+    /// Its level of trust.
+    pub trust: Option<Location>,
+    /// Its access rule, or the one for all servers.
+    pub access: Option<Location>,
+    /// Its lists of tools.
+    pub tools: ListPlaces,
+}
+
+/// Where lists of tools were written, those that were.
+#[derive(Clone, Debug, Default)]
+pub struct ListPlaces {
+    /// The tools that may be seen.
+    pub allow: Option<Location>,
+    /// The tools that may not.
+    pub deny: Option<Location>,
 }
 
 /// How a server is reached.
@@ -158,6 +182,8 @@ pub struct Bundle {
     pub mode: BundleMode,
     /// Which tools.
     pub tools: ToolLists,
+    /// Where its lists were written.
+    pub places: ListPlaces,
     /// Where it was written.
     pub location: Location,
 }
@@ -165,8 +191,10 @@ pub struct Bundle {
 /// Agents, and the files that hold more of them.
 #[derive(Clone, Default)]
 pub struct Agents {
-    /// Files and folders with agents, as written, relative to the folder of the configuration.
+    /// Files and folders with agents, as written.
     pub files: Vec<Box<str>>,
+    /// The folder those are relative to.
+    pub folder: PathBuf,
     /// Agents written in the configuration itself.
     pub named: BTreeMap<AgentName, Agent>,
 }
@@ -174,10 +202,19 @@ pub struct Agents {
 /// An agent and what it may see.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Patterns of exposed names, as written; absent when it may see all.
-    pub tools: Option<Vec<Box<str>>>,
+    /// Patterns of exposed names, the last that matches wins; absent when it may see all.
+    pub tools: Option<Vec<AgentPattern>>,
     /// What it is for.
     pub description: Option<Box<str>>,
+    /// Where it was written.
+    pub location: Location,
+}
+
+/// A pattern of an agent, and where it was written.
+#[derive(Clone, Debug)]
+pub struct AgentPattern {
+    /// The pattern.
+    pub pattern: NamePattern,
     /// Where it was written.
     pub location: Location,
 }

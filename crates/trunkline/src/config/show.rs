@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::model::{
-    Behaviour, Config, Found, Origin, Provenance, RemoteProtocol, Restart, Server, ToolLists,
-    Transport,
+    AgentPattern, Behaviour, Config, Found, Origin, Provenance, RemoteProtocol, Restart, Server,
+    ToolLists, Transport,
 };
 use super::redact;
 use super::template::Template;
@@ -24,7 +24,11 @@ impl Config {
             (name.to_string(), Value::Object(shown))
         });
         let agents = self.agents.named.iter().map(|(name, agent)| {
-            let shown = json!({ "tools": agent.tools, "description": agent.description });
+            let texts = |patterns: &Vec<AgentPattern>| -> Vec<String> {
+                patterns.iter().map(|it| it.pattern.to_string()).collect()
+            };
+            let tools = agent.tools.as_ref().map(texts);
+            let shown = json!({ "tools": tools, "description": agent.description });
             (name.to_string(), without_nulls(shown))
         });
         let mut shown = json!({

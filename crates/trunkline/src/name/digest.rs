@@ -10,7 +10,7 @@ const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 pub(super) const MAX_DIGEST: usize = 32;
 
 /// As many letters as wanted, at most [`MAX_DIGEST`], that stand for all parts in their order.
-pub(super) fn digest(parts: &[&[u8]], letters: usize) -> String {
+pub(crate) fn digest(parts: &[&[u8]], letters: usize) -> String {
     let mut context = Context::new(&SHA256);
     for part in parts {
         // With its length, so that what moves from one part to the next makes a difference.

@@ -150,6 +150,16 @@ impl Namespaces {
         Self { options, spaces, owners, lengths: lengths.into_iter().rev().collect() }
     }
 
+    /// What stands between a prefix and what follows it.
+    pub fn separator(&self) -> &str {
+        &self.options.separator
+    }
+
+    /// Whether the embedding host has something of this name itself.
+    pub fn is_reserved(&self, name: &str) -> bool {
+        self.options.reserved.contains(name)
+    }
+
     /// What goes before the names of a server; empty if nothing does.
     pub fn prefix(&self, server: &ServerName) -> Option<&str> {
         let space = self.spaces.get(server)?;
@@ -160,6 +170,11 @@ impl Namespaces {
     pub fn adjusted(&self) -> impl Iterator<Item = (&ServerName, &str)> {
         let adjusted = self.spaces.iter().filter(|(_, space)| space.adjusted);
         adjusted.map(|(server, space)| (server, &space.start[..space.prefix_length]))
+    }
+
+    /// The server whose names a name looks like one of.
+    pub fn owner(&self, name: &str) -> Option<&ServerName> {
+        self.other_owner(name, "").or_else(|| self.owners.get(""))
     }
 
     pub(super) fn space(&self, server: &ServerName) -> Option<&Namespace> {

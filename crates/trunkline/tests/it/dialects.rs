@@ -290,7 +290,10 @@ fn agents_in_files_or_by_name() {
         r#"{ "agents": { "list": { "tools": ["view_file", "!web_*"] }, "text": { "tools": "a, b" },
                          "map": { "tools": { "gh_*": false, "x": true } }, "all": {} } }"#,
     );
-    let tools = |name: &str| config.agents().named[name].tools.clone().map(|tools| tools.join(" "));
+    let tools = |name: &str| {
+        let tools = config.agents().named[name].tools.as_ref()?;
+        Some(tools.iter().map(|it| it.pattern.as_str()).collect::<Vec<_>>().join(" "))
+    };
     assert_eq!(tools("list").as_deref(), Some("view_file !web_*"));
     assert_eq!(tools("text").as_deref(), Some("a b"));
     assert_eq!(tools("map").as_deref(), Some("!gh_* x"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use trunkline::config::{self, Code, Loaded, Severity, Style};
+use trunkline::config::{self, AgentFile, Code, Loaded, LoadedAgents, Severity, Style};
 use trunkline::name::ServerName;
 
 /// One text for every mistake that can be made inside a text.
@@ -64,6 +64,27 @@ const MISTAKES: &[(Code, &str)] = &[
         Code::UntrustedWithoutAllowList,
         r#"{ "servers": { "s": { "command": "x", "trust": "untrusted" } }, "bundles": { "b": { "serverId": "s" } } }"#,
     ),
+    (Code::BadPattern, r#"{ "agents": { "a": { "tools": ["web_?", "src/**"] } } }"#),
+    (Code::AllowsNothing, r#"{ "agents": { "a": { "tools": ["!web_*"] } } }"#),
+];
+
+/// Mistakes in agent files.
+const AGENT_MISTAKES: &[(Code, &str)] = &[
+    (Code::AgentSyntax, "---\nname: a\ntools: [b\n---\n"),
+    (Code::AgentSyntax, "---\nname: a\n\nYou are an agent.\n"),
+    (Code::AgentSyntax, "---\njust a text\n---\n"),
+    (Code::AgentWithoutName, "---\ntools: [b]\n---\n"),
+    (Code::DuplicateAgent, "---\nname: a\n---\nText\n---\nname: a\n---\n"),
+    (Code::DuplicateKey, "---\nname: a\ntools: [a]\ntools: [b]\n---\n"),
+    (Code::BadPattern, "---\nname: a\ntools: [web_?, **]\n---\n"),
+    (Code::AllowsNothing, "---\nname: a\ntools: [!web_*]\n---\n"),
+    (Code::AllowsNothing, "---\nname: a\ntools: []\n---\n"),
+    (Code::WrongType, "---\nname: a\ntools:\n---\n"),
+    (Code::WrongType, "---\nname: a\ntools: [[b]]\n---\n"),
+    (Code::WrongType, "---\nname: [a]\n---\n"),
+    (Code::UnknownKey, "---\nname: a\ntool: [b]\n---\n"),
+    (Code::NotApplied, "---\nname: a\ndisallowedTools: Write\n---\n"),
+    (Code::BadName, "---\nname: ' '\n---\n"),
 ];
 
 /// Mistakes that are not in a text; the tests of layers and robustness make them.
@@ -83,6 +104,10 @@ fn report(loaded: &Loaded) -> String {
     rendered.collect::<Vec<_>>().join("\n")
 }
 
+fn agents(text: &str) -> LoadedAgents {
+    config::parse_agents("AGENTS.md", text, AgentFile::Several)
+}
+
 fn report_of(text: &str) -> String {
     report(&config::parse("mcp.json", text))
 }
@@ -94,7 +119,12 @@ fn every_mistake_has_a_diagnostic_of_its_own() {
         let codes: Vec<_> = loaded.diagnostics.iter().map(|found| found.code).collect();
         assert!(codes.contains(code), "{code} is missing in {codes:?} for {text}");
     }
-    let tested: BTreeSet<_> = MISTAKES.iter().map(|(code, _)| *code).collect();
+    for (code, text) in AGENT_MISTAKES {
+        let codes: Vec<_> = agents(text).diagnostics.iter().map(|found| found.code).collect();
+        assert_eq!(codes.iter().find(|found| *found == code), Some(code), "{codes:?} for {text}");
+    }
+    let all = MISTAKES.iter().chain(AGENT_MISTAKES);
+    let tested: BTreeSet<_> = all.map(|(code, _)| *code).collect();
     let all: BTreeSet<_> = tested.iter().chain(ELSEWHERE).copied().collect();
     let missing: Vec<_> = Code::ALL.iter().filter(|code| !all.contains(code)).collect();
     assert!(missing.is_empty(), "no test makes {missing:?}");
@@ -103,6 +133,15 @@ fn every_mistake_has_a_diagnostic_of_its_own() {
 #[test]
 fn the_report_of_every_mistake_reads_well() {
     let reports = MISTAKES.iter().map(|(_, text)| report_of(text));
+    insta::assert_snapshot!(reports.collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn the_report_of_every_mistake_in_an_agent_reads_well() {
+    let reports = AGENT_MISTAKES.iter().map(|(_, text)| {
+        let rendered = agents(text).diagnostics.into_iter().map(|it| it.render(Style::Plain));
+        rendered.collect::<String>()
+    });
     insta::assert_snapshot!(reports.collect::<Vec<_>>().join("\n"));
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::settings::{BehaviourChanges, bad_timeout};
 use super::transport::TransportReader;
-use super::{is_comment, kept, tool_lists};
+use super::{is_comment, kept, list_places, tool_lists};
 use crate::config::decode::{Decoder, Spanned, Written};
 use crate::config::diagnostic::{Code, Severity};
 use crate::config::dialect::{Dialect, FOREIGN_KEYS, Timeout};
-use crate::config::model::{Inputs, Kept, ToolLists, Transport, Trust};
+use crate::config::model::{Inputs, Kept, RulePlaces, ToolLists, Transport, Trust};
 use crate::config::source::Source;
 use crate::config::syntax::{Member, Value};
 use crate::config::written::{NamedServer, ServerEntry, TimeoutEntry, TransportEntry, TrustEntry};
@@ -32,6 +32,7 @@ pub(crate) struct WholeServer {
     pub(crate) prefix: Option<Box<str>>,
     pub(crate) tools: ToolLists,
     pub(crate) behaviour: BehaviourChanges,
+    pub(crate) places: RulePlaces,
     pub(crate) unknown: Vec<Kept>,
     pub(crate) inputs: Arc<Inputs>,
 }
@@ -80,6 +81,7 @@ impl ServerReader<'_, '_> {
             prefix: entry.prefix.as_ref().map(|prefix| prefix.value.0.clone()),
             tools: tool_lists(entry.allow_tools.as_ref(), entry.deny_tools.as_ref()),
             behaviour,
+            places: self.places(entry),
             unknown: self.kept(entry),
             inputs: Arc::clone(self.inputs),
         })))
@@ -119,6 +121,17 @@ impl ServerReader<'_, '_> {
             all.extend(kept(self.source, &nested.unknown));
         }
         all
+    }
+
+    fn places(&self, entry: &ServerEntry) -> RulePlaces {
+        let decoder = &*self.decoder;
+        let switch = entry.enabled.as_ref().or(entry.disabled.as_ref());
+        RulePlaces {
+            enabled: switch.map(|it| decoder.location(it.key)),
+            trust: entry.trust.as_ref().map(|it| decoder.location(it.key)),
+            access: entry.access.as_ref().map(|it| decoder.location(it.key)),
+            tools: list_places(entry.allow_tools.as_ref(), entry.deny_tools.as_ref(), decoder),
+        }
     }
 
     fn enabled(&mut self, entry: &ServerEntry) -> bool {

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{AgentEntry, ProgramEntry, RestartDetails, ServerEntry, StartupRequestEntry};
 use crate::config::decode::{Decoder, Definitions, FromNode, Map, Spanned, word};
 use crate::config::quantity::{Number, PositiveDuration};
+use crate::config::source::Span;
 use crate::config::syntax::{Key, Node, Value};
 use crate::config::words::{RestartRule, TransportWord, Trust};
 
@@ -174,10 +175,7 @@ pub(crate) enum AgentsEntry {
 impl FromNode for AgentsEntry {
     fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
         match &node.value {
-            Value::String(path) => {
-                let path = Spanned { value: path.clone(), span: node.span, key: node.span };
-                Some(Self::Files(Vec::from([path])))
-            }
+            Value::String(path) => Some(Self::Files(Vec::from([spanned(path.clone(), node.span)]))),
             Value::Array(_) => FromNode::from_node(node, decoder).map(Self::Files),
             _ => Map::from_node(node, decoder).map(Self::Named),
         }
@@ -192,28 +190,33 @@ impl FromNode for AgentsEntry {
     }
 }
 
+fn spanned(value: Box<str>, span: Span) -> Spanned<Box<str>> {
+    Spanned { value, span, key: span }
+}
+
 /// Patterns of tool names: a list, a comma-separated text, or opencode's map to true and false.
 #[derive(Clone)]
-pub(crate) struct PatternsEntry(pub(crate) Vec<Box<str>>);
+pub(crate) struct PatternsEntry(pub(crate) Vec<Spanned<Box<str>>>);
 
 impl FromNode for PatternsEntry {
     fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
         match &node.value {
             Value::String(text) => {
                 let patterns = text.split(',').map(str::trim).filter(|text| !text.is_empty());
-                Some(Self(patterns.map(Into::into).collect()))
+                let pattern = |text: &str| spanned(text.into(), node.span);
+                Some(Self(patterns.map(pattern).collect()))
             }
             Value::Object(_) => {
                 let Map(entries) = Map::<bool>::from_node(node, decoder)?;
                 let pattern = |(key, included): (Key, Spanned<bool>)| match included.value {
-                    true => key.text,
-                    false => format!("!{}", key.text).into(),
+                    true => spanned(key.text, key.span),
+                    false => spanned(format!("!{}", key.text).into(), key.span),
                 };
                 Some(Self(entries.into_iter().map(pattern).collect()))
             }
             Value::Array(items) => items
                 .iter()
-                .map(|item| word(item, decoder).map(Into::into))
+                .map(|item| Some(spanned(word(item, decoder)?.into(), item.span)))
                 .collect::<Option<_>>()
                 .map(Self),
             _ => {

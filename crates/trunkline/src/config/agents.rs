@@ -1,0 +1,317 @@
+//! Agents in files: markdown with a block of YAML at the top of each (TOOL-7).
+
+mod blocks;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::decode::{Decoder, FromNode as _, Spanned};
+use super::diagnostic::{Code, Diagnostic, Severity};
+use super::load::{Surroundings, decoded};
+use super::meaning::patterns;
+use super::model::{Agent, AgentPattern, Agents};
+use super::source::{Source, Span};
+use super::suggest::Suggestions;
+use super::syntax::{Key, Member, Node, Value};
+use super::written::PatternsEntry;
+use super::yaml;
+use crate::name::AgentName;
+use blocks::Block;
+
+/// Largest agent file accepted. It is a text for a model to read.
+const MAX_FILE_BYTES: usize = 1024 * 1024;
+
+/// Most files of one folder that are read.
+const MAX_FILES: usize = 1000;
+
+/// Keys of other hosts that take something away from an agent.
+const NOT_APPLIED: &[&str] = &["disallowedTools", "permission"];
+
+/// Which agents a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentFile<'n> {
+    /// Any number, each opened by a block with a `name`.
+    Several,
+    /// One, called by this unless it says otherwise.
+    One(&'n str),
+}
+
+/// Agents and everything found on the way to them.
+#[derive(Debug, Default)]
+pub struct LoadedAgents {
+    /// Those that can be used.
+    pub agents: BTreeMap<AgentName, Agent>,
+    /// Every problem.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads one agent file. `name` is what messages call it.
+///
+/// ```
+/// use trunkline::config::{self, AgentFile};
+///
+/// let text = "---\nname: Architect\ntools: [*, !web_*]\n---\nYou are an architect.\n";
+/// let loaded = config::parse_agents("AGENTS.md", text, AgentFile::Several);
+/// assert!(loaded.diagnostics.is_empty());
+/// let tools = loaded.agents["Architect"].tools.as_ref().unwrap();
+/// assert_eq!(tools[1].pattern.as_str(), "!web_*");
+/// assert_eq!(tools[1].location.to_string(), "AGENTS.md:3:12");
+/// ```
+pub fn parse_agents(name: &str, text: impl AsRef<[u8]>, file: AgentFile<'_>) -> LoadedAgents {
+    let mut collection = Collection::default();
+    collection.add_file(name, text.as_ref(), file);
+    collection.finish()
+}
+
+/// All agents of a configuration: those written in it, and those in the files it names.
+///
+/// A path that is a folder stands for the `*.md` files in it, one agent each.
+pub fn load_agents(surroundings: &dyn Surroundings, agents: &Agents) -> LoadedAgents {
+    let mut collection = Collection::default();
+    for (name, agent) in &agents.named {
+        collection.add(name.clone(), agent.clone());
+    }
+    for file in &agents.files {
+        let path = agents.folder.join(&**file);
+        match surroundings.read(&path) {
+            Ok(bytes) => collection.add_file(file, &bytes, AgentFile::Several),
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                collection.add_folder(surroundings, &path, file);
+            }
+            Err(error) => collection.unreadable(file, &error),
+        }
+    }
+    collection.finish()
+}
+
+/// Agents so far; of each name all there are.
+#[derive(Default)]
+struct Collection {
+    agents: BTreeMap<AgentName, Vec<Agent>>,
+    suggestions: Suggestions,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Collection {
+    fn add(&mut self, name: AgentName, agent: Agent) {
+        self.agents.entry(name).or_default().push(agent);
+    }
+
+    fn add_folder(&mut self, surroundings: &dyn Surroundings, folder: &Path, name: &str) {
+        let mut paths = match surroundings.files_in(folder) {
+            Ok(paths) => paths,
+            Err(error) => return self.unreadable(name, &error),
+        };
+        paths.retain(|path| path.extension().is_some_and(|end| end == "md"));
+        paths.sort();
+        if paths.len() > MAX_FILES {
+            let message = format!("only the first {MAX_FILES} agents in {name} are read");
+            self.diagnostics.push(Diagnostic::new(Severity::Warning, Code::TooLarge, message));
+        }
+        for path in paths.iter().take(MAX_FILES) {
+            let shown = format!("{}/{}", name.trim_end_matches('/'), file_name(path));
+            match surroundings.read(path) {
+                Ok(bytes) => self.add_file(&shown, &bytes, AgentFile::One(&stem(path))),
+                Err(error) => self.unreadable(&shown, &error),
+            }
+        }
+    }
+
+    fn unreadable(&mut self, name: &str, error: &io::Error) {
+        let (code, problem) = match error.kind() {
+            io::ErrorKind::NotFound => (Code::FileMissing, "does not exist".to_owned()),
+            _ => (Code::FileUnreadable, format!("cannot be read: {error}")),
+        };
+        let message = format!("the agent file {name} {problem}");
+        let found = Diagnostic::new(Severity::Error, code, message);
+        self.diagnostics.push(found.help("correct the path under `agents`, or remove it"));
+    }
+
+    fn add_file(&mut self, name: &str, bytes: &[u8], file: AgentFile<'_>) {
+        if bytes.len() > MAX_FILE_BYTES {
+            let message = format!("{name} is larger than 1 MiB, which no agent is");
+            self.diagnostics.push(Diagnostic::new(Severity::Error, Code::TooLarge, message));
+            return;
+        }
+        let source = match decoded(name, bytes) {
+            Ok(source) => Arc::new(source),
+            Err(found) => return self.diagnostics.push(*found),
+        };
+        // Before anything is shown of it: a block may hold credentials for servers of its own.
+        source.sensitive(blocks::sensitive_spans);
+        let mut decoder = Decoder::new(&source, &mut self.suggestions);
+        let mut reader = BlockReader { decoder: &mut decoder, source: &source, file };
+        let agents = reader.agents();
+        self.diagnostics.extend(decoder.into_diagnostics());
+        for (name, agent) in agents {
+            self.add(name, agent);
+        }
+    }
+
+    fn finish(mut self) -> LoadedAgents {
+        let mut agents = BTreeMap::new();
+        for (name, mut found) in self.agents {
+            if found.len() == 1 {
+                agents.extend(found.pop().map(|agent| (name, agent)));
+                continue;
+            }
+            let Some(first) = found.first() else { continue };
+            let message = format!("{} agents are called `{name}`", found.len());
+            let mut report = Diagnostic::new(Severity::Error, Code::DuplicateAgent, message)
+                .at_location(first.location.clone())
+                .help("none of them is used until they have names of their own");
+            for other in &found[1..] {
+                report = report.related(other.location.clone(), "also here");
+            }
+            self.diagnostics.push(report);
+        }
+        LoadedAgents { agents, diagnostics: self.diagnostics }
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// What an agent is called by its file: `reviewer.md`, or `reviewer.agent.md` as VS Code has it.
+fn stem(path: &Path) -> String {
+    let stem = PathBuf::from(file_name(path)).with_extension("").display().to_string();
+    stem.strip_suffix(".agent").map(str::to_owned).unwrap_or(stem)
+}
+
+/// Reads the blocks of one file.
+struct BlockReader<'r, 'd> {
+    decoder: &'r mut Decoder<'d>,
+    source: &'r Source,
+    file: AgentFile<'r>,
+}
+
+impl BlockReader<'_, '_> {
+    fn agents(&mut self) -> Vec<(AgentName, Agent)> {
+        let mut blocks = blocks::blocks(self.source.text());
+        if let AgentFile::One(_) = self.file {
+            blocks.truncate(1);
+            blocks.retain(|block| block.is_first);
+        }
+        if blocks.is_empty() {
+            let message = format!("there is no agent in {}", self.source.name());
+            let found = self.decoder.note(Code::AgentSyntax, Span::default(), message);
+            self.decoder.push(found.help("an agent starts with `---`, `name: …`, `---`"));
+        }
+        blocks.iter().filter_map(|block| self.agent(block)).collect()
+    }
+
+    fn agent(&mut self, block: &Block) -> Option<(AgentName, Agent)> {
+        if !block.is_closed {
+            let message = "this block is not closed";
+            let found = self.decoder.error(Code::AgentSyntax, block.opening, message);
+            self.decoder.push(found.help("add a line `---` after its last key"));
+            return None;
+        }
+        let text = &self.source.text()[block.yaml.range()];
+        let node = match yaml::read(text, block.yaml.start()) {
+            Ok(node) => node,
+            Err(error) => {
+                let message = format!("this is not YAML: {}", error.message);
+                let found = self.decoder.error(Code::AgentSyntax, error.span, message);
+                self.decoder.push(found);
+                return None;
+            }
+        };
+        let members = match &node.value {
+            Value::Object(members) => members.as_slice(),
+            Value::Null => &[],
+            _ => {
+                let message = "a block has to hold keys such as `name:` and `tools:`";
+                let found = self.decoder.error(Code::AgentSyntax, node.span, message);
+                self.decoder.push(found);
+                return None;
+            }
+        };
+        self.keys(members)?;
+        let name = self.name(block, &node)?;
+        let tools = self.tools(&name, members)?;
+        let description = match node.get("description").map(|it| &it.value) {
+            Some(Value::String(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let place = node.get("name").map_or(block.opening, |name| name.span);
+        let location = self.decoder.location(place);
+        Some((name, Agent { tools, description, location }))
+    }
+
+    /// Looks at keys that may be slips; `None` if nobody can say what is meant.
+    fn keys(&mut self, members: &[Member]) -> Option<()> {
+        let mut seen: BTreeMap<&str, &Key> = BTreeMap::new();
+        let mut usable = Some(());
+        for Member { key, .. } in members {
+            let text = &*key.text;
+            if let Some(first) = seen.insert(text, key) {
+                self.decoder.duplicate_key(key, first.span);
+                usable = None;
+            } else if NOT_APPLIED.contains(&text) {
+                let message = format!("`{text}` is another host's and has no effect here");
+                let found = self.decoder.warning(Code::NotApplied, key.span, message);
+                self.decoder.push(found.help("write what is taken away as `!pattern` in `tools`"));
+            } else if !matches!(text, "name" | "tools" | "description" | "model")
+                && let Some(help) = self.decoder.nearest(text, ["name", "tools"].into_iter())
+            {
+                let message = format!("`{text}` is not known here");
+                let found = self.decoder.warning(Code::UnknownKey, key.span, message);
+                self.decoder.push(found.label("has no effect").help(help));
+            }
+        }
+        usable
+    }
+
+    fn name(&mut self, block: &Block, node: &Node) -> Option<AgentName> {
+        let written = node.get("name");
+        let text = match (written.map(|name| &name.value), self.file) {
+            (Some(Value::String(text)), _) => text.to_string(),
+            (Some(Value::Bool(value)), _) => value.to_string(),
+            (None | Some(Value::Null), AgentFile::One(name)) => name.to_owned(),
+            (None | Some(Value::Null), AgentFile::Several) => {
+                let message = "this agent has no name";
+                let found = self.decoder.error(Code::AgentWithoutName, block.opening, message);
+                self.decoder.push(found.help("add `name: …` to its block"));
+                return None;
+            }
+            (Some(_), _) => {
+                let node = written?;
+                self.decoder.about("`name`".to_owned(), |it| it.wrong_type(node, "a string"));
+                return None;
+            }
+        };
+        let place = written.map_or(block.opening, |name| name.span);
+        AgentName::new(&text)
+            .map_err(|reason| {
+                let found = self.decoder.error(Code::BadName, place, reason.to_string());
+                self.decoder.push(found);
+            })
+            .ok()
+    }
+
+    /// What the agent may see; `None` if that cannot be read.
+    fn tools(
+        &mut self,
+        agent: &AgentName,
+        members: &[Member],
+    ) -> Option<Option<Vec<AgentPattern>>> {
+        let Some(Member { key, value: node }) = members.iter().find(|it| &*it.key.text == "tools")
+        else {
+            return Some(None);
+        };
+        if node.value == Value::Null {
+            let found = self.decoder.error(Code::WrongType, key.span, "`tools` is empty");
+            let help = "write `tools: []` for no tools, or remove the key for all tools";
+            self.decoder.push(found.help(help));
+            return None;
+        }
+        let read = |decoder: &mut Decoder<'_>| PatternsEntry::from_node(node, decoder);
+        let value = self.decoder.about("`tools`".to_owned(), read)?;
+        let written = Spanned { value, span: node.span, key: key.span };
+        patterns(agent, Some(&written), self.decoder).ok()
+    }
+}

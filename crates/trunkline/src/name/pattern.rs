@@ -1,0 +1,180 @@
+//! Patterns of names: `*` stands for any characters, `!` takes away, the last that matches counts
+//! (TOOL-6).
+
+use std::fmt;
+
+/// One pattern of exposed names.
+///
+/// ```
+/// use trunkline::name::NamePattern;
+///
+/// let pattern = NamePattern::new("!web_*").unwrap();
+/// assert!(pattern.excludes());
+/// assert!(pattern.matches("web_search") && !pattern.matches("my_web_search"));
+/// assert!(NamePattern::new("web_?").unwrap_err().to_string().contains("`*`"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamePattern {
+    text: Box<str>,
+    excludes: bool,
+    pieces: Pieces,
+}
+
+/// What stands between the stars of a pattern; one piece if there is no star.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pieces(Vec<Box<str>>);
+
+impl Pieces {
+    fn new<'p>(pieces: impl IntoIterator<Item = &'p str>) -> Self {
+        Self(pieces.into_iter().map(Into::into).collect())
+    }
+
+    /// Whether a text has all pieces in their order, the first at its start and the last at its end.
+    fn matches(&self, text: &str) -> bool {
+        let Some((first, rest)) = self.0.split_first() else { return false };
+        let Some((last, middle)) = rest.split_last() else { return **first == *text };
+        let Some(mut text) = text.strip_prefix(&**first) else { return false };
+        for piece in middle {
+            // The first place is as good as any: it leaves the most for what follows.
+            let Some(place) = text.find(&**piece) else { return false };
+            text = &text[place + piece.len()..];
+        }
+        text.ends_with(&**last)
+    }
+}
+
+/// Why a text is no pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidPattern {
+    /// There is nothing in it.
+    Empty,
+    /// It has a `?`.
+    QuestionMark,
+    /// It has two stars in a row.
+    DoubleStar,
+    /// It has a `!` that is not at its start, or two of them.
+    Exclamation,
+}
+
+impl fmt::Display for InvalidPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "a pattern cannot be empty",
+            Self::QuestionMark => {
+                "`?` does not stand for one character here; `*` stands for any characters"
+            }
+            Self::DoubleStar => {
+                "`**` means nothing here, because names have no folders; `*` stands for any characters"
+            }
+            Self::Exclamation => "`!` can only stand once, at the start of a pattern",
+        })
+    }
+}
+
+impl std::error::Error for InvalidPattern {}
+
+impl NamePattern {
+    /// Reads a pattern.
+    pub fn new(text: &str) -> Result<Self, InvalidPattern> {
+        let text = text.trim();
+        let (excludes, body) = match text.strip_prefix('!') {
+            Some(body) => (true, body.trim_start()),
+            None => (false, text),
+        };
+        if body.is_empty() {
+            Err(InvalidPattern::Empty)
+        } else if body.contains('?') {
+            Err(InvalidPattern::QuestionMark)
+        } else if body.contains("**") {
+            Err(InvalidPattern::DoubleStar)
+        } else if body.contains('!') {
+            Err(InvalidPattern::Exclamation)
+        } else {
+            let pieces = Pieces::new(body.split('*'));
+            Ok(Self { text: text.into(), excludes, pieces })
+        }
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether what it matches is taken away.
+    pub fn excludes(&self) -> bool {
+        self.excludes
+    }
+
+    /// The one name it stands for, if it has no star.
+    pub fn plain_name(&self) -> Option<&str> {
+        match &*self.pieces.0 {
+            [name] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether it matches a name.
+    pub fn matches(&self, name: &str) -> bool {
+        self.pieces.matches(name)
+    }
+}
+
+impl fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn matches(pattern: &str, name: &str) -> bool {
+        NamePattern::new(pattern).unwrap().matches(name)
+    }
+
+    #[test]
+    fn stars_stand_for_any_characters_and_plain_names_for_themselves() {
+        assert!(matches("*", "a") && matches("a*", "a") && matches("*a", "a"));
+        assert!(matches("a*b*c", "abc") && matches("a*b*c", "a1b2b3c"));
+        assert!(!matches("a*b*c", "acb") && !matches("ab*ba", "aba"));
+        assert!(matches("grep", "grep") && !matches("grep", "grep2") && !matches("grep", "gre"));
+    }
+
+    #[test]
+    fn what_other_hosts_mean_by_other_signs_is_explained() {
+        for (text, expected) in [
+            ("web_?", InvalidPattern::QuestionMark),
+            ("src/**", InvalidPattern::DoubleStar),
+            ("!", InvalidPattern::Empty),
+            (" ", InvalidPattern::Empty),
+            ("!!a", InvalidPattern::Exclamation),
+        ] {
+            assert_eq!(NamePattern::new(text), Err(expected), "{text}");
+        }
+    }
+
+    /// The meaning of a pattern, without any cleverness.
+    fn slowly(pattern: &[u8], name: &[u8]) -> bool {
+        match (pattern.split_first(), name.split_first()) {
+            (None, None) => true,
+            (Some((b'*', rest)), _) => {
+                (0..=name.len()).any(|skipped| slowly(rest, &name[skipped..]))
+            }
+            (Some((expected, pattern)), Some((found, name))) if expected == found => {
+                slowly(pattern, name)
+            }
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn matching_agrees_with_its_meaning(pattern in "(a|b|ab|\\*a|\\*b){1,5}\\*?", name in "[ab]{0,8}") {
+            let expected = slowly(pattern.as_bytes(), name.as_bytes());
+            prop_assert_eq!(matches(&pattern, &name), expected);
+        }
+    }
+}
