@@ -64,4 +64,5 @@ pub use resolve::{
 pub use schema::schema;
 pub use secret::{MASK, Secret};
 pub use source::{Location, MAX_SOURCE_BYTES, Position, Source, Span};
+pub(crate) use suggest::Suggestions;
 pub use template::{Reference, Target, Template};

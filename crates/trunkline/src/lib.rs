@@ -33,3 +33,7 @@ mod wire;
 
 pub mod connection;
 pub mod registry;
+
+mod clean;
+pub mod catalog;
+pub mod policy;

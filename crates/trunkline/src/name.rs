@@ -14,6 +14,7 @@ pub use address::{UriClaim, UriForm, address_of, expose_uris, split_address};
 pub use exposed::{Adjusted, Adjustment, Claim, Exposed, ExposedName};
 pub use namespace::{NameOptions, Namespaces};
 pub use pattern::{InvalidPattern, NamePattern};
+pub(crate) use pattern::{Pairs, Pieces};
 
 /// Longest name accepted, in bytes. Long enough for any name a person writes, short enough that a
 /// pasted file cannot turn every message about it into a page.

@@ -18,6 +18,10 @@ impl ExposedName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    pub(crate) fn into_text(self) -> Arc<str> {
+        self.0
+    }
 }
 
 impl Borrow<str> for ExposedName {

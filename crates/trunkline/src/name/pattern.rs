@@ -20,17 +20,47 @@ pub struct NamePattern {
     pieces: Pieces,
 }
 
+/// Which pairs of neighbouring characters a text has, roughly: most patterns that do not match a
+/// name have a pair that the name has not, and comparing pairs takes no time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pairs(u128);
+
+impl Pairs {
+    pub(crate) fn of(text: &str) -> Self {
+        let pair = |pair: &[u8]| {
+            let number = u64::from(pair[0]) << 8 | u64::from(pair[1]);
+            // The upper bits of a product with an odd number are well mixed.
+            1 << (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57)
+        };
+        Self(text.as_bytes().windows(2).map(pair).fold(0, |all, bit: u128| all | bit))
+    }
+
+    /// Whether a text with these pairs may hold one with those.
+    pub(crate) fn may_hold(self, others: Self) -> bool {
+        others.0 & !self.0 == 0
+    }
+}
+
 /// What stands between the stars of a pattern; one piece if there is no star.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Pieces(Vec<Box<str>>);
+pub(crate) struct Pieces(Vec<Box<str>>);
 
 impl Pieces {
-    fn new<'p>(pieces: impl IntoIterator<Item = &'p str>) -> Self {
+    pub(crate) fn new<'p>(pieces: impl IntoIterator<Item = &'p str>) -> Self {
         Self(pieces.into_iter().map(Into::into).collect())
     }
 
+    pub(crate) fn pairs(&self) -> Pairs {
+        Pairs(self.0.iter().fold(0, |all, piece| all | Pairs::of(piece).0))
+    }
+
+    /// How many bytes are given.
+    pub(crate) fn given(&self) -> usize {
+        self.0.iter().map(|piece| piece.len()).sum()
+    }
+
     /// Whether a text has all pieces in their order, the first at its start and the last at its end.
-    fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         let Some((first, rest)) = self.0.split_first() else { return false };
         let Some((last, middle)) = rest.split_last() else { return **first == *text };
         let Some(mut text) = text.strip_prefix(&**first) else { return false };
@@ -113,6 +143,11 @@ impl NamePattern {
         }
     }
 
+    /// The pairs that every name has that it matches.
+    pub(crate) fn pairs(&self) -> Pairs {
+        self.pieces.pairs()
+    }
+
     /// Whether it matches a name.
     pub fn matches(&self, name: &str) -> bool {
         self.pieces.matches(name)
@@ -175,6 +210,8 @@ mod tests {
         fn matching_agrees_with_its_meaning(pattern in "(a|b|ab|\\*a|\\*b){1,5}\\*?", name in "[ab]{0,8}") {
             let expected = slowly(pattern.as_bytes(), name.as_bytes());
             prop_assert_eq!(matches(&pattern, &name), expected);
+            let pairs = NamePattern::new(&pattern).unwrap().pairs();
+            prop_assert!(!expected || Pairs::of(&name).may_hold(pairs));
         }
     }
 }

@@ -1,0 +1,240 @@
+//! What exists and who serves it: an immutable snapshot, sorted by exposed name.
+
+mod listing;
+mod build;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use build::Sources;
+pub use listing::{Hints, Item, Listing};
+
+use crate::message::Raw;
+use crate::name::{Adjusted, Namespaces, Pairs, Pieces, ServerName, split_address};
+
+/// What kind of thing a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Something that can be called.
+    Tool,
+    /// Something that can be read.
+    Resource,
+    /// A pattern of addresses of things that can be read.
+    ResourceTemplate,
+    /// A text to start from.
+    Prompt,
+}
+
+impl Kind {
+    /// Every kind there is.
+    pub const ALL: [Self; 4] = [Self::Tool, Self::Resource, Self::ResourceTemplate, Self::Prompt];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::ResourceTemplate => "resource template",
+            Self::Prompt => "prompt",
+        }
+    }
+
+    /// The key under which a definition has its name.
+    pub fn name_key(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Prompt => "name",
+            Self::Resource => "uri",
+            Self::ResourceTemplate => "uriTemplate",
+        }
+    }
+}
+
+/// Whether a server can be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// It is up, or comes up when it is needed.
+    Available,
+    /// It is down, for this reason.
+    Down(Box<str>),
+}
+
+/// A server of a catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogServer {
+    /// Its name.
+    pub name: ServerName,
+    /// Whether it can be called.
+    pub availability: Availability,
+}
+
+/// One thing that a server has.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    kind: Kind,
+    server: Arc<CatalogServer>,
+    item: Arc<Item>,
+    exposed: Arc<str>,
+    /// What patterns see of something that is called by an address.
+    scope: Option<Box<str>>,
+    pairs: Pairs,
+    /// Those of its item: a look at every entry should not have to leave the list.
+    hints: Hints,
+    adjusted: Option<Box<Adjusted>>,
+}
+
+impl Entry {
+    /// What kind of thing it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The server that has it.
+    pub fn server(&self) -> &CatalogServer {
+        &self.server
+    }
+
+    /// The server's own name for it: what goes over the wire.
+    pub fn name(&self) -> &str {
+        self.item.name()
+    }
+
+    /// The name, or the address, that callers see.
+    pub fn exposed(&self) -> &str {
+        &self.exposed
+    }
+
+    /// What the server said about it, byte for byte.
+    pub fn definition(&self) -> &Raw {
+        self.item.definition()
+    }
+
+    /// What it says of itself.
+    pub fn hints(&self) -> Hints {
+        self.hints
+    }
+
+    /// Why its exposed name is not simply prefix, separator and own name.
+    pub fn adjusted(&self) -> Option<&Adjusted> {
+        self.adjusted.as_deref()
+    }
+
+    /// The pairs of characters in its scope.
+    pub(crate) fn pairs(&self) -> Pairs {
+        self.pairs
+    }
+
+    /// What patterns of names are compared with: the exposed name or, for something that is called
+    /// by an address, the address after the prefix of its server.
+    pub fn scope(&self) -> &str {
+        self.scope.as_deref().unwrap_or(&self.exposed)
+    }
+}
+
+/// Everything that all servers have.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trunkline::catalog::{Catalog, Item, Kind, Listing, Sources};
+/// use trunkline::config;
+/// use trunkline::message::Raw;
+///
+/// let config = config::parse("mcp.json", r#"{ "servers": { "fs": { "command": "x" } } }"#).config;
+/// let definition = Raw::from_text(r#"{"name":"read_file","inputSchema":{}}"#).unwrap();
+/// let listing = Listing::new([Item::new(Kind::Tool, "read_file", definition)]);
+///
+/// let mut sources = Sources::new(&config);
+/// sources.add(&config.server("fs").unwrap().name, Arc::new(listing));
+/// let catalog = Catalog::build(&sources);
+/// let entry = catalog.get(Kind::Tool, "fs_read_file").unwrap();
+/// assert_eq!((entry.server().name.as_str(), entry.name()), ("fs", "read_file"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    kinds: [Entries; Kind::ALL.len()],
+    namespaces: Arc<Namespaces>,
+    servers: Vec<Arc<CatalogServer>>,
+}
+
+/// All entries of one kind, sorted by exposed name.
+#[derive(Clone, Debug, Default)]
+struct Entries {
+    sorted: Box<[Entry]>,
+    places: HashMap<Arc<str>, u32>,
+}
+
+impl Entries {
+    fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_unstable_by(|a, b| a.exposed.cmp(&b.exposed));
+        let place = |(place, entry): (u32, &Entry)| (Arc::clone(&entry.exposed), place);
+        let places = (0..).zip(&entries).map(place).collect();
+        Self { sorted: entries.into(), places }
+    }
+}
+
+impl Catalog {
+    /// All entries of a kind, sorted by exposed name.
+    pub fn entries(&self, kind: Kind) -> &[Entry] {
+        &self.kinds[kind as usize].sorted
+    }
+
+    /// The entry of an exposed name or address.
+    pub fn get(&self, kind: Kind, exposed: &str) -> Option<&Entry> {
+        let entries = &self.kinds[kind as usize];
+        entries.sorted.get(*entries.places.get(exposed)? as usize)
+    }
+
+    /// Entries whose names are not simply prefix, separator and own name; each says why (TOOL-2).
+    pub fn adjusted(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
+        self.entries(kind).iter().filter(|entry| entry.adjusted.is_some())
+    }
+
+    /// The entries that an address may mean and what their servers call it: a resource of that
+    /// address, or else templates that it fits, the closest first.
+    pub fn resolve<'u>(&self, address: &'u str) -> Vec<(&Entry, &'u str)> {
+        let (server, own) = match split_address(address) {
+            Some((server, own)) => (Some(server), own),
+            None => (None, address),
+        };
+        let is_of_server =
+            |entry: &&Entry| server.as_ref().is_none_or(|server| entry.server.name == *server);
+        if let Some(entry) = self.get(Kind::Resource, address) {
+            return Vec::from([(entry, own)]);
+        }
+        // A template that has our form is met only by addresses in it.
+        let is_bare = |entry: &&Entry| server.is_some() || *entry.exposed == *entry.name();
+        let templates = self.entries(Kind::ResourceTemplate).iter().filter(is_of_server);
+        let mut found: Vec<_> = templates
+            .filter(is_bare)
+            .map(|entry| (template_pieces(entry.name()), entry))
+            .filter(|(pieces, _)| pieces.matches(own))
+            .collect();
+        found.sort_by_key(|(pieces, entry)| (std::cmp::Reverse(pieces.given()), &entry.exposed));
+        found.into_iter().map(|(_, entry)| (entry, own)).collect()
+    }
+
+    /// How exposed names are made.
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// All servers whose lists are known, in the order of their names.
+    pub fn servers(&self) -> impl ExactSizeIterator<Item = &CatalogServer> {
+        self.servers.iter().map(|server| &**server)
+    }
+}
+
+/// What is given in a template of addresses. Every expression may stand for anything.
+fn template_pieces(template: &str) -> Pieces {
+    let mut pieces = Vec::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((_, after)) = after.split_once('}') else { break };
+        pieces.push(before);
+        rest = after;
+    }
+    pieces.push(rest);
+    Pieces::new(pieces)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! A catalog from the lists of all servers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Availability, Catalog, CatalogServer, Entries, Entry, Item, Kind, Listing};
+use crate::config::{Config, Trust};
+use crate::name::{
+    Claim, Exposed, NameOptions, Namespaces, Pairs, ServerName, UriClaim, UriForm, expose_uris,
+};
+
+/// What a catalog is made of: how names are made, and what each server has.
+///
+/// A server that went down stays in it with what it had, so that names stay what they are; that its
+/// tools cannot be called is said by its [`Availability`].
+#[derive(Clone, Debug)]
+pub struct Sources {
+    namespaces: Arc<Namespaces>,
+    uri_form: UriForm,
+    untrusted: BTreeSet<ServerName>,
+    servers: BTreeMap<ServerName, Source>,
+}
+
+#[derive(Clone, Debug)]
+struct Source {
+    listing: Arc<Listing>,
+    availability: Availability,
+}
+
+impl Sources {
+    /// Nothing yet, under the names that a configuration makes.
+    pub fn new(config: &Config) -> Self {
+        Self::with_reserved(config, BTreeSet::new())
+    }
+
+    /// Nothing yet; names that the embedding host has itself are not given to anything (TOOL-13).
+    pub fn with_reserved(config: &Config, reserved: BTreeSet<Box<str>>) -> Self {
+        let naming = config.naming();
+        let max_length = usize::try_from(naming.max_length).unwrap_or(usize::MAX);
+        let options = NameOptions { separator: naming.separator.clone(), max_length, reserved };
+        let servers = config.servers().map(|server| (&server.name, server.prefix.as_deref()));
+        let untrusted = config.servers().filter(|server| server.trust == Trust::Untrusted);
+        Self {
+            namespaces: Arc::new(Namespaces::new(options, servers)),
+            uri_form: UriForm::default(),
+            untrusted: untrusted.map(|server| server.name.clone()).collect(),
+            servers: BTreeMap::new(),
+        }
+    }
+
+    /// Chooses when addresses of resources say whose they are.
+    pub fn set_uri_form(&mut self, form: UriForm) {
+        self.uri_form = form;
+    }
+
+    /// Takes what a server that is up has. What an untrusted server said is cleaned first.
+    pub fn add(&mut self, server: &ServerName, listing: Arc<Listing>) {
+        let listing = match self.untrusted.contains(server) {
+            true => Arc::new(listing.cleaned()),
+            false => listing,
+        };
+        let source = Source { listing, availability: Availability::Available };
+        self.servers.insert(server.clone(), source);
+    }
+
+    /// Says whether a server whose lists are known can be called.
+    pub fn set_availability(&mut self, server: &ServerName, availability: Availability) {
+        if let Some(source) = self.servers.get_mut(server) {
+            source.availability = availability;
+        }
+    }
+
+    /// Forgets a server.
+    pub fn remove(&mut self, server: &ServerName) {
+        self.servers.remove(server);
+    }
+}
+
+/// A thing on its way into the catalog.
+struct Draft<'s> {
+    server: &'s Arc<CatalogServer>,
+    item: &'s Arc<Item>,
+}
+
+impl Catalog {
+    /// A catalog of everything there is.
+    pub fn build(sources: &Sources) -> Self {
+        let server = |(name, source): (&ServerName, &Source)| {
+            Arc::new(CatalogServer {
+                name: name.clone(),
+                availability: source.availability.clone(),
+            })
+        };
+        let servers: Vec<_> = sources.servers.iter().map(server).collect();
+        let mut drafts: [Vec<Draft<'_>>; Kind::ALL.len()] = Default::default();
+        for (server, source) in servers.iter().zip(sources.servers.values()) {
+            for item in source.listing.items() {
+                drafts[item.kind() as usize].push(Draft { server, item });
+            }
+        }
+        let kinds = Kind::ALL.map(|kind| {
+            let drafts = &drafts[kind as usize];
+            Entries::new(match kind {
+                Kind::Tool | Kind::Prompt => named(drafts, &sources.namespaces),
+                Kind::Resource | Kind::ResourceTemplate => addressed(drafts, sources),
+            })
+        });
+        Self { kinds, namespaces: Arc::clone(&sources.namespaces), servers }
+    }
+}
+
+fn named(drafts: &[Draft<'_>], namespaces: &Namespaces) -> Vec<Entry> {
+    let claims: Vec<Claim<'_>> = drafts
+        .iter()
+        .map(|draft| Claim { server: &draft.server.name, own: draft.item.name() })
+        .collect();
+    let exposed = namespaces.expose(&claims);
+    let entry = |(draft, exposed): (&Draft<'_>, Exposed)| Entry {
+        pairs: Pairs::of(exposed.name.as_str()),
+        kind: draft.item.kind(),
+        server: Arc::clone(draft.server),
+        item: Arc::clone(draft.item),
+        hints: draft.item.hints(),
+        exposed: exposed.name.into_text(),
+        scope: None,
+        adjusted: exposed.adjusted.map(Box::new),
+    };
+    drafts.iter().zip(exposed).map(entry).collect()
+}
+
+fn addressed(drafts: &[Draft<'_>], sources: &Sources) -> Vec<Entry> {
+    let prefix = |draft: &Draft<'_>| sources.namespaces.prefix(&draft.server.name).unwrap_or("");
+    let claims: Vec<UriClaim<'_>> = drafts
+        .iter()
+        .map(|draft| UriClaim {
+            server: &draft.server.name,
+            uri: draft.item.name(),
+            is_bare: prefix(draft).is_empty(),
+        })
+        .collect();
+    let exposed = expose_uris(&claims, sources.uri_form);
+    let entry = |(draft, exposed): (&Draft<'_>, String)| {
+        let prefix = prefix(draft);
+        let separator = if prefix.is_empty() { "" } else { sources.namespaces.separator() };
+        let scope = format!("{prefix}{separator}{}", draft.item.name());
+        Entry {
+            kind: draft.item.kind(),
+            server: Arc::clone(draft.server),
+            item: Arc::clone(draft.item),
+            hints: draft.item.hints(),
+            exposed: exposed.into(),
+            pairs: Pairs::of(&scope),
+            scope: Some(scope.into()),
+            adjusted: None,
+        }
+    };
+    drafts.iter().zip(exposed).map(entry).collect()
+}

@@ -1,0 +1,145 @@
+//! What a catalog holds and how things are found in it.
+
+use std::collections::BTreeSet;
+
+use proptest::collection::{btree_map, btree_set};
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::{self, Config};
+
+fn config(text: &str) -> Config {
+    config::parse("mcp.json", text).config
+}
+
+fn item(kind: Kind, name: &str) -> Item {
+    let definition = serde_json::json!({ kind.name_key(): name });
+    Item::new(kind, name, Raw::from_value(&definition))
+}
+
+fn server(name: &str) -> ServerName {
+    ServerName::new(name).unwrap()
+}
+
+fn exposed(catalog: &Catalog, kind: Kind) -> Vec<&str> {
+    catalog.entries(kind).iter().map(Entry::exposed).collect()
+}
+
+#[test]
+fn every_kind_has_names_of_its_own_and_is_sorted() {
+    let config = config(r#"{ "servers": { "b": { "command": "x" }, "a": { "command": "x" } } }"#);
+    let mut sources = Sources::new(&config);
+    for name in ["b", "a"] {
+        let items = [
+            item(Kind::Tool, "t"),
+            item(Kind::Prompt, "t"),
+            item(Kind::Resource, "file:///same"),
+            item(Kind::Resource, &format!("file:///{name}")),
+            item(Kind::ResourceTemplate, "file:///{path}"),
+            item(Kind::Tool, "t"),
+        ];
+        sources.add(&server(name), Arc::new(Listing::new(items)));
+    }
+    let catalog = Catalog::build(&sources);
+    assert_eq!(exposed(&catalog, Kind::Tool), ["a_t", "b_t"]);
+    assert_eq!(exposed(&catalog, Kind::Prompt), ["a_t", "b_t"]);
+    assert_eq!(
+        exposed(&catalog, Kind::Resource),
+        ["file:///a", "file:///b", "trunkline://a/file:///same", "trunkline://b/file:///same"]
+    );
+    assert_eq!(catalog.entries(Kind::Resource)[0].scope(), "a_file:///a");
+}
+
+#[test]
+fn a_server_that_is_down_keeps_its_names() {
+    let config = config(r#"{ "servers": { "a": { "command": "x" } } }"#);
+    let mut sources = Sources::new(&config);
+    sources.add(&server("a"), Arc::new(Listing::new([item(Kind::Tool, "t")])));
+    sources.set_availability(&server("a"), Availability::Down("it ended".into()));
+    let catalog = Catalog::build(&sources);
+    let down = Availability::Down("it ended".into());
+    assert_eq!(catalog.get(Kind::Tool, "a_t").unwrap().server().availability, down);
+    sources.remove(&server("a"));
+    assert!(Catalog::build(&sources).get(Kind::Tool, "a_t").is_none());
+}
+
+#[test]
+fn what_an_untrusted_server_says_is_cleaned_and_its_names_stay() {
+    let text = r#"{ "servers": { "bad": { "command": "x", "trust": "untrusted", "allowTools": ["t\u200b"] } } }"#;
+    let definition =
+        r#"{"name":"t\u200b","description":"\u001b[8mhidden\u202e","n":12345678901234567890}"#;
+    let tool = Item::new(Kind::Tool, "t\u{200b}", Raw::from_text(definition).unwrap());
+    let mut sources = Sources::new(&config(text));
+    sources.add(&server("bad"), Arc::new(Listing::new([tool])));
+    let catalog = Catalog::build(&sources);
+    let entry = &catalog.entries(Kind::Tool)[0];
+    assert_eq!(entry.name(), "t\u{200b}");
+    let clean = r#"{"name":"t","description":"hidden","n":12345678901234567890}"#;
+    assert_eq!(entry.definition().text(), clean);
+}
+
+#[test]
+fn hints_are_read_whatever_else_stands_beside_them() {
+    let hints = |annotations: &str| {
+        let text = format!(r#"{{"name":"t","annotations":{annotations}}}"#);
+        Item::new(Kind::Tool, "t", Raw::from_text(&text).unwrap()).hints()
+    };
+    assert!(hints(r#"{"readOnlyHint":false}"#).declares_writing());
+    assert!(hints(r#"{"destructiveHint":true}"#).declares_writing());
+    assert!(!hints(r#"{"destructiveHint":true,"readOnlyHint":true}"#).declares_writing());
+    for nothing in
+        ["{}", "null", "7", r#"{"readOnlyHint":"false"}"#, r#"{"destructiveHint":false}"#]
+    {
+        assert!(!hints(nothing).declares_writing(), "{nothing}");
+    }
+}
+
+#[test]
+fn addresses_are_found_by_name_by_form_and_by_template() {
+    let config = config(r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#);
+    let mut sources = Sources::new(&config);
+    let a = [item(Kind::Resource, "x://one"), item(Kind::ResourceTemplate, "x://{name}")];
+    let b = [item(Kind::ResourceTemplate, "x://deep/{+path}"), item(Kind::Resource, "x://one")];
+    sources.add(&server("a"), Arc::new(Listing::new(a)));
+    sources.add(&server("b"), Arc::new(Listing::new(b)));
+    let catalog = Catalog::build(&sources);
+    let found = |address| {
+        let entries = catalog.resolve(address);
+        let shown = |(entry, own): &(&Entry, &str)| format!("{} {own}", entry.server().name);
+        entries.iter().map(shown).collect::<Vec<_>>()
+    };
+    assert_eq!(found("trunkline://b/x://one"), ["b x://one"]);
+    assert_eq!(found("x://two"), ["a x://two"]);
+    assert_eq!(found("x://deep/er"), ["b x://deep/er", "a x://deep/er"]);
+    assert_eq!(found("trunkline://b/x://deep/er"), ["b x://deep/er"]);
+    assert_eq!(found("y://two"), Vec::<String>::new());
+    assert_eq!(found("trunkline://b/x://two"), Vec::<String>::new());
+}
+
+proptest! {
+    /// TOOL-1: the wire name is restored from a table.
+    #[test]
+    fn every_exposed_name_leads_back_to_exactly_its_original(
+        world in btree_map("[a-b_. é]{1,4}", btree_set("[a-b_. é]{1,4}", 0..5), 0..5),
+    ) {
+        let world: Vec<_> =
+            world.into_iter().filter(|(name, _)| ServerName::new(name).is_ok()).collect();
+        let entries = world.iter().map(|(name, _)| format!("{name:?}: {{ \"command\": \"x\" }}"));
+        let text = format!("{{ \"servers\": {{ {} }} }}", entries.collect::<Vec<_>>().join(","));
+        let mut sources = Sources::new(&config(&text));
+        let mut expected = BTreeSet::new();
+        for (name, tools) in &world {
+            expected.extend(tools.iter().map(|tool| (name.clone(), tool.clone())));
+            let items = tools.iter().map(|tool| item(Kind::Tool, tool));
+            sources.add(&server(name), Arc::new(Listing::new(items)));
+        }
+        let catalog = Catalog::build(&sources);
+        let original = |entry: &Entry| (entry.server().name.to_string(), entry.name().to_owned());
+        let found: BTreeSet<_> = exposed(&catalog, Kind::Tool)
+            .into_iter()
+            .map(|name| original(catalog.get(Kind::Tool, name).unwrap()))
+            .collect();
+        prop_assert_eq!(found, expected);
+        prop_assert!(catalog.entries(Kind::Tool).is_sorted_by(|a, b| a.exposed() < b.exposed()));
+    }
+}

@@ -1,0 +1,157 @@
+//! Text of servers that are not trusted, without what cannot be seen or changes how the rest is
+//! seen (TOOL-10).
+
+use std::borrow::Cow;
+use std::iter::Peekable;
+
+use crate::config::is_hidden;
+use crate::message::Raw;
+
+/// A text without control characters, terminal escapes and invisible characters. Line breaks and
+/// tabs stay.
+pub(crate) fn cleaned(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_deceptive) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\u{1b}' | '\u{9b}' | '\u{9d}' => skip_escape(character, &mut characters),
+            it if is_deceptive(it) => {}
+            plain => clean.push(plain),
+        }
+    }
+    Cow::Owned(clean)
+}
+
+/// A JSON value in which every text, keys included, is cleaned. All else stays as it was written.
+pub(crate) fn cleaned_json(value: &Raw) -> Raw {
+    let text = value.text();
+    // An escape may stand for anything; a text without any is as it looks.
+    if !text.contains('\\') && !text.chars().any(is_deceptive) {
+        return value.clone();
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('"') {
+        let length = string_length(&rest[start..]);
+        let (before, from) = rest.split_at(start);
+        let (string, after) = from.split_at(length);
+        clean.push_str(before);
+        clean.push_str(&cleaned_string(string));
+        rest = after;
+    }
+    clean.push_str(rest);
+    Raw::from_text(&clean).unwrap_or_else(|_| value.clone())
+}
+
+/// How long the string is that a text starts with, quotes included.
+fn string_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+fn cleaned_string(string: &str) -> Cow<'_, str> {
+    let Ok(text) = serde_json::from_str::<Cow<'_, str>>(string) else { return string.into() };
+    match cleaned(&text) {
+        Cow::Borrowed(_) => string.into(),
+        Cow::Owned(clean) => Raw::from_string(&clean).text().to_owned().into(),
+    }
+}
+
+/// Whether a character deceives: it cannot be seen, and does more than break a line.
+fn is_deceptive(character: char) -> bool {
+    match character {
+        '\n' | '\t' | '\r' => false,
+        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
+        | '\u{2028}' | '\u{2029}' | '\u{3164}' | '\u{ffa0}' => true,
+        '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => true,
+        other => is_hidden(other),
+    }
+}
+
+/// Passes over what belongs to a terminal escape.
+fn skip_escape(opening: char, rest: &mut Peekable<std::str::Chars<'_>>) {
+    let kind = match opening {
+        '\u{9b}' => Some('['),
+        '\u{9d}' => Some(']'),
+        _ => rest.next_if(|it| ('\u{20}'..='\u{7e}').contains(it)),
+    };
+    match kind {
+        // Parameters up to a letter.
+        Some('[') => {
+            while rest.next_if(|it| ('\u{20}'..='\u{3f}').contains(it)).is_some() {}
+            rest.next_if(|it| ('\u{40}'..='\u{7e}').contains(it));
+        }
+        // A text up to its end mark.
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            while let Some(character) = rest.next_if(|it| *it != '\n') {
+                match character {
+                    '\u{7}' | '\u{9c}' => break,
+                    '\u{1b}' => {
+                        rest.next_if_eq(&'\\');
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        // One more character, after some that announce it.
+        Some('\u{20}'..='\u{2f}') => {
+            while rest.next_if(|it| ('\u{20}'..='\u{2f}').contains(it)).is_some() {}
+            rest.next_if(|it| ('\u{30}'..='\u{7e}').contains(it));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_acts_on_and_nobody_sees_goes() {
+        for (text, expected) in [
+            ("plain\ttext\r\nwith größe", "plain\ttext\r\nwith größe"),
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("\u{1b}]8;;http://evil\u{1b}\\link\u{1b}]8;;\u{7}", "link"),
+            ("\u{9b}2Jx\u{1b}(Bx\u{1b}cx", "xxx"),
+            ("a\u{200b}b\u{202e}c\u{e0041}d\u{0}e", "abcde"),
+            ("\u{1b}]never ends", ""),
+        ] {
+            assert_eq!(cleaned(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn json_is_cleaned_inside_its_texts_only() {
+        let text = r#"{ "a\u200bb" : 12345678901234567890, "c":["\u001b[31mx\\\"", "\u00e9" ] }"#;
+        let clean = cleaned_json(&Raw::from_text(text).unwrap());
+        let expected = r#"{ "ab" : 12345678901234567890, "c":["x\\\"", "\u00e9" ] }"#;
+        assert_eq!(clean.text(), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn cleaned_json_stays_json_and_is_clean(text in "[\\x00-\\x20\u{1b}\\[\\]m\"\\\\u{200b}a-c\u{e0041}]{0,30}") {
+            let raw = Raw::from_value(&serde_json::json!({ text.clone(): [text.clone()] }));
+            let clean = cleaned_json(&raw);
+            let value = clean.to_value();
+            let (key, values) = value.as_object().unwrap().iter().next().unwrap();
+            prop_assert_eq!(key, &*cleaned(&text));
+            prop_assert_eq!(values[0].as_str().unwrap(), &*cleaned(&text));
+            prop_assert!(!cleaned(&text).chars().any(is_deceptive));
+        }
+    }
+}

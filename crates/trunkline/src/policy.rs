@@ -1,0 +1,117 @@
+//! Who may see and call what: rules, callers, and one decision for listing and for calling.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use trunkline::catalog::{Catalog, Item, Kind, Listing, Sources};
+//! use trunkline::policy::{Caller, Decision, Rules, decide, explain};
+//! use trunkline::{config, message::Raw};
+//!
+//! let config = config::parse("mcp.json", r#"{ "servers": { "fs": { "command": "x" } } }"#).config;
+//! let definition = Raw::from_text(r#"{"name":"write","annotations":{"readOnlyHint":false}}"#);
+//! let listing = Listing::new([Item::new(Kind::Tool, "write", definition.unwrap())]);
+//! let mut sources = Sources::new(&config);
+//! sources.add(&config.server("fs").unwrap().name, Arc::new(listing));
+//! let catalog = Catalog::build(&sources);
+//!
+//! let rules = Rules::new(&config, config.agents().named.clone());
+//! let tool = catalog.get(Kind::Tool, "fs_write").unwrap();
+//! let caller = Caller::default();
+//! let Decision::Hide(reason) = decide(&rules, &caller, tool) else { panic!() };
+//! assert_eq!(reason.to_string(), "it declares that it writes, and access is `read-only`");
+//! assert!(explain(&rules, &caller, tool).iter().any(|step| step.decides));
+//! ```
+
+mod rules;
+mod caller;
+mod reason;
+mod steps;
+
+pub use caller::{Caller, NoSuchCaller, Switch, Switches, Who};
+pub use reason::{Reason, Rule};
+pub use rules::Rules;
+
+use crate::catalog::Entry;
+use steps::{Question, STEPS};
+
+/// What comes of all rules together.
+#[derive(Clone, Copy, Debug)]
+pub enum Decision<'r> {
+    /// It may be seen and called.
+    Allow,
+    /// It does not exist for this caller.
+    Hide(Reason<'r>),
+    /// This caller may know of it, and cannot have it now.
+    Deny(Reason<'r>),
+}
+
+/// What one rule has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing against it.
+    Pass,
+    /// It does not exist for this caller.
+    Hide,
+    /// This caller may know of it, and cannot have it now.
+    Deny,
+}
+
+/// One rule on the way to a decision (TOOL-11).
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'r> {
+    /// What the rule says.
+    pub verdict: Verdict,
+    /// Why it says so.
+    pub reason: Reason<'r>,
+    /// Whether it is the first that does not pass, which decides.
+    pub decides: bool,
+}
+
+/// Whether a caller may see and call something: the first rule that does not pass decides.
+pub fn decide<'r>(rules: &'r Rules, caller: &'r Caller, entry: &'r Entry) -> Decision<'r> {
+    decided(&Question::new(rules.server(&entry.server().name), caller, entry))
+}
+
+/// The decisions about many entries. Neighbours are mostly of one server, whose rules are looked up
+/// once.
+pub fn decide_all<'r>(
+    rules: &'r Rules,
+    caller: &'r Caller,
+    entries: &'r [Entry],
+) -> impl Iterator<Item = (&'r Entry, Decision<'r>)> {
+    let mut known = None;
+    entries.iter().map(move |entry| {
+        let server = match known {
+            Some((server, found)) if std::ptr::eq(server, entry.server()) => found,
+            _ => rules.server(&entry.server().name),
+        };
+        known = Some((entry.server(), server));
+        (entry, decided(&Question::new(server, caller, entry)))
+    })
+}
+
+fn decided<'r>(question: &Question<'r>) -> Decision<'r> {
+    for rule in STEPS {
+        match rule(question) {
+            (Verdict::Pass, _) => {}
+            (Verdict::Hide, reason) => return Decision::Hide(reason),
+            (Verdict::Deny, reason) => return Decision::Deny(reason),
+        }
+    }
+    Decision::Allow
+}
+
+/// What every rule has to say, in the order in which [`decide`] asks them.
+pub fn explain<'r>(rules: &'r Rules, caller: &'r Caller, entry: &'r Entry) -> Vec<Step<'r>> {
+    let question = Question::new(rules.server(&entry.server().name), caller, entry);
+    let mut is_open = true;
+    let step = |rule: &steps::Judge| {
+        let (verdict, reason) = rule(&question);
+        let decides = verdict != Verdict::Pass && is_open;
+        is_open = is_open && !decides;
+        Step { verdict, reason, decides }
+    };
+    STEPS.iter().map(step).collect()
+}
+
+#[cfg(test)]
+mod tests;

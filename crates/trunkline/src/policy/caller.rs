@@ -1,0 +1,134 @@
+//! Who asks: an agent, a choice of bundles, a conversation with its switches; any of them, or none.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::rules::{BundleRules, Rules};
+use crate::config::{Agent, Suggestions};
+use crate::name::{AgentName, BundleName, Pairs, ServerName};
+
+/// Whether a server is used in one conversation (TOOL-9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Switch {
+    /// As the configuration says.
+    On,
+    /// Not at all.
+    Off,
+}
+
+/// Which servers are switched off in one conversation. None is, to begin with; what the
+/// configuration switches off stays off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    servers: BTreeMap<ServerName, Switch>,
+}
+
+impl Switches {
+    /// Switches a server on or off.
+    pub fn set(&mut self, server: &ServerName, switch: Switch) {
+        self.servers.insert(server.clone(), switch);
+    }
+
+    /// How a server is switched.
+    pub fn get(&self, server: &ServerName) -> Switch {
+        self.servers.get(server).copied().unwrap_or(Switch::On)
+    }
+
+    /// Every switch that was ever used.
+    pub fn iter(&self) -> impl Iterator<Item = (&ServerName, Switch)> {
+        self.servers.iter().map(|(server, switch)| (server, *switch))
+    }
+}
+
+/// Who asks, by names.
+#[derive(Clone, Debug, Default)]
+pub struct Who<'n> {
+    /// The agent, if it is one.
+    pub agent: Option<&'n str>,
+    /// The bundles it is limited to; none for no limit.
+    pub bundles: &'n [&'n str],
+    /// The switches of the conversation it is part of.
+    pub switches: Switches,
+}
+
+/// Who asks, with the rules for them at hand. The default is somebody without any limits.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    pub(super) agent: Option<(AgentName, Agent)>,
+    /// The pairs of characters of each pattern of the agent.
+    pub(super) pairs: Vec<Pairs>,
+    pub(super) bundles: Vec<BundleRules>,
+    pub(super) switches: Switches,
+}
+
+/// An agent or a bundle that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoSuchCaller {
+    /// What it would be: an agent or a bundle.
+    pub what: &'static str,
+    /// The name it was asked for by.
+    pub name: String,
+    /// What may have been meant.
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for NoSuchCaller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no {} `{}`", self.what, self.name)?;
+        match &self.suggestion {
+            Some(near) => write!(f, "; did you mean `{near}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for NoSuchCaller {}
+
+impl Rules {
+    /// Looks up who asks.
+    pub fn caller(&self, who: Who<'_>) -> Result<Caller, NoSuchCaller> {
+        let agent = match who.agent {
+            None => None,
+            Some(name) => {
+                let known = || self.agent_names().map(AgentName::as_str);
+                let found = self.agent(name).ok_or_else(|| no_such("agent", name, known()))?;
+                Some((found.0.clone(), found.1.clone()))
+            }
+        };
+        let bundle = |name: &&str| {
+            let known = || self.bundle_names().map(BundleName::as_str);
+            self.bundle(name).cloned().ok_or_else(|| no_such("bundle", name, known()))
+        };
+        let bundles = who.bundles.iter().map(bundle).collect::<Result<_, _>>()?;
+        let patterns = agent.iter().flat_map(|(_, agent)| agent.tools.iter().flatten());
+        let pairs = patterns.map(|it| it.pattern.pairs()).collect();
+        Ok(Caller { agent, pairs, bundles, switches: who.switches })
+    }
+}
+
+fn no_such<'k>(
+    what: &'static str,
+    name: &str,
+    known: impl Iterator<Item = &'k str>,
+) -> NoSuchCaller {
+    let suggestion = Suggestions::default().nearest(name, known).map(str::to_owned);
+    NoSuchCaller { what, name: name.to_owned(), suggestion }
+}
+
+impl Caller {
+    /// The agent that asks.
+    pub fn agent(&self) -> Option<(&AgentName, &Agent)> {
+        self.agent.as_ref().map(|(name, agent)| (name, agent))
+    }
+
+    /// The switches of its conversation.
+    pub fn switches(&self) -> &Switches {
+        &self.switches
+    }
+
+    /// The same caller after somebody used a switch.
+    #[must_use]
+    pub fn with_switches(self, switches: Switches) -> Self {
+        Self { switches, ..self }
+    }
+}

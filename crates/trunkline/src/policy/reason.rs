@@ -1,0 +1,196 @@
+//! Why a rule says what it says, in words and with the place it was written at.
+
+use std::fmt;
+
+use crate::config::{Access, Location};
+use crate::name::{AgentName, BundleName, NamePattern};
+
+/// Which rule it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The server is in the configuration and switched on (TOOL-8).
+    Server,
+    /// The server is switched on in this conversation (TOOL-9).
+    Conversation,
+    /// Nothing of an untrusted server is seen unless a list names it (TOOL-10).
+    Trust,
+    /// The lists of the server.
+    ServerLists,
+    /// What writes is guarded (TOOL-5).
+    Access,
+    /// The bundles of the caller (BUN-2).
+    Bundles,
+    /// The patterns of the agent (TOOL-6).
+    Agent,
+    /// The server can be called (TOOL-8).
+    Available,
+}
+
+impl Rule {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Conversation => "conversation",
+            Self::Trust => "trust",
+            Self::ServerLists => "tool lists",
+            Self::Access => "access",
+            Self::Bundles => "bundles",
+            Self::Agent => "agent",
+            Self::Available => "available",
+        }
+    }
+}
+
+/// Why a rule says what it says.
+#[derive(Clone, Copy, Debug)]
+pub struct Reason<'r> {
+    pub(super) rule: Rule,
+    pub(super) finding: Finding<'r>,
+    pub(super) location: Option<&'r Location>,
+}
+
+/// What a rule found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding<'r> {
+    NotConfigured,
+    Enabled,
+    Disabled,
+    SwitchedOn,
+    SwitchedOff,
+    Trusted,
+    UntrustedAndNamed,
+    UntrustedWithoutList,
+    UntrustedAndNotNamed,
+    NoList,
+    InAllowList,
+    NotInAllowList,
+    InDenyList,
+    GuardsToolsOnly,
+    Writes(Access),
+    DeclaresNothing(Access),
+    DeclaresReading(Access),
+    NotBelieved(Access),
+    AnyAccess,
+    NoBundle,
+    InBundles,
+    NoBundleOfServer,
+    NotInBundle(&'r BundleName),
+    DeniedByBundle(&'r BundleName),
+    NoAgent,
+    AgentSeesAll(&'r AgentName),
+    IncludedBy(&'r NamePattern),
+    ExcludedBy(&'r NamePattern),
+    NoPattern(&'r AgentName),
+    Available,
+    Down(&'r str),
+}
+
+impl<'r> Reason<'r> {
+    /// Which rule it is.
+    pub fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// Where the rule was written; absent for a default.
+    pub fn location(&self) -> Option<&'r Location> {
+        self.location
+    }
+
+    /// How to allow what this hides.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self.finding {
+            Finding::NotConfigured => "add the server to the configuration",
+            Finding::Disabled => "set `\"enabled\": true` on the server",
+            Finding::SwitchedOff => "switch the server on in this conversation",
+            Finding::UntrustedWithoutList | Finding::UntrustedAndNotNamed => {
+                "name it under `allowTools` of the server, or of a bundle"
+            }
+            Finding::NotInAllowList => "add it to `allowTools` of the server",
+            Finding::InDenyList => "remove it from `denyTools` of the server",
+            Finding::Writes(_) => "set `\"access\": \"read-write\"` on the server",
+            Finding::DeclaresNothing(_) | Finding::NotBelieved(_) => {
+                "set `\"access\": \"read-only\"` on the server"
+            }
+            Finding::NoBundleOfServer | Finding::NotInBundle(_) => {
+                "add it to `allowTools` of the bundle, or ask without the bundle"
+            }
+            Finding::DeniedByBundle(_) => "remove it from `denyTools` of the bundle",
+            Finding::ExcludedBy(_) => "add a pattern that includes it after this one",
+            Finding::NoPattern(_) => "add a pattern that includes it to `tools` of the agent",
+            Finding::Down(_) => "see the status of the server",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.finding.fmt(f)
+    }
+}
+
+impl Finding<'_> {
+    /// What it says, if that is always the same.
+    fn words(self) -> &'static str {
+        match self {
+            Self::NotConfigured => "its server is not in the configuration",
+            Self::Enabled => "its server is switched on",
+            Self::Disabled => "its server is switched off",
+            Self::SwitchedOn => "its server is not switched off here",
+            Self::SwitchedOff => "its server is switched off in this conversation",
+            Self::Trusted => "its server is trusted",
+            Self::UntrustedAndNamed => "its server is not trusted, and a list names it",
+            Self::UntrustedWithoutList => {
+                "its server is not trusted, and no list says what may be seen of it"
+            }
+            Self::UntrustedAndNotNamed => "its server is not trusted, and no list names it",
+            Self::NoList => "its server has no list that concerns it",
+            Self::InAllowList => "its server's `allowTools` names it",
+            Self::NotInAllowList => "its server's `allowTools` does not name it",
+            Self::InDenyList => "its server's `denyTools` names it",
+            Self::GuardsToolsOnly => "only tools can write",
+            Self::Writes(_) => "it declares that it writes",
+            Self::DeclaresNothing(_) => "it does not declare whether it writes",
+            Self::DeclaresReading(_) => "it declares that it only reads",
+            Self::NotBelieved(_) => "an untrusted server is not believed when it declares to read",
+            Self::AnyAccess => "access is `read-write`",
+            Self::NoBundle => "no bundle was asked for",
+            Self::InBundles => "the bundles asked for hold it",
+            Self::NoBundleOfServer => "no bundle asked for is of its server",
+            Self::NotInBundle(_) => "a bundle does not name it",
+            Self::DeniedByBundle(_) => "a bundle denies it",
+            Self::NoAgent => "no agent was asked for",
+            Self::AgentSeesAll(_) => "the agent may see all tools",
+            Self::IncludedBy(_) | Self::ExcludedBy(_) => "the last pattern that matches is",
+            Self::NoPattern(_) => "no pattern of the agent matches",
+            Self::Available => "its server can be called",
+            Self::Down(_) => "its server is down",
+        }
+    }
+}
+
+impl fmt::Display for Finding<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.words();
+        match self {
+            Self::Writes(access)
+            | Self::DeclaresNothing(access)
+            | Self::DeclaresReading(access)
+            | Self::NotBelieved(access) => {
+                write!(f, "{words}, and access is `{}`", access.as_str())
+            }
+            Self::NotInBundle(name) => {
+                write!(f, "`allowTools` of bundle `{name}` does not name it")
+            }
+            Self::DeniedByBundle(name) => write!(f, "`denyTools` of bundle `{name}` names it"),
+            Self::AgentSeesAll(name) => write!(f, "agent `{name}` may see all tools"),
+            Self::IncludedBy(pattern) | Self::ExcludedBy(pattern) => {
+                write!(f, "{words} `{pattern}`")
+            }
+            Self::NoPattern(name) => write!(f, "no pattern of agent `{name}` matches"),
+            Self::Down(reason) => write!(f, "{words}: {reason}"),
+            _ => f.write_str(words),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The rules of a configuration, ready to be asked.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::config::{
+    Access, Agent, Bundle, Config, ListPlaces, Location, RulePlaces, Server, ToolLists, Trust,
+};
+use crate::name::{AgentName, BundleName, ServerName};
+
+/// All rules of a configuration.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    servers: HashMap<ServerName, ServerRules>,
+    bundles: BTreeMap<BundleName, BundleRules>,
+    agents: BTreeMap<AgentName, Agent>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ServerRules {
+    pub(super) enabled: bool,
+    pub(super) trust: Trust,
+    pub(super) access: Access,
+    pub(super) lists: Lists,
+    pub(super) places: RulePlaces,
+    pub(super) location: Location,
+}
+
+/// Which tools of one server there are, in the server's own names.
+#[derive(Clone, Debug)]
+pub(super) struct Lists {
+    pub(super) allow: Option<HashSet<Box<str>>>,
+    pub(super) deny: HashSet<Box<str>>,
+    pub(super) places: ListPlaces,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct BundleRules {
+    pub(super) name: BundleName,
+    pub(super) server: ServerName,
+    pub(super) lists: Lists,
+    pub(super) location: Location,
+}
+
+impl Rules {
+    /// The rules of a configuration and of all its agents, those in files included.
+    pub fn new(config: &Config, agents: BTreeMap<AgentName, Agent>) -> Self {
+        let server = |server: &Server| (server.name.clone(), ServerRules::of(server));
+        let bundle =
+            |(name, bundle): (&BundleName, &Bundle)| (name.clone(), BundleRules::of(name, bundle));
+        Self {
+            servers: config.servers().map(server).collect(),
+            bundles: config.bundles().map(bundle).collect(),
+            agents,
+        }
+    }
+
+    pub(super) fn server(&self, name: &ServerName) -> Option<&ServerRules> {
+        self.servers.get(name)
+    }
+
+    pub(super) fn bundle(&self, name: &str) -> Option<&BundleRules> {
+        self.bundles.get(name)
+    }
+
+    /// An agent and its name, by its name.
+    pub fn agent(&self, name: &str) -> Option<(&AgentName, &Agent)> {
+        self.agents.get_key_value(name)
+    }
+
+    /// The names of all bundles.
+    pub fn bundle_names(&self) -> impl Iterator<Item = &BundleName> {
+        self.bundles.keys()
+    }
+
+    /// The names of all agents.
+    pub fn agent_names(&self) -> impl Iterator<Item = &AgentName> {
+        self.agents.keys()
+    }
+}
+
+impl ServerRules {
+    fn of(server: &Server) -> Self {
+        Self {
+            enabled: server.enabled,
+            trust: server.trust,
+            access: server.behaviour.access,
+            lists: Lists::of(&server.tools, &server.places.tools),
+            places: server.places.clone(),
+            location: server.provenance.location.clone(),
+        }
+    }
+}
+
+impl BundleRules {
+    fn of(name: &BundleName, bundle: &Bundle) -> Self {
+        Self {
+            name: name.clone(),
+            server: bundle.server.clone(),
+            lists: Lists::of(&bundle.tools, &bundle.places),
+            location: bundle.location.clone(),
+        }
+    }
+}
+
+impl Lists {
+    fn of(lists: &ToolLists, places: &ListPlaces) -> Self {
+        let set = |names: &Vec<Box<str>>| names.iter().cloned().collect();
+        Self {
+            allow: lists.allow.as_ref().map(set),
+            deny: set(&lists.deny),
+            places: places.clone(),
+        }
+    }
+
+    /// Whether they leave everything as it is.
+    pub(super) fn is_empty(&self) -> bool {
+        self.allow.is_none() && self.deny.is_empty()
+    }
+
+    /// Whether a list names something as allowed.
+    pub(super) fn names(&self, own: &str) -> bool {
+        self.allow.as_ref().is_some_and(|allow| allow.contains(own))
+    }
+}

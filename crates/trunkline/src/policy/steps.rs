@@ -1,0 +1,228 @@
+//! The rules one by one, in the order in which they are asked.
+
+use super::Verdict;
+use super::caller::{Caller, Switch};
+use super::reason::{Finding, Reason, Rule};
+use super::rules::{BundleRules, ServerRules};
+use crate::catalog::{Availability, Entry, Kind};
+use crate::config::{Access, AgentPattern, Location, Trust};
+
+/// What is asked: may this caller have this entry?
+pub(super) struct Question<'r> {
+    server: Option<&'r ServerRules>,
+    caller: &'r Caller,
+    entry: &'r Entry,
+}
+
+/// A rule.
+pub(super) type Judge = for<'r> fn(&Question<'r>) -> Answer<'r>;
+
+type Answer<'r> = (Verdict, Reason<'r>);
+
+/// All rules. Whether the server can be called comes last: a caller who may not know of a tool must
+/// not learn that its server is down.
+pub(super) const STEPS: &[Judge] = &[
+    |question| question.server(),
+    |question| question.conversation(),
+    |question| question.trust(),
+    |question| question.server_lists(),
+    |question| question.access(),
+    |question| question.bundles(),
+    |question| question.agent(),
+    |question| question.available(),
+];
+
+impl<'r> Question<'r> {
+    pub(super) fn new(
+        server: Option<&'r ServerRules>,
+        caller: &'r Caller,
+        entry: &'r Entry,
+    ) -> Self {
+        Self { server, caller, entry }
+    }
+
+    fn server(&self) -> Answer<'r> {
+        let pass = |finding, location| pass(Rule::Server, finding, location);
+        let hide = |finding, location| hide(Rule::Server, finding, location);
+        match self.server {
+            None => hide(Finding::NotConfigured, None),
+            Some(server) => {
+                let place = server.places.enabled.as_ref().unwrap_or(&server.location);
+                match server.enabled {
+                    true => pass(Finding::Enabled, Some(place)),
+                    false => hide(Finding::Disabled, Some(place)),
+                }
+            }
+        }
+    }
+
+    fn conversation(&self) -> Answer<'r> {
+        match self.caller.switches.get(&self.entry.server().name) {
+            Switch::On => pass(Rule::Conversation, Finding::SwitchedOn, None),
+            Switch::Off => hide(Rule::Conversation, Finding::SwitchedOff, None),
+        }
+    }
+
+    fn trust(&self) -> Answer<'r> {
+        let Some(server) = self.server else { return not_configured(Rule::Trust) };
+        let place = server.places.trust.as_ref();
+        if server.trust == Trust::Trusted {
+            return pass(Rule::Trust, Finding::Trusted, place);
+        }
+        let own = self.entry.name();
+        let mut has_list = server.lists.allow.is_some();
+        let mut is_named = server.lists.names(own);
+        for bundle in self.bundles_of_server() {
+            has_list |= bundle.lists.allow.is_some();
+            is_named |= bundle.lists.names(own);
+        }
+        match (has_list, is_named) {
+            (_, true) => pass(Rule::Trust, Finding::UntrustedAndNamed, place),
+            (true, false) => hide(Rule::Trust, Finding::UntrustedAndNotNamed, place),
+            (false, false) => hide(Rule::Trust, Finding::UntrustedWithoutList, place),
+        }
+    }
+
+    fn server_lists(&self) -> Answer<'r> {
+        let Some(server) = self.server else { return not_configured(Rule::ServerLists) };
+        let (lists, rule) = (&server.lists, Rule::ServerLists);
+        if !self.is_tool() || lists.is_empty() {
+            return pass(rule, Finding::NoList, None);
+        }
+        let own = self.entry.name();
+        if lists.deny.contains(own) {
+            return hide(rule, Finding::InDenyList, lists.places.deny.as_ref());
+        }
+        let place = lists.places.allow.as_ref();
+        match &lists.allow {
+            None => pass(rule, Finding::NoList, None),
+            Some(allow) if allow.contains(own) => pass(rule, Finding::InAllowList, place),
+            Some(_) => hide(rule, Finding::NotInAllowList, place),
+        }
+    }
+
+    fn access(&self) -> Answer<'r> {
+        let Some(server) = self.server else { return not_configured(Rule::Access) };
+        let place = server.places.access.as_ref();
+        let pass = |finding| pass(Rule::Access, finding, place);
+        let hide = |finding| hide(Rule::Access, finding, place);
+        let (hints, access) = (self.entry.hints(), server.access);
+        if !self.is_tool() {
+            return pass(Finding::GuardsToolsOnly);
+        }
+        match access {
+            Access::ReadWrite => pass(Finding::AnyAccess),
+            _ if hints.declares_writing() => hide(Finding::Writes(access)),
+            Access::ReadOnly if hints.read_only == Some(true) => {
+                pass(Finding::DeclaresReading(access))
+            }
+            Access::ReadOnly => pass(Finding::DeclaresNothing(access)),
+            Access::ReadOnlyStrict if hints.read_only != Some(true) => {
+                hide(Finding::DeclaresNothing(access))
+            }
+            Access::ReadOnlyStrict if server.trust == Trust::Untrusted => {
+                hide(Finding::NotBelieved(access))
+            }
+            Access::ReadOnlyStrict => pass(Finding::DeclaresReading(access)),
+        }
+    }
+
+    fn bundles(&self) -> Answer<'r> {
+        let rule = Rule::Bundles;
+        if self.caller.bundles.is_empty() {
+            return pass(rule, Finding::NoBundle, None);
+        }
+        let mut found = None;
+        for bundle in self.bundles_of_server() {
+            found = Some(&bundle.location);
+            let lists = &bundle.lists;
+            if !self.is_tool() {
+                continue;
+            }
+            // Every bundle has to allow it: several lists allow what they have in common.
+            if lists.allow.is_some() && !lists.names(self.entry.name()) {
+                let place = lists.places.allow.as_ref().unwrap_or(&bundle.location);
+                return hide(rule, Finding::NotInBundle(&bundle.name), Some(place));
+            }
+            if lists.deny.contains(self.entry.name()) {
+                let place = lists.places.deny.as_ref().unwrap_or(&bundle.location);
+                return hide(rule, Finding::DeniedByBundle(&bundle.name), Some(place));
+            }
+        }
+        match found {
+            Some(place) => pass(rule, Finding::InBundles, Some(place)),
+            None => hide(rule, Finding::NoBundleOfServer, None),
+        }
+    }
+
+    fn agent(&self) -> Answer<'r> {
+        let rule = Rule::Agent;
+        let Some((name, agent)) = &self.caller.agent else {
+            return pass(rule, Finding::NoAgent, None);
+        };
+        let Some(patterns) = &agent.tools else {
+            return pass(rule, Finding::AgentSeesAll(name), Some(&agent.location));
+        };
+        let (pairs, is_plain) = (self.entry.pairs(), self.entry.adjusted().is_none());
+        let mut candidates = patterns.iter().zip(&self.caller.pairs).rev();
+        let matching = candidates.find(|(pattern, needed)| {
+            (!is_plain || pairs.may_hold(**needed)) && self.is_matched_by(pattern)
+        });
+        match matching.map(|(pattern, _)| pattern) {
+            None => hide(rule, Finding::NoPattern(name), Some(&agent.location)),
+            Some(AgentPattern { pattern, location }) if pattern.excludes() => {
+                hide(rule, Finding::ExcludedBy(pattern), Some(location))
+            }
+            Some(AgentPattern { pattern, location }) => {
+                pass(rule, Finding::IncludedBy(pattern), Some(location))
+            }
+        }
+    }
+
+    fn available(&self) -> Answer<'r> {
+        match &self.entry.server().availability {
+            Availability::Available => pass(Rule::Available, Finding::Available, None),
+            Availability::Down(reason) => {
+                let reason = Reason {
+                    rule: Rule::Available,
+                    finding: Finding::Down(reason),
+                    location: None,
+                };
+                (Verdict::Deny, reason)
+            }
+        }
+    }
+
+    fn is_tool(&self) -> bool {
+        self.entry.kind() == Kind::Tool
+    }
+
+    fn bundles_of_server(&self) -> impl Iterator<Item = &'r BundleRules> {
+        let server = &self.entry.server().name;
+        self.caller.bundles.iter().filter(move |bundle| bundle.server == *server)
+    }
+
+    /// Whether a pattern means this entry. What a name would be without its digest counts as well,
+    /// to take away; to include, only if it cannot mean anything else.
+    fn is_matched_by(&self, AgentPattern { pattern, .. }: &AgentPattern) -> bool {
+        if pattern.matches(self.entry.scope()) {
+            return true;
+        }
+        self.entry.adjusted().is_some_and(|adjusted| {
+            (pattern.excludes() || !adjusted.reason.is_ambiguous())
+                && pattern.matches(&adjusted.plain)
+        })
+    }
+}
+
+fn pass<'r>(rule: Rule, finding: Finding<'r>, location: Option<&'r Location>) -> Answer<'r> {
+    (Verdict::Pass, Reason { rule, finding, location })
+}
+
+fn hide<'r>(rule: Rule, finding: Finding<'r>, location: Option<&'r Location>) -> Answer<'r> {
+    (Verdict::Hide, Reason { rule, finding, location })
+}
+
+fn not_configured<'r>(rule: Rule) -> Answer<'r> {
+    hide(rule, Finding::NotConfigured, None)
+}

@@ -1,0 +1,266 @@
+//! Every rule by itself, and the order they are asked in.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::catalog::{Availability, Catalog, Item, Kind, Listing, Sources};
+use crate::config::{self, Config};
+use crate::message::Raw;
+use crate::name::ServerName;
+
+/// A configuration and the catalog of some tools: `server/tool` or `server/tool{annotations}`.
+struct World {
+    rules: Rules,
+    catalog: Catalog,
+}
+
+fn item(kind: Kind, text: &str) -> Item {
+    let (name, annotations) = match text.split_once('{') {
+        Some((name, annotations)) => (name, format!("{{{annotations}")),
+        None => (text, "{}".to_owned()),
+    };
+    let key = kind.name_key();
+    let definition = format!(r#"{{"{key}":"{name}","annotations":{annotations}}}"#);
+    Item::new(kind, name, Raw::from_text(&definition).unwrap())
+}
+
+impl World {
+    fn new(text: &str, items: &[(&str, &[(Kind, &str)])]) -> Self {
+        let loaded = config::parse("mcp.json", text);
+        assert!(!loaded.fails(false), "{:?}", loaded.diagnostics);
+        Self::of(&loaded.config, items, |_| Availability::Available)
+    }
+
+    fn of(
+        config: &Config,
+        items: &[(&str, &[(Kind, &str)])],
+        availability: impl Fn(&str) -> Availability,
+    ) -> Self {
+        let mut sources = Sources::new(config);
+        for (server, items) in items {
+            let name = ServerName::new(server).unwrap();
+            let items = items.iter().map(|(kind, text)| item(*kind, text));
+            sources.add(&name, Arc::new(Listing::new(items)));
+            sources.set_availability(&name, availability(server));
+        }
+        let rules = Rules::new(config, config.agents().named.clone());
+        Self { rules, catalog: Catalog::build(&sources) }
+    }
+
+    /// The tools that somebody sees.
+    fn seen(&self, who: Who<'_>) -> Vec<&str> {
+        let caller = self.rules.caller(who).unwrap();
+        let allowed =
+            |entry: &&Entry| matches!(decide(&self.rules, &caller, entry), Decision::Allow);
+        self.catalog.entries(Kind::Tool).iter().filter(allowed).map(Entry::exposed).collect()
+    }
+
+    /// Why somebody does not see a tool, and where that was written.
+    fn why(&self, who: Who<'_>, kind: Kind, exposed: &str) -> String {
+        let caller = self.rules.caller(who).unwrap();
+        let entry = self.catalog.get(kind, exposed).unwrap();
+        match decide(&self.rules, &caller, entry) {
+            Decision::Allow => "allowed".to_owned(),
+            Decision::Hide(reason) | Decision::Deny(reason) => {
+                let place = reason.location().map(|it| format!(" ({it})")).unwrap_or_default();
+                format!("{}: {reason}{place}", reason.rule().as_str())
+            }
+        }
+    }
+}
+
+const TOOLS: &[(Kind, &str)] = &[
+    (Kind::Tool, "plain"),
+    (Kind::Tool, r#"reads{"readOnlyHint":true}"#),
+    (Kind::Tool, r#"writes{"readOnlyHint":false}"#),
+    (Kind::Tool, r#"destroys{"destructiveHint":true}"#),
+];
+
+#[test]
+fn the_guard_hides_what_writes_unless_told_otherwise() {
+    let seen = |access: &str| {
+        let text = format!(
+            r#"{{ "access": "{access}", "servers": {{ "s": {{ "command": "x" }},
+                 "w": {{ "command": "x", "access": "read-write" }} }} }}"#
+        );
+        World::new(&text, &[("s", TOOLS), ("w", &TOOLS[2..3])]).seen(Who::default()).join(" ")
+    };
+    assert_eq!(seen("read-only"), "s_plain s_reads w_writes");
+    assert_eq!(seen("read-only-strict"), "s_reads w_writes");
+    assert_eq!(seen("read-write"), "s_destroys s_plain s_reads s_writes w_writes");
+}
+
+#[test]
+fn a_hidden_tool_has_a_reason_a_place_and_a_way_out() {
+    let text = "{ \"access\": \"read-only\",\n\"servers\": { \"s\": { \"command\": \"x\" } } }";
+    let world = World::new(text, &[("s", TOOLS)]);
+    assert_eq!(
+        world.why(Who::default(), Kind::Tool, "s_writes"),
+        "access: it declares that it writes, and access is `read-only` (mcp.json:1:3)"
+    );
+    let caller = Caller::default();
+    let entry = world.catalog.get(Kind::Tool, "s_writes").unwrap();
+    let steps = explain(&world.rules, &caller, entry);
+    let deciding: Vec<_> = steps.iter().filter(|step| step.decides).collect();
+    assert_eq!(deciding.len(), 1);
+    assert_eq!(deciding[0].reason.hint(), Some("set `\"access\": \"read-write\"` on the server"));
+    assert_eq!(steps.len(), STEPS.len());
+}
+
+#[test]
+fn the_lists_of_a_server_are_obeyed_and_deny_wins() {
+    let text = r#"{ "servers": { "s": { "command": "x",
+        "allowTools": ["plain", "reads"], "denyTools": ["reads"] } } }"#;
+    let world = World::new(text, &[("s", TOOLS)]);
+    assert_eq!(world.seen(Who::default()), ["s_plain"]);
+    let why = world.why(Who::default(), Kind::Tool, "s_reads");
+    assert_eq!(why, "tool lists: its server's `denyTools` names it (mcp.json:2:43)");
+}
+
+#[test]
+fn nothing_of_an_untrusted_server_is_seen_that_no_list_names() {
+    let items: &[(Kind, &str)] =
+        &[(Kind::Tool, "a"), (Kind::Tool, "b"), (Kind::Resource, "x://r"), (Kind::Prompt, "p")];
+    let without = r#"{ "servers": { "s": { "command": "x", "trust": "untrusted" } } }"#;
+    let world = World::new(without, &[("s", items)]);
+    assert!(world.seen(Who::default()).is_empty());
+    let with =
+        r#"{ "servers": { "s": { "command": "x", "trust": "untrusted", "allowTools": ["a"] } } }"#;
+    let world = World::new(with, &[("s", items)]);
+    assert_eq!(world.seen(Who::default()), ["s_a"]);
+    assert!(world.why(Who::default(), Kind::Resource, "x://r").starts_with("trust: "));
+    assert!(world.why(Who::default(), Kind::Prompt, "s_p").starts_with("trust: "));
+}
+
+#[test]
+fn a_bundle_may_be_the_list_of_an_untrusted_server() {
+    let text = r#"{ "servers": { "s": { "command": "x", "trust": "untrusted" } },
+        "bundles": { "b": { "serverId": "s", "allowTools": ["a"] } } }"#;
+    let world = World::new(text, &[("s", &[(Kind::Tool, "a"), (Kind::Tool, "b")])]);
+    assert!(world.seen(Who::default()).is_empty());
+    assert_eq!(world.seen(Who { bundles: &["b"], ..Who::default() }), ["s_a"]);
+}
+
+#[test]
+fn an_untrusted_server_is_not_believed_under_the_strict_guard() {
+    let text = r#"{ "access": "read-only-strict", "servers": { "s": {
+        "command": "x", "trust": "untrusted", "allowTools": ["reads"] } } }"#;
+    let world = World::new(text, &[("s", TOOLS)]);
+    assert!(world.why(Who::default(), Kind::Tool, "s_reads").contains("not believed"));
+}
+
+/// BUN-2, with the example of SPEC 010.
+#[test]
+fn bundles_allow_first_and_deny_wins_and_several_allow_what_they_share() {
+    let text = r#"{ "access": "read-write", "servers": { "repo": { "command": "x" }, "o": { "command": "x" } },
+        "bundles": {
+          "edit": { "serverId": "repo", "allowTools": ["read", "write", "delete"], "denyTools": ["delete"] },
+          "read": { "serverId": "repo", "allowTools": ["read", "search"] },
+          "find": { "serverId": "repo", "allowTools": ["search"] },
+          "all":  { "serverId": "o" } } }"#;
+    let repo: &[_] = &["read", "write", "delete", "search"].map(|name| (Kind::Tool, name));
+    let world = World::new(text, &[("repo", repo), ("o", &[(Kind::Tool, "t")])]);
+    let seen = |bundles| world.seen(Who { bundles, ..Who::default() }).join(" ");
+    assert_eq!(seen(&["edit"]), "repo_read repo_write");
+    assert_eq!(seen(&["edit", "read"]), "repo_read");
+    assert_eq!(seen(&["edit", "find"]), "");
+    assert_eq!(seen(&["find", "all"]), "o_t repo_search");
+}
+
+/// The examples of BooCode's design.
+#[test]
+fn the_last_matching_pattern_of_an_agent_wins() {
+    let text = r#"{ "servers": { "context7": { "command": "x" }, "web": { "command": "x" } },
+        "agents": { "all": { "tools": ["*"] }, "none": { "tools": [] }, "free": {},
+                    "noweb": { "tools": ["*", "!web_*"] },
+                    "docs": { "tools": ["view_file", "grep", "context7_*"] },
+                    "back": { "tools": ["*", "!web_*", "web_fetch"] } } }"#;
+    let tools: &[_] = &[(Kind::Tool, "query-docs")];
+    let web: &[_] = &[(Kind::Tool, "search"), (Kind::Tool, "fetch")];
+    let world = World::new(text, &[("context7", tools), ("web", web)]);
+    let seen = |agent| world.seen(Who { agent: Some(agent), ..Who::default() }).join(" ");
+    assert_eq!(seen("all"), "context7_query-docs web_fetch web_search");
+    assert_eq!(seen("free"), seen("all"));
+    assert_eq!(seen("none"), "");
+    assert_eq!(seen("noweb"), "context7_query-docs");
+    assert_eq!(seen("docs"), "context7_query-docs");
+    assert_eq!(seen("back"), "context7_query-docs web_fetch");
+    let why = world.why(Who { agent: Some("noweb"), ..Who::default() }, Kind::Tool, "web_search");
+    assert_eq!(why, "agent: the last pattern that matches is `!web_*` (mcp.json:3:47)");
+}
+
+#[test]
+fn patterns_mean_a_name_also_without_its_digest_but_never_anothers() {
+    let text = r#"{ "servers": { "a": { "command": "x" }, "a_b": { "command": "x" } },
+        "agents": { "other": { "tools": ["a_b_*"] }, "not": { "tools": ["*", "!a_b_c"] },
+                    "long": { "tools": ["a_LONG"] } } }"#;
+    let long = "t".repeat(80);
+    let text = text.replace("LONG", &long);
+    let world = World::new(&text, &[("a", &[(Kind::Tool, "b_c"), (Kind::Tool, &long)])]);
+    let seen = |agent| world.seen(Who { agent: Some(agent), ..Who::default() });
+    assert!(seen("other").is_empty());
+    assert_eq!(seen("not").len(), 1);
+    assert_eq!(seen("long").len(), 1);
+}
+
+#[test]
+fn a_server_can_be_switched_off_and_be_down() {
+    let text = r#"{ "servers": { "on": { "command": "x" }, "off": { "command": "x", "enabled": false },
+        "down": { "command": "x" } }, "agents": { "a": { "tools": ["on_*"] } } }"#;
+    let config = config::parse("mcp.json", text).config;
+    let tool: &[_] = &[(Kind::Tool, "t")];
+    let availability = |server: &str| match server {
+        "down" => Availability::Down("it ended".into()),
+        _ => Availability::Available,
+    };
+    let world = World::of(&config, &[("on", tool), ("off", tool), ("down", tool)], availability);
+    assert_eq!(world.seen(Who::default()), ["on_t"]);
+    let why = |agent, exposed| world.why(Who { agent, ..Who::default() }, Kind::Tool, exposed);
+    assert_eq!(why(None, "off_t"), "server: its server is switched off (mcp.json:1:67)");
+    assert_eq!(why(None, "down_t"), "available: its server is down: it ended");
+    // Who may not know of it does not learn that its server is down.
+    assert!(why(Some("a"), "down_t").starts_with("agent: "));
+    let mut switches = Switches::default();
+    let on = ServerName::new("on").unwrap();
+    switches.set(&on, Switch::Off);
+    let off = Who { switches: switches.clone(), ..Who::default() };
+    assert!(world.why(off, Kind::Tool, "on_t").starts_with("conversation: "));
+    switches.set(&on, Switch::On);
+    assert_eq!(world.seen(Who { switches, ..Who::default() }), ["on_t"]);
+}
+
+#[test]
+fn what_does_not_exist_is_said_with_what_does() {
+    let text = r#"{ "agents": { "reviewer": {} } }"#;
+    let world = World::new(text, &[]);
+    let unknown = |who| world.rules.caller(who).unwrap_err().to_string();
+    assert_eq!(
+        unknown(Who { agent: Some("reviwer"), ..Who::default() }),
+        "there is no agent `reviwer`; did you mean `reviewer`?"
+    );
+    assert_eq!(unknown(Who { bundles: &["b"], ..Who::default() }), "there is no bundle `b`");
+}
+
+#[test]
+fn explaining_and_deciding_agree() {
+    let text = r#"{ "servers": { "s": { "command": "x", "denyTools": ["plain"] },
+        "u": { "command": "x", "trust": "untrusted", "allowTools": ["reads", "writes"] } },
+        "bundles": { "b": { "serverId": "s", "denyTools": ["reads"] } },
+        "agents": { "a": { "tools": ["s_*", "!*_reads"] } } }"#;
+    let world = World::new(text, &[("s", TOOLS), ("u", TOOLS)]);
+    for agent in [None, Some("a")] {
+        for bundles in [&[][..], &["b"]] {
+            let who = Who { agent, bundles, ..Who::default() };
+            let caller = world.rules.caller(who).unwrap();
+            for entry in world.catalog.entries(Kind::Tool) {
+                let steps = explain(&world.rules, &caller, entry);
+                let deciding = steps.iter().find(|step| step.decides).map(|it| it.reason.rule());
+                let decided = match decide(&world.rules, &caller, entry) {
+                    Decision::Allow => None,
+                    Decision::Hide(reason) | Decision::Deny(reason) => Some(reason.rule()),
+                };
+                assert_eq!(deciding, decided);
+            }
+        }
+    }
+}
