@@ -37,3 +37,4 @@ pub mod registry;
 mod clean;
 pub mod catalog;
 pub mod policy;
+pub mod view;

@@ -1,0 +1,126 @@
+//! What one caller sees: catalog × rules × caller, and the way from an exposed name to what it
+//! stands for.
+
+mod listed;
+mod route;
+mod unknown;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::catalog::{Catalog, Entry, Kind};
+use crate::message::Raw;
+use crate::name::ServerName;
+use crate::policy::{Caller, Decision, Reason, Rules, Step, decide, decide_all, explain};
+
+pub use route::{NoRoute, ResourceRoute};
+pub use unknown::UnknownName;
+
+/// What one caller sees. Cheap to make and to keep: nothing is computed before it is asked for.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trunkline::catalog::{Catalog, Item, Kind, Listing, Sources};
+/// use trunkline::policy::{Rules, Who};
+/// use trunkline::view::{Describe, View};
+/// use trunkline::{config, message::Raw};
+///
+/// let text = r#"{ "servers": { "docs": { "command": "x" } },
+///                 "agents": { "reader": { "tools": ["docs_*", "!docs_drop"] } } }"#;
+/// let config = config::parse("mcp.json", text).config;
+/// let tool = |name: &str| {
+///     let definition = format!(r#"{{"name":"{name}","description":"Does it.","inputSchema":{{}}}}"#);
+///     Item::new(Kind::Tool, name, Raw::from_text(&definition).unwrap())
+/// };
+/// let mut sources = Sources::new(&config);
+/// let listing = Listing::new([tool("search"), tool("drop")]);
+/// sources.add(&config.server("docs").unwrap().name, Arc::new(listing));
+///
+/// let rules = Rules::new(&config, config.agents().named.clone());
+/// let caller = rules.caller(Who { agent: Some("reader"), ..Who::default() }).unwrap();
+/// let view = View::new(Arc::new(Catalog::build(&sources)), Arc::new(rules), Arc::new(caller));
+///
+/// let listed: Vec<_> = view.list(Kind::Tool, Describe::WithServer);
+/// assert_eq!(listed.len(), 1);
+/// assert_eq!(
+///     listed[0].text(),
+///     r#"{"name":"docs_search","description":"[docs] Does it.","inputSchema":{}}"#
+/// );
+/// assert_eq!(view.route(Kind::Tool, "docs_search").unwrap().name(), "search");
+/// assert!(view.route(Kind::Tool, "docs_drop").is_err());
+/// ```
+#[derive(Clone, Debug)]
+pub struct View {
+    catalog: Arc<Catalog>,
+    rules: Arc<Rules>,
+    caller: Arc<Caller>,
+}
+
+/// Whether descriptions say which server something is of (TOOL-3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Describe {
+    /// `[server] description`.
+    #[default]
+    WithServer,
+    /// As the server wrote them.
+    AsWritten,
+}
+
+impl View {
+    /// What a caller sees of a catalog under some rules.
+    pub fn new(catalog: Arc<Catalog>, rules: Arc<Rules>, caller: Arc<Caller>) -> Self {
+        Self { catalog, rules, caller }
+    }
+
+    /// The catalog it is a view of.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// Who sees it.
+    pub fn caller(&self) -> &Arc<Caller> {
+        &self.caller
+    }
+
+    /// Everything of a kind that the caller may see, sorted by exposed name (TOOL-4).
+    pub fn entries(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
+        let allowed = |(entry, decision)| matches!(decision, Decision::Allow).then_some(entry);
+        decide_all(&self.rules, &self.caller, self.catalog.entries(kind)).filter_map(allowed)
+    }
+
+    /// Everything of a kind that the caller may not see, and why; sorted by exposed name.
+    pub fn hidden(&self, kind: Kind) -> impl Iterator<Item = (&Entry, Reason<'_>)> {
+        let hidden = |(entry, decision)| match decision {
+            Decision::Allow => None,
+            Decision::Hide(reason) | Decision::Deny(reason) => Some((entry, reason)),
+        };
+        decide_all(&self.rules, &self.caller, self.catalog.entries(kind)).filter_map(hidden)
+    }
+
+    /// How many things of a kind are hidden, by server.
+    pub fn hidden_counts(&self, kind: Kind) -> BTreeMap<&ServerName, usize> {
+        let mut counts = BTreeMap::new();
+        for (entry, _) in self.hidden(kind) {
+            *counts.entry(&entry.server().name).or_default() += 1;
+        }
+        counts
+    }
+
+    /// The definitions of everything of a kind that the caller may see, under their exposed names;
+    /// every other byte as the server wrote it.
+    pub fn list(&self, kind: Kind, describe: Describe) -> Vec<Raw> {
+        self.entries(kind).map(|entry| listed::definition(entry, describe)).collect()
+    }
+
+    /// Every rule that has a say about something, whether or not the caller may see it (TOOL-11).
+    pub fn explain<'v>(&'v self, entry: &'v Entry) -> Vec<Step<'v>> {
+        explain(&self.rules, &self.caller, entry)
+    }
+
+    fn decide<'v>(&'v self, entry: &'v Entry) -> Decision<'v> {
+        decide(&self.rules, &self.caller, entry)
+    }
+}
+
+#[cfg(test)]
+mod tests;

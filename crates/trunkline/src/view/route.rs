@@ -1,0 +1,109 @@
+//! From an exposed name to what it stands for; the one place where that is decided.
+
+use std::fmt;
+
+use super::View;
+use crate::catalog::{Entry, Kind};
+use crate::config::{Suggestions, printable};
+use crate::policy::{Decision, Reason};
+
+/// Most names that are suggested for one that does not exist.
+const MAX_SUGGESTIONS: usize = 3;
+
+/// Longest part of an unknown name that a message repeats, in characters.
+const SHOWN_NAME: usize = 80;
+
+/// Why a name leads nowhere.
+#[derive(Clone, Debug)]
+pub enum NoRoute<'v> {
+    /// The caller knows nothing of that name. Whether it is hidden or does not exist makes no
+    /// difference.
+    Unknown {
+        /// What it would be.
+        kind: Kind,
+        /// The name.
+        name: String,
+        /// Names the caller knows that may have been meant.
+        suggestions: Vec<String>,
+    },
+    /// The caller may know of it, and cannot have it now.
+    Denied(Reason<'v>),
+}
+
+impl fmt::Display for NoRoute<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied(reason) => reason.fmt(f),
+            Self::Unknown { kind, name, suggestions } => {
+                let name: String = printable(name).chars().take(SHOWN_NAME).collect();
+                write!(f, "there is no {} `{name}`", kind.as_str())?;
+                match &**suggestions {
+                    [] => Ok(()),
+                    names => write!(f, "; did you mean `{}`?", names.join("` or `")),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for NoRoute<'_> {}
+
+/// Where a resource is read.
+#[derive(Clone, Copy, Debug)]
+pub struct ResourceRoute<'v> {
+    /// The resource, or the template that its address fits.
+    pub entry: &'v Entry,
+    /// Its address in the words of its server.
+    pub uri: &'v str,
+}
+
+impl View {
+    /// What an exposed name stands for, if the caller may have it.
+    pub fn route(&self, kind: Kind, exposed: &str) -> Result<&Entry, NoRoute<'_>> {
+        let Some(entry) = self.catalog.get(kind, exposed) else {
+            return Err(self.unknown(kind, exposed));
+        };
+        match self.decide(entry) {
+            Decision::Allow => Ok(entry),
+            Decision::Hide(_) => Err(self.unknown(kind, exposed)),
+            Decision::Deny(reason) => Err(NoRoute::Denied(reason)),
+        }
+    }
+
+    /// Where an address is read: by the server that has a resource of that address, or else by the
+    /// server with the template that it fits best.
+    pub fn route_resource<'v>(
+        &'v self,
+        address: &'v str,
+    ) -> Result<ResourceRoute<'v>, NoRoute<'v>> {
+        let mut denied = None;
+        for (entry, uri) in self.catalog.resolve(address) {
+            match self.decide(entry) {
+                Decision::Allow => return Ok(ResourceRoute { entry, uri }),
+                Decision::Deny(reason) => denied = denied.or(Some(reason)),
+                Decision::Hide(_) => {}
+            }
+        }
+        Err(denied.map_or_else(|| self.unknown(Kind::Resource, address), NoRoute::Denied))
+    }
+
+    fn unknown(&self, kind: Kind, name: &str) -> NoRoute<'_> {
+        let suggestions = self.suggestions(kind, name);
+        NoRoute::Unknown { kind, name: name.to_owned(), suggestions }
+    }
+
+    /// What may have been meant: first what a server calls so itself, then what looks like it.
+    fn suggestions(&self, kind: Kind, name: &str) -> Vec<String> {
+        let visible: Vec<&Entry> = self.entries(kind).collect();
+        let own = visible.iter().filter(|entry| entry.name() == name);
+        let mut found: Vec<&str> = own.map(|entry| entry.exposed()).take(MAX_SUGGESTIONS).collect();
+        let mut near = Suggestions::default();
+        while found.len() < MAX_SUGGESTIONS {
+            let others = visible.iter().map(|entry| entry.exposed());
+            let others = others.filter(|exposed| !found.contains(exposed));
+            let Some(nearest) = near.nearest(name, others) else { break };
+            found.push(nearest);
+        }
+        found.into_iter().map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,112 @@
+//! What a caller sees and where names lead.
+
+use super::*;
+use crate::catalog::{Availability, Item, Listing, Sources};
+use crate::config;
+use crate::policy::Who;
+
+fn tool(definition: &str) -> Item {
+    let definition = Raw::from_text(definition).unwrap();
+    let name = definition.get("name").unwrap();
+    let name = name.as_str().unwrap().into_owned();
+    Item::new(Kind::Tool, &name, definition)
+}
+
+fn named(name: &str) -> Item {
+    tool(&format!(r#"{{"name":"{name}","inputSchema":{{}}}}"#))
+}
+
+fn view(text: &str, servers: &[(&str, Vec<Item>)], who: Who<'_>) -> View {
+    let config = config::parse("mcp.json", text).config;
+    let mut sources = Sources::new(&config);
+    for (server, items) in servers {
+        let name = ServerName::new(server).unwrap();
+        sources.add(&name, Arc::new(Listing::new(items.iter().cloned())));
+        if *server == "down" {
+            sources.set_availability(&name, Availability::Down("refused".into()));
+        }
+    }
+    let rules = Rules::new(&config, config.agents().named.clone());
+    let caller = rules.caller(who).unwrap();
+    View::new(Arc::new(Catalog::build(&sources)), Arc::new(rules), Arc::new(caller))
+}
+
+const ONE: &str = r#"{ "servers": { "fs": { "command": "x" } } }"#;
+
+#[test]
+fn definitions_keep_every_byte_but_name_and_description() {
+    let definition = r#"{ "name" : "read", "x":12345678901234567890, "description":"Reads \u00e9.",
+        "inputSchema": {"type":"object" }, "annotations":{"readOnlyHint":true},"_meta":{} }"#;
+    let view = view(ONE, &[("fs", vec![tool(definition), named("a")])], Who::default());
+    let listed = view.list(Kind::Tool, Describe::WithServer);
+    let expected = definition
+        .replace(r#""read""#, r#""fs_read""#)
+        .replace(r#""Reads \u00e9.""#, r#""[fs] Reads é.""#);
+    assert_eq!(listed[1].text(), expected);
+    assert_eq!(listed[0].text(), r#"{"name":"fs_a","inputSchema":{},"description":"[fs]"}"#);
+    let plain = view.list(Kind::Tool, Describe::AsWritten);
+    assert_eq!(plain[1].text(), definition.replace(r#""read""#, r#""fs_read""#));
+}
+
+#[test]
+fn a_hidden_tool_is_unknown_and_never_suggested() {
+    let writes = r#"{"name":"purge","annotations":{"readOnlyHint":false}}"#;
+    let view = view(ONE, &[("fs", vec![named("read_file"), tool(writes)])], Who::default());
+    let failure = |name| view.route(Kind::Tool, name).unwrap_err().to_string();
+    assert_eq!(failure("fs_purge"), "there is no tool `fs_purge`");
+    assert_eq!(
+        failure("fs_raed_file"),
+        "there is no tool `fs_raed_file`; did you mean `fs_read_file`?"
+    );
+    assert_eq!(failure("read_file"), "there is no tool `read_file`; did you mean `fs_read_file`?");
+    assert_eq!(failure("x\u{1b}[2J"), "there is no tool `x\u{fffd}[2J`");
+    assert_eq!(view.hidden(Kind::Tool).count(), 1);
+    assert_eq!(view.hidden_counts(Kind::Tool).into_values().sum::<usize>(), 1);
+    let entry = view.catalog().get(Kind::Tool, "fs_purge").unwrap();
+    assert!(view.explain(entry).iter().any(|step| step.decides));
+}
+
+#[test]
+fn a_tool_of_a_server_that_is_down_says_so() {
+    let text = r#"{ "servers": { "down": { "command": "x" } } }"#;
+    let view = view(text, &[("down", vec![named("t")])], Who::default());
+    assert_eq!(view.entries(Kind::Tool).count(), 0);
+    let failure = view.route(Kind::Tool, "down_t").unwrap_err();
+    assert_eq!(failure.to_string(), "its server is down: refused");
+}
+
+#[test]
+fn resources_are_scoped_like_tools() {
+    let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } },
+                    "agents": { "only-a": { "tools": ["a_*"] } } }"#;
+    let items = |name: &str| {
+        let raw = |key: &str, value: &str| Raw::from_value(&serde_json::json!({ key: value }));
+        let uri = format!("{name}://r");
+        let template = format!("{name}://t/{{x}}");
+        vec![
+            Item::new(Kind::Resource, &uri, raw("uri", &uri)),
+            Item::new(Kind::ResourceTemplate, &template, raw("uriTemplate", &template)),
+        ]
+    };
+    let who = Who { agent: Some("only-a"), ..Who::default() };
+    let view = view(text, &[("a", items("a")), ("b", items("b"))], who);
+    assert_eq!(view.list(Kind::Resource, Describe::WithServer)[0].text(), r#"{"uri":"a://r"}"#);
+    assert_eq!(view.entries(Kind::Resource).count(), 1);
+    assert_eq!(view.route_resource("a://r").unwrap().entry.server().name.as_str(), "a");
+    assert_eq!(view.route_resource("a://t/1").unwrap().uri, "a://t/1");
+    assert!(view.route_resource("b://r").is_err() && view.route_resource("b://t/1").is_err());
+}
+
+/// TOOL-6: an unknown plain name is an error once its server is known to be up.
+#[test]
+fn names_that_nothing_has_are_found_once_their_server_is_up() {
+    let text = r#"{ "servers": { "fs": { "command": "x" }, "down": { "command": "x" } },
+        "agents": { "a": { "tools": ["fs_raed", "fs_read", "fs_*x", "grep", "down_t", "!fs_gone"] } } }"#;
+    let who = Who { agent: Some("a"), ..Who::default() };
+    let view = view(text, &[("fs", vec![named("read")]), ("down", vec![])], who);
+    let unknown = view.unknown_names();
+    let names: Vec<_> = unknown.iter().map(|it| it.pattern.pattern.as_str()).collect();
+    assert_eq!(names, ["fs_raed", "!fs_gone"]);
+    assert_eq!(unknown[0].suggestion, Some("fs_read"));
+    assert_eq!(unknown[0].pattern.location.to_string(), "mcp.json:2:38");
+}
