@@ -38,3 +38,4 @@ mod clean;
 pub mod catalog;
 pub mod policy;
 pub mod view;
+pub mod content;

@@ -11,6 +11,7 @@ use std::borrow::Borrow;
 use std::fmt;
 
 pub use address::{UriClaim, UriForm, address_of, expose_uris, split_address};
+pub(crate) use digest::digest;
 pub use exposed::{Adjusted, Adjustment, Claim, Exposed, ExposedName};
 pub use namespace::{NameOptions, Namespaces};
 pub use pattern::{InvalidPattern, NamePattern};

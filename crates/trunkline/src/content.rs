@@ -1,0 +1,45 @@
+//! Results: text for models, bounds, and binary blocks as files; the full result stays as it is
+//! (CALL-3 … CALL-6).
+
+mod block;
+mod text;
+mod cap;
+mod artifact;
+mod arguments;
+
+pub use arguments::{BadArguments, check_arguments};
+pub use artifact::{Artifact, ArtifactLimits, artifacts, with_artifacts};
+pub use cap::{Capped, capped};
+pub use text::{Speaker, text_for_model};
+
+use crate::clean::cleaned_json;
+use crate::message::Raw;
+
+/// The key in `_meta` of a result that says that nothing in it is to be believed (TOOL-10).
+pub const UNTRUSTED: &str = "trunkline/untrusted";
+
+/// Whether a tool says that it failed. That is a result, not an error of ours (CALL-2).
+pub fn is_error(result: &Raw) -> bool {
+    result.get("isError").and_then(|value| value.as_bool()) == Some(true)
+}
+
+/// The result of an untrusted server: without anything that cannot be seen, and marked (TOOL-10).
+///
+/// ```
+/// use trunkline::content::marked_untrusted;
+/// use trunkline::message::Raw;
+///
+/// let result = r#"{"content":[{"type":"text","text":"\u001b[8mhidden"}],"n":1.50}"#;
+/// let marked = marked_untrusted(&Raw::from_text(result).unwrap());
+/// assert_eq!(
+///     marked.text(),
+///     r#"{"content":[{"type":"text","text":"hidden"}],"n":1.50,"_meta":{"trunkline/untrusted":true}}"#
+/// );
+/// ```
+#[must_use]
+pub fn marked_untrusted(result: &Raw) -> Raw {
+    let clean = cleaned_json(result);
+    let meta = clean.get("_meta").filter(Raw::is_object);
+    let meta = meta.unwrap_or_else(|| Raw::from_value(&serde_json::json!({})));
+    clean.with("_meta", &meta.with(UNTRUSTED, &Raw::from_value(&true.into())))
+}

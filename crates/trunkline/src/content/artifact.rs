@@ -1,0 +1,201 @@
+//! Binary blocks as files: what to write, under names that lead nowhere else (CALL-4).
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use super::block::{Binary, Block, blocks, list};
+use crate::message::Raw;
+use crate::name::digest;
+
+/// Base64 as servers write it, with or without the signs at its end.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Letters of the digest in a name: the same bytes always go into the same file.
+const DIGEST: usize = 16;
+
+/// Longest part of a name that the server chose.
+const LONGEST_STEM: usize = 40;
+
+/// Endings of files, by media type.
+const ENDINGS: &[(&str, &str)] = &[
+    ("image/png", "png"),
+    ("image/jpeg", "jpg"),
+    ("image/gif", "gif"),
+    ("image/webp", "webp"),
+    ("image/svg+xml", "svg"),
+    ("audio/wav", "wav"),
+    ("audio/x-wav", "wav"),
+    ("audio/mpeg", "mp3"),
+    ("audio/ogg", "ogg"),
+    ("application/pdf", "pdf"),
+    ("application/zip", "zip"),
+    ("application/gzip", "gz"),
+    ("application/json", "json"),
+    ("text/plain", "txt"),
+    ("text/csv", "csv"),
+    ("text/html", "html"),
+];
+
+/// How much may be written of one result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArtifactLimits {
+    /// How many files.
+    pub count: usize,
+    /// How many bytes, together.
+    pub total_bytes: usize,
+}
+
+impl Default for ArtifactLimits {
+    fn default() -> Self {
+        Self { count: 100, total_bytes: 50 * 1024 * 1024 }
+    }
+}
+
+/// A binary block that can be a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// Which block of the result it is.
+    pub block: usize,
+    /// What the file may be called: letters, digits, `-`, and one dot.
+    pub suggested_name: String,
+    /// What it is, in the server's words.
+    pub media_type: Option<String>,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// The binary blocks of a result that can be files. What is no base64 or too large stays where it
+/// is.
+///
+/// ```
+/// use trunkline::content::{ArtifactLimits, artifacts, with_artifacts};
+/// use trunkline::message::Raw;
+///
+/// let text = r#"{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw=="}]}"#;
+/// let result = Raw::from_text(text).unwrap();
+/// let found = artifacts(&result, ArtifactLimits::default());
+/// assert_eq!(found[0].suggested_name, "image-mfdjo22m3ao5d7sm.png");
+/// let replaced = with_artifacts(&result, &[(&found[0], "file:///tmp/image.png")]);
+/// assert_eq!(
+///     replaced.text(),
+///     r#"{"content":[{"mimeType":"image/png","name":"image-mfdjo22m3ao5d7sm.png","size":4,"type":"resource_link","uri":"file:///tmp/image.png"}]}"#
+/// );
+/// ```
+pub fn artifacts(result: &Raw, limits: ArtifactLimits) -> Vec<Artifact> {
+    let mut found = Vec::new();
+    let mut room = limits.total_bytes;
+    for (index, block) in blocks(result).into_iter().flat_map(|(_, blocks)| blocks).enumerate() {
+        let Block::Binary(binary) = Block::of(&block) else { continue };
+        if found.len() >= limits.count || binary.size() > room {
+            continue;
+        }
+        let bytes = binary.data.as_str().and_then(|data| BASE64.decode(data.as_bytes()).ok());
+        let Some(bytes) = bytes.filter(|bytes| bytes.len() <= room) else { continue };
+        room -= bytes.len();
+        let suggested_name = suggested_name(&binary, &bytes);
+        found.push(Artifact { block: index, suggested_name, media_type: binary.media_type, bytes });
+    }
+    found
+}
+
+/// A result with links in place of blocks that were written, each to the address it was written to.
+#[must_use]
+pub fn with_artifacts(result: &Raw, written: &[(&Artifact, &str)]) -> Raw {
+    // What was read of a resource has no links in it.
+    let Some((key @ "content", mut blocks)) = blocks(result) else { return result.clone() };
+    for (artifact, address) in written {
+        let Some(block) = blocks.get_mut(artifact.block) else { continue };
+        let mut link = serde_json::json!({
+            "type": "resource_link",
+            "uri": address,
+            "name": artifact.suggested_name,
+            "size": artifact.bytes.len(),
+        });
+        if let Some(media_type) = &artifact.media_type {
+            link["mimeType"] = media_type.as_str().into();
+        }
+        *block = Raw::from_value(&link);
+    }
+    result.with(key, &list(&blocks))
+}
+
+/// A name made of what the server calls it, as far as that is harmless, and of what is in it.
+fn suggested_name(binary: &Binary, bytes: &[u8]) -> String {
+    let path = binary.uri.as_deref().unwrap_or_default();
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let last = path.rsplit(['/', '\\', ':']).next().unwrap_or_default();
+    let (stem, ending) = last.rsplit_once('.').unwrap_or((last, ""));
+    let stem = harmless(stem, LONGEST_STEM);
+    let stem = if stem.is_empty() { &binary.kind } else { &stem };
+    let media_type = binary.media_type.as_deref().unwrap_or_default();
+    let media_type = media_type.split(';').next().unwrap_or_default().trim();
+    let known = ENDINGS.iter().find(|(known, _)| media_type.eq_ignore_ascii_case(known));
+    let ending = known.map_or_else(|| harmless(ending, 8), |(_, ending)| (*ending).to_owned());
+    let ending = if ending.is_empty() { "bin" } else { &ending };
+    format!("{stem}-{}.{ending}", digest(&[bytes], DIGEST))
+}
+
+/// The start of a text in letters and digits; anything between them becomes one `-`.
+fn harmless(text: &str, longest: usize) -> String {
+    let words = text.split(|it: char| !it.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut joined = words.collect::<Vec<_>>().join("-");
+    joined.truncate(longest);
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn resource(uri: &str, media_type: &str) -> Raw {
+        let resource = serde_json::json!({ "uri": uri, "blob": "AAAA", "mimeType": media_type });
+        let block = serde_json::json!({ "type": "resource", "resource": resource });
+        Raw::from_value(&serde_json::json!({ "content": [block] }))
+    }
+
+    fn name(uri: &str, media_type: &str) -> String {
+        let found = artifacts(&resource(uri, media_type), ArtifactLimits::default());
+        let name = found[0].suggested_name.clone();
+        let sign = digest(&[&found[0].bytes], DIGEST);
+        name.replace(&sign, "#")
+    }
+
+    #[test]
+    fn names_say_what_it_is_and_lead_nowhere_else() {
+        assert_eq!(name("file:///r/annual report.pdf", "application/pdf"), "annual-report-#.pdf");
+        assert_eq!(name("x://a/../../etc/passwd", ""), "passwd-#.bin");
+        assert_eq!(name("x://..", ""), "resource-#.bin");
+        assert_eq!(name("C:\\CON", "image/PNG; x=1"), "CON-#.png");
+        assert_eq!(name("x://.bashrc", "text/plain"), "resource-#.txt");
+        assert_eq!(name("x://a.t%2Far.gz?x=/../y", ""), "a-t-2Far-#.gz");
+    }
+
+    #[test]
+    fn what_is_too_much_or_no_base64_stays() {
+        let image = |data: &str| serde_json::json!({ "type": "image", "data": data });
+        let result = serde_json::json!({ "content": [image("!!"), image("AAAA"), image("AAAA"), image("AA")] });
+        let result = Raw::from_value(&result);
+        let limits = ArtifactLimits { count: 10, total_bytes: 5 };
+        let found: Vec<_> = artifacts(&result, limits).iter().map(|it| it.block).collect();
+        assert_eq!(found, [1, 3]);
+        let limits = ArtifactLimits { count: 1, total_bytes: 100 };
+        assert_eq!(artifacts(&result, limits).len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_harmless(uri in "\\PC{0,40}", media_type in "\\PC{0,20}") {
+            let found = artifacts(&resource(&uri, &media_type), ArtifactLimits::default());
+            let name = &found[0].suggested_name;
+            let plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '.';
+            prop_assert!(name.chars().all(plain) && name.len() < 80, "{}", name);
+            prop_assert!(!name.starts_with(['.', '-']) && name.matches('.').count() == 1);
+        }
+    }
+}
