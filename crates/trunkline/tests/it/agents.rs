@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use trunkline::config::{self, AgentFile, Code, LoadedAgents, Surroundings};
+use proptest::prelude::*;
+use trunkline::config::{self, AgentFile, Code, LoadedAgents, Style, Surroundings};
 use trunkline::name::AgentName;
 
 fn several(text: &str) -> LoadedAgents {
@@ -120,4 +121,40 @@ fn agents_come_from_files_and_folders_that_the_configuration_names() {
     assert_eq!(names, ["architect", "reviewer", "writer"]);
     let missing = loaded.diagnostics.iter().filter(|found| found.fails(false));
     assert_eq!(missing.map(|found| found.code).collect::<Vec<_>>(), [Code::FileMissing]);
+}
+
+/// Lines that agent files are made of, in any order, with a secret under keys of other hosts.
+fn line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => Just("---".to_owned()),
+        2 => "name: [ab]{1,2}",
+        2 => "tools: [\\[\\]{}a*!?, '\":-]{0,12}",
+        1 => "  - [a*!?'\"]{0,5}",
+        1 => Just("```".to_owned()),
+        1 => Just("env: { TOKEN: sesame".to_owned()),
+        1 => Just("  TOKEN: sesame: \"".to_owned()),
+        1 => Just("sesame".to_owned()),
+        1 => "\\PC{0,12}",
+        1 => Just(String::new()),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_agent_file_is_too_strange_and_none_gives_a_secret_away(
+        lines in proptest::collection::vec(line(), 0..12),
+        windows in any::<bool>(),
+    ) {
+        let text = lines.join(if windows { "\r\n" } else { "\n" });
+        for file in [AgentFile::Several, AgentFile::One("x")] {
+            let loaded = config::parse_agents("AGENTS.md", &text, file);
+            for found in &loaded.diagnostics {
+                let shown = found.render(Style::Plain);
+                prop_assert!(!shown.contains("sesame"), "{}", shown);
+            }
+            // An agent is used whole or not at all.
+            let names = loaded.agents.values().flat_map(|agent| agent.tools.iter().flatten());
+            prop_assert!(names.into_iter().all(|it| !it.pattern.as_str().contains('?')));
+        }
+    }
 }

@@ -118,7 +118,7 @@ pub(super) fn sensitive_spans(text: &str) -> Vec<Span> {
         let continues = line.text.starts_with([' ', '\t', '-']);
         let key = line.text.split_once(':').map(|(key, _)| key).filter(|key| is_plain(key));
         match key {
-            _ if continues && is_ours => {}
+            _ if continues && is_ours && is_pattern(line.text) => {}
             Some(key) if !continues => {
                 is_ours = SHOWN.contains(&key);
                 let value = line.start + key.len() + 1;
@@ -133,6 +133,14 @@ pub(super) fn sensitive_spans(text: &str) -> Vec<Span> {
         }
     }
     hidden
+}
+
+/// Whether a line below `tools` is a pattern, alone or with a switch, and nothing more.
+fn is_pattern(line: &str) -> bool {
+    match line.rsplit_once(':') {
+        None => true,
+        Some((_, value)) => matches!(value.trim(), "true" | "false"),
+    }
 }
 
 #[cfg(test)]
@@ -171,11 +179,14 @@ mod tests {
 
     #[test]
     fn only_keys_names_and_patterns_may_be_shown() {
-        let text = "---\nname: a\ntools:\n  - b\n- c\nenv:\n  K: sesame\nx y\n---\nsesame\n";
+        let text = "---\nname: a\ntools:\n  - b\n- c\n  d_*: false\n  K: sesame\nenv:\n  K: sesame\nx y\n---\nsesame\n";
         let mut shown = text.to_owned();
         for span in sensitive_spans(text).iter().rev() {
             shown.replace_range(span.range(), "#");
         }
-        assert_eq!(shown, "---\nname: a\ntools:\n  - b\n- c\nenv:\n#\n#\n---\n#\n");
+        assert_eq!(
+            shown,
+            "---\nname: a\ntools:\n  - b\n- c\n  d_*: false\n#\nenv:\n#\n#\n---\n#\n"
+        );
     }
 }
