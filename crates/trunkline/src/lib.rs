@@ -3,8 +3,9 @@
 //! This crate is the part every AI host needs and none should have to write again. It is built from
 //! rooms, listed here in reading order: each uses only the rooms above it.
 //!
-//! What is here today is configuration: text in any host's spelling becomes a checked [`Config`],
-//! with every problem reported at once and every secret still a reference.
+//! What is here today: configuration, where text in any host's spelling becomes a checked
+//! [`Config`], with every problem reported at once and every secret still a reference; connections
+//! to servers; and the rules for what a caller sees of them ([`View`]).
 //!
 //! ```
 //! use trunkline::config;
@@ -21,6 +22,7 @@
 //! passed in.
 //!
 //! [`Config`]: config::Config
+//! [`View`]: view::View
 
 pub mod name;
 pub mod error;
