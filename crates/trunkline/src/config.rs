@@ -52,8 +52,8 @@ pub use load::{
 };
 pub use model::{
     Access, Agent, AgentPattern, Agents, Backoff, Behaviour, Bundle, BundleMode, Config, Connect,
-    FileOrigin, Found, Kept, ListPlaces, Naming, Origin, Protocol, Provenance, Remote, RemoteProtocol,
-    Restart, RulePlaces, Server, Stdio, Timeouts, ToolLists, Transport, Trust,
+    FileOrigin, Found, Kept, ListPlaces, Naming, Origin, Protocol, Provenance, Remote,
+    RemoteProtocol, Restart, RulePlaces, Server, Stdio, Timeouts, ToolLists, Transport, Trust,
 };
 pub(crate) use redact::is_hidden;
 pub use redact::printable;
