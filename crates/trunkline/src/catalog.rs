@@ -7,47 +7,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use build::Sources;
-pub use listing::{Hints, Item, Listing};
+pub use listing::Listing;
+
+pub use crate::item::{Hints, Item, Kind};
 
 use crate::message::Raw;
 use crate::name::{Adjusted, Namespaces, Pairs, Pieces, ServerName, split_address};
-
-/// What kind of thing a server has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Something that can be called.
-    Tool,
-    /// Something that can be read.
-    Resource,
-    /// A pattern of addresses of things that can be read.
-    ResourceTemplate,
-    /// A text to start from.
-    Prompt,
-}
-
-impl Kind {
-    /// Every kind there is.
-    pub const ALL: [Self; 4] = [Self::Tool, Self::Resource, Self::ResourceTemplate, Self::Prompt];
-
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Resource => "resource",
-            Self::ResourceTemplate => "resource template",
-            Self::Prompt => "prompt",
-        }
-    }
-
-    /// The key under which a definition has its name.
-    pub fn name_key(self) -> &'static str {
-        match self {
-            Self::Tool | Self::Prompt => "name",
-            Self::Resource => "uri",
-            Self::ResourceTemplate => "uriTemplate",
-        }
-    }
-}
 
 /// Whether a server can be called.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! One server, one task: handshake, generation, pending table, lists, state.
 
 mod status;
-mod caller;
+mod attendant;
 mod generation;
 mod parameters;
 mod lists;
@@ -19,8 +19,7 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 pub use asking::Ask;
-pub use caller::{Answering, Caller, Question, Unattended};
-pub use lists::Tool;
+pub use attendant::{Answering, Attendant, Question, Unattended};
 pub use options::Options;
 pub use status::{SetAside, State, Status};
 
@@ -28,6 +27,7 @@ pub use crate::wire::{ChildOptions, HttpOptions, Proxies};
 
 use crate::config::{Fingerprint, Server};
 use crate::error::Error;
+use crate::item::{Item, Kind};
 use crate::message::Notification;
 use session::{Ids, gone};
 use shadow::Shadow;
@@ -104,32 +104,39 @@ impl Connection {
 
     /// The server's tools as far as they are known, in the order of their names; none if it
     /// failed.
-    pub fn tools(&self) -> Arc<[Tool]> {
-        self.shadow.listed().tools
+    pub fn tools(&self) -> Arc<[Arc<Item>]> {
+        self.list(Kind::Tool)
     }
 
-    /// The server's tools, asked for again if they are not known or may have changed since: when
-    /// the server said so, or when the time for which they hold is over (CON-9). If they cannot be
-    /// had, but an older list is there, that is what there is.
-    pub async fn fresh_tools(&self) -> Result<Arc<[Tool]>, Error> {
-        let listed = self.shadow.listed();
+    /// What the server has of a kind, as far as that is known, in the order of names. Tools are
+    /// asked for when a server starts, all else by [`fresh_list`](Self::fresh_list).
+    pub fn list(&self, kind: Kind) -> Arc<[Arc<Item>]> {
+        self.shadow.listed(kind).items
+    }
+
+    /// What the server has of a kind, asked for again if that is not known or may have changed
+    /// since: when the server said so, or when the time for which it holds is over (CON-9). If it
+    /// cannot be had, but an older list is there, that is what there is.
+    pub async fn fresh_list(&self, kind: Kind) -> Result<Arc<[Arc<Item>]>, Error> {
+        let listed = self.shadow.listed(kind);
         if listed.is_fresh() {
-            return Ok(listed.tools);
+            return Ok(listed.items);
         }
         let (done, refreshed) = oneshot::channel();
-        self.command(Command::Refresh(done)).await?;
+        self.command(Command::Refresh(kind, done)).await?;
         let refreshed = refreshed.await.unwrap_or_else(|_| Err(self.gone()));
-        match (refreshed, self.shadow.listed().tools) {
-            (Err(error), tools) if tools.is_empty() => Err(error.of(&self.server.name)),
-            (_, tools) => Ok(tools),
+        let listed = self.shadow.listed(kind);
+        match refreshed {
+            Err(error) if !listed.is_known => Err(error.of(&self.server.name)),
+            _ => Ok(listed.items),
         }
     }
 
-    /// Waits until the list of tools is another one than this.
-    pub async fn tools_changed(&self, known: &Arc<[Tool]>) {
-        let mut listed = self.shadow.watch_tools();
+    /// Waits until a list is another one than this.
+    pub async fn list_changed(&self, kind: Kind, known: &Arc<[Arc<Item>]>) {
+        let mut listed = self.shadow.watch_list(kind);
         // It cannot end before us: we hold the other side.
-        let _ = listed.wait_for(|listed| !Arc::ptr_eq(&listed.tools, known)).await;
+        let _ = listed.wait_for(|listed| !Arc::ptr_eq(&listed.items, known)).await;
     }
 
     /// What the server says of its own accord from now on, in its order: that a resource changed,

@@ -31,12 +31,14 @@ pub mod message;
 
 pub mod config;
 
+mod clean;
+pub mod item;
+
 mod wire;
 
 pub mod connection;
 pub mod registry;
 
-mod clean;
 pub mod catalog;
 pub mod policy;
 pub mod view;

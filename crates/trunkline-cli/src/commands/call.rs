@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value, json};
 use trunkline::config::printable;
-use trunkline::connection::{Ask, Caller};
+use trunkline::connection::{Ask, Attendant};
 use trunkline::message::{Notification, Raw};
 
 use super::tools::find;
@@ -67,7 +67,7 @@ impl Watcher<'_> {
     }
 }
 
-impl Caller for Watcher<'_> {
+impl Attendant for Watcher<'_> {
     fn told(&self, notification: &Notification) {
         let Some(params) = &notification.params else { return };
         match &*notification.method {

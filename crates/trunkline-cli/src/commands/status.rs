@@ -144,8 +144,9 @@ fn troubles(text: &mut String, server: &Server, status: &Status) {
     let name = printable(server.name.as_str());
     for tool in &status.set_aside {
         let tool_name = tool.name.as_deref().unwrap_or("without a name");
-        let (tool_name, reason) = (printable(tool_name), &tool.reason);
-        let _ = writeln!(text, "\nserver `{name}`: the tool {tool_name} is not used: {reason}");
+        let (kind, reason) = (tool.kind.as_str(), &tool.reason);
+        let tool_name = printable(tool_name);
+        let _ = writeln!(text, "\nserver `{name}`: the {kind} {tool_name} is not used: {reason}");
     }
     if let Some(reason) = &status.not_remembered {
         let _ = writeln!(text, "\nserver `{name}`: its tools cannot be remembered: {reason}");
@@ -237,7 +238,7 @@ fn status_json(server: &Server, status: &Status) -> Value {
         "capabilities": status.capabilities.as_ref().map(Raw::to_value),
         "tools": status.tools,
         "setAside": status.set_aside.iter().map(|tool| json!({
-            "name": tool.name, "reason": tool.reason,
+            "kind": tool.kind.as_str(), "name": tool.name, "reason": tool.reason,
         })).collect::<Vec<_>>(),
         "error": error.map(ToString::to_string),
         "hint": error.and_then(|error| error.hint()),

@@ -72,7 +72,7 @@ pub(super) fn as_text(connections: &[Arc<Connection>]) -> String {
             let description = tool.description().unwrap_or_default();
             let summary = description.lines().find(|line| !line.trim().is_empty());
             let summary = printable(summary.unwrap_or_default().trim());
-            let (server, tool) = (connection.server().name.as_str(), printable(&tool.name));
+            let (server, tool) = (connection.server().name.as_str(), printable(tool.name()));
             let line = format!("{} {tool}  {summary}", printable(server));
             let _ = writeln!(text, "{}", line.trim_end());
         }
@@ -85,7 +85,7 @@ pub(super) fn as_json(connections: &[Arc<Connection>]) -> Value {
         let tools = connection.tools();
         json!({
             "server": connection.server().name.as_str(),
-            "tools": tools.iter().map(|tool| tool.definition.to_value()).collect::<Vec<_>>(),
+            "tools": tools.iter().map(|tool| tool.definition().to_value()).collect::<Vec<_>>(),
         })
     };
     json!({ "servers": connections.iter().map(server).collect::<Vec<_>>() })

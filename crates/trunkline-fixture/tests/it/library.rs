@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trunkline::config::{self, NoReferences};
-use trunkline::connection::{Answering, Ask, Caller, ChildOptions, HttpOptions, Options, Question};
+use trunkline::connection::{
+    Answering, Ask, Attendant, ChildOptions, HttpOptions, Options, Question,
+};
 use trunkline::message::Raw;
 use trunkline::registry::Registry;
 
@@ -86,7 +88,7 @@ async fn converse(generation: &str, tool: &str, arguments: Value) -> String {
 /// A caller that says yes to everything.
 struct Agreeable;
 
-impl Caller for Agreeable {
+impl Attendant for Agreeable {
     fn asked(&self, question: Question) -> Answering<'_> {
         let answer = match &*question.method {
             "elicitation/create" => json!({ "action": "accept", "content": { "name": "Ada" } }),

@@ -1,13 +1,14 @@
 //! What a client says that agrees to everything: arguments for tools, answers to questions.
 
 use serde_json::{Map, Value, json};
-use trunkline::connection::{Answering, Caller, Question, Tool};
+use trunkline::connection::{Answering, Attendant, Question};
+use trunkline::item::Item;
 use trunkline::message::{Raw, RpcError, code};
 
 /// A caller that accepts whatever it is asked, with the values that are offered.
 pub(crate) struct Obliging;
 
-impl Caller for Obliging {
+impl Attendant for Obliging {
     fn asked(&self, question: Question) -> Answering<'_> {
         let params = question.params.map(|params| params.to_value()).unwrap_or_default();
         let answer = match &*question.method {
@@ -27,8 +28,8 @@ impl Caller for Obliging {
 }
 
 /// Arguments that a tool accepts, as far as its schema says what those are.
-pub(crate) fn arguments_for(tool: &Tool) -> Raw {
-    let schema = tool.definition.get("inputSchema").map(|schema| schema.to_value());
+pub(crate) fn arguments_for(tool: &Item) -> Raw {
+    let schema = tool.definition().get("inputSchema").map(|schema| schema.to_value());
     Raw::from_value(&filled_in(&schema.unwrap_or_default()))
 }
 

@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trunkline::config::{self, NoReferences};
-use trunkline::connection::{
-    Ask, ChildOptions, Connection, HttpOptions, Options, Tool, Unattended,
-};
+use trunkline::connection::{Ask, ChildOptions, Connection, HttpOptions, Options, Unattended};
 use trunkline::error::Error;
+use trunkline::item::Item;
 use trunkline::message::Raw;
 
 use self::answers::{Obliging, arguments_for};
@@ -59,7 +58,7 @@ async fn play(scenario: &str, connection: &Connection) -> Result<(), Failure> {
         "json-schema-ref-no-deref" => {}
         _ => {
             for tool in connection.tools().iter() {
-                let name = Value::from(&*tool.name);
+                let name = Value::from(tool.name());
                 tool_call(connection, &name, arguments_for(tool)).await?;
             }
         }
@@ -73,9 +72,9 @@ async fn play(scenario: &str, connection: &Connection) -> Result<(), Failure> {
 /// Sends a schema back as it came.
 async fn echo_schema(connection: &Connection) -> Result<(), Failure> {
     let tools = connection.tools();
-    let is_focal = |tool: &&Tool| &*tool.name == "json_schema_2020_12_tool";
+    let is_focal = |tool: &&Arc<Item>| tool.name() == "json_schema_2020_12_tool";
     let focal = tools.iter().find(is_focal).ok_or("the tool with the schema is missing")?;
-    let schema = focal.definition.get("inputSchema").ok_or("the tool has no schema")?;
+    let schema = focal.definition().get("inputSchema").ok_or("the tool has no schema")?;
     let arguments = Raw::from_value(&json!({})).with("schema", &schema);
     tool_call(connection, &json!("json_schema_echo"), arguments).await
 }

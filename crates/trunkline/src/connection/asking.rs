@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use super::Connection;
-use super::caller::{Caller, Question, Update};
+use super::attendant::{Attendant, Question, Update};
 use super::generation::{MODERN, empty};
 use super::handshake::asks_for_modern;
 use super::session::{Answer, Asked, gone};
@@ -17,6 +17,7 @@ use super::status::State;
 use super::task::Command;
 use crate::config::Restart;
 use crate::error::{Error, ErrorKind};
+use crate::item::Kind;
 use crate::message::{Raw, Response, RpcError, code};
 
 /// What a server may have said of a request before its caller heard any of it.
@@ -63,21 +64,21 @@ impl Connection {
     }
 
     /// Asks the server something and stays in conversation with it until it has answered: what it
-    /// tells and asks meanwhile goes to the caller, in either generation of the protocol.
+    /// tells and asks meanwhile goes to the attendant, in either generation of the protocol.
     pub async fn converse(
         &self,
         ask: Ask,
-        caller: &dyn Caller,
+        attendant: &dyn Attendant,
     ) -> Result<Result<Raw, RpcError>, Error> {
         let mut current = ask.clone();
         for _ in 0..MAX_ROUNDS {
-            let result = match self.round(&current, Some(caller)).await? {
+            let result = match self.round(&current, Some(attendant)).await? {
                 Ok(result) => result,
                 Err(error) => return Ok(Err(error)),
             };
             match self.kind_of(&result)? {
-                Kind::Complete => return Ok(Ok(result)),
-                Kind::InputRequired => match answered(&ask, &result, caller).await {
+                Completeness::Complete => return Ok(Ok(result)),
+                Completeness::InputRequired => match answered(&ask, &result, attendant).await {
                     Ok(next) => current = next,
                     Err(refusal) => return Ok(Err(refusal)),
                 },
@@ -87,14 +88,14 @@ impl Connection {
         Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name))
     }
 
-    fn kind_of(&self, result: &Raw) -> Result<Kind, Error> {
+    fn kind_of(&self, result: &Raw) -> Result<Completeness, Error> {
         if self.shadow.status().protocol.as_deref() != Some(MODERN) {
-            return Ok(Kind::Complete);
+            return Ok(Completeness::Complete);
         }
         let kind = result.get("resultType");
         match kind.as_ref().and_then(Raw::as_str).as_deref() {
-            None | Some("complete" | "task") => Ok(Kind::Complete),
-            Some("input_required") => Ok(Kind::InputRequired),
+            None | Some("complete" | "task") => Ok(Completeness::Complete),
+            Some("input_required") => Ok(Completeness::InputRequired),
             Some(_) => {
                 let message = "its answer is of a kind that is not known";
                 Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name))
@@ -103,25 +104,25 @@ impl Connection {
     }
 
     /// One request, made again where the server did not look at it.
-    async fn round(&self, ask: &Ask, caller: Option<&dyn Caller>) -> Answer {
-        let answer = self.once(ask, caller).await;
+    async fn round(&self, ask: &Ask, attendant: Option<&dyn Attendant>) -> Answer {
+        let answer = self.once(ask, attendant).await;
         let again = match &answer {
             // A new session can.
             Err(error) => error.kind() == ErrorKind::SessionExpired,
             Ok(Err(error)) if error.code() == code::HEADER_MISMATCH && ask.is_tool_call() => {
                 // The arguments it wants repeated are other ones by now.
-                self.shadow.tools_are_stale();
-                self.fresh_tools().await.is_ok()
+                self.shadow.is_stale(Kind::Tool);
+                self.fresh_list(Kind::Tool).await.is_ok()
             }
             Ok(Err(error)) => asks_for_modern(error),
             Ok(Ok(_)) => false,
         };
-        if again { self.once(ask, caller).await } else { answer }
+        if again { self.once(ask, attendant).await } else { answer }
     }
 
-    async fn once(&self, ask: &Ask, caller: Option<&dyn Caller>) -> Answer {
+    async fn once(&self, ask: &Ask, attendant: Option<&dyn Attendant>) -> Answer {
         let (reply, answer) = oneshot::channel();
-        let (updates, inbox) = match caller {
+        let (updates, inbox) = match attendant {
             Some(_) => {
                 let (updates, inbox) = mpsc::channel(MAX_UPDATES);
                 (Some(updates), Some(inbox))
@@ -143,8 +144,8 @@ impl Connection {
             is_standing: false,
         }))
         .await?;
-        let answer = match (caller, inbox) {
-            (Some(caller), Some(inbox)) => wait.attended(caller, inbox).await,
+        let answer = match (attendant, inbox) {
+            (Some(attendant), Some(inbox)) => wait.attended(attendant, inbox).await,
             _ => wait.answer().await,
         };
         answer.map_err(|error| {
@@ -190,20 +191,20 @@ impl Connection {
     }
 }
 
-enum Kind {
+enum Completeness {
     Complete,
     InputRequired,
 }
 
-/// The request once more, with what the server asked for; or the caller's refusal to say it.
-async fn answered(ask: &Ask, result: &Raw, caller: &dyn Caller) -> Result<Ask, RpcError> {
+/// The request once more, with what the server asked for; or the attendant's refusal to say it.
+async fn answered(ask: &Ask, result: &Raw, attendant: &dyn Attendant) -> Result<Ask, RpcError> {
     let [questions, state] = result.get_all(["inputRequests", "requestState"]);
     let mut answers = empty();
     for (key, question) in questions.map(|questions| questions.members()).unwrap_or_default() {
         let [method, params] = question.get_all(["method", "params"]);
         let method = method.as_ref().and_then(Raw::as_str).unwrap_or_default();
         let question = Question { method: method.into(), params };
-        answers = answers.with(&key, &caller.asked(question).await?);
+        answers = answers.with(&key, &attendant.asked(question).await?);
     }
     let params = ask.params.clone().unwrap_or_else(empty);
     let mut params = params.with("inputResponses", &answers);
@@ -230,18 +231,22 @@ impl Wait<'_> {
         self.settled(answer.ok())
     }
 
-    /// Waits for the answer while the caller attends to what the server says.
-    async fn attended(mut self, caller: &dyn Caller, mut inbox: mpsc::Receiver<Update>) -> Answer {
+    /// Waits for the answer while somebody attends to what the server says.
+    async fn attended(
+        mut self,
+        attendant: &dyn Attendant,
+        mut inbox: mpsc::Receiver<Update>,
+    ) -> Answer {
         let mut answers = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
                 Some(update) = inbox.recv() => match update {
-                    Update::Told(notification) => caller.told(&notification),
+                    Update::Told(notification) => attendant.told(&notification),
                     Update::Asked { session, request } => {
                         let question = Question { method: request.method, params: request.params };
                         answers.push(async move {
-                            (session, request.id, caller.asked(question).await)
+                            (session, request.id, attendant.asked(question).await)
                         });
                     }
                 },

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::generation::{Generation, LEGACY, initialize_params, names_modern};
-use super::lists::{Next, ToolList, ToolPages, page_params};
+use super::lists::{List, Next, Pages, page_params};
 use super::memory::Spoken;
 use super::options::Options;
 use super::session::{Answer, Ids, Session, explained, stopping};
@@ -14,6 +14,7 @@ use crate::config::{
     self, Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport,
 };
 use crate::error::{Error, ErrorKind};
+use crate::item::Kind;
 use crate::message::{Raw, RpcError, code};
 use crate::wire::http::HttpWire;
 use crate::wire::sse::SseWire;
@@ -30,7 +31,7 @@ pub(super) struct Opened {
     pub(super) session: Session,
     pub(super) described: Described,
     pub(super) spoken: Spoken,
-    pub(super) tools: ToolList,
+    pub(super) tools: List,
 }
 
 /// What a server says about itself.
@@ -331,9 +332,9 @@ impl Opener<'_> {
     }
 
     /// Lists the tools of a server, every page of them.
-    async fn list_tools(&self, session: &mut Session) -> Result<ToolList, Error> {
+    async fn list_tools(&self, session: &mut Session) -> Result<List, Error> {
         let deadline = Instant::now() + self.timeouts().list;
-        let mut pages = ToolPages::new(session.mirrors());
+        let mut pages = Pages::new(Kind::Tool, session.mirrors());
         let mut params = None;
         loop {
             let page = match self.ask(session, "tools/list", params, deadline).await? {

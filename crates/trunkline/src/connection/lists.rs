@@ -1,4 +1,5 @@
-//! Lists of tools: every page, every bound, and each tool judged on its own (CON-9, SEC-3).
+//! Lists of what servers have: every page, every bound, and each item judged on its own (CON-9,
+//! SEC-3).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -8,50 +9,37 @@ use std::time::Duration;
 use super::parameters::{Mirrored, mirrored};
 use super::status::SetAside;
 use crate::error::{Error, ErrorKind};
+use crate::item::{Item, Kind};
 use crate::message::Raw;
 
 /// Pages taken of one list. A server that needs more gives too little at once.
 pub(super) const MAX_PAGES: usize = 100;
 
-/// Tools taken of one server; more cannot be shown to any model.
-pub(super) const MAX_TOOLS: usize = 10_000;
+/// Tools, or resources, or prompts taken of one server; more cannot be shown to any model.
+pub(super) const MAX_ITEMS: usize = 10_000;
 
 /// Bytes of a cursor.
 const MAX_CURSOR_BYTES: usize = 64 * 1024;
 
-/// Bytes of a tool's name. The protocol asks for 128; some servers do not know that.
+/// Bytes of a name. The protocol asks for 128; some servers do not know that.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Bytes of one tool, schemas and all.
-const MAX_TOOL_BYTES: usize = 1024 * 1024;
+/// Bytes of an address, which may say a lot.
+const MAX_ADDRESS_BYTES: usize = 8 * 1024;
 
-/// Characters of a name shown when the tool is set aside.
+/// Bytes of one item, schemas and all.
+const MAX_ITEM_BYTES: usize = 1024 * 1024;
+
+/// Characters of a name shown when the item is set aside.
 const SHOWN_NAME: usize = 64;
 
-/// Tools set aside that are remembered.
+/// Items set aside that are remembered.
 const MAX_SET_ASIDE: usize = 100;
 
-/// A tool as its server described it.
-#[derive(Clone, Debug)]
-pub struct Tool {
-    /// The server's own name for it.
-    pub name: Box<str>,
-    /// Everything the server said about it, byte for byte.
-    pub definition: Raw,
-}
-
-impl Tool {
-    /// What it says it does.
-    pub fn description(&self) -> Option<String> {
-        let description = self.definition.get("description")?;
-        description.as_str().map(Cow::into_owned)
-    }
-}
-
 /// The pages of a list so far.
-#[derive(Default)]
-pub(super) struct ToolPages {
-    tools: Vec<Tool>,
+pub(super) struct Pages {
+    kind: Kind,
+    items: Vec<Arc<Item>>,
     set_aside: Vec<SetAside>,
     names: HashSet<Box<str>>,
     cursors: HashSet<Box<str>>,
@@ -76,8 +64,9 @@ pub(super) enum Next {
 }
 
 /// A list that is complete.
-pub(super) struct ToolList {
-    pub(super) tools: Vec<Tool>,
+pub(super) struct List {
+    pub(super) kind: Kind,
+    pub(super) items: Vec<Arc<Item>>,
     pub(super) set_aside: Vec<SetAside>,
     /// How long the server says that it holds.
     pub(super) ttl: Option<Duration>,
@@ -85,28 +74,41 @@ pub(super) struct ToolList {
     pub(super) mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
 }
 
-impl ToolPages {
+impl Pages {
     /// No pages yet, of a server to which arguments are repeated in headers, or not.
-    pub(super) fn new(mirrors: bool) -> Self {
-        Self { mirrors, ..Self::default() }
+    pub(super) fn new(kind: Kind, mirrors: bool) -> Self {
+        Self {
+            kind,
+            items: Vec::new(),
+            set_aside: Vec::new(),
+            names: HashSet::new(),
+            cursors: HashSet::new(),
+            pages: 0,
+            ttl: None,
+            mirrors: mirrors && kind == Kind::Tool,
+            mirrored: HashMap::new(),
+        }
     }
 
-    /// Takes one page: the result of `tools/list`.
+    /// Takes one page: the result of the request for it.
     pub(super) fn add(&mut self, page: &Raw) -> Result<Next, Error> {
-        let [tools, cursor, ttl] = page.get_all(["tools", "nextCursor", "ttlMs"]);
-        let Some(tools) = tools.filter(|tools| tools.text().starts_with('[')) else {
-            return Err(Error::new(ErrorKind::NotMcp, "its list of tools has no `tools`"));
+        let key = self.kind.list_key();
+        let [items, cursor, ttl] = page.get_all([key, "nextCursor", "ttlMs"]);
+        let Some(items) = items.filter(|items| items.text().starts_with('[')) else {
+            let message = format!("its list of {}s has no `{key}`", self.kind.as_str());
+            return Err(Error::new(ErrorKind::NotMcp, message));
         };
-        for definition in tools.items() {
-            if self.tools.len() >= MAX_TOOLS {
-                let message = format!("it has more than {MAX_TOOLS} tools");
+        for definition in items.items() {
+            if self.items.len() >= MAX_ITEMS {
+                let message = format!("it has more than {MAX_ITEMS} {}s", self.kind.as_str());
                 let error = Error::new(ErrorKind::TooLarge, message);
                 return Err(error.with_hint("configure it to offer fewer; no model reads as many"));
             }
             match self.judge(&definition) {
                 Ok(name) => {
                     // Apart from its page, which would stay in memory for its sake.
-                    self.tools.push(Tool { name, definition: definition.detached() });
+                    let item = Item::new(self.kind, &name, definition.detached());
+                    self.items.push(Arc::new(item));
                 }
                 Err(reason) => self.put_aside(&definition, reason),
             }
@@ -122,38 +124,43 @@ impl ToolPages {
 
     fn next_page(&mut self, cursor: &Raw) -> Result<Next, Error> {
         let problem = if self.pages >= MAX_PAGES {
-            format!("its list of tools has more than {MAX_PAGES} pages")
+            format!("has more than {MAX_PAGES} pages")
         } else if cursor.bytes().len() > MAX_CURSOR_BYTES {
-            "its list of tools has a cursor that is too long".to_owned()
+            "has a cursor that is too long".to_owned()
         } else if !self.cursors.insert(cursor.text().into()) {
-            "its list of tools goes round in a circle".to_owned()
+            "goes round in a circle".to_owned()
         } else {
             return Ok(Next::Page(cursor.detached()));
         };
         let hint = "the server has to end its list; tell those who make it";
-        Err(Error::new(ErrorKind::NotMcp, problem).with_hint(hint))
+        let message = format!("its list of {}s {problem}", self.kind.as_str());
+        Err(Error::new(ErrorKind::NotMcp, message).with_hint(hint))
     }
 
-    /// The name of a tool that can be used, or why it cannot.
+    /// The name of an item that can be used, or why it cannot.
     fn judge(&mut self, definition: &Raw) -> Result<Box<str>, &'static str> {
         if !definition.is_object() {
             return Err("it is not an object");
         }
-        if definition.bytes().len() > MAX_TOOL_BYTES {
+        if definition.bytes().len() > MAX_ITEM_BYTES {
             return Err("its definition is larger than 1 MiB");
         }
-        let [name, schema] = definition.get_all(["name", "inputSchema"]);
+        let [name, schema] = definition.get_all([self.kind.name_key(), "inputSchema"]);
         let name = name.as_ref().and_then(Raw::as_str).ok_or("it has no name")?;
         if name.trim().is_empty() {
             return Err("its name is empty");
         }
-        if name.len() > MAX_NAME_BYTES {
-            return Err("its name is longer than 256 bytes");
+        match self.kind {
+            Kind::Tool | Kind::Prompt if name.len() > MAX_NAME_BYTES => {
+                return Err("its name is longer than 256 bytes");
+            }
+            _ if name.len() > MAX_ADDRESS_BYTES => return Err("its address is longer than 8 KiB"),
+            _ => {}
         }
         if name.chars().any(char::is_control) {
             return Err("its name holds control characters");
         }
-        if !schema.is_some_and(|schema| schema.is_object()) {
+        if self.kind == Kind::Tool && !schema.is_some_and(|schema| schema.is_object()) {
             return Err("it has no input schema");
         }
         let name: Box<str> = name.into();
@@ -165,7 +172,7 @@ impl ToolPages {
             }
         }
         if !self.names.insert(name.clone()) {
-            return Err("another tool has the same name");
+            return Err("another one has the same name");
         }
         Ok(name)
     }
@@ -174,16 +181,17 @@ impl ToolPages {
         if self.set_aside.len() >= MAX_SET_ASIDE {
             return;
         }
-        let name = definition.get("name");
+        let name = definition.get(self.kind.name_key());
         let name = name.as_ref().and_then(Raw::as_str);
         let shown = |name: Cow<'_, str>| name.chars().take(SHOWN_NAME).collect::<String>().into();
-        self.set_aside.push(SetAside { name: name.map(shown), reason: reason.into() });
+        let (kind, name) = (self.kind, name.map(shown));
+        self.set_aside.push(SetAside { kind, name, reason: reason.into() });
     }
 
-    pub(super) fn finish(mut self) -> ToolList {
-        self.tools.sort_by(|left, right| left.name.cmp(&right.name));
-        let Self { tools, set_aside, ttl, mirrored, .. } = self;
-        ToolList { tools, set_aside, ttl, mirrored }
+    pub(super) fn finish(mut self) -> List {
+        self.items.sort_by(|left, right| left.name().cmp(right.name()));
+        let Self { kind, items, set_aside, ttl, mirrored, .. } = self;
+        List { kind, items, set_aside, ttl, mirrored }
     }
 }
 
@@ -191,43 +199,47 @@ impl ToolPages {
 mod tests {
     use super::*;
 
+    fn tool_pages() -> Pages {
+        Pages::new(Kind::Tool, false)
+    }
+
     fn page(text: &str) -> Raw {
         Raw::from_text(text).unwrap()
     }
 
     #[test]
     fn one_bad_tool_is_set_aside_and_the_others_stay() {
-        let mut pages = ToolPages::default();
+        let mut pages = tool_pages();
         let text = r#"{"tools":[
             {"name":"b","inputSchema":{},"x":12345678901234567890},
             {"name":5,"inputSchema":{}}, {"name":"","inputSchema":{}}, 7,
             {"name":"c"}, {"name":"b","inputSchema":{}}, {"name":"a","inputSchema":{}}]}"#;
         assert!(matches!(pages.add(&page(text)), Ok(Next::Done)));
         let list = pages.finish();
-        let names: Vec<_> = list.tools.iter().map(|tool| &*tool.name).collect();
+        let names: Vec<_> = list.items.iter().map(|item| item.name()).collect();
         assert_eq!(names, ["a", "b"]);
-        assert_eq!(list.tools[1].definition.get("x").unwrap().text(), "12345678901234567890");
+        assert_eq!(list.items[1].definition().get("x").unwrap().text(), "12345678901234567890");
         assert_eq!(list.set_aside.len(), 5);
-        assert_eq!(&*list.set_aside[4].reason, "another tool has the same name");
+        assert_eq!(&*list.set_aside[4].reason, "another one has the same name");
     }
 
     #[test]
     fn endless_lists_end() {
-        let mut pages = ToolPages::default();
+        let mut pages = tool_pages();
         assert!(matches!(pages.add(&page(r#"{"tools":[],"nextCursor":"a"}"#)), Ok(Next::Page(_))));
         assert!(pages.add(&page(r#"{"tools":[],"nextCursor":"a"}"#)).is_err());
-        let mut pages = ToolPages::default();
+        let mut pages = tool_pages();
         let ends = (0..=MAX_PAGES).any(|number| {
             let text = format!(r#"{{"tools":[],"nextCursor":"{number}"}}"#);
             pages.add(&page(&text)).is_err()
         });
         assert!(ends);
-        assert!(ToolPages::default().add(&page("{}")).is_err());
+        assert!(tool_pages().add(&page("{}")).is_err());
     }
 
     #[test]
     fn an_empty_cursor_is_a_cursor_and_null_is_none() {
-        let mut pages = ToolPages::default();
+        let mut pages = tool_pages();
         assert!(matches!(pages.add(&page(r#"{"tools":[],"nextCursor":""}"#)), Ok(Next::Page(_))));
         assert!(matches!(pages.add(&page(r#"{"tools":[],"nextCursor":null}"#)), Ok(Next::Done)));
     }

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
-use super::lists::{Tool, ToolPages};
+use super::lists::Pages;
 use crate::config::{Fingerprint, RemoteProtocol};
+use crate::item::{Item, Kind};
 use crate::message::Raw;
 
 /// The version of the files. Others are not read.
@@ -42,7 +43,7 @@ pub(super) struct Memory {
 #[derive(Debug)]
 pub(super) struct Remembered {
     pub(super) spoken: Spoken,
-    pub(super) tools: Vec<Tool>,
+    pub(super) tools: Vec<Arc<Item>>,
 }
 
 impl Memory {
@@ -80,7 +81,7 @@ impl Memory {
         &self,
         server: &Fingerprint,
         spoken: Spoken,
-        tools: &[Tool],
+        tools: &[Arc<Item>],
     ) -> Option<Record> {
         let path = file_of(self.folder.as_ref()?, server);
         Some(Record { path, text: text_of(spoken, tools) })
@@ -126,8 +127,8 @@ fn file_of(folder: &Path, server: &Fingerprint) -> PathBuf {
     folder.join(format!("{server}.json"))
 }
 
-fn text_of(spoken: Spoken, tools: &[Tool]) -> String {
-    let definitions: Vec<_> = tools.iter().map(|tool| tool.definition.text()).collect();
+fn text_of(spoken: Spoken, tools: &[Arc<Item>]) -> String {
+    let definitions: Vec<_> = tools.iter().map(|tool| tool.definition().text()).collect();
     let saved = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let head = json!({
         "version": VERSION,
@@ -157,10 +158,10 @@ fn remembered(text: &str) -> Option<Remembered> {
     // A file from the future is as doubtful as an old one.
     let age = SystemTime::now().duration_since(saved).ok()?;
     let transport = if sse?.as_bool()? { RemoteProtocol::Sse } else { RemoteProtocol::Streamable };
-    let mut pages = ToolPages::default();
+    let mut pages = Pages::new(Kind::Tool, false);
     pages.add(&file).ok()?;
     let spoken = Spoken { is_modern: modern?.as_bool()?, transport };
-    (age < LONGEST_BELIEF).then(|| Remembered { spoken, tools: pages.finish().tools })
+    (age < LONGEST_BELIEF).then(|| Remembered { spoken, tools: pages.finish().items })
 }
 
 #[cfg(test)]
@@ -173,9 +174,9 @@ mod tests {
         config::parse("mcp.json", text).config.server("s").unwrap().fingerprint()
     }
 
-    fn tools() -> Vec<Tool> {
+    fn tools() -> Vec<Arc<Item>> {
         let definition = Raw::from_text(r#"{"name":"t","inputSchema":{},"x":1.50}"#).unwrap();
-        vec![Tool { name: "t".into(), definition }]
+        vec![Arc::new(Item::new(Kind::Tool, "t", definition))]
     }
 
     #[test]
@@ -189,7 +190,7 @@ mod tests {
         let remembered = next.recall(&server()).unwrap();
         assert_eq!(remembered.spoken, spoken);
         assert_eq!(next.spoken(&server()), Some(spoken));
-        assert_eq!(remembered.tools[0].definition, tools()[0].definition);
+        assert_eq!(remembered.tools[0].definition(), tools()[0].definition());
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use self::pending::{Pending, Waiting, Whose};
-use super::caller::{Update, not_offered};
+use super::attendant::{Update, not_offered};
 use super::generation::{Declared, Generation, empty, with_progress_token};
 use super::parameters::{Mirrored, headers};
 use crate::error::{Error, ErrorKind};

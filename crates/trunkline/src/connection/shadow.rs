@@ -1,27 +1,31 @@
 //! The public shadow of a task: what it says about its server while it works.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
 use super::handshake::Described;
-use super::lists::{Tool, ToolList};
+use super::lists::List;
 use super::session::Session;
 use super::status::{State, Status};
 use crate::error::Error;
+use crate::item::{Item, Kind};
 
-/// The tools of a server, and until when they need not be asked for again.
+/// What a server has of one kind, and until when that need not be asked for again.
 #[derive(Clone)]
 pub(super) struct Listed {
-    pub(super) tools: Arc<[Tool]>,
+    pub(super) items: Arc<[Arc<Item>]>,
+    /// Whether it has ever been asked for.
+    pub(super) is_known: bool,
     /// Nothing if they have to be asked for in any case.
     pub(super) fresh_until: Option<tokio::time::Instant>,
 }
 
 impl Listed {
     fn none() -> Self {
-        Self { tools: Arc::new([]), fresh_until: None }
+        Self { items: Arc::new([]), is_known: false, fresh_until: None }
     }
 
     pub(super) fn is_fresh(&self) -> bool {
@@ -32,19 +36,36 @@ impl Listed {
 /// What everybody may know about a server. Only its task changes it, but for the count of failures.
 pub(super) struct Shadow {
     status: watch::Sender<Status>,
-    listed: watch::Sender<Listed>,
+    listed: [watch::Sender<Listed>; Kind::ALL.len()],
+    /// Counted apart from the status: those who watch it do not watch calls.
+    calls: AtomicU64,
+    failures: AtomicU64,
 }
 
 impl Shadow {
     /// A server that has not been started, with the tools it had at an earlier time.
-    pub(super) fn new(remembered: Vec<Tool>) -> Self {
+    pub(super) fn new(remembered: Vec<Arc<Item>>) -> Self {
         let status = Status { tools: remembered.len(), ..Status::default() };
-        let listed = Listed { tools: remembered.into(), fresh_until: None };
-        Self { status: watch::Sender::new(status), listed: watch::Sender::new(listed) }
+        let shadow = Self {
+            status: watch::Sender::new(status),
+            listed: Kind::ALL.map(|_| watch::Sender::new(Listed::none())),
+            calls: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        };
+        let is_known = !remembered.is_empty();
+        let remembered = Listed { items: remembered.into(), is_known, fresh_until: None };
+        shadow.of(Kind::Tool).send_replace(remembered);
+        shadow
+    }
+
+    fn of(&self, kind: Kind) -> &watch::Sender<Listed> {
+        &self.listed[kind as usize]
     }
 
     pub(super) fn status(&self) -> Status {
-        self.status.borrow().clone()
+        let calls = self.calls.load(Ordering::Relaxed);
+        let failures = self.failures.load(Ordering::Relaxed);
+        Status { calls, failures, ..self.status.borrow().clone() }
     }
 
     pub(super) fn state(&self) -> State {
@@ -55,12 +76,19 @@ impl Shadow {
         self.status.subscribe()
     }
 
-    pub(super) fn listed(&self) -> Listed {
-        self.listed.borrow().clone()
+    pub(super) fn listed(&self, kind: Kind) -> Listed {
+        self.of(kind).borrow().clone()
     }
 
-    pub(super) fn watch_tools(&self) -> watch::Receiver<Listed> {
-        self.listed.subscribe()
+    pub(super) fn watch_list(&self, kind: Kind) -> watch::Receiver<Listed> {
+        self.of(kind).subscribe()
+    }
+
+    /// Whether the server says that it has things of a kind. One that says nothing may have some.
+    pub(super) fn offers(&self, kind: Kind) -> bool {
+        let status = self.status.borrow();
+        let capabilities = status.capabilities.as_ref();
+        capabilities.is_none_or(|capabilities| capabilities.get(kind.capability()).is_some())
     }
 
     pub(super) fn starting(&self) {
@@ -84,19 +112,26 @@ impl Shadow {
         });
     }
 
-    /// The list of tools is this, and holds for so long.
-    pub(super) fn tools(&self, list: ToolList, ttl: Duration) {
-        self.status.send_modify(|status| {
-            status.tools = list.tools.len();
-            status.set_aside = list.set_aside;
-        });
+    /// A list is this, and holds for so long.
+    pub(super) fn took(&self, list: List, ttl: Duration) {
+        let List { kind, items, set_aside, .. } = list;
+        let count = items.len();
         let fresh_until = tokio::time::Instant::now().checked_add(ttl);
-        self.listed.send_replace(Listed { tools: list.tools.into(), fresh_until });
+        let listed = Listed { items: items.into(), is_known: true, fresh_until };
+        self.of(kind).send_replace(listed);
+        // Those who watch the status learn that way that the list is another.
+        self.status.send_modify(|status| {
+            if kind == Kind::Tool {
+                status.tools = count;
+            }
+            status.set_aside.retain(|other| other.kind != kind);
+            status.set_aside.extend(set_aside);
+        });
     }
 
-    /// The list of tools may have changed.
-    pub(super) fn tools_are_stale(&self) {
-        self.listed.send_modify(|listed| listed.fresh_until = None);
+    /// A list may have changed.
+    pub(super) fn is_stale(&self, kind: Kind) {
+        self.of(kind).send_modify(|listed| listed.fresh_until = None);
     }
 
     /// What the server has said beside its messages.
@@ -108,11 +143,11 @@ impl Shadow {
     }
 
     pub(super) fn called(&self) {
-        self.status.send_modify(|status| status.calls += 1);
+        self.calls.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn call_failed(&self) {
-        self.status.send_modify(|status| status.failures += 1);
+        self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Something went wrong that does not end the server.
@@ -130,7 +165,7 @@ impl Shadow {
 
     /// It failed, and is perhaps started again by itself.
     pub(super) fn failed(&self, error: &Error, pause: Option<Duration>, restarts: u32) {
-        self.listed.send_replace(Listed::none());
+        self.forget_lists();
         self.status.send_modify(|status| {
             gone(status, State::Failed);
             status.tools = 0;
@@ -140,14 +175,20 @@ impl Shadow {
         });
     }
 
-    /// It is not needed at the moment. Its tools stay.
+    fn forget_lists(&self) {
+        for listed in &self.listed {
+            listed.send_replace(Listed::none());
+        }
+    }
+
+    /// It is not needed at the moment. What it has stays.
     pub(super) fn idle(&self) {
         self.status.send_modify(|status| gone(status, State::Idle));
     }
 
     /// It has been ended for good.
     pub(super) fn stopped(&self) {
-        self.listed.send_replace(Listed::none());
+        self.forget_lists();
         self.status.send_modify(|status| {
             gone(status, State::Stopped);
             status.next_attempt = None;

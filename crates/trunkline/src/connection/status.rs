@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::item::Kind;
 use crate::message::Raw;
 
 /// Where a server is in its life.
@@ -50,7 +51,7 @@ pub struct Status {
     pub instructions: Option<Raw>,
     /// How many tools it has; those remembered from an earlier time, if it has not been started.
     pub tools: usize,
-    /// Tools of it that cannot be used, and why.
+    /// What it has that cannot be used, and why.
     pub set_aside: Vec<SetAside>,
     /// Why it failed, the last time it did.
     pub last_error: Option<Error>,
@@ -106,9 +107,11 @@ impl Status {
     }
 }
 
-/// A tool that cannot be used (SEC-3).
+/// Something of a server that cannot be used (SEC-3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetAside {
+    /// What it is.
+    pub kind: Kind,
     /// Its name, if it has one, cut to a length that can be shown.
     pub name: Option<Box<str>>,
     /// What is wrong with it.

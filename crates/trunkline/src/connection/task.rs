@@ -17,6 +17,7 @@ use super::session::{Asked, Ids, at, stopping};
 use super::shadow::Shadow;
 use crate::config::{Fingerprint, Server, Transport};
 use crate::error::{Error, ErrorKind};
+use crate::item::Kind;
 use crate::message::{Notification, Response};
 
 /// Requests that may wait for one server. What comes on top is told so at once.
@@ -30,8 +31,8 @@ pub(super) enum Command {
     Ask(Asked),
     /// Answer a question the server asked in a session.
     Respond { session: u64, response: Response },
-    /// Ask for the list of tools again; say when it is there, or why not.
-    Refresh(oneshot::Sender<Result<(), Error>>),
+    /// Ask for a list again; say when it is there, or why not.
+    Refresh(Kind, oneshot::Sender<Result<(), Error>>),
     /// End, and say when nothing is left.
     Close(oneshot::Sender<()>),
 }
@@ -247,7 +248,7 @@ fn refuse_all(commands: Vec<Command>, error: &Error) {
 /// Answers a command that came to nothing.
 fn refuse(command: Command, error: &Error) {
     match command {
-        Command::Connect(done) | Command::Refresh(done) => {
+        Command::Connect(done) | Command::Refresh(_, done) => {
             let _ = done.send(Err(error.clone()));
         }
         Command::Ask(asked) => {

@@ -60,6 +60,8 @@ impl Watch {
                 return Some(change);
             }
             tokio::select! {
+                // That a server is gone is said before that it was stopped.
+                biased;
                 looked = self.members.changed() => {
                     looked.ok()?;
                     self.look_again();

@@ -3,6 +3,7 @@
 use serde_json::json;
 use trunkline::connection::State;
 use trunkline::error::ErrorKind;
+use trunkline::item::Kind;
 use trunkline_testkit::peers;
 
 use crate::lively::{
@@ -93,7 +94,7 @@ async fn an_idle_server_is_stopped_and_woken() {
     let status = until_state(&connection, State::Idle).await;
     assert_eq!(status.process_id, None);
     assert_eq!(tool_names(&connection).len(), 6);
-    within(connection.fresh_tools()).await.unwrap();
+    within(connection.fresh_list(Kind::Tool)).await.unwrap();
     assert_eq!(folder.starts(), 1, "a list that still holds wakes nobody");
     assert_eq!(call(&connection, "started").await, "2");
     within(connection.close()).await;
@@ -129,7 +130,7 @@ async fn a_list_that_changed_is_asked_for_again() {
         let arguments = json!({ "name": "zebra" });
         let changed = connection.request("tools/call", params("change", &arguments));
         within(changed).await.unwrap().unwrap();
-        within(connection.tools_changed(&known)).await;
+        within(connection.list_changed(Kind::Tool, &known)).await;
         assert!(tool_names(&connection).contains(&"zebra".to_owned()), "{generation}");
         loop {
             let told = within(notifications.recv()).await.unwrap();
@@ -150,16 +151,16 @@ async fn a_list_is_asked_for_again_when_it_is_stale() {
     within(connection.connect()).await.unwrap();
     assert_eq!(folder.asked("tools/list"), 1);
     folder.write("tools", "zebra");
-    let many = (0..20).map(|_| connection.fresh_tools());
+    let many = (0..20).map(|_| connection.fresh_list(Kind::Tool));
     for tools in within(futures_util::future::join_all(many)).await {
-        assert!(tools.unwrap().iter().any(|tool| &*tool.name == "zebra"));
+        assert!(tools.unwrap().iter().any(|tool| tool.name() == "zebra"));
     }
     let asked = folder.asked("tools/list");
     assert!(asked <= 4, "{asked} lists for one");
     folder.write("ttl", "3600000");
-    within(connection.fresh_tools()).await.unwrap();
+    within(connection.fresh_list(Kind::Tool)).await.unwrap();
     let asked = folder.asked("tools/list");
-    within(connection.fresh_tools()).await.unwrap();
+    within(connection.fresh_list(Kind::Tool)).await.unwrap();
     assert_eq!(folder.asked("tools/list"), asked, "the server says that it holds");
     within(connection.close()).await;
 }
@@ -276,7 +277,7 @@ async fn tools_are_known_before_the_server_starts() {
     assert_eq!((tool_names(&second).len(), second.status().state), (6, State::Idle));
     assert_eq!(folder.starts(), 1, "the first start was not disturbed by the question");
     folder.write("tools", "zebra");
-    assert_eq!(within(second.fresh_tools()).await.unwrap().len(), 7);
+    assert_eq!(within(second.fresh_list(Kind::Tool)).await.unwrap().len(), 7);
     assert_eq!((folder.asked("server/discover"), folder.starts()), (1, 2));
     within(second.close()).await;
 }
@@ -307,15 +308,20 @@ async fn closing_ends_what_is_in_flight() {
     assert_eq!(after.kind(), ErrorKind::Stopping);
 }
 
-/// The reference server sends elicitations of its own.
+/// The reference server has things of every kind, and sends elicitations of its own.
 #[tokio::test]
-async fn the_reference_server_elicits() {
+async fn the_reference_server_lists_everything_and_elicits() {
     let package = "@modelcontextprotocol/server-everything/dist/index.js";
     let script = peers::node_modules().join(package);
     let config = config(&json!({ "s": { "command": "node", "args": [script, "stdio"] } }));
     let server = config.server("s").unwrap().clone();
     let connection = trunkline::connection::Connection::new(server, options());
     within(connection.connect()).await.unwrap();
+    for (kind, least) in [(Kind::Resource, 5), (Kind::ResourceTemplate, 2), (Kind::Prompt, 3)] {
+        assert!(connection.list(kind).is_empty(), "nobody has asked for it");
+        let listed = within(connection.fresh_list(kind)).await.unwrap();
+        assert!(listed.len() >= least, "{kind:?}: {}", listed.len());
+    }
     let answer = Some(json!({ "action": "decline" }));
     let caller = Attentive { answer, ..Attentive::default() };
     let result = converse(&connection, "trigger-elicitation-request", &caller).await.unwrap();

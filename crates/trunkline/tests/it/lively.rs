@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use trunkline::config::{self, Config, NoReferences};
 use trunkline::connection::{
-    Answering, Ask, Caller, ChildOptions, Connection, HttpOptions, Options, Question, State, Status,
+    Answering, Ask, Attendant, ChildOptions, Connection, HttpOptions, Options, Question, State,
+    Status,
 };
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline_testkit::peers;
@@ -124,7 +125,7 @@ pub(crate) fn text_of(result: &Raw) -> String {
 }
 
 pub(crate) fn tool_names(connection: &Connection) -> Vec<String> {
-    connection.tools().iter().map(|tool| tool.name.to_string()).collect()
+    connection.tools().iter().map(|tool| tool.name().to_owned()).collect()
 }
 
 /// Waits until the status is as it should be.
@@ -149,7 +150,7 @@ pub(crate) struct Attentive {
     pub(crate) answer: Option<Value>,
 }
 
-impl Caller for Attentive {
+impl Attendant for Attentive {
     fn told(&self, notification: &Notification) {
         self.told.lock().unwrap().push(notification.clone());
     }
@@ -165,7 +166,7 @@ impl Caller for Attentive {
 pub(crate) async fn converse(
     connection: &Connection,
     tool: &str,
-    caller: &dyn Caller,
+    caller: &dyn Attendant,
 ) -> Result<Raw, RpcError> {
     let ask = Ask::new("tools/call", params(tool, &json!({})));
     within(connection.converse(ask, caller)).await.unwrap()

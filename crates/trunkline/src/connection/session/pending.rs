@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::Answer;
-use crate::connection::caller::Update;
+use crate::connection::attendant::Update;
 use crate::error::Error;
 use crate::message::Raw;
 

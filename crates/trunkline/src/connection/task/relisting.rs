@@ -1,19 +1,22 @@
-//! Asking for the list of tools again, while requests go on: once, however many want it.
+//! Asking for a list again, while requests go on: once, however many want it.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Task;
-use crate::connection::lists::{Next, ToolList, ToolPages, page_params};
+use crate::connection::lists::{List, Next, Pages, page_params};
 use crate::connection::session::{Answer, Asked, Ids, Session, gone};
 use crate::error::{Error, ErrorKind};
-use crate::message::Raw;
+use crate::item::Kind;
+use crate::message::{Raw, code};
 
-/// The list of tools, perhaps being asked for again.
-#[derive(Default)]
+/// A list of a kind, perhaps being asked for again.
 pub(super) struct Relisting {
+    kind: Kind,
     listing: Option<Listing>,
     /// Whether the list has changed again in the meantime.
     again: bool,
@@ -22,7 +25,7 @@ pub(super) struct Relisting {
 }
 
 struct Listing {
-    pages: ToolPages,
+    pages: Pages,
     answer: oneshot::Receiver<Answer>,
 }
 
@@ -40,11 +43,16 @@ impl Task {
 }
 
 impl Asking<'_> {
-    fn page(&self, session: &mut Session, cursor: Option<&Raw>) -> oneshot::Receiver<Answer> {
+    fn page(
+        &self,
+        session: &mut Session,
+        kind: Kind,
+        cursor: Option<&Raw>,
+    ) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
         session.ask(Asked {
             id: self.ids.next(),
-            method: "tools/list".into(),
+            method: kind.list_method().into(),
             params: cursor.map(page_params),
             deadline: Instant::now() + self.patience,
             patience: self.patience,
@@ -57,6 +65,11 @@ impl Asking<'_> {
 }
 
 impl Relisting {
+    /// A list that is not being asked for.
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { kind, listing: None, again: false, waiting: Vec::new() }
+    }
+
     pub(super) fn is_on(&self) -> bool {
         self.listing.is_some()
     }
@@ -72,16 +85,16 @@ impl Relisting {
             self.again = true;
             return;
         }
-        let pages = ToolPages::new(session.mirrors());
-        self.listing = Some(Listing { pages, answer: asking.page(session, None) });
+        let pages = Pages::new(self.kind, session.mirrors());
+        let answer = asking.page(session, self.kind, None);
+        self.listing = Some(Listing { pages, answer });
     }
 
     /// The answer for the next page; never, if none was asked for.
-    pub(super) async fn answer(&mut self) -> Answer {
-        match &mut self.listing {
-            Some(listing) => (&mut listing.answer).await.unwrap_or_else(|_| Err(gone())),
-            None => std::future::pending().await,
-        }
+    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Answer> {
+        let Some(listing) = &mut self.listing else { return Poll::Pending };
+        let answer = std::task::ready!(Pin::new(&mut listing.answer).poll(context));
+        Poll::Ready(answer.unwrap_or_else(|_| Err(gone())))
     }
 
     /// Takes a page. Returns the list when it is complete, or why it cannot be had.
@@ -90,18 +103,23 @@ impl Relisting {
         session: &mut Session,
         asking: Asking<'_>,
         answer: Answer,
-    ) -> Option<Result<ToolList, Error>> {
+    ) -> Option<Result<List, Error>> {
         let mut listing = self.listing.take()?;
         let added = answer.and_then(|page| {
-            let page = page.map_err(|error| {
-                let message = format!("it did not list its tools: {}", error.message());
-                Error::new(ErrorKind::NotMcp, message)
-            })?;
-            listing.pages.add(&page)
+            match page {
+                Ok(page) => listing.pages.add(&page),
+                // A server that has none need not know how to list them.
+                Err(error) if error.code() == code::METHOD_NOT_FOUND => Ok(Next::Done),
+                Err(error) => {
+                    let what = self.kind.as_str();
+                    let message = format!("it did not list its {what}s: {}", error.message());
+                    Err(Error::new(ErrorKind::NotMcp, message))
+                }
+            }
         });
         let result = match added {
             Ok(Next::Page(cursor)) => {
-                listing.answer = asking.page(session, Some(&cursor));
+                listing.answer = asking.page(session, self.kind, Some(&cursor));
                 self.listing = Some(listing);
                 return None;
             }
@@ -117,5 +135,36 @@ impl Relisting {
             }
         }
         Some(result)
+    }
+}
+
+/// The lists of all kinds.
+pub(super) struct Relistings([Relisting; Kind::ALL.len()]);
+
+impl Relistings {
+    /// Lists of which none is being asked for.
+    pub(super) fn new() -> Self {
+        Self(Kind::ALL.map(Relisting::new))
+    }
+
+    pub(super) fn of(&mut self, kind: Kind) -> &mut Relisting {
+        &mut self.0[kind as usize]
+    }
+
+    pub(super) fn is_any_on(&self) -> bool {
+        self.0.iter().any(Relisting::is_on)
+    }
+
+    /// The answer for the next page of any list; never, if none was asked for.
+    pub(super) async fn answer(&mut self) -> (Kind, Answer) {
+        std::future::poll_fn(|context| {
+            for relisting in &mut self.0 {
+                if let Poll::Ready(answer) = relisting.poll_answer(context) {
+                    return Poll::Ready((relisting.kind, answer));
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 }

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::relisting::Relisting;
+use super::relisting::Relistings;
 use super::subscribing::{Step, Subscription};
 use super::{Command, End, MAX_PENDING, Task, refuse, too_many};
 use crate::connection::handshake::Opened;
-use crate::connection::lists::ToolList;
+use crate::connection::lists::{List, Pages};
 use crate::connection::memory::Spoken;
 use crate::connection::session::{Answer, Event, Session, at};
+use crate::item::Kind;
 use crate::message::Notification;
 
 /// What goes on with a server beside the requests of others.
 struct Chores {
-    relisting: Relisting,
+    relistings: Relistings,
     subscription: Subscription,
     spoken: Spoken,
 }
@@ -25,7 +26,7 @@ impl Task {
     pub(super) async fn serve(&mut self, opened: Opened, waiting: Vec<Command>) -> End {
         let Opened { mut session, described, spoken, tools } = opened;
         let subscription = Subscription::wanted_of(&session, &described);
-        let mut chores = Chores { relisting: Relisting::default(), subscription, spoken };
+        let mut chores = Chores { relistings: Relistings::new(), subscription, spoken };
         self.shadow.ready(&session, &described);
         self.shadow.noticed(&session);
         self.took_list(&mut session, chores.spoken, tools);
@@ -48,7 +49,9 @@ impl Task {
                     Event::Noise => self.shadow.noticed(session),
                     Event::Quiet => {}
                 },
-                answer = chores.relisting.answer() => self.took_page(session, chores, answer),
+                (kind, answer) = chores.relistings.answer() => {
+                    self.took_page(session, chores, (kind, answer));
+                }
                 step = chores.subscription.next() => self.subscribe(session, chores, step),
                 Some(id) = self.abandoned.recv() => session.abandon(id),
                 command = self.commands.recv() => match command {
@@ -67,15 +70,18 @@ impl Task {
     /// When the server is stopped because nobody needs it (CON-14).
     fn idle_at(&self, session: &Session, chores: &Chores) -> Option<Instant> {
         let patience = self.server.behaviour.idle_timeout?;
-        let since = session.idle_since().filter(|_| !chores.relisting.is_on())?;
+        let since = session.idle_since().filter(|_| !chores.relistings.is_any_on())?;
         since.checked_add(patience)
     }
 
     /// What the server says of its own accord.
     fn told(&self, session: &mut Session, chores: &mut Chores, notification: Notification) {
-        if &*notification.method == "notifications/tools/list_changed" {
-            self.shadow.tools_are_stale();
-            self.relist(session, chores);
+        for kind in changed_kinds(&notification.method) {
+            self.shadow.is_stale(*kind);
+            // What nobody has asked for yet is not asked for now.
+            if self.shadow.listed(*kind).is_known {
+                self.relist(session, chores, *kind);
+            }
         }
         // Nobody may be listening.
         let _ = self.told.send(notification);
@@ -111,24 +117,32 @@ impl Task {
                 session.ask(asked);
             }
             Command::Respond { session: number, response } => session.respond(number, response),
-            Command::Refresh(done) if self.shadow.listed().is_fresh() => {
+            Command::Refresh(kind, done) if self.shadow.listed(kind).is_fresh() => {
                 let _ = done.send(Ok(()));
             }
-            Command::Refresh(done) => {
-                chores.relisting.wait(done);
-                self.relist(session, chores);
+            Command::Refresh(kind, done) if !self.shadow.offers(kind) => {
+                let none = Pages::new(kind, session.mirrors()).finish();
+                self.took_list(session, chores.spoken, none);
+                let _ = done.send(Ok(()));
+            }
+            Command::Refresh(kind, done) => {
+                chores.relistings.of(kind).wait(done);
+                self.relist(session, chores, kind);
             }
             // Taken by whoever received it.
             Command::Close(_) => {}
         }
     }
 
-    /// Takes a list of tools that is complete, for everybody and for the next time.
-    fn took_list(&self, session: &mut Session, spoken: Spoken, list: ToolList) {
+    /// Takes a list that is complete, for everybody and, if it is of tools, for the next time.
+    fn took_list(&self, session: &mut Session, spoken: Spoken, list: List) {
         let ttl = list.ttl.unwrap_or(self.server.behaviour.tools_ttl);
+        if list.kind != Kind::Tool {
+            return self.shadow.took(list, ttl);
+        }
         session.set_mirrored(list.mirrored.clone());
-        let record = self.options.memory().record(&self.fingerprint, spoken, &list.tools);
-        self.shadow.tools(list, ttl);
+        let record = self.options.memory().record(&self.fingerprint, spoken, &list.items);
+        self.shadow.took(list, ttl);
         let Some(record) = record else { return };
         let shadow = Arc::clone(&self.shadow);
         tokio::task::spawn_blocking(move || {
@@ -138,9 +152,10 @@ impl Task {
     }
 
     /// Takes a page of the list, and perhaps all of it.
-    fn took_page(&self, session: &mut Session, chores: &mut Chores, answer: Answer) {
+    fn took_page(&self, session: &mut Session, chores: &mut Chores, page: (Kind, Answer)) {
+        let (kind, answer) = page;
         let asking = self.asking();
-        if let Some(list) = chores.relisting.took(session, asking, answer) {
+        if let Some(list) = chores.relistings.of(kind).took(session, asking, answer) {
             match list {
                 Ok(list) => self.took_list(session, chores.spoken, list),
                 // The old list is better than none.
@@ -155,12 +170,22 @@ impl Task {
             Step::Over(answer) => {
                 chores.subscription.over(&answer);
                 // What changed while nobody listened was not heard.
-                self.shadow.tools_are_stale();
+                Kind::ALL.iter().for_each(|kind| self.shadow.is_stale(*kind));
             }
         }
     }
 
-    fn relist(&self, session: &mut Session, chores: &mut Chores) {
-        chores.relisting.start(session, self.asking());
+    fn relist(&self, session: &mut Session, chores: &mut Chores, kind: Kind) {
+        chores.relistings.of(kind).start(session, self.asking());
+    }
+}
+
+/// The lists that a notification says have changed.
+fn changed_kinds(method: &str) -> &'static [Kind] {
+    match method {
+        "notifications/tools/list_changed" => &[Kind::Tool],
+        "notifications/prompts/list_changed" => &[Kind::Prompt],
+        "notifications/resources/list_changed" => &[Kind::Resource, Kind::ResourceTemplate],
+        _ => &[],
     }
 }

@@ -1,4 +1,4 @@
-//! Whoever makes a request, as far as the server speaks to them before it answers.
+//! Whoever attends to a request: the server speaks to them before it answers.
 
 use std::future::ready;
 use std::pin::Pin;
@@ -17,26 +17,26 @@ pub struct Question {
     pub params: Option<Raw>,
 }
 
-/// Whoever makes a request, as far as the server speaks to them before it answers.
+/// Whoever attends to a request: the server speaks to them before it answers.
 ///
-/// Both methods run in the future of the request, never in the way of another one. What the caller
-/// offers has to be declared as well, in [`Options::with_capabilities`](super::Options) or in the
+/// Both methods run in the future of the request, never in the way of another one. What they
+/// offer has to be declared as well, in [`Options::with_capabilities`](super::Options) or in the
 /// `_meta` of the request: servers may only ask for what was declared.
-pub trait Caller: Send + Sync {
+pub trait Attendant: Send + Sync {
     /// The server tells something about the request: its progress, a line of its log.
     fn told(&self, _notification: &Notification) {}
 
-    /// The server asks for something. Nothing is given, unless a caller says otherwise.
+    /// The server asks for something. Nothing is given, unless they say otherwise.
     fn asked(&self, question: Question) -> Answering<'_> {
         Box::pin(ready(Err(not_offered(&question.method))))
     }
 }
 
-/// A caller that only waits for the answer.
+/// Somebody who only waits for the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Unattended;
 
-impl Caller for Unattended {}
+impl Attendant for Unattended {}
 
 /// The refusal of something this client does not do.
 pub(super) fn not_offered(method: &str) -> RpcError {

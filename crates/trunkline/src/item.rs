@@ -1,0 +1,149 @@
+//! One thing of a server, as the server described it: a tool, a resource, a prompt.
+
+use std::borrow::Cow;
+
+use crate::clean::cleaned_json;
+use crate::message::Raw;
+
+/// What kind of thing a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Something that can be called.
+    Tool,
+    /// Something that can be read.
+    Resource,
+    /// A pattern of addresses of things that can be read.
+    ResourceTemplate,
+    /// A text to start from.
+    Prompt,
+}
+
+impl Kind {
+    /// Every kind there is.
+    pub const ALL: [Self; 4] = [Self::Tool, Self::Resource, Self::ResourceTemplate, Self::Prompt];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::ResourceTemplate => "resource template",
+            Self::Prompt => "prompt",
+        }
+    }
+
+    /// The method that lists them.
+    pub fn list_method(self) -> &'static str {
+        match self {
+            Self::Tool => "tools/list",
+            Self::Resource => "resources/list",
+            Self::ResourceTemplate => "resources/templates/list",
+            Self::Prompt => "prompts/list",
+        }
+    }
+
+    /// The key under which a list of them is in its answer.
+    pub fn list_key(self) -> &'static str {
+        match self {
+            Self::Tool => "tools",
+            Self::Resource => "resources",
+            Self::ResourceTemplate => "resourceTemplates",
+            Self::Prompt => "prompts",
+        }
+    }
+
+    /// What a server declares that has any.
+    pub fn capability(self) -> &'static str {
+        match self {
+            Self::Tool => "tools",
+            Self::Resource | Self::ResourceTemplate => "resources",
+            Self::Prompt => "prompts",
+        }
+    }
+
+    /// The key under which a definition has its name.
+    pub fn name_key(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Prompt => "name",
+            Self::Resource => "uri",
+            Self::ResourceTemplate => "uriTemplate",
+        }
+    }
+}
+
+/// What a tool says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// `readOnlyHint`: it changes nothing.
+    pub read_only: Option<bool>,
+    /// `destructiveHint`: it may destroy something.
+    pub destructive: Option<bool>,
+}
+
+impl Hints {
+    fn of(definition: &Raw) -> Self {
+        let Some(annotations) = definition.get("annotations") else { return Self::default() };
+        let [read_only, destructive] = annotations.get_all(["readOnlyHint", "destructiveHint"]);
+        let switch = |value: Option<Raw>| value.and_then(|value| value.as_bool());
+        Self { read_only: switch(read_only), destructive: switch(destructive) }
+    }
+
+    /// Whether it declares that it changes something.
+    pub fn declares_writing(self) -> bool {
+        // What destroys writes, even if it does not say so twice.
+        self.read_only == Some(false)
+            || (self.read_only.is_none() && self.destructive == Some(true))
+    }
+}
+
+/// One thing of a server, as the server described it.
+#[derive(Clone, Debug)]
+pub struct Item {
+    kind: Kind,
+    name: Box<str>,
+    definition: Raw,
+    hints: Hints,
+}
+
+impl Item {
+    /// A thing by the server's own name for it: for a resource its address.
+    pub fn new(kind: Kind, name: &str, definition: Raw) -> Self {
+        let hints = match kind {
+            Kind::Tool => Hints::of(&definition),
+            _ => Hints::default(),
+        };
+        Self { kind, name: name.into(), definition, hints }
+    }
+
+    /// The same without anything that could deceive, for a server that is not trusted (TOOL-10).
+    /// Its name is what goes over the wire and stays.
+    #[must_use]
+    pub fn cleaned(&self) -> Self {
+        Self { definition: cleaned_json(&self.definition), ..self.clone() }
+    }
+
+    /// What kind of thing it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The server's own name for it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the server said about it.
+    pub fn definition(&self) -> &Raw {
+        &self.definition
+    }
+
+    /// What it says of itself.
+    pub fn hints(&self) -> Hints {
+        self.hints
+    }
+
+    /// What it says it does or is.
+    pub fn description(&self) -> Option<String> {
+        self.definition.get("description")?.as_str().map(Cow::into_owned)
+    }
+}
