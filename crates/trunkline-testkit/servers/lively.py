@@ -4,13 +4,16 @@
 
 `FOLDER/starts` gets a line at every start, `FOLDER/asked` one for every request. `FOLDER/tools` has the names of
 more tools, one a line; they are announced when `change` is called. `FOLDER/dying`, if it is there, makes the server
-end at its start. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`.
+end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
+makes it leave its group of processes and ignore every request to end. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`.
 """
 
 import json
 import os
 import pathlib
+import signal
 import sys
+import time
 
 FOLDER, GENERATION = pathlib.Path(sys.argv[1]), sys.argv[2]
 TOOLS = ["ask", "change", "die", "started", "wait", "work"]
@@ -102,6 +105,8 @@ def result_of(request):
             send(method="notifications/subscriptions/acknowledged", params={})
             return None
         case "tools/list":
+            if (FOLDER / "noisy").exists():
+                send(method="notifications/tools/list_changed")
             ttl = FOLDER / "ttl"
             hint = {"ttlMs": int(ttl.read_text())} if ttl.exists() else {}
             return complete(tools=[{"name": name, "inputSchema": {"type": "object"}} for name in names()], **hint)
@@ -117,6 +122,8 @@ def serve(message):
             send(id=waiting.pop(message["id"]), result=text(json.dumps(message.get("result") or message["error"])))
         return
     note("asked", message["method"])
+    if message["method"] == "tools/call":
+        note("called", message["params"]["name"])
     if "id" not in message:
         return
     result = result_of(message)
@@ -128,5 +135,12 @@ note("starts", "x")
 if (FOLDER / "dying").exists():
     print("cannot go on", file=sys.stderr, flush=True)
     sys.exit(4)
+if (FOLDER / "slow").exists():
+    time.sleep(1)
+if (FOLDER / "loner").exists():
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 for line in sys.stdin:
     serve(json.loads(line))
+if (FOLDER / "loner").exists():
+    time.sleep(1000)

@@ -43,3 +43,6 @@ pub mod catalog;
 pub mod policy;
 pub mod view;
 pub mod content;
+
+pub mod call;
+pub mod host;

@@ -37,6 +37,17 @@ pub(super) enum Command {
     Close(oneshot::Sender<()>),
 }
 
+impl Command {
+    /// Whether nobody waits for what comes of it any more.
+    fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Connect(done) | Self::Refresh(_, done) => done.is_closed(),
+            Self::Ask(asked) => asked.reply.is_closed(),
+            Self::Respond { .. } | Self::Close(_) => false,
+        }
+    }
+}
+
 /// The task of one server.
 pub(super) struct Task {
     pub(super) server: Arc<Server>,
@@ -140,17 +151,9 @@ impl Task {
                 (Some(command), Down::Failed(error)) if !self.may_return() => {
                     refuse(command, error);
                 }
-                (Some(command), Down::Until(_)) => self.queue(command, &mut waiting),
+                (Some(command), Down::Until(_)) => queue(command, &mut waiting),
                 (Some(command), _) => return Wanted::By(Vec::from([command])),
             }
-        }
-    }
-
-    fn queue(&self, command: Command, waiting: &mut Vec<Command>) {
-        if waiting.len() < MAX_PENDING {
-            waiting.push(command);
-        } else {
-            refuse(command, &too_many());
         }
     }
 
@@ -234,10 +237,21 @@ async fn told_to_close(
         match commands.recv().await {
             Some(close @ Command::Close(_)) => return Some(close),
             Some(Command::Respond { .. }) => {}
-            Some(command) if waiting.len() < MAX_PENDING => waiting.push(command),
-            Some(command) => refuse(command, &too_many()),
+            Some(command) => queue(command, waiting),
             None => return None,
         }
+    }
+}
+
+/// Lets a command wait, in the place of one that nobody waits for any more if need be.
+fn queue(command: Command, waiting: &mut Vec<Command>) {
+    if waiting.len() >= MAX_PENDING {
+        waiting.retain(|command| !command.is_abandoned());
+    }
+    if waiting.len() < MAX_PENDING {
+        waiting.push(command);
+    } else {
+        refuse(command, &too_many());
     }
 }
 

@@ -83,6 +83,8 @@ impl ChildOptions {
 pub(super) struct ServerProcess {
     child: Child,
     group: Option<Group>,
+    /// The group that it has gone to by itself, once that was seen.
+    left_for: Option<Group>,
     stopped: bool,
 }
 
@@ -121,12 +123,25 @@ impl ServerProcess {
         let (Some(input), Some(output), Some(errors)) = streams else {
             return Err(Error::new(ErrorKind::StartFailed, "the process has no streams"));
         };
-        let process = Self { child, group, stopped: false };
+        let process = Self { child, group, left_for: None, stopped: false };
         Ok((process, Streams { input, output, errors }))
     }
 
     pub(super) fn id(&self) -> Option<u32> {
         self.child.id()
+    }
+
+    /// Looks whether it has left its group, as a process does that begins a session of its own. To
+    /// be done while it runs: afterwards its number may be that of another.
+    pub(super) fn look(&mut self) {
+        if let (Some(group), Some(id)) = (self.group, self.child.id())
+            && let Some(now) = Group::of(id)
+            && now != group
+            && self.left_for != Some(now)
+        {
+            guard::watch(now);
+            self.left_for = Some(now);
+        }
     }
 
     /// Waits until the process itself has ended; what it started may live on.
@@ -137,6 +152,7 @@ impl ServerProcess {
     /// Stops the process and everything it started: its input is closed already, then it is told
     /// to end, then it is made to (CON-6). When this returns, nothing of it is left.
     pub(super) async fn stop(mut self, patience: Duration) {
+        self.look();
         let deadline = Instant::now() + patience;
         if !self.gone_by(Instant::now() + QUIET_END.min(patience)).await {
             self.tell(Order::Terminate);
@@ -149,23 +165,27 @@ impl ServerProcess {
     }
 
     fn tell(&mut self, order: Order) {
-        match (self.group, order) {
-            (Some(group), order) => group.tell(order),
-            (None, Order::Kill) => {
-                let _ = self.child.start_kill();
-            }
-            (None, Order::Terminate) => {}
+        self.look();
+        for group in self.groups() {
+            group.tell(order);
+        }
+        if order == Order::Kill {
+            let _ = self.child.start_kill();
         }
     }
 
-    /// Whether the process and its group are gone by a time.
+    /// Every group that is ours.
+    fn groups(&self) -> impl Iterator<Item = Group> + use<> {
+        [self.group, self.left_for].into_iter().flatten()
+    }
+
+    /// Whether the process and its groups are gone by a time.
     async fn gone_by(&mut self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         if timeout(left, self.child.wait()).await.is_err() {
             return false;
         }
-        let Some(group) = self.group else { return true };
-        while group.is_alive() {
+        while self.groups().any(Group::is_alive) {
             if Instant::now() >= deadline {
                 return false;
             }
@@ -176,9 +196,7 @@ impl ServerProcess {
 
     fn finish(&mut self) {
         self.stopped = true;
-        if let Some(group) = self.group {
-            guard::forget(group);
-        }
+        self.groups().for_each(guard::forget);
     }
 }
 
@@ -188,12 +206,7 @@ impl Drop for ServerProcess {
         if self.stopped {
             return;
         }
-        match self.group {
-            Some(group) => group.tell(Order::Kill),
-            None => {
-                let _ = self.child.start_kill();
-            }
-        }
+        self.tell(Order::Kill);
         self.finish();
     }
 }

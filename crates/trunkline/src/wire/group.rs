@@ -1,7 +1,7 @@
 //! A process and everything it started, addressed as one.
 
 /// A group of processes, named after its first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     #[cfg(unix)]
     leader: rustix::process::Pid,
@@ -22,6 +22,12 @@ impl Group {
     pub(super) fn led_by(process: u32) -> Option<Self> {
         let leader = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw)?;
         Some(Self { leader })
+    }
+
+    /// The group that a process is in.
+    pub(super) fn of(process: u32) -> Option<Self> {
+        let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw)?;
+        rustix::process::getpgid(Some(process)).ok().map(|leader| Self { leader })
     }
 
     /// The number of the group.
@@ -48,6 +54,10 @@ impl Group {
 #[cfg(not(unix))]
 impl Group {
     pub(super) fn led_by(_: u32) -> Option<Self> {
+        None
+    }
+
+    pub(super) fn of(_: u32) -> Option<Self> {
         None
     }
 

@@ -39,6 +39,7 @@ pub(crate) struct StdioWire {
     errors_chunk: Vec<u8>,
     tail: Tail,
     ending: Option<Ending>,
+    has_spoken: bool,
 }
 
 impl StdioWire {
@@ -55,6 +56,7 @@ impl StdioWire {
             errors_chunk: Vec::new(),
             tail: Tail::without(secrets(program)),
             ending: None,
+            has_spoken: false,
         })
     }
 
@@ -111,6 +113,10 @@ impl StdioWire {
                 }
             }
             read = read_output(&mut self.output, &mut self.lines) => {
+                if !self.has_spoken {
+                    self.has_spoken = true;
+                    self.process.look();
+                }
                 if !matches!(read, Ok(count) if count > 0) {
                     self.output = None;
                     self.ending = Some(Ending::new(None));

@@ -61,6 +61,12 @@ impl Folder {
         text.lines().filter(|line| *line == method).count()
     }
 
+    /// How often a tool was called.
+    pub(crate) fn called(&self, tool: &str) -> usize {
+        let text = fs::read_to_string(self.0.join("called")).unwrap_or_default();
+        text.lines().filter(|line| *line == tool).count()
+    }
+
     /// The entry of a server of a generation, with more keys.
     pub(crate) fn server(&self, generation: &str, more: &Value) -> Value {
         let mut entry = json!({

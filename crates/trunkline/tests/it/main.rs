@@ -14,3 +14,4 @@ mod messages;
 mod lively;
 mod connections;
 mod registries;
+mod races;

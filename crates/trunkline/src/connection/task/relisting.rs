@@ -14,12 +14,18 @@ use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Raw, code};
 
+/// The shortest time between two lists that nobody waits for. A server that announces a change with
+/// every list would otherwise be asked for ever.
+const PACE: Duration = Duration::from_secs(1);
+
 /// A list of a kind, perhaps being asked for again.
 pub(super) struct Relisting {
     kind: Kind,
     listing: Option<Listing>,
-    /// Whether the list has changed again in the meantime.
-    again: bool,
+    /// When it is asked for next, because it has changed.
+    due: Option<Instant>,
+    /// When it was asked for last.
+    last: Option<Instant>,
     /// Those who wait for it.
     waiting: Vec<oneshot::Sender<Result<(), Error>>>,
 }
@@ -67,7 +73,7 @@ impl Asking<'_> {
 impl Relisting {
     /// A list that is not being asked for.
     pub(super) fn new(kind: Kind) -> Self {
-        Self { kind, listing: None, again: false, waiting: Vec::new() }
+        Self { kind, listing: None, due: None, last: None, waiting: Vec::new() }
     }
 
     pub(super) fn is_on(&self) -> bool {
@@ -76,18 +82,39 @@ impl Relisting {
 
     /// Tells somebody when the list is there.
     pub(super) fn wait(&mut self, done: oneshot::Sender<Result<(), Error>>) {
+        self.waiting.retain(|done| !done.is_closed());
         self.waiting.push(done);
     }
 
-    /// Asks for the list; if that goes on already, once more after it.
+    /// Takes note that the list has changed: it is asked for again, though not as often as a server
+    /// may say so.
+    pub(super) fn changed(&mut self) {
+        let soonest = self.last.map_or_else(Instant::now, |last| last + PACE);
+        self.due.get_or_insert(soonest);
+    }
+
+    /// Asks for the list, unless that goes on already.
     pub(super) fn start(&mut self, session: &mut Session, asking: Asking<'_>) {
         if self.is_on() {
-            self.again = true;
             return;
         }
+        self.due = None;
+        self.last = Some(Instant::now());
         let pages = Pages::new(self.kind, session.mirrors());
         let answer = asking.page(session, self.kind, None);
         self.listing = Some(Listing { pages, answer });
+    }
+
+    /// Tells those who wait what came of it.
+    pub(super) fn tell(&mut self, result: &Result<(), Error>) {
+        for done in self.waiting.drain(..) {
+            let _ = done.send(result.clone());
+        }
+    }
+
+    /// Whether the list has changed again since it was asked for.
+    pub(super) fn is_due(&self) -> bool {
+        self.due.is_some()
     }
 
     /// The answer for the next page; never, if none was asked for.
@@ -126,14 +153,6 @@ impl Relisting {
             Ok(Next::Done) => Ok(listing.pages.finish()),
             Err(error) => Err(error),
         };
-        if std::mem::take(&mut self.again) && result.is_ok() {
-            // Those who wait, wait for the newest.
-            self.start(session, asking);
-        } else {
-            for done in self.waiting.drain(..) {
-                let _ = done.send(result.as_ref().map(|_| ()).map_err(Clone::clone));
-            }
-        }
         Some(result)
     }
 }
@@ -153,6 +172,12 @@ impl Relistings {
 
     pub(super) fn is_any_on(&self) -> bool {
         self.0.iter().any(Relisting::is_on)
+    }
+
+    /// When the next list is due that has changed, and whose list that is.
+    pub(super) fn next_due(&self) -> Option<(Instant, Kind)> {
+        let due = self.0.iter().filter(|relisting| !relisting.is_on());
+        due.filter_map(|relisting| Some((relisting.due?, relisting.kind))).min()
     }
 
     /// The answer for the next page of any list; never, if none was asked for.

@@ -42,15 +42,19 @@ impl Task {
     async fn run_session(&mut self, session: &mut Session, chores: &mut Chores) -> End {
         loop {
             let idle_at = self.idle_at(session, chores);
+            let due = chores.relistings.next_due();
             tokio::select! {
                 event = session.next() => match event {
                     Event::Ended(error) => return End::Server(error),
-                    Event::Told(notification) => self.told(session, chores, notification),
+                    Event::Told(notification) => self.told(chores, notification),
                     Event::Noise => self.shadow.noticed(session),
                     Event::Quiet => {}
                 },
                 (kind, answer) = chores.relistings.answer() => {
                     self.took_page(session, chores, (kind, answer));
+                }
+                () = at(due.map(|(time, _)| time)) => {
+                    due.iter().for_each(|(_, kind)| self.relist(session, chores, *kind));
                 }
                 step = chores.subscription.next() => self.subscribe(session, chores, step),
                 Some(id) = self.abandoned.recv() => session.abandon(id),
@@ -75,12 +79,12 @@ impl Task {
     }
 
     /// What the server says of its own accord.
-    fn told(&self, session: &mut Session, chores: &mut Chores, notification: Notification) {
+    fn told(&self, chores: &mut Chores, notification: Notification) {
         for kind in changed_kinds(&notification.method) {
             self.shadow.is_stale(*kind);
             // What nobody has asked for yet is not asked for now.
             if self.shadow.listed(*kind).is_known {
-                self.relist(session, chores, *kind);
+                chores.relistings.of(*kind).changed();
             }
         }
         // Nobody may be listening.
@@ -112,6 +116,10 @@ impl Task {
                 let _ = done.send(Ok(()));
             }
             Command::Ask(_) if session.pending() >= MAX_PENDING => refuse(command, &too_many()),
+            // Nobody waits for it any more: it was dropped, or is too late, before it was sent.
+            Command::Ask(asked) if asked.reply.is_closed() || asked.deadline <= Instant::now() => {
+                drop(asked);
+            }
             Command::Ask(asked) => {
                 self.shadow.called();
                 session.ask(asked);
@@ -155,12 +163,16 @@ impl Task {
     fn took_page(&self, session: &mut Session, chores: &mut Chores, page: (Kind, Answer)) {
         let (kind, answer) = page;
         let asking = self.asking();
-        if let Some(list) = chores.relistings.of(kind).took(session, asking, answer) {
-            match list {
-                Ok(list) => self.took_list(session, chores.spoken, list),
-                // The old list is better than none.
-                Err(error) => self.shadow.trouble(error.of(&self.server.name)),
-            }
+        let Some(list) = chores.relistings.of(kind).took(session, asking, answer) else { return };
+        let result = list.map(|list| self.took_list(session, chores.spoken, list));
+        let relisting = chores.relistings.of(kind);
+        if relisting.is_due() {
+            self.shadow.is_stale(kind);
+        }
+        relisting.tell(&result);
+        // The old list is better than none.
+        if let Err(error) = result {
+            self.shadow.trouble(error.of(&self.server.name));
         }
     }
 

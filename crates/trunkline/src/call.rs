@@ -1,0 +1,114 @@
+//! The call, in one straight line: a route, a slot, the server's answer, an outcome (CALL-1 … CALL-7).
+
+mod failure;
+mod outcome;
+mod keeping;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+pub use failure::{CallError, CallErrorKind};
+pub use keeping::ArtifactFolder;
+pub use outcome::Outcome;
+
+use crate::catalog::Entry;
+use crate::config::Server;
+use crate::connection::{Ask, Attendant, Connection, Unattended};
+use crate::content::check_arguments;
+use crate::error::{Error, ErrorKind};
+use crate::message::Raw;
+
+/// How a call is made.
+#[derive(Clone, Copy)]
+pub struct CallOptions<'c> {
+    /// Who attends to what the server says and asks before it answers.
+    pub attendant: &'c dyn Attendant,
+    /// How long the call may take, if not as long as the configuration says.
+    pub timeout: Option<Duration>,
+    /// Whether arguments are checked against the schema of the tool before it is called (CALL-6).
+    pub checks_arguments: bool,
+    /// Where binary blocks of the result are kept as files; else they stay in it.
+    pub artifacts: Option<&'c ArtifactFolder>,
+}
+
+impl Default for CallOptions<'_> {
+    fn default() -> Self {
+        Self { attendant: &Unattended, timeout: None, checks_arguments: false, artifacts: None }
+    }
+}
+
+/// Something this caller may have, bound to the connection that serves it: resolved once, then
+/// called as it is, so that what was shown is what runs.
+pub(crate) struct Route<'v> {
+    pub(crate) entry: &'v Entry,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) server: Server,
+    /// Slots of the server, if their number is limited.
+    pub(crate) slots: Option<Arc<Semaphore>>,
+}
+
+impl Route<'_> {
+    /// Calls a tool.
+    pub(crate) async fn call(
+        &self,
+        arguments: Raw,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        if !arguments.is_object() {
+            return Err(CallError::not_an_object());
+        }
+        if options.checks_arguments
+            && let Some(schema) = self.entry.definition().get("inputSchema")
+        {
+            check_arguments(&schema, &arguments).map_err(|bad| CallError::arguments(&bad))?;
+        }
+        let name = Raw::from_string(self.entry.name());
+        let params = empty().with("name", &name).with("arguments", &arguments);
+        self.ask("tools/call", params, options).await
+    }
+
+    /// Asks the server for something, within its bounds, and makes an outcome of the answer.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        params: Raw,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        let _slot = self.slot(options.timeout).await?;
+        let ask = Ask { method: method.into(), params: Some(params), timeout: options.timeout };
+        let answer = self.connection.converse(ask, options.attendant).await?;
+        let result = answer.map_err(|error| CallError::refused(&self.server.name, &error))?;
+        let bound = usize::try_from(self.server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
+        let outcome = Outcome::new(&result, &self.server.name, self.server.trust, bound);
+        match options.artifacts {
+            Some(folder) => Ok(outcome.with_files_in(folder).await),
+            None => Ok(outcome),
+        }
+    }
+
+    /// A slot of the server, for as long as the call runs (CALL-7).
+    async fn slot(
+        &self,
+        own: Option<Duration>,
+    ) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, Error> {
+        let Some(slots) = &self.slots else { return Ok(None) };
+        let bound = self.server.behaviour.timeouts.call;
+        let bound = own.map_or(bound, |own| own.min(bound));
+        match timeout(bound, Arc::clone(slots).acquire_owned()).await {
+            Ok(slot) => Ok(slot.ok()),
+            Err(_) => {
+                let message = format!("no slot for the call was free within {bound:?}");
+                Err(Error::new(ErrorKind::TimedOut, message)
+                    .of(&self.server.name)
+                    .with_hint("`concurrency` is the number of slots"))
+            }
+        }
+    }
+}
+
+fn empty() -> Raw {
+    Raw::from_value(&serde_json::json!({}))
+}

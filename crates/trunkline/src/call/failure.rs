@@ -1,0 +1,101 @@
+//! Why a call came to no result, for those who have to decide and for those who have to read it.
+
+use std::fmt;
+
+use crate::content::BadArguments;
+use crate::error::Error;
+use crate::message::RpcError;
+use crate::name::ServerName;
+use crate::view::NoRoute;
+
+/// Why a call came to no result. A tool that ran and says that it failed is a result (CALL-2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallError {
+    kind: CallErrorKind,
+    message: String,
+    hint: Option<String>,
+    is_retryable: bool,
+}
+
+/// What kind of trouble it is, for code that has to decide what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallErrorKind {
+    /// The caller knows nothing of that name.
+    Unknown,
+    /// The caller may know of it, and cannot have it now.
+    Unavailable,
+    /// The arguments do not fit.
+    BadArguments,
+    /// The server answered with an error.
+    Refused(i64),
+    /// The server gave no answer.
+    Failed(crate::error::ErrorKind),
+}
+
+impl CallError {
+    /// What kind of trouble it is.
+    pub fn kind(&self) -> CallErrorKind {
+        self.kind
+    }
+
+    /// What can be done about it.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Whether making the same call again can help.
+    pub fn is_retryable(&self) -> bool {
+        self.is_retryable
+    }
+
+    fn new(kind: CallErrorKind, message: String) -> Self {
+        Self { kind, message, hint: None, is_retryable: false }
+    }
+
+    pub(super) fn not_an_object() -> Self {
+        let message = "the arguments are not a JSON object".to_owned();
+        Self::new(CallErrorKind::BadArguments, message)
+    }
+
+    pub(super) fn arguments(bad: &BadArguments) -> Self {
+        Self::new(CallErrorKind::BadArguments, bad.to_string())
+    }
+
+    pub(super) fn refused(server: &ServerName, error: &RpcError) -> Self {
+        let message = format!("server `{server}` says: {} ({})", error.message(), error.code());
+        Self::new(CallErrorKind::Refused(error.code()), message)
+    }
+}
+
+impl From<Error> for CallError {
+    fn from(error: Error) -> Self {
+        Self {
+            kind: CallErrorKind::Failed(error.kind()),
+            message: error.to_string(),
+            hint: error.hint().map(str::to_owned),
+            is_retryable: error.kind().is_retryable(),
+        }
+    }
+}
+
+impl From<NoRoute<'_>> for CallError {
+    fn from(none: NoRoute<'_>) -> Self {
+        let message = none.to_string();
+        match none {
+            NoRoute::Unknown { .. } => Self::new(CallErrorKind::Unknown, message),
+            NoRoute::Denied(reason) => Self {
+                hint: reason.hint().map(str::to_owned),
+                is_retryable: true,
+                ..Self::new(CallErrorKind::Unavailable, message)
+            },
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for CallError {}

@@ -1,0 +1,277 @@
+//! A host: servers, what they have, who may see it, and calls. Everything enters here.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use trunkline::config::{self, NoReferences};
+//! use trunkline::connection::{ChildOptions, HttpOptions, Options};
+//! use trunkline::host::{Host, HostOptions, Patience};
+//! use trunkline::item::Kind;
+//! use trunkline::message::Raw;
+//! use trunkline::policy::Who;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let loaded = config::parse("mcp.json", r#"{
+//!     "mcpServers": { "docs": { "command": "no-such-program" } },
+//!     "agents": { "reader": { "tools": ["docs_*"] } }
+//! }"#);
+//! let child = ChildOptions::from_environment(std::env::vars_os());
+//! let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+//! let agents = loaded.config.agents().named.clone();
+//! let host = Host::start(loaded.config, agents, HostOptions::new(options));
+//!
+//! let failures = host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
+//! assert!(failures[0].to_string().contains("not found"));
+//!
+//! let view = host.view(Who { agent: Some("reader"), ..Who::default() }).unwrap();
+//! for tool in view.list(Kind::Tool, host.describes()) {
+//!     println!("{tool}");           // what a model gets
+//! }
+//! let arguments = Raw::from_text(r#"{"query":"mcp"}"#).unwrap();
+//! let error = host.call(&view, "docs_search", arguments, Default::default()).await.unwrap_err();
+//! assert_eq!(error.to_string(), "there is no tool `docs_search`");
+//! host.shutdown().await;
+//! # });
+//! ```
+
+mod keeper;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+
+use self::keeper::{Keeper, Looks};
+use crate::call::{CallError, CallOptions, Outcome, Route};
+use crate::catalog::{Catalog, Entry};
+use crate::config::{Agent, Config};
+use crate::connection::Options;
+use crate::error::{Error, ErrorKind};
+use crate::item::Kind;
+use crate::message::Raw;
+use crate::name::{AgentName, ServerName};
+use crate::policy::{NoSuchCaller, Rules, Who};
+use crate::registry::{Registry, Reloaded, ServerSet};
+use crate::view::{Describe, View};
+
+/// What a host is made with.
+#[derive(Clone)]
+pub struct HostOptions {
+    /// What connections need.
+    pub connections: Options,
+    /// Names of tools that the embedding host has itself (TOOL-13).
+    pub reserved: BTreeSet<Box<str>>,
+}
+
+impl HostOptions {
+    /// Only what connections need.
+    pub fn new(connections: Options) -> Self {
+        Self { connections, reserved: BTreeSet::new() }
+    }
+}
+
+/// How long servers are waited for whose lists are not known yet (CON-15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// As long as `timeouts.grace` of each: what is not there by then comes later.
+    Grace,
+    /// Until each is ready or has failed.
+    UntilAllAreReady,
+}
+
+/// What holds for all callers, swapped as a whole.
+#[derive(Clone)]
+struct Standing {
+    config: Arc<Config>,
+    rules: Arc<Rules>,
+}
+
+/// A host. Dropping it ends its servers, though not in order: use [`Host::shutdown`] for that.
+pub struct Host {
+    servers: Arc<ServerSet>,
+    standing: watch::Sender<Standing>,
+    catalog: watch::Receiver<Arc<Catalog>>,
+    looks: Looks,
+    slots: Mutex<HashMap<ServerName, (u32, Arc<Semaphore>)>>,
+    keeper: AbortHandle,
+}
+
+impl Host {
+    /// Makes a host of a configuration and its agents, those in files included
+    /// ([`load_agents`](crate::config::load_agents)). Servers that are to be connected at the start
+    /// are being started when this returns.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start(config: Config, agents: BTreeMap<AgentName, Agent>, options: HostOptions) -> Self {
+        let registry = Registry::new(options.connections);
+        let servers = Arc::new(registry.open(&config));
+        let rules = Arc::new(Rules::new(&config, agents));
+        let standing = watch::Sender::new(Standing { config: Arc::new(config), rules });
+        let (keeper, catalog, looks) =
+            Keeper::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
+        let keeper = tokio::spawn(keeper.run()).abort_handle();
+        Self { servers, standing, catalog, looks, slots: Mutex::default(), keeper }
+    }
+
+    /// The servers.
+    pub fn servers(&self) -> &ServerSet {
+        &self.servers
+    }
+
+    /// The configuration in use.
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.standing.borrow().config)
+    }
+
+    /// Everything that is known to exist, for whoever asks. Never waits.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.borrow())
+    }
+
+    /// The catalog, now and whenever it is another.
+    pub fn watch_catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.catalog.clone()
+    }
+
+    /// Whether descriptions say which server something is of, as the configuration wants it.
+    pub fn describes(&self) -> Describe {
+        match self.config().naming().describe_server {
+            true => Describe::WithServer,
+            false => Describe::AsWritten,
+        }
+    }
+
+    /// What a caller sees, of what is known now. Never waits.
+    pub fn view(&self, who: Who<'_>) -> Result<View, NoSuchCaller> {
+        let rules = Arc::clone(&self.standing.borrow().rules);
+        let caller = rules.caller(who)?;
+        Ok(View::new(self.catalog(), rules, Arc::new(caller)))
+    }
+
+    /// Asks every server for what it has of some kinds, if that is not known or stale, starting
+    /// those that do not run. Returns why lists are missing; what is there is in the catalog.
+    pub async fn gather(&self, kinds: &[Kind], patience: Patience) -> Vec<Error> {
+        let mut asked = JoinSet::new();
+        for connection in self.servers.connections() {
+            let kinds = kinds.to_vec();
+            asked.spawn(async move {
+                let grace = connection.server().behaviour.timeouts.grace;
+                let name = connection.server().name.clone();
+                let lists = tokio::spawn(async move {
+                    for kind in kinds {
+                        connection.fresh_list(kind).await?;
+                    }
+                    Ok(())
+                });
+                let lists = async { lists.await.unwrap_or_else(|_| Err(lost(&name))) };
+                match patience {
+                    Patience::UntilAllAreReady => lists.await,
+                    // It goes on by itself, and the catalog learns of it when it is there.
+                    Patience::Grace => {
+                        timeout(grace, lists).await.unwrap_or_else(|_| Err(late(&name)))
+                    }
+                }
+            });
+        }
+        let results = asked.join_all().await;
+        self.looks.again().await;
+        results.into_iter().filter_map(Result::err).collect()
+    }
+
+    /// Calls a tool by the name it has in a view. What was shown is what runs.
+    pub async fn call(
+        &self,
+        view: &View,
+        name: &str,
+        arguments: Raw,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        let route = self.bind(view.route(Kind::Tool, name)?)?;
+        route.call(arguments, options).await
+    }
+
+    /// Reads a resource by the address it has in a view.
+    pub async fn read(
+        &self,
+        view: &View,
+        address: &str,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        let found = view.route_resource(address)?;
+        let params = object().with("uri", &Raw::from_string(found.uri));
+        self.bind(found.entry)?.ask("resources/read", params, options).await
+    }
+
+    /// Gets a prompt by the name it has in a view, filled in with arguments: an object of texts.
+    pub async fn prompt(
+        &self,
+        view: &View,
+        name: &str,
+        arguments: Raw,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        let entry = view.route(Kind::Prompt, name)?;
+        let params = object().with("name", &Raw::from_string(entry.name()));
+        let params = params.with("arguments", &arguments);
+        self.bind(entry)?.ask("prompts/get", params, options).await
+    }
+
+    /// Takes over another configuration. Servers that are the same in it do not notice.
+    pub async fn reload(&self, config: Config, agents: BTreeMap<AgentName, Agent>) -> Reloaded {
+        let rules = Arc::new(Rules::new(&config, agents));
+        let config = Arc::new(config);
+        self.standing.send_replace(Standing { config: Arc::clone(&config), rules });
+        let reloaded = self.servers.reload(&config).await;
+        self.looks.again().await;
+        reloaded
+    }
+
+    /// Ends every server. When this returns, nothing of them is left running (CON-10).
+    pub async fn shutdown(&self) {
+        self.keeper.abort();
+        self.servers.close().await;
+    }
+
+    /// Binds an entry to the connection that serves it.
+    fn bind<'v>(&self, entry: &'v Entry) -> Result<Route<'v>, CallError> {
+        let name = &entry.server().name;
+        let connection = self.servers.get(name.as_str()).ok_or_else(|| lost(name))?;
+        // The rules for it may be other ones than when it was started.
+        let config = self.config();
+        let server = config.server(name.as_str()).unwrap_or_else(|| connection.server()).clone();
+        let slots = server.behaviour.concurrency.map(|limit| self.slots(name, limit));
+        Ok(Route { entry, connection, server, slots })
+    }
+
+    /// The slots of a server; other ones when their number has changed.
+    fn slots(&self, server: &ServerName, limit: u32) -> Arc<Semaphore> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || (limit, Arc::new(Semaphore::new(limit as usize)));
+        let entry = slots.entry(server.clone()).or_insert_with(made);
+        if entry.0 != limit {
+            *entry = made();
+        }
+        Arc::clone(&entry.1)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+fn object() -> Raw {
+    Raw::from_value(&serde_json::json!({}))
+}
+
+fn lost(server: &ServerName) -> Error {
+    Error::new(ErrorKind::Stopping, "it is not used any more").of(server)
+}
+
+fn late(server: &ServerName) -> Error {
+    Error::new(ErrorKind::TimedOut, "it is not ready yet; what it has comes later").of(server)
+}

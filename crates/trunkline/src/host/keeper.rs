@@ -1,0 +1,166 @@
+//! The task that keeps the catalog: it looks at what the servers have whenever one has changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::Standing;
+use crate::catalog::{Availability, Catalog, Listing, Sources};
+use crate::config::Config;
+use crate::connection::{Connection, State};
+use crate::item::{Item, Kind};
+use crate::name::ServerName;
+use crate::registry::{ServerSet, Watch};
+
+/// Looks that may be asked for at the same time; they are all answered by the next one.
+const MAX_LOOKS: usize = 64;
+
+/// What a server had when it was looked at.
+#[derive(Clone, Default)]
+struct Seen {
+    lists: Vec<Arc<[Arc<Item>]>>,
+    down: Option<Box<str>>,
+}
+
+impl Seen {
+    fn of(connection: &Connection) -> Self {
+        let status = connection.status();
+        let down = (status.state == State::Failed).then(|| {
+            let error = status.last_error.as_ref();
+            error.map_or("it failed", |error| error.message()).into()
+        });
+        Self { lists: Kind::ALL.map(|kind| connection.list(kind)).to_vec(), down }
+    }
+
+    fn is_as(&self, other: &Self) -> bool {
+        let are_same = |(left, right): (&Arc<[_]>, &Arc<[_]>)| Arc::ptr_eq(left, right);
+        self.down == other.down
+            && self.lists.len() == other.lists.len()
+            && self.lists.iter().zip(&other.lists).all(are_same)
+    }
+}
+
+/// The task that keeps the catalog.
+pub(super) struct Keeper {
+    servers: Arc<ServerSet>,
+    standing: watch::Receiver<Standing>,
+    reserved: BTreeSet<Box<str>>,
+    wanted: mpsc::Receiver<oneshot::Sender<()>>,
+    catalog: watch::Sender<Arc<Catalog>>,
+    sources: Sources,
+    seen: BTreeMap<ServerName, Seen>,
+}
+
+/// Asks the keeper to look at once.
+pub(super) struct Looks(mpsc::Sender<oneshot::Sender<()>>);
+
+impl Looks {
+    /// Waits until the catalog holds everything that the servers have by now.
+    pub(super) async fn again(&self) {
+        let (done, looked) = oneshot::channel();
+        if self.0.send(done).await.is_ok() {
+            let _ = looked.await;
+        }
+    }
+}
+
+impl Keeper {
+    pub(super) fn new(
+        servers: Arc<ServerSet>,
+        standing: watch::Receiver<Standing>,
+        reserved: BTreeSet<Box<str>>,
+    ) -> (Self, watch::Receiver<Arc<Catalog>>, Looks) {
+        let (looks, wanted) = mpsc::channel(MAX_LOOKS);
+        let sources = sources(&standing.borrow().config, &reserved);
+        let catalog = watch::Sender::new(Arc::new(Catalog::build(&sources)));
+        let receiver = catalog.subscribe();
+        let seen = BTreeMap::new();
+        let mut keeper = Self { servers, standing, reserved, wanted, catalog, sources, seen };
+        // What is remembered of servers that do not run yet is there from the beginning.
+        keeper.look();
+        (keeper, receiver, Looks(looks))
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut changes = self.servers.watch();
+        loop {
+            let done = tokio::select! {
+                Some(_) = changes.next() => None,
+                Some(done) = self.wanted.recv() => Some(done),
+                Ok(()) = self.standing.changed() => {
+                    self.begin_anew();
+                    None
+                }
+                else => return,
+            };
+            drain(&mut changes);
+            self.look();
+            if let Some(done) = done {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// Goes over to a new configuration: other names, other servers, the same lists.
+    fn begin_anew(&mut self) {
+        let config = Arc::clone(&self.standing.borrow_and_update().config);
+        self.sources = sources(&config, &self.reserved);
+        self.seen.clear();
+    }
+
+    /// Looks at every server, and makes a new catalog if anything is different.
+    fn look(&mut self) {
+        let connections = self.servers.connections();
+        let mut is_different = self.forget_gone(&connections);
+        for connection in &connections {
+            let name = &connection.server().name;
+            let now = Seen::of(connection);
+            if self.seen.get(name).is_some_and(|before| before.is_as(&now)) {
+                continue;
+            }
+            is_different = true;
+            self.take(name, now);
+        }
+        if is_different {
+            self.catalog.send_replace(Arc::new(Catalog::build(&self.sources)));
+        }
+    }
+
+    fn take(&mut self, server: &ServerName, now: Seen) {
+        match &now.down {
+            // What it had stays, so that names stay what they are.
+            Some(reason) => {
+                self.sources.set_availability(server, Availability::Down(reason.clone()));
+            }
+            None => {
+                let items = now.lists.iter().flat_map(|list| list.iter().cloned());
+                self.sources.add(server, Arc::new(Listing::new(items)));
+            }
+        }
+        self.seen.insert(server.clone(), now);
+    }
+
+    /// Forgets servers that are not there any more, and says whether there were any.
+    fn forget_gone(&mut self, connections: &[Arc<Connection>]) -> bool {
+        let is_there = |name: &ServerName| {
+            connections.iter().any(|connection| connection.server().name == *name)
+        };
+        let gone: Vec<_> = self.seen.keys().filter(|name| !is_there(name)).cloned().collect();
+        for name in &gone {
+            self.seen.remove(name);
+            self.sources.remove(name);
+        }
+        !gone.is_empty()
+    }
+}
+
+fn sources(config: &Config, reserved: &BTreeSet<Box<str>>) -> Sources {
+    Sources::with_reserved(config, reserved.clone())
+}
+
+/// Takes changes that are there already: one look is enough for all of them.
+fn drain(changes: &mut Watch) {
+    use futures_util::FutureExt as _;
+    while changes.next().now_or_never().flatten().is_some() {}
+}
