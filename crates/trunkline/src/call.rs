@@ -1,8 +1,8 @@
 //! The call, in one straight line: a route, a slot, the server's answer, an outcome (CALL-1 … CALL-7).
 
 mod failure;
-mod outcome;
 mod keeping;
+mod outcome;
 
 use std::sync::Arc;
 use std::time::Duration;
