@@ -135,6 +135,6 @@ impl Servers {
 
 /// Why a server cannot be used, for people.
 pub(crate) fn failure_text(error: &Error) -> String {
-    let hint = error.hint().map_or(String::new(), |hint| format!("\n  {hint}"));
-    format!("error: {error}{hint}\n")
+    let hint = error.hint().map_or(String::new(), |hint| format!("\n  {}", printable(hint)));
+    format!("error: {}{hint}\n", printable(&error.to_string()))
 }

@@ -60,10 +60,10 @@ impl Terminal {
         self.progress("");
     }
 
-    /// How wide the terminal is on which results appear; nothing if they go elsewhere.
-    pub(crate) fn width(&self) -> Option<usize> {
-        let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
-        Some(usize::from(width.0).max(1))
+    /// How wide and high the terminal is on which results appear; nothing if they go elsewhere.
+    pub(crate) fn size(&self) -> Option<(usize, usize)> {
+        let (width, height) = terminal_size::terminal_size_of(io::stdout())?;
+        Some((usize::from(width.0).max(1), usize::from(height.0).max(1)))
     }
 
     /// Everything on standard input.

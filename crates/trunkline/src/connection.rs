@@ -8,8 +8,8 @@ mod lists;
 mod memory;
 mod options;
 mod session;
-mod handshake;
 mod shadow;
+mod handshake;
 mod backoff;
 mod task;
 mod asking;
@@ -17,6 +17,7 @@ mod asking;
 use std::sync::Arc;
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 
 pub use asking::Ask;
 pub use attendant::{Answering, Attendant, Question, Unattended};
@@ -76,6 +77,7 @@ impl Connection {
             abandoned: abandoned_for_task,
             shadow: Arc::clone(&shadow),
             told: told.clone(),
+            fading: JoinSet::new(),
         };
         tokio::spawn(task.run());
         Self { server, fingerprint, ids, commands, abandoned, shadow, told }
@@ -165,6 +167,11 @@ impl Connection {
         if self.command(Command::Close(done)).await.is_ok() {
             let _ = closed.await;
         }
+    }
+
+    /// Whether it has been closed. It cannot be used again.
+    pub fn is_closed(&self) -> bool {
+        self.commands.is_closed()
     }
 
     async fn command(&self, command: Command) -> Result<(), Error> {

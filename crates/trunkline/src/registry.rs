@@ -85,6 +85,10 @@ impl Registry {
     /// The connection to a server: one that is there already, or a new one.
     fn take(&self, key: &Key, server: &Server) -> Arc<Connection> {
         let mut leases = self.leases();
+        // One that somebody has closed by itself is of no use to anybody.
+        if leases.get(key).is_some_and(|lease| lease.connection.is_closed()) {
+            leases.remove(key);
+        }
         let lease = leases.entry(key.clone()).or_insert_with(|| {
             let connection = Connection::new(server.clone(), self.inner.options.clone());
             if server.behaviour.connect == Connect::Eager {
@@ -97,9 +101,10 @@ impl Registry {
     }
 
     /// Gives a connection back. It is returned if nobody else has it, to be closed.
-    fn give_back(&self, key: &Key) -> Option<Arc<Connection>> {
+    fn give_back(&self, key: &Key, connection: &Arc<Connection>) -> Option<Arc<Connection>> {
         let mut leases = self.leases();
-        let lease = leases.get_mut(key)?;
+        // After everything was closed, the same key may be somebody else's.
+        let lease = leases.get_mut(key).filter(|it| Arc::ptr_eq(&it.connection, connection))?;
         lease.holders -= 1;
         if lease.holders > 0 {
             return None;

@@ -5,8 +5,11 @@
 //! own, so that a call costs one hop to its server's task and no other.
 
 mod lines;
+mod outbox;
 mod tail;
 mod group;
+#[cfg(windows)]
+mod job;
 mod guard;
 mod child;
 pub(crate) mod stdio;
@@ -34,6 +37,7 @@ pub(crate) use any::Wire;
 pub use child::ChildOptions;
 pub(crate) use client::HttpClient;
 pub use client::{HttpOptions, Proxies};
+pub(crate) use tail::Tail;
 pub(crate) use target::HttpTarget;
 
 use crate::error::Error;

@@ -54,8 +54,8 @@ async fn watch(servers: &Servers, format: Format, terminal: &mut Terminal) -> Re
     servers.go_on();
     while let Some(change) = changes.next().await {
         let text = match format {
-            Format::Text => match terminal.width() {
-                Some(width) => Some(screen.redrawn(&as_text(servers), width)),
+            Format::Text => match terminal.size() {
+                Some(size) => Some(screen.redrawn(&as_text(servers), size)),
                 None => lines.changed(&change),
             },
             Format::Json => change_json(servers, &change).map(|json| format!("{json}\n")),
@@ -75,11 +75,22 @@ struct Screen {
 }
 
 impl Screen {
-    /// The text, in the place of the one before, on a terminal of this width.
-    fn redrawn(&mut self, text: &str, width: usize) -> String {
+    /// The text, in the place of the one before, as much of it as fits on a terminal of this width
+    /// and height.
+    fn redrawn(&mut self, text: &str, (width, height): (usize, usize)) -> String {
         let up = if self.lines > 0 { format!("\u{1b}[{}A", self.lines) } else { String::new() };
-        self.lines = text.lines().map(|line| line.width().div_ceil(width).max(1)).sum();
-        format!("{up}\r\u{1b}[J{text}")
+        self.lines = 0;
+        let mut shown = format!("{up}\r\u{1b}[J");
+        for line in text.lines() {
+            let lines = line.width().div_ceil(width).max(1);
+            if self.lines + lines >= height {
+                break;
+            }
+            self.lines += lines;
+            shown.push_str(line);
+            shown.push('\n');
+        }
+        shown
     }
 }
 

@@ -21,7 +21,7 @@ use crate::item::Kind;
 use crate::message::{Raw, Response, RpcError, code};
 
 /// What a server may have said of a request before its caller heard any of it.
-const MAX_UPDATES: usize = 64;
+const MAX_UPDATES: usize = 1024;
 
 /// How often a server may ask for more before it answers.
 const MAX_ROUNDS: usize = 16;
@@ -60,7 +60,8 @@ impl Connection {
         method: &str,
         params: Option<Raw>,
     ) -> Result<Result<Raw, RpcError>, Error> {
-        self.round(&Ask::new(method, params), None).await
+        let ask = Ask::new(method, params);
+        self.round(&ask, &mut Budget::of(self, &ask), None).await
     }
 
     /// Asks the server something and stays in conversation with it until it has answered: what it
@@ -71,8 +72,10 @@ impl Connection {
         attendant: &dyn Attendant,
     ) -> Result<Result<Raw, RpcError>, Error> {
         let mut current = ask.clone();
+        // Time that the attendant takes to answer is not the server's.
+        let mut budget = Budget::of(self, &ask);
         for _ in 0..MAX_ROUNDS {
-            let result = match self.round(&current, Some(attendant)).await? {
+            let result = match self.round(&current, &mut budget, Some(attendant)).await? {
                 Ok(result) => result,
                 Err(error) => return Ok(Err(error)),
             };
@@ -104,8 +107,13 @@ impl Connection {
     }
 
     /// One request, made again where the server did not look at it.
-    async fn round(&self, ask: &Ask, attendant: Option<&dyn Attendant>) -> Answer {
-        let answer = self.once(ask, attendant).await;
+    async fn round(
+        &self,
+        ask: &Ask,
+        budget: &mut Budget,
+        attendant: Option<&dyn Attendant>,
+    ) -> Answer {
+        let answer = self.once(ask, budget, attendant).await;
         let again = match &answer {
             // A new session can.
             Err(error) => error.kind() == ErrorKind::SessionExpired,
@@ -117,10 +125,15 @@ impl Connection {
             Ok(Err(error)) => asks_for_modern(error),
             Ok(Ok(_)) => false,
         };
-        if again { self.once(ask, attendant).await } else { answer }
+        if again { self.once(ask, budget, attendant).await } else { answer }
     }
 
-    async fn once(&self, ask: &Ask, attendant: Option<&dyn Attendant>) -> Answer {
+    async fn once(
+        &self,
+        ask: &Ask,
+        budget: &mut Budget,
+        attendant: Option<&dyn Attendant>,
+    ) -> Answer {
         let (reply, answer) = oneshot::channel();
         let (updates, inbox) = match attendant {
             Some(_) => {
@@ -130,8 +143,8 @@ impl Connection {
             None => (None, None),
         };
         let id = self.ids.next();
-        let patience = self.patience(ask);
-        let deadline = Instant::now() + patience + self.patience_with_start();
+        let (begin, patience) = (Instant::now(), budget.call);
+        let deadline = begin + patience + budget.start;
         let wait = Wait { id, answer, connection: self, deadline, is_answered: false };
         self.command(Command::Ask(Asked {
             id,
@@ -148,6 +161,7 @@ impl Connection {
             (Some(attendant), Some(inbox)) => wait.attended(attendant, inbox).await,
             _ => wait.answer().await,
         };
+        budget.spend(begin.elapsed());
         answer.map_err(|error| {
             self.shadow.call_failed();
             self.explained(error, ask)
@@ -188,6 +202,26 @@ impl Connection {
             _ => error,
         };
         error.of(&self.server.name)
+    }
+}
+
+/// How long a request may still take, over all its rounds.
+struct Budget {
+    /// The start of the server, if it does not run.
+    start: Duration,
+    call: Duration,
+}
+
+impl Budget {
+    fn of(connection: &Connection, ask: &Ask) -> Self {
+        Self { start: connection.patience_with_start(), call: connection.patience(ask) }
+    }
+
+    /// Takes off what was used: of the time for the start first.
+    fn spend(&mut self, used: Duration) {
+        let of_call = used.saturating_sub(self.start);
+        self.start = self.start.saturating_sub(used);
+        self.call = self.call.saturating_sub(of_call);
     }
 }
 

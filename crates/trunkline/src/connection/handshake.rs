@@ -10,6 +10,8 @@ use super::lists::{List, Next, Pages, page_params};
 use super::memory::Spoken;
 use super::options::Options;
 use super::session::{Answer, Ids, Session, explained, stopping};
+use super::shadow::Shadow;
+use super::status::Described;
 use crate::config::{
     self, Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport,
 };
@@ -34,20 +36,13 @@ pub(super) struct Opened {
     pub(super) tools: List,
 }
 
-/// What a server says about itself.
-#[derive(Default)]
-pub(super) struct Described {
-    pub(super) server_info: Option<Raw>,
-    pub(super) capabilities: Option<Raw>,
-    pub(super) instructions: Option<Raw>,
-}
-
 /// Starts servers.
 pub(super) struct Opener<'o> {
     pub(super) server: &'o Server,
     pub(super) fingerprint: &'o Fingerprint,
     pub(super) options: &'o Options,
     pub(super) ids: &'o Ids,
+    pub(super) shadow: &'o Shadow,
     /// Turns true when the start is not wanted any more.
     pub(super) stop: watch::Receiver<bool>,
 }
@@ -71,8 +66,8 @@ enum Probed {
     Legacy,
     /// It has not said anything yet.
     Silent,
-    /// It cannot be asked anything any more, and has to be started again.
-    Spoiled,
+    /// It cannot be asked anything any more, for this reason, and has to be started again.
+    Spoiled(Error),
     /// It cannot be reached.
     Hopeless(Error),
 }
@@ -153,6 +148,7 @@ impl Opener<'_> {
                 }
             }
         };
+        self.shadow.hears(wire.tail());
         Ok(Session::new(wire, self.ids.next(), self.options.declared().clone()))
     }
 
@@ -176,7 +172,7 @@ impl Opener<'_> {
             Probed::Legacy => self.initialized(session, deadline).await,
             Probed::Hopeless(error) => Err(self.failed(session, error).await),
             Probed::Silent => self.asked_both(session, deadline).await,
-            Probed::Spoiled => {
+            Probed::Spoiled(_) => {
                 session.close(self.timeouts().shutdown).await;
                 self.initialized(self.start(self.declared()).await?, deadline).await
             }
@@ -189,7 +185,9 @@ impl Opener<'_> {
             Probed::Modern(described) => return Ok((session, described)),
             Probed::Hopeless(error) => error,
             Probed::Silent => late(),
-            Probed::Legacy | Probed::Spoiled => {
+            // That it ended says more than that it did not answer.
+            Probed::Spoiled(error) if error.kind() != ErrorKind::NotMcp => error,
+            Probed::Legacy | Probed::Spoiled(_) => {
                 let message = "it does not speak revision 2026-07-28 of the protocol";
                 let error = Error::new(ErrorKind::NotMcp, message);
                 match self.server.behaviour.protocol {
@@ -291,7 +289,7 @@ impl Opener<'_> {
             Err(error) if error.kind() == ErrorKind::Stopping => Probed::Hopeless(error),
             Err(error) => match (error.kind(), &self.server.transport) {
                 (ErrorKind::TimedOut, Transport::Stdio(_)) => Probed::Silent,
-                (_, Transport::Stdio(_)) => Probed::Spoiled,
+                (_, Transport::Stdio(_)) => Probed::Spoiled(error),
                 // A server that is busy is not one that does not understand.
                 (ErrorKind::Refused(429 | 502..=504), _) => Probed::Hopeless(error),
                 (ErrorKind::Refused(_) | ErrorKind::TimedOut | ErrorKind::NotMcp, _) => {
@@ -316,7 +314,8 @@ impl Opener<'_> {
                 return Ok(Initialized::WantsModern);
             }
             Err(error) => {
-                let message = format!("it refused to be initialised: {}", error.message());
+                let said = session.wire().quoted(&error.message());
+                let message = format!("it refused to be initialised: {said}");
                 return Err(Error::new(ErrorKind::NotMcp, message));
             }
         };
@@ -342,7 +341,8 @@ impl Opener<'_> {
                 // A server without tools need not know how to list them.
                 Err(error) if error.code() == code::METHOD_NOT_FOUND => break,
                 Err(error) => {
-                    let message = format!("it did not list its tools: {}", error.message());
+                    let said = session.wire().quoted(&error.message());
+                    let message = format!("it did not list its tools: {said}");
                     return Err(Error::new(ErrorKind::NotMcp, message));
                 }
             };

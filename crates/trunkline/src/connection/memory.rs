@@ -18,8 +18,8 @@ use crate::message::Raw;
 /// The version of the files. Others are not read.
 const VERSION: u64 = 1;
 
-/// Bytes of a file that is read; no list of tools that was accepted is longer.
-const MAX_FILE_BYTES: u64 = 128 * 1024 * 1024;
+/// Bytes of a file that is read, while whoever makes a connection waits.
+const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// How long a file is believed. A server that learns the newer generation is asked again after that.
 const LONGEST_BELIEF: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -142,10 +142,17 @@ fn text_of(spoken: Spoken, tools: &[Arc<Item>]) -> String {
 }
 
 fn read(path: &Path) -> io::Result<Option<Remembered>> {
-    if fs::metadata(path)?.len() > MAX_FILE_BYTES {
+    let kind = fs::metadata(path)?;
+    // A pipe, say, would be waited for.
+    if !kind.is_file() || kind.len() > MAX_FILE_BYTES {
         return Ok(None);
     }
-    Ok(remembered(&fs::read_to_string(path)?))
+    let mut text = String::new();
+    io::Read::read_to_string(
+        &mut io::Read::take(fs::File::open(path)?, MAX_FILE_BYTES),
+        &mut text,
+    )?;
+    Ok(remembered(&text))
 }
 
 fn remembered(text: &str) -> Option<Remembered> {

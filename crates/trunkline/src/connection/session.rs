@@ -33,6 +33,8 @@ pub(super) enum Event {
     Noise,
     /// Nobody waits for it any more.
     Quiet,
+    /// It has forgotten us. Requests that it had accepted before may still be answered.
+    Forgotten,
     /// Nothing more comes from it.
     Ended(Error),
 }
@@ -125,6 +127,21 @@ impl Session {
         self.pending.len()
     }
 
+    /// Whether so much waits to be read by the server that nothing more should be sent.
+    pub(super) fn is_full(&self) -> bool {
+        self.wire.is_full()
+    }
+
+    /// Stays until everybody who waits has been answered, and ends then.
+    pub(super) async fn fade(mut self, patience: Duration) {
+        while self.pending.len() > 0 {
+            if let Event::Ended(_) = self.next().await {
+                break;
+            }
+        }
+        self.close(patience).await;
+    }
+
     /// Since when nobody waits for anything, if that is so.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         (self.pending.len() == 0).then_some(self.last_answer)
@@ -186,8 +203,8 @@ impl Session {
 
     /// Tells the server that an answer is not wanted any more, in the way of its generation.
     fn cancel(&mut self, id: u64, reason: &str) {
-        self.wire.cancel(id);
-        if self.generation == Generation::Modern && self.wire.cancels_by_closing() {
+        let is_unheard = self.wire.cancel(id);
+        if is_unheard || (self.generation == Generation::Modern && self.wire.cancels_by_closing()) {
             return;
         }
         let params = serde_json::json!({ "requestId": id, "reason": reason });
@@ -221,12 +238,13 @@ impl Session {
                         return event;
                     }
                 }
-                Incoming::Lost { error, .. } if error.kind() == ErrorKind::SessionExpired => {
-                    // It has forgotten us, and with that everybody who waits.
-                    self.pending.fail_all(&error);
-                    return Event::Ended(error);
+                Incoming::Lost { id, error } => {
+                    let is_forgotten = error.kind() == ErrorKind::SessionExpired;
+                    self.answer(id, Err(error));
+                    if is_forgotten {
+                        return Event::Forgotten;
+                    }
                 }
-                Incoming::Lost { id, error } => self.answer(id, Err(error)),
                 Incoming::Ended(error) => {
                     let error = explained(error, &self.wire.last_lines());
                     self.pending.fail_all(&error);
@@ -274,7 +292,7 @@ impl Session {
         Some(Event::Noise)
     }
 
-    /// Passes on what is about one request; returns what is not.
+    /// Passes on what is about one request; returns what is not, or not only.
     fn told(&self, notification: Notification, about: Option<u64>) -> Option<Notification> {
         let waiting = match &*notification.method {
             "notifications/progress" => {
@@ -293,9 +311,12 @@ impl Session {
         else {
             return Some(notification);
         };
+        let is_theirs_alone =
+            matches!(&*notification.method, "notifications/progress" | "notifications/message");
+        let others = (!is_theirs_alone).then(|| notification.clone());
         // A caller that is slow misses something; nobody else does.
         let _ = updates.try_send(Update::Told(with_token(notification, token)));
-        None
+        others
     }
 
     /// Passes a question of the server on to whoever it is for, or refuses it.

@@ -1,17 +1,17 @@
 //! The public shadow of a task: what it says about its server while it works.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::handshake::Described;
 use super::lists::List;
 use super::session::Session;
-use super::status::{State, Status};
+use super::status::{Described, State, Status};
 use crate::error::Error;
 use crate::item::{Item, Kind};
+use crate::wire::Tail;
 
 /// What a server has of one kind, and until when that need not be asked for again.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ pub(super) struct Shadow {
     /// Counted apart from the status: those who watch it do not watch calls.
     calls: AtomicU64,
     failures: AtomicU64,
+    /// The standard error of the process that was started last.
+    tail: Mutex<Tail>,
 }
 
 impl Shadow {
@@ -51,6 +53,7 @@ impl Shadow {
             listed: Kind::ALL.map(|_| watch::Sender::new(Listed::none())),
             calls: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            tail: Mutex::default(),
         };
         let is_known = !remembered.is_empty();
         let remembered = Listed { items: remembered.into(), is_known, fresh_until: None };
@@ -65,7 +68,8 @@ impl Shadow {
     pub(super) fn status(&self) -> Status {
         let calls = self.calls.load(Ordering::Relaxed);
         let failures = self.failures.load(Ordering::Relaxed);
-        Status { calls, failures, ..self.status.borrow().clone() }
+        let stderr = self.tail.lock().unwrap_or_else(PoisonError::into_inner).lines();
+        Status { calls, failures, stderr, ..self.status.borrow().clone() }
     }
 
     pub(super) fn state(&self) -> State {
@@ -89,6 +93,11 @@ impl Shadow {
         let status = self.status.borrow();
         let capabilities = status.capabilities.as_ref();
         capabilities.is_none_or(|capabilities| capabilities.get(kind.capability()).is_some())
+    }
+
+    /// A process has been started, and this is its standard error.
+    pub(super) fn hears(&self, tail: Tail) {
+        *self.tail.lock().unwrap_or_else(PoisonError::into_inner) = tail;
     }
 
     pub(super) fn starting(&self) {
@@ -138,7 +147,6 @@ impl Shadow {
     pub(super) fn noticed(&self, session: &Session) {
         self.status.send_modify(|status| {
             status.noise = session.noise;
-            status.stderr = session.wire().last_lines();
         });
     }
 

@@ -100,6 +100,14 @@ impl Default for Status {
     }
 }
 
+/// What a server says about itself.
+#[derive(Default)]
+pub(super) struct Described {
+    pub(super) server_info: Option<Raw>,
+    pub(super) capabilities: Option<Raw>,
+    pub(super) instructions: Option<Raw>,
+}
+
 impl Status {
     /// How long it has been ready.
     pub fn uptime(&self) -> Option<Duration> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::backoff::Attempts;
@@ -60,6 +61,8 @@ pub(super) struct Task {
     pub(super) shadow: Arc<Shadow>,
     /// Whoever wants to hear what the server says of its own accord.
     pub(super) told: broadcast::Sender<Notification>,
+    /// Conversations that the server has forgotten, in which somebody still waits. They end with us.
+    pub(super) fading: JoinSet<()>,
 }
 
 /// Why the task stops serving a session.
@@ -68,6 +71,8 @@ enum End {
     Server(Error),
     /// Nobody has needed it for so long.
     Idle,
+    /// The server has forgotten us, and has to be spoken to anew.
+    Forgotten,
     /// We were told to end, by this command if nobody was lost.
     Told(Option<Command>),
 }
@@ -104,9 +109,8 @@ impl Task {
                     let end = self.serve(*opened, waiting).await;
                     attempts.lived(since.elapsed());
                     match end {
-                        End::Server(error) if error.kind() != ErrorKind::SessionExpired => error,
-                        // If it has forgotten us, whoever comes next begins anew.
-                        End::Server(_) | End::Idle => {
+                        End::Server(error) => error,
+                        End::Idle | End::Forgotten => {
                             self.shadow.idle();
                             down = Down::Idle;
                             continue;
@@ -166,6 +170,7 @@ impl Task {
             fingerprint: &self.fingerprint,
             options: &self.options,
             ids: &self.ids,
+            shadow: &self.shadow,
             stop: stopped,
         };
         let mut opening = std::pin::pin!(opener.open());
@@ -273,6 +278,11 @@ fn refuse(command: Command, error: &Error) {
             let _ = done.send(());
         }
     }
+}
+
+fn unread() -> Error {
+    let message = "it does not read what it is sent, and a lot waits for it already";
+    Error::new(ErrorKind::TooLarge, message).with_hint("it may hang: end it and start it again")
 }
 
 fn too_many() -> Error {

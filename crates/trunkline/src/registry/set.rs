@@ -86,7 +86,10 @@ impl ServerSet {
 
     /// Gives servers back. Returns those that nobody else has.
     fn given_back(&self, members: &Members) -> Vec<Arc<Connection>> {
-        members.values().filter_map(|member| self.registry.give_back(&member.key)).collect()
+        members
+            .values()
+            .filter_map(|member| self.registry.give_back(&member.key, &member.connection))
+            .collect()
     }
 }
 
@@ -113,7 +116,9 @@ fn compare(old: &Members, new: &Members) -> Reloaded {
     for (name, member) in new.iter() {
         let list = match old.get(name.as_str()) {
             None => &mut reloaded.added,
-            Some(before) if before.key == member.key => &mut reloaded.kept,
+            Some(before) if Arc::ptr_eq(&before.connection, &member.connection) => {
+                &mut reloaded.kept
+            }
             Some(_) => &mut reloaded.changed,
         };
         list.push(name.clone());

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::http::HttpWire;
 use super::sse::SseWire;
 use super::stdio::StdioWire;
+use super::tail::Tail;
 use super::{Incoming, Outgoing};
 
 /// A wire of any kind.
@@ -34,12 +35,22 @@ impl Wire {
         }
     }
 
-    /// Frees what a request holds that nobody waits for any more.
-    pub(crate) fn cancel(&mut self, id: u64) {
+    /// Frees what a request holds that nobody waits for any more. Says whether the server has
+    /// certainly heard nothing of it.
+    pub(crate) fn cancel(&mut self, id: u64) -> bool {
         match self {
-            Self::Stdio(_) => {}
+            Self::Stdio(wire) => return wire.cancel(id),
             Self::Http(wire) => wire.cancel(id),
             Self::Sse(wire) => wire.cancel(id),
+        }
+        false
+    }
+
+    /// Whether so much waits to be read by the server that nothing more should be sent.
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Self::Stdio(wire) => wire.is_full(),
+            Self::Http(_) | Self::Sse(_) => false,
         }
     }
 
@@ -80,6 +91,24 @@ impl Wire {
         match self {
             Self::Stdio(wire) => wire.process_id(),
             Self::Http(_) | Self::Sse(_) => None,
+        }
+    }
+
+    /// A text of the server as it can be shown: one line, and nothing in it that the server was
+    /// given.
+    pub(crate) fn quoted(&self, text: &str) -> String {
+        match self {
+            Self::Stdio(wire) => wire.tail().quoted(text),
+            Self::Http(wire) => wire.quoted(text),
+            Self::Sse(wire) => wire.quoted(text),
+        }
+    }
+
+    /// The last lines of the server's standard error, as they come.
+    pub(crate) fn tail(&self) -> Tail {
+        match self {
+            Self::Stdio(wire) => wire.tail().clone(),
+            Self::Http(_) | Self::Sse(_) => Tail::default(),
         }
     }
 

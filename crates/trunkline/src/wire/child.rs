@@ -85,6 +85,8 @@ pub(super) struct ServerProcess {
     group: Option<Group>,
     /// The group that it has gone to by itself, once that was seen.
     left_for: Option<Group>,
+    #[cfg(windows)]
+    job: Option<super::job::ServerJob>,
     stopped: bool,
 }
 
@@ -123,7 +125,14 @@ impl ServerProcess {
         let (Some(input), Some(output), Some(errors)) = streams else {
             return Err(Error::new(ErrorKind::StartFailed, "the process has no streams"));
         };
-        let process = Self { child, group, left_for: None, stopped: false };
+        let process = Self {
+            #[cfg(windows)]
+            job: super::job::ServerJob::around(&child),
+            child,
+            group,
+            left_for: None,
+            stopped: false,
+        };
         Ok((process, Streams { input, output, errors }))
     }
 
@@ -170,6 +179,8 @@ impl ServerProcess {
             group.tell(order);
         }
         if order == Order::Kill {
+            #[cfg(windows)]
+            drop(self.job.take());
             let _ = self.child.start_kill();
         }
     }

@@ -1,6 +1,6 @@
 //! All that goes on with one server at the same time, driven together and given up one by one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::pending;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use futures_util::stream::{AbortHandle, Abortable, SelectAll};
 use futures_util::{Stream, StreamExt};
 use reqwest::header::HeaderValue;
 
-use super::Incoming;
+use super::{Incoming, Purpose};
 
 /// One thing an exchange has to say.
 pub(super) enum Step {
@@ -27,6 +27,12 @@ pub(super) enum Step {
 
 type Steps = Pin<Box<dyn Stream<Item = Step> + Send>>;
 
+/// Messages without answers that are on their way to one server at the same time.
+const MAX_DELIVERING: usize = 4;
+
+/// Messages without answers that may wait.
+const MAX_UNDELIVERED: usize = 1024;
+
 /// Exchanges, of which each is a lazy stream of steps: nothing moves unless [`next`](Self::next)
 /// is waited for.
 #[derive(Default)]
@@ -35,6 +41,9 @@ pub(super) struct Exchanges {
     /// What must not overtake a notification that is on its way.
     held: Option<Vec<Abortable<Steps>>>,
     requests: HashMap<u64, AbortHandle>,
+    /// How many messages that get no answer are on their way, and which wait for that.
+    delivering: usize,
+    undelivered: VecDeque<Steps>,
 }
 
 impl fmt::Debug for Exchanges {
@@ -54,6 +63,32 @@ impl Exchanges {
         self.requests.insert(id, handle);
     }
 
+    /// Delivers a notification or a response.
+    pub(super) fn tell(
+        &mut self,
+        steps: impl Stream<Item = Step> + Send + 'static,
+        purpose: &Purpose,
+    ) {
+        self.deliver(steps);
+        // Posts are on connections of their own. Servers that get a request before they were told
+        // that they are initialized refuse it.
+        let is_first = |method: &str| method == "notifications/initialized";
+        if matches!(purpose, Purpose::Notification { method } if is_first(method)) {
+            self.hold();
+        }
+    }
+
+    /// Delivers a message that gets no answer, after those before it. A server that causes more of
+    /// them than it accepts misses some.
+    fn deliver(&mut self, steps: impl Stream<Item = Step> + Send + 'static) {
+        if self.delivering < MAX_DELIVERING {
+            self.delivering += 1;
+            self.start(steps);
+        } else if self.undelivered.len() < MAX_UNDELIVERED {
+            self.undelivered.push_back(Box::pin(steps));
+        }
+    }
+
     /// Begins an exchange.
     pub(super) fn start(
         &mut self,
@@ -70,7 +105,7 @@ impl Exchanges {
     }
 
     /// Lets nothing begin that is started from now on, until something is [`Step::Delivered`].
-    pub(super) fn hold(&mut self) {
+    fn hold(&mut self) {
         self.held.get_or_insert_default();
     }
 
@@ -88,7 +123,13 @@ impl Exchanges {
             Step::Last(id, _) | Step::Posted(id) => {
                 self.requests.remove(id);
             }
-            Step::Delivered => self.running.extend(self.held.take().into_iter().flatten()),
+            Step::Delivered => {
+                self.running.extend(self.held.take().into_iter().flatten());
+                self.delivering -= 1;
+                if let Some(next) = self.undelivered.pop_front() {
+                    self.deliver(next);
+                }
+            }
             Step::Came(_) | Step::Session(_) => {}
         }
         step

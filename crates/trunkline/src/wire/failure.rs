@@ -104,7 +104,14 @@ impl Answer<'_> {
     /// the SDKs answer 400, without having looked at the message; after they were started again,
     /// nothing else tells that the session is gone.
     fn is_session_unknown(&self) -> bool {
-        self.has_session && matches!(self.status.as_u16(), 400 | 404)
+        self.has_session
+            && match self.status.as_u16() {
+                404 => true,
+                // Others on the way answer 400 as well, and know nothing of sessions.
+                400 => Raw::from_text(&String::from_utf8_lossy(self.body))
+                    .is_ok_and(|body| body.get("error").is_some_and(|error| error.is_object())),
+                _ => false,
+            }
     }
 
     /// A refusal, as an error.
@@ -184,8 +191,14 @@ impl Answer<'_> {
         if said.is_empty() || said.starts_with('<') {
             return None;
         }
-        Some(printable(&self.target.redacted(&said), EXCERPT_CHARACTERS))
+        Some(quoted(self.target, &said))
     }
+}
+
+/// A text of a server as it can be shown: short, on one line, and nothing in it that the server was
+/// given.
+pub(super) fn quoted(target: &HttpTarget, text: &str) -> String {
+    printable(&target.redacted(text), EXCERPT_CHARACTERS)
 }
 
 /// The message of a JSON-RPC error.

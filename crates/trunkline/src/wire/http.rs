@@ -20,6 +20,7 @@ use self::listening::Listening;
 use super::client::HttpClient;
 use super::delivery::deliver;
 use super::exchanges::{Exchanges, Step};
+use super::failure;
 use super::request::HttpRequest;
 use super::target::HttpTarget;
 use super::{Incoming, Outgoing, Purpose, beside};
@@ -67,6 +68,11 @@ impl HttpWire {
         self.version = HeaderValue::from_str(version).ok();
     }
 
+    /// A text of the server as it can be shown.
+    pub(crate) fn quoted(&self, text: &str) -> String {
+        failure::quoted(&self.target, text)
+    }
+
     /// Takes a message; it moves in [`next`](Self::next).
     pub(crate) fn send(&mut self, message: Outgoing) {
         let request = self.post(&message.purpose, message.line);
@@ -81,17 +87,7 @@ impl HttpWire {
                 let exchange = Exchange::new(self.client.clone(), self.target.clone(), question);
                 self.exchanges.start_request(id, exchange.run());
             }
-            Purpose::Notification { method } => {
-                self.exchanges.start(deliver(self.client.clone(), request));
-                // Posts are on connections of their own. Servers that get a request before they
-                // were told that they are initialized refuse it.
-                if &*method == "notifications/initialized" {
-                    self.exchanges.hold();
-                }
-            }
-            Purpose::Response => {
-                self.exchanges.start(deliver(self.client.clone(), request));
-            }
+            purpose => self.exchanges.tell(deliver(self.client.clone(), request), &purpose),
         }
     }
 

@@ -58,6 +58,11 @@ impl SseWire {
         self.version = HeaderValue::from_str(version).ok();
     }
 
+    /// A text of the server as it can be shown.
+    pub(crate) fn quoted(&self, text: &str) -> String {
+        failure::quoted(&self.target, text)
+    }
+
     /// Takes a message; it moves in [`next`](Self::next).
     pub(crate) fn send(&mut self, message: Outgoing) {
         let request = self.post(message.line);
@@ -66,16 +71,7 @@ impl SseWire {
                 let posting = post(self.client.clone(), self.target.clone(), request, id);
                 self.exchanges.start_request(id, stream::once(posting));
             }
-            Purpose::Notification { method } => {
-                self.exchanges.start(deliver(self.client.clone(), request));
-                // As with Streamable HTTP, requests must not overtake this one.
-                if &*method == "notifications/initialized" {
-                    self.exchanges.hold();
-                }
-            }
-            Purpose::Response => {
-                self.exchanges.start(deliver(self.client.clone(), request));
-            }
+            purpose => self.exchanges.tell(deliver(self.client.clone(), request), &purpose),
         }
     }
 

@@ -1,17 +1,16 @@
 //! A server that speaks over its standard input and output, one message a line.
 
-use std::collections::VecDeque;
 use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
 
 use super::child::{ChildOptions, ServerProcess, Streams};
 use super::lines::{Line, LineBuffer};
+use super::outbox::Outbox;
 use super::tail::Tail;
 use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing};
 use crate::config::{ResolvedStdio, Secret};
@@ -24,9 +23,6 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 /// Bytes of standard error taken at once.
 const ERRORS_BYTES: usize = 4 * 1024;
 
-/// Messages and line breaks written at once.
-const WRITTEN_AT_ONCE: usize = 64;
-
 /// The wire to a child process.
 pub(crate) struct StdioWire {
     process: ServerProcess,
@@ -34,7 +30,7 @@ pub(crate) struct StdioWire {
     output: Option<ChildStdout>,
     errors: Option<ChildStderr>,
     lines: LineBuffer,
-    outbox: VecDeque<Bytes>,
+    outbox: Outbox,
     /// Empty between two reads.
     errors_chunk: Vec<u8>,
     tail: Tail,
@@ -52,7 +48,7 @@ impl StdioWire {
             output: Some(output),
             errors: Some(errors),
             lines: LineBuffer::new(MAX_MESSAGE_BYTES),
-            outbox: VecDeque::new(),
+            outbox: Outbox::default(),
             errors_chunk: Vec::new(),
             tail: Tail::without(secrets(program)),
             ending: None,
@@ -72,8 +68,17 @@ impl StdioWire {
 
     /// Queues a message. Bytes move in [`next`](Self::next).
     pub(crate) fn send(&mut self, message: Outgoing) {
-        self.outbox.push_back(message.line);
-        self.outbox.push_back(Bytes::from_static(b"\n"));
+        self.outbox.push(message);
+    }
+
+    /// Takes a request back, if nothing of it has been written. Says whether that was so.
+    pub(crate) fn cancel(&mut self, id: u64) -> bool {
+        self.outbox.take_back(id)
+    }
+
+    /// Whether so much waits to be read by the process that nothing more should be sent.
+    pub(crate) fn is_full(&self) -> bool {
+        self.outbox.is_full()
     }
 
     /// Moves bytes both ways until something has happened. May be dropped at any time without
@@ -110,6 +115,7 @@ impl StdioWire {
                     // It does not listen any more. What it still says decides what that means.
                     self.input = None;
                     self.outbox.clear();
+                    self.ending = Some(Ending::new(None));
                 }
             }
             read = read_output(&mut self.output, &mut self.lines) => {
@@ -122,7 +128,7 @@ impl StdioWire {
                     self.ending = Some(Ending::new(None));
                 }
             }
-            read = read_errors(&mut self.errors, &mut self.errors_chunk, &mut self.tail) => {
+            read = read_errors(&mut self.errors, &mut self.errors_chunk, &self.tail) => {
                 if !matches!(read, Ok(count) if count > 0) {
                     self.errors = None;
                 }
@@ -146,7 +152,7 @@ impl StdioWire {
                 }
                 false
             }
-            read = read_errors(&mut self.errors, &mut self.errors_chunk, &mut self.tail) => {
+            read = read_errors(&mut self.errors, &mut self.errors_chunk, &self.tail) => {
                 if !matches!(read, Ok(count) if count > 0) {
                     self.errors = None;
                 }
@@ -167,16 +173,41 @@ impl StdioWire {
         let status = self.ending.as_ref().and_then(|ending| ending.status);
         Incoming::Ended(match status {
             Some(status) => Error::new(ErrorKind::Exited, format!("the process ended ({status})")),
-            None => Error::new(ErrorKind::NotMcp, "it closed its output and is still running"),
+            None => {
+                let what = if self.output.is_none() { "output" } else { "input" };
+                let message = format!("it closed its {what} and is still running");
+                Error::new(ErrorKind::NotMcp, message)
+            }
         })
     }
 
     /// Stops the process and everything it started. When this returns, nothing of it is left.
-    pub(crate) async fn close(mut self, patience: Duration) {
-        self.input = None;
-        self.output = None;
-        self.errors = None;
-        self.process.stop(patience).await;
+    /// Until then it is listened to: a process that cannot say its last words may not end well.
+    pub(crate) async fn close(self, patience: Duration) {
+        let Self { process, input, mut output, mut errors, mut errors_chunk, tail, .. } = self;
+        drop(input);
+        let mut words = LineBuffer::new(MAX_MESSAGE_BYTES);
+        let last_words = async {
+            loop {
+                tokio::select! {
+                    read = read_output(&mut output, &mut words) => {
+                        if !matches!(read, Ok(count) if count > 0) {
+                            output = None;
+                        }
+                        while words.next_line().is_some() {}
+                    }
+                    read = read_errors(&mut errors, &mut errors_chunk, &tail) => {
+                        if !matches!(read, Ok(count) if count > 0) {
+                            errors = None;
+                        }
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = process.stop(patience) => {}
+            () = last_words => {}
+        }
     }
 }
 
@@ -212,26 +243,11 @@ fn incoming(line: Line) -> Option<Incoming> {
 }
 
 /// Writes what is queued, as much as fits at once.
-async fn write(input: &mut Option<ChildStdin>, outbox: &mut VecDeque<Bytes>) -> io::Result<()> {
+async fn write(input: &mut Option<ChildStdin>, outbox: &mut Outbox) -> io::Result<()> {
     let Some(input) = input else { return Err(io::ErrorKind::BrokenPipe.into()) };
-    let mut slices = [io::IoSlice::new(&[]); WRITTEN_AT_ONCE];
-    let count = outbox.len().min(WRITTEN_AT_ONCE);
-    for (slice, bytes) in slices.iter_mut().zip(&*outbox) {
-        *slice = io::IoSlice::new(bytes);
-    }
-    let mut written = input.write_vectored(&slices[..count]).await?;
-    if written == 0 {
-        return Err(io::ErrorKind::WriteZero.into());
-    }
-    while let Some(first) = outbox.front_mut() {
-        if written < first.len() {
-            first.advance(written);
-            break;
-        }
-        written -= first.len();
-        outbox.pop_front();
-    }
-    Ok(())
+    let (slices, count) = outbox.slices();
+    let written = input.write_vectored(&slices[..count]).await?;
+    outbox.wrote(written)
 }
 
 async fn read_output(
@@ -249,7 +265,7 @@ async fn read_output(
 async fn read_errors(
     errors: &mut Option<ChildStderr>,
     chunk: &mut Vec<u8>,
-    tail: &mut Tail,
+    tail: &Tail,
 ) -> io::Result<usize> {
     let Some(errors) = errors else { return std::future::pending().await };
     chunk.reserve(ERRORS_BYTES);

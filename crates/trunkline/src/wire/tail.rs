@@ -1,6 +1,7 @@
 //! The last lines of a server's standard error, kept for the moment something goes wrong.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::{MASK, Secret};
 
@@ -13,9 +14,15 @@ const MAX_LINE_BYTES: usize = 400;
 /// Shortest secret that is looked for; shorter ones would blot out ordinary words.
 const SHORTEST_SECRET: usize = 6;
 
-/// The last lines, bounded, printable, and without the secrets the server was given.
-#[derive(Default)]
+/// The last lines, bounded, printable, and without the secrets the server was given. Clones are the
+/// same lines.
+#[derive(Clone, Default)]
 pub(crate) struct Tail {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
     lines: VecDeque<String>,
     unfinished: Vec<u8>,
     secrets: Vec<Secret>,
@@ -24,11 +31,41 @@ pub(crate) struct Tail {
 impl Tail {
     /// Keeps lines in which none of `secrets` may appear.
     pub(crate) fn without(secrets: impl IntoIterator<Item = Secret>) -> Self {
-        let worth = |secret: &Secret| secret.expose().len() >= SHORTEST_SECRET;
-        Self { secrets: secrets.into_iter().filter(worth).collect(), ..Self::default() }
+        let mut secrets: Vec<_> = secrets.into_iter().flat_map(|secret| parts(&secret)).collect();
+        // Longest first, so that no part of one is left behind by a shorter one.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+        Self { inner: Arc::new(Mutex::new(Inner { secrets, ..Inner::default() })) }
     }
 
-    pub(super) fn add(&mut self, bytes: &[u8]) {
+    pub(super) fn add(&self, bytes: &[u8]) {
+        self.lock().add(bytes);
+    }
+
+    /// The lines so far, the unfinished one included.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lock().lines()
+    }
+
+    /// A text of the server as it can be shown: one line, without what the server was given.
+    pub(super) fn quoted(&self, text: &str) -> String {
+        self.lock().shown(text.as_bytes())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A secret and, if it has several lines or words, each of them: that is how they are printed.
+fn parts(secret: &Secret) -> Vec<Secret> {
+    let text = secret.expose();
+    let parts = text.lines().chain(text.split_whitespace()).chain([text]);
+    let worth = parts.map(str::trim).filter(|part| part.len() >= SHORTEST_SECRET);
+    worth.map(Secret::new).collect()
+}
+
+impl Inner {
+    fn add(&mut self, bytes: &[u8]) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = (MAX_LINE_BYTES * 2).saturating_sub(self.unfinished.len());
             self.unfinished.extend_from_slice(&part[..part.len().min(room)]);
@@ -61,8 +98,7 @@ impl Tail {
         text[..end].trim_end().to_owned()
     }
 
-    /// The lines so far, the unfinished one included.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    fn lines(&self) -> Vec<String> {
         let last = self.shown(&self.unfinished);
         self.lines.iter().cloned().chain((!last.is_empty()).then_some(last)).collect()
     }
@@ -74,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_kept_and_bounded() {
-        let mut tail = Tail::default();
+        let tail = Tail::default();
         for number in 0..100 {
             tail.add(format!("line {number}\n").as_bytes());
         }
@@ -86,8 +122,17 @@ mod tests {
 
     #[test]
     fn secrets_and_escapes_do_not_show() {
-        let mut tail = Tail::without([Secret::new("hunter22"), Secret::new("ok")]);
+        let tail = Tail::without([Secret::new("hunter22"), Secret::new("ok")]);
         tail.add(b"token hunter22 is ok \x1b[31mred\n");
         assert_eq!(tail.lines(), ["token *** is ok [31mred"]);
+    }
+
+    #[test]
+    fn secrets_of_several_lines_do_not_show_line_by_line() {
+        let tail =
+            Tail::without([Secret::new("-----BEGIN KEY-----\nMIIEbody\n-----END KEY-----\n")]);
+        tail.add(b"-----BEGIN KEY-----\nMIIEbody\n");
+        assert_eq!(tail.lines(), ["***", "***"]);
+        assert_eq!(tail.quoted("bad key MIIEbody\x1b[2J"), "bad key ***[2J");
     }
 }

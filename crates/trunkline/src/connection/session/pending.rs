@@ -98,7 +98,8 @@ impl Pending {
         if let Some(id) = about {
             return self.waiting.get(&id).map_or(Whose::Nobody, Whose::Of);
         }
-        let mut calls = self.waiting.values().filter(|waiting| !waiting.is_standing);
+        // Nobody is there to answer for the others.
+        let mut calls = self.waiting.values().filter(|waiting| waiting.updates.is_some());
         match (calls.next(), calls.next()) {
             (None, _) => Whose::Nobody,
             (Some(waiting), None) => Whose::Of(waiting),

@@ -139,7 +139,8 @@ impl Relisting {
                 Err(error) if error.code() == code::METHOD_NOT_FOUND => Ok(Next::Done),
                 Err(error) => {
                     let what = self.kind.as_str();
-                    let message = format!("it did not list its {what}s: {}", error.message());
+                    let said = session.wire().quoted(&error.message());
+                    let message = format!("it did not list its {what}s: {said}");
                     Err(Error::new(ErrorKind::NotMcp, message))
                 }
             }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::relisting::Relistings;
 use super::subscribing::{Step, Subscription};
-use super::{Command, End, MAX_PENDING, Task, refuse, too_many};
+use super::{Command, End, MAX_PENDING, Task, refuse, too_many, unread};
 use crate::connection::handshake::Opened;
 use crate::connection::lists::{List, Pages};
 use crate::connection::memory::Spoken;
@@ -35,7 +35,13 @@ impl Task {
         }
         let end = self.run_session(&mut session, &mut chores).await;
         self.shadow.noticed(&session);
-        session.close(self.shutdown_patience()).await;
+        match end {
+            // Whoever comes next begins anew, beside those who still wait here.
+            End::Forgotten => {
+                self.fading.spawn(session.fade(self.shutdown_patience()));
+            }
+            _ => session.close(self.shutdown_patience()).await,
+        }
         end
     }
 
@@ -46,6 +52,7 @@ impl Task {
             tokio::select! {
                 event = session.next() => match event {
                     Event::Ended(error) => return End::Server(error),
+                    Event::Forgotten => return End::Forgotten,
                     Event::Told(notification) => self.told(chores, notification),
                     Event::Noise => self.shadow.noticed(session),
                     Event::Quiet => {}
@@ -116,6 +123,7 @@ impl Task {
                 let _ = done.send(Ok(()));
             }
             Command::Ask(_) if session.pending() >= MAX_PENDING => refuse(command, &too_many()),
+            Command::Ask(_) if session.is_full() => refuse(command, &unread()),
             // Nobody waits for it any more: it was dropped, or is too late, before it was sent.
             Command::Ask(asked) if asked.reply.is_closed() || asked.deadline <= Instant::now() => {
                 drop(asked);

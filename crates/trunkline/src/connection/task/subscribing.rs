@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use crate::connection::backoff::jittered;
 use crate::connection::generation::Generation;
-use crate::connection::handshake::Described;
 use crate::connection::session::{Answer, Asked, Session, at, gone};
+use crate::connection::status::Described;
 use crate::message::Raw;
 
 /// The pause before a subscription that broke is made again; doubled each time.

@@ -25,7 +25,7 @@ fn shell(script: &str) -> StdioWire {
 
 fn message(line: &str) -> Outgoing {
     let purpose = Purpose::Notification { method: "test".into() };
-    Outgoing { line: Bytes::copy_from_slice(line.as_bytes()), purpose }
+    Outgoing { line: bytes::Bytes::copy_from_slice(line.as_bytes()), purpose }
 }
 
 async fn next(wire: &mut StdioWire) -> Incoming {
