@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use trunkline::config::Style;
+use unicode_width::UnicodeWidthChar as _;
 
 use crate::settings::{Colors, Settings};
 
@@ -51,7 +52,9 @@ impl Terminal {
     /// Shows what is going on, where somebody watches; [`Terminal::clear_progress`] removes it.
     pub(crate) fn progress(&self, text: &str) {
         if self.shows_progress {
-            self.say(&format!("\r\u{1b}[K{text}"));
+            let size = terminal_size::terminal_size_of(io::stderr());
+            let width = size.map_or(usize::MAX, |(width, _)| usize::from(width.0));
+            self.say(&format!("\r\u{1b}[K{}", cut(text, width)));
         }
     }
 
@@ -80,6 +83,18 @@ impl Terminal {
     pub(crate) fn say(&self, text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
+}
+
+/// A text as far as it fits into a line: one that wraps could not be removed.
+fn cut(text: &str, width: usize) -> String {
+    let mut room = width.saturating_sub(1);
+    let fits = |character: &char| {
+        let needed = character.width().unwrap_or(0);
+        let fits = needed <= room;
+        room = room.saturating_sub(needed);
+        fits
+    };
+    text.chars().take_while(fits).collect()
 }
 
 fn style(colors: Colors, is_terminal: bool) -> Style {

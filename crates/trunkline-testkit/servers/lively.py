@@ -5,7 +5,8 @@
 `FOLDER/starts` gets a line at every start, `FOLDER/asked` one for every request. `FOLDER/tools` has the names of
 more tools, one a line; they are announced when `change` is called. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
-makes it leave its group of processes and ignore every request to end. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`.
+makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
+its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `deaf`, `die`, `ask`, `work`, `wait`, `started`.
 """
 
 import json
@@ -16,7 +17,7 @@ import sys
 import time
 
 FOLDER, GENERATION = pathlib.Path(sys.argv[1]), sys.argv[2]
-TOOLS = ["ask", "change", "die", "started", "wait", "work"]
+TOOLS = ["ask", "change", "deaf", "die", "started", "wait", "work"]
 CAPABILITIES = {"tools": {"listChanged": True}}
 listening = None
 waiting = {}
@@ -82,6 +83,9 @@ def call(request):
             return change(request)
         case "die":
             os._exit(3)
+        case "deaf":
+            os.close(0)
+            time.sleep(1000)
         case "ask":
             return ask(request)
         case "work":
@@ -95,6 +99,8 @@ def call(request):
 def result_of(request):
     global listening
     match request["method"]:
+        case "initialize" if (FOLDER / "telling").exists():
+            return {"code": -32000, "message": "bad token \u001b[2J\n" + os.environ["TOKEN"] + "x" * 3000}
         case "initialize" if GENERATION == "legacy":
             info = {"name": "lively", "version": "1"}
             return {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": info}
@@ -135,6 +141,14 @@ note("starts", "x")
 if (FOLDER / "dying").exists():
     print("cannot go on", file=sys.stderr, flush=True)
     sys.exit(4)
+if (FOLDER / "polite").exists():
+
+    def save(*_):
+        print("saving", file=sys.stderr, flush=True)
+        note("saved", "x")
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, save)
 if (FOLDER / "slow").exists():
     time.sleep(1)
 if (FOLDER / "loner").exists():
@@ -142,5 +156,5 @@ if (FOLDER / "loner").exists():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 for line in sys.stdin:
     serve(json.loads(line))
-if (FOLDER / "loner").exists():
+if (FOLDER / "loner").exists() or (FOLDER / "polite").exists():
     time.sleep(1000)

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 pub use asking::Ask;
 pub use attendant::{Answering, Attendant, Question, Unattended};
@@ -30,7 +31,7 @@ use crate::config::{Fingerprint, Server};
 use crate::error::Error;
 use crate::item::{Item, Kind};
 use crate::message::Notification;
-use session::{Ids, gone};
+use session::{Ids, gone, late};
 use shadow::Shadow;
 use task::{Command, Task};
 
@@ -63,7 +64,11 @@ impl Connection {
         let (commands, for_task) = mpsc::channel(MAX_COMMANDS);
         let (abandoned, abandoned_for_task) = mpsc::unbounded_channel();
         let told = broadcast::Sender::new(MAX_UNHEARD);
-        let fingerprint = server.fingerprint();
+        let mut fingerprint = server.fingerprint();
+        if server.runs_anywhere() {
+            // A relative path means another program in another folder.
+            fingerprint = fingerprint.within(&options.resolver().working_directory());
+        }
         let remembered = options.memory().recall(&fingerprint);
         let remembered = remembered.map(|remembered| remembered.tools).unwrap_or_default();
         let shadow = Arc::new(Shadow::new(remembered));
@@ -126,7 +131,12 @@ impl Connection {
         }
         let (done, refreshed) = oneshot::channel();
         self.command(Command::Refresh(kind, done)).await?;
-        let refreshed = refreshed.await.unwrap_or_else(|_| Err(self.gone()));
+        // The start lists the tools as well.
+        let bound = self.patience_with_start() + self.server.behaviour.timeouts.list * 2;
+        let refreshed = match timeout(bound, refreshed).await {
+            Ok(refreshed) => refreshed.unwrap_or_else(|_| Err(self.gone())),
+            Err(_) => Err(late()),
+        };
         let listed = self.shadow.listed(kind);
         match refreshed {
             Err(error) if !listed.is_known => Err(error.of(&self.server.name)),

@@ -14,6 +14,16 @@ use super::template::{Target, Template};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint([u8; 32]);
 
+impl Fingerprint {
+    /// The same in a folder, for a server that runs wherever its host does.
+    #[must_use]
+    pub(crate) fn within(&self, folder: &Path) -> Self {
+        let mut digester = Digester(digest::Context::new(&digest::SHA256));
+        (self.0, folder).hash(&mut digester);
+        digester.fingerprint()
+    }
+}
+
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -54,9 +64,12 @@ impl Server {
                 }
             }
         }
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(digester.0.finish().as_ref());
-        Fingerprint(bytes)
+        digester.fingerprint()
+    }
+
+    /// Whether the folder it runs in is that of its host.
+    pub(crate) fn runs_anywhere(&self) -> bool {
+        matches!(&self.transport, Transport::Stdio(stdio) if stdio.cwd.is_none())
     }
 
     /// The folders that what is written depends on: that of the workspace, that of the file.
@@ -101,6 +114,14 @@ fn is_absolute(directory: &Template) -> bool {
 /// Lets everything that can be hashed be digested. A compiler that hashes otherwise makes other
 /// fingerprints; what was remembered under the old ones is then learnt again.
 struct Digester(digest::Context);
+
+impl Digester {
+    fn fingerprint(self) -> Fingerprint {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(self.0.finish().as_ref());
+        Fingerprint(bytes)
+    }
+}
 
 impl Hasher for Digester {
     fn write(&mut self, bytes: &[u8]) {

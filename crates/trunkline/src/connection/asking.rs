@@ -92,7 +92,7 @@ impl Connection {
     }
 
     fn kind_of(&self, result: &Raw) -> Result<Completeness, Error> {
-        if self.shadow.status().protocol.as_deref() != Some(MODERN) {
+        if !self.shadow.speaks(MODERN) {
             return Ok(Completeness::Complete);
         }
         let kind = result.get("resultType");
@@ -176,7 +176,7 @@ impl Connection {
 
     /// How long the server may take to start, if it does not run: once at once, and once more if
     /// it is between two attempts.
-    fn patience_with_start(&self) -> Duration {
+    pub(super) fn patience_with_start(&self) -> Duration {
         let behaviour = &self.server.behaviour;
         let start = behaviour.timeouts.connect + behaviour.timeouts.handshake;
         match (self.shadow.state(), behaviour.restart) {
@@ -214,7 +214,12 @@ struct Budget {
 
 impl Budget {
     fn of(connection: &Connection, ask: &Ask) -> Self {
-        Self { start: connection.patience_with_start(), call: connection.patience(ask) }
+        // Whoever says how long it may take means all of it.
+        let start = match ask.timeout {
+            Some(_) => Duration::ZERO,
+            None => connection.patience_with_start(),
+        };
+        Self { start, call: connection.patience(ask) }
     }
 
     /// Takes off what was used: of the time for the start first.

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use super::generation::{Generation, LEGACY, initialize_params, names_modern};
 use super::lists::{List, Next, Pages, page_params};
 use super::memory::Spoken;
 use super::options::Options;
-use super::session::{Answer, Ids, Session, explained, stopping};
+use super::session::{Answer, Ids, Session, explained, late, stopping};
 use super::shadow::Shadow;
 use super::status::Described;
 use crate::config::{
@@ -91,9 +91,11 @@ impl Opener<'_> {
         let declared = self.declared();
         match (self.server.behaviour.protocol, self.options.memory().spoken(self.fingerprint)) {
             (Protocol::Legacy, None) => {
-                self.initialized(self.start(declared).await?, deadline).await
+                self.initialized(self.start(declared, deadline).await?, deadline).await
             }
-            (Protocol::Modern, _) => self.modern(self.start(declared).await?, deadline).await,
+            (Protocol::Modern, _) => {
+                self.modern(self.start(declared, deadline).await?, deadline).await
+            }
             (Protocol::Auto, None) => self.find_out(deadline).await,
             (pinned, Some(spoken)) => match self.as_before(spoken, deadline).await {
                 Err(error) if is_misunderstanding(error.kind()) => {
@@ -101,10 +103,15 @@ impl Opener<'_> {
                     self.options.memory().forget(self.fingerprint);
                     match pinned {
                         Protocol::Legacy => {
-                            self.initialized(self.start(declared).await?, deadline).await
+                            self.initialized(self.start(declared, deadline).await?, deadline).await
                         }
                         _ => self.find_out(deadline).await,
                     }
+                }
+                Err(error) if error.kind() == ErrorKind::TimedOut => {
+                    // There is no time left to find out; there is the next time.
+                    self.options.memory().forget(self.fingerprint);
+                    Err(error)
                 }
                 agreed => agreed,
             },
@@ -113,7 +120,7 @@ impl Opener<'_> {
 
     /// Speaks to the server as it was spoken to before.
     async fn as_before(&self, spoken: Spoken, deadline: Instant) -> Result<Agreed, Error> {
-        let session = self.start(spoken.transport).await?;
+        let session = self.start(spoken.transport, deadline).await?;
         if spoken.is_modern {
             self.modern(session, deadline).await
         } else {
@@ -122,7 +129,7 @@ impl Opener<'_> {
     }
 
     /// Starts a process, or makes ready to reach an address.
-    async fn start(&self, spoken: RemoteProtocol) -> Result<Session, Error> {
+    async fn start(&self, spoken: RemoteProtocol, deadline: Instant) -> Result<Session, Error> {
         if *self.stop.borrow() {
             return Err(stopping());
         }
@@ -137,9 +144,8 @@ impl Opener<'_> {
                 match spoken {
                     RemoteProtocol::Sse => {
                         let opened = SseWire::open(client, target);
-                        let bound = self.timeouts().connect + self.timeouts().handshake;
                         let wire = tokio::select! {
-                            opened = timeout(bound, opened) => opened.map_err(|_| late())??,
+                            opened = timeout_at(deadline, opened) => opened.map_err(|_| late())??,
                             () = self.stopped() => return Err(stopping()),
                         };
                         Wire::Sse(Box::new(wire))
@@ -162,7 +168,7 @@ impl Opener<'_> {
 
     /// Finds out what the server speaks, starting it again where that is needed.
     async fn find_out(&self, deadline: Instant) -> Result<Agreed, Error> {
-        let mut session = self.start(self.declared()).await?;
+        let mut session = self.start(self.declared(), deadline).await?;
         if self.declared() == RemoteProtocol::Sse {
             return self.initialized(session, deadline).await;
         }
@@ -174,7 +180,7 @@ impl Opener<'_> {
             Probed::Silent => self.asked_both(session, deadline).await,
             Probed::Spoiled(_) => {
                 session.close(self.timeouts().shutdown).await;
-                self.initialized(self.start(self.declared()).await?, deadline).await
+                self.initialized(self.start(self.declared(), deadline).await?, deadline).await
             }
         }
     }
@@ -208,7 +214,7 @@ impl Opener<'_> {
             Ok(Initialized::WantsModern) => self.modern(session, deadline).await,
             Err(error) if error.kind() == ErrorKind::TimedOut => {
                 session.close(self.timeouts().shutdown).await;
-                self.initialized(self.start(self.declared()).await?, deadline).await
+                self.initialized(self.start(self.declared(), deadline).await?, deadline).await
             }
             Err(error) => Err(self.failed(session, error).await),
         }
@@ -228,7 +234,9 @@ impl Opener<'_> {
             return Err(error);
         }
         // If that fails as well, what the address said first is what its owner has to know.
-        let Ok(session) = self.start(RemoteProtocol::Sse).await else { return Err(error) };
+        let Ok(session) = self.start(RemoteProtocol::Sse, deadline).await else {
+            return Err(error);
+        };
         self.initialized_in(session, deadline).await.map_err(|_| error)
     }
 
@@ -407,8 +415,4 @@ fn spoken_in(session: &Session) -> Spoken {
 
 fn unknown_revision() -> Error {
     Error::new(ErrorKind::NotMcp, "it speaks no revision of the protocol that is known")
-}
-
-fn late() -> Error {
-    Error::new(ErrorKind::TimedOut, "it did not answer in time")
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -65,6 +66,9 @@ impl Memory {
     /// Forgets what turned out to be wrong.
     pub(super) fn forget(&self, server: &Fingerprint) {
         self.lock().remove(server);
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_file(file_of(folder, server));
+        }
     }
 
     /// What was learnt about a server before this program was started.
@@ -104,7 +108,9 @@ impl Record {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let beside = self.path.with_extension(format!("{}.new", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let beside = self.path.with_extension(format!("{}-{number}.new", std::process::id()));
         let written =
             write_private(&beside, &self.text).and_then(|()| fs::rename(&beside, &self.path));
         if written.is_err() {

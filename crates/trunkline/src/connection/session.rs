@@ -21,6 +21,9 @@ use crate::message::{
 };
 use crate::wire::{Incoming, Outgoing, Purpose, Wire};
 
+/// What is taken from one server before others get their turn.
+const TURNS: u32 = 64;
+
 /// What became of a request: the server's result or error, or why there is neither.
 pub(super) type Answer = Result<Result<Raw, RpcError>, Error>;
 
@@ -80,6 +83,8 @@ pub(super) struct Session {
     last_answer: Instant,
     /// Lines that were no messages.
     pub(super) noise: u64,
+    /// How often something has happened.
+    turns: u32,
 }
 
 impl Session {
@@ -94,6 +99,7 @@ impl Session {
             mirrored: HashMap::new(),
             last_answer: Instant::now(),
             noise: 0,
+            turns: 0,
         }
     }
 
@@ -219,6 +225,11 @@ impl Session {
         loop {
             if was_busy && self.pending.len() == 0 {
                 return Event::Quiet;
+            }
+            self.turns = self.turns.wrapping_add(1);
+            if self.turns.is_multiple_of(TURNS) {
+                // A server that never stops talking is not the only one.
+                tokio::task::yield_now().await;
             }
             let incoming = tokio::select! {
                 incoming = self.wire.next() => incoming,
@@ -462,6 +473,10 @@ pub(super) fn explained(error: Error, lines: &[String]) -> Error {
 /// The server is being ended by us.
 pub(super) fn stopping() -> Error {
     Error::new(ErrorKind::Stopping, "the server is being stopped")
+}
+
+pub(super) fn late() -> Error {
+    Error::new(ErrorKind::TimedOut, "it did not answer in time")
 }
 
 pub(super) fn gone() -> Error {

@@ -76,6 +76,11 @@ impl Shadow {
         self.status.borrow().state
     }
 
+    /// Whether this revision of the protocol was agreed on.
+    pub(super) fn speaks(&self, revision: &str) -> bool {
+        self.status.borrow().protocol.as_deref() == Some(revision)
+    }
+
     pub(super) fn watch(&self) -> watch::Receiver<Status> {
         self.status.subscribe()
     }

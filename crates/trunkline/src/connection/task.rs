@@ -111,7 +111,6 @@ impl Task {
                     match end {
                         End::Server(error) => error,
                         End::Idle | End::Forgotten => {
-                            self.shadow.idle();
                             down = Down::Idle;
                             continue;
                         }
@@ -135,6 +134,8 @@ impl Task {
         loop {
             let command = tokio::select! {
                 command = self.commands.recv() => command,
+                // Nothing of it has been sent.
+                Some(_) = self.abandoned.recv() => continue,
                 () = at(until) => return Wanted::By(waiting),
             };
             match (command, down) {
@@ -155,8 +156,14 @@ impl Task {
                 (Some(command), Down::Failed(error)) if !self.may_return() => {
                     refuse(command, error);
                 }
-                (Some(command), Down::Until(_)) => queue(command, &mut waiting),
-                (Some(command), _) => return Wanted::By(Vec::from([command])),
+                // What is at an address may be back already.
+                (Some(command), Down::Until(_)) if !self.may_return() => {
+                    queue(command, &mut waiting);
+                }
+                (Some(command), _) => {
+                    waiting.push(command);
+                    return Wanted::By(waiting);
+                }
             }
         }
     }

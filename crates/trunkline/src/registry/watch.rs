@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
+use std::sync::{Arc, Weak};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 
 use super::member::Members;
-use crate::connection::Status;
+use crate::connection::{Connection, Status};
 use crate::name::ServerName;
 
 /// One server is doing otherwise than before.
@@ -26,10 +27,17 @@ pub struct Watch {
     members: watch::Receiver<Members>,
     /// What has to be said before anything else.
     due: VecDeque<Change>,
-    /// The servers that are watched, and which watch of them counts.
-    watched: BTreeMap<ServerName, u64>,
+    /// The servers that are watched.
+    watched: BTreeMap<ServerName, Watched>,
     changing: FuturesUnordered<Pin<Box<dyn Future<Output = Changed> + Send>>>,
     last: u64,
+}
+
+/// A server that is watched.
+struct Watched {
+    /// Which watch of it counts.
+    number: u64,
+    connection: Weak<Connection>,
 }
 
 /// A change of a server that is watched.
@@ -83,8 +91,13 @@ impl Watch {
             self.due.push_back(Change { server, status: None });
         }
         for (server, member) in members.iter() {
+            let connection = Arc::downgrade(&member.connection);
+            let before = self.watched.get(server.as_str());
+            if before.is_some_and(|before| before.connection.ptr_eq(&connection)) {
+                continue;
+            }
             self.last += 1;
-            self.watched.insert(server.clone(), self.last);
+            self.watched.insert(server.clone(), Watched { number: self.last, connection });
             let mut status = member.connection.watch();
             let now = status.borrow_and_update().clone();
             self.due.push_back(Change { server: server.clone(), status: Some(now) });
@@ -102,7 +115,7 @@ impl Watch {
     fn took(&mut self, changed: Changed) {
         let Changed { server, number, status } = changed;
         // A watch of a connection that has been replaced says nothing any more.
-        let counts = self.watched.get(server.as_str()) == Some(&number);
+        let counts = self.watched.get(server.as_str()).is_some_and(|it| it.number == number);
         if let Some(mut status) = status.filter(|_| counts) {
             let now = status.borrow_and_update().clone();
             self.due.push_back(Change { server: server.clone(), status: Some(now) });

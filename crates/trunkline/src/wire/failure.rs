@@ -108,6 +108,7 @@ impl Answer<'_> {
             && match self.status.as_u16() {
                 404 => true,
                 // Others on the way answer 400 as well, and know nothing of sessions.
+                400 if self.body.is_empty() => true,
                 400 => Raw::from_text(&String::from_utf8_lossy(self.body))
                     .is_ok_and(|body| body.get("error").is_some_and(|error| error.is_object())),
                 _ => false,

@@ -59,7 +59,9 @@ impl Tail {
 /// A secret and, if it has several lines or words, each of them: that is how they are printed.
 fn parts(secret: &Secret) -> Vec<Secret> {
     let text = secret.expose();
-    let parts = text.lines().chain(text.split_whitespace()).chain([text]);
+    // `Bearer` and what bears; a script, say, is made of ordinary words.
+    let words = text.split_whitespace().filter(|_| text.split_whitespace().count() <= 3);
+    let parts = text.lines().chain(words).chain([text]);
     let worth = parts.map(str::trim).filter(|part| part.len() >= SHORTEST_SECRET);
     worth.map(Secret::new).collect()
 }

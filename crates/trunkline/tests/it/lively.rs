@@ -46,7 +46,7 @@ impl Folder {
     }
 
     /// How many lines a file has.
-    fn lines(&self, name: &str) -> usize {
+    pub(crate) fn lines(&self, name: &str) -> usize {
         fs::read_to_string(self.0.join(name)).map_or(0, |text| text.lines().count())
     }
 

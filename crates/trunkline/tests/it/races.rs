@@ -5,9 +5,14 @@ use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use serde_json::json;
+use trunkline::connection::{Ask, State};
+use trunkline::error::ErrorKind;
 use trunkline::item::Kind;
+use trunkline::registry::Registry;
 
-use crate::lively::{Folder, call, params, within};
+use crate::lively::{
+    Attentive, Folder, call, config, converse, options, params, until_state, within,
+};
 
 /// A server that announces a change with every list is not asked for ever, and nobody waits for ever.
 #[tokio::test]
@@ -66,4 +71,118 @@ async fn a_process_that_leaves_its_group_is_ended() {
     assert!(Path::new(&process).exists());
     within(connection.close()).await;
     assert!(!Path::new(&process).exists());
+}
+
+/// A server that closes its input has ended, as far as we are concerned: calls do not wait.
+#[tokio::test]
+async fn a_server_that_does_not_listen_any_more_is_told_apart_from_a_slow_one() {
+    let folder = Folder::new();
+    let connection = folder.connection("legacy", &json!({}));
+    within(connection.connect()).await.unwrap();
+    let deaf = connection.request("tools/call", params("deaf", &json!({})));
+    let (first, second) = within(async {
+        tokio::join!(deaf, async {
+            while folder.called("deaf") == 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            connection.request("tools/call", params("started", &json!({}))).await
+        })
+    })
+    .await;
+    for answer in [first, second] {
+        let error = answer.unwrap_err();
+        assert!(error.to_string().contains("it closed its input"), "{error}");
+    }
+    within(connection.close()).await;
+}
+
+/// CON-6: a process that is told to end can say so, and do what it has to.
+#[tokio::test]
+async fn a_process_that_is_told_to_end_is_listened_to() {
+    let folder = Folder::new();
+    folder.write("polite", "");
+    let connection = folder.connection("legacy", &json!({ "timeouts": { "shutdown": "20s" } }));
+    within(connection.connect()).await.unwrap();
+    within(connection.close()).await;
+    assert_eq!(folder.lines("saved"), 1);
+    assert_eq!(connection.status().stderr, ["saving"]);
+}
+
+/// SEC-2: what a server says in an error is shown short, on one line, and without what it was given.
+#[tokio::test]
+async fn errors_of_servers_do_not_tell_secrets() {
+    let folder = Folder::new();
+    folder.write("telling", "");
+    let connection = folder.connection("legacy", &json!({ "env": { "TOKEN": "sk-very-secret" } }));
+    let error = within(connection.connect()).await.unwrap_err().to_string();
+    assert!(error.contains("it refused to be initialised: bad token"), "{error}");
+    assert!(!error.contains("secret") && !error.contains(['\n', '\u{1b}']), "{error}");
+    assert!(error.len() < 600, "{error}");
+}
+
+/// CON-4: why a server could not be started is in its status, with what it said.
+#[tokio::test]
+async fn a_pinned_server_that_ends_says_why() {
+    let folder = Folder::new();
+    folder.write("dying", "");
+    let connection = folder.connection("modern", &json!({ "protocol": "2026-07-28" }));
+    let error = within(connection.connect()).await.unwrap_err();
+    assert_eq!((error.kind(), error.hint()), (ErrorKind::Exited, Some("it said: cannot go on")));
+    assert_eq!(connection.status().stderr, ["cannot go on"]);
+}
+
+/// An own timeout is for the whole call: start, pauses and rounds included.
+#[tokio::test]
+async fn an_own_timeout_includes_the_start() {
+    let folder = Folder::new();
+    folder.write("slow", "");
+    let connection = folder.connection("legacy", &json!({}));
+    let timeout = Some(std::time::Duration::from_millis(50));
+    let ask = Ask { timeout, ..Ask::new("tools/call", params("started", &json!({}))) };
+    let caller = Attentive::default();
+    let error = within(connection.converse(ask, &caller)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert_ne!(connection.status().state, State::Ready, "it did not wait for the start");
+    within(connection.close()).await;
+}
+
+/// A list that is being asked for does not make a question unclear.
+#[tokio::test]
+async fn a_server_may_ask_while_it_is_listed() {
+    let folder = Folder::new();
+    let connection = folder.connection("legacy", &json!({ "toolsTtlMs": 0 }));
+    within(connection.connect()).await.unwrap();
+    let answer = Some(json!({ "action": "decline" }));
+    let caller = Attentive { answer, ..Attentive::default() };
+    let waiting = connection.request("tools/call", params("wait", &json!({})));
+    tokio::select! {
+        biased;
+        _ = waiting => panic!("nothing answers that"),
+        result = converse(&connection, "ask", &caller) => {
+            assert!(result.unwrap().text().contains("decline"));
+        }
+    }
+    within(connection.close()).await;
+}
+
+/// A registry that was closed can be used again, and old sets do not harm new ones.
+#[tokio::test]
+async fn sets_of_before_do_not_harm_those_of_after() {
+    let folder = Folder::new();
+    let config = config(&json!({ "s": folder.server("legacy", &json!({})) }));
+    let registry = Registry::new(options());
+    let old = registry.open(&config);
+    within(old.connect_all()).await;
+    within(registry.close_all()).await;
+    let new = registry.open(&config);
+    assert_eq!(call(&new.get("s").unwrap(), "started").await, "2");
+    within(old.close()).await;
+    assert_eq!(call(&new.get("s").unwrap(), "started").await, "2");
+    within(new.get("s").unwrap().close()).await;
+    let reloaded = within(new.reload(&config)).await;
+    assert_eq!(reloaded.changed.len(), 1, "what was closed is replaced");
+    assert_eq!(call(&new.get("s").unwrap(), "started").await, "3");
+    until_state(&new.get("s").unwrap(), State::Ready).await;
+    within(new.close()).await;
 }

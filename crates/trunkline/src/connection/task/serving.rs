@@ -35,6 +35,10 @@ impl Task {
         }
         let end = self.run_session(&mut session, &mut chores).await;
         self.shadow.noticed(&session);
+        if matches!(end, End::Idle | End::Forgotten) {
+            // Calls that come from now on wait for a start.
+            self.shadow.idle();
+        }
         match end {
             // Whoever comes next begins anew, beside those who still wait here.
             End::Forgotten => {

@@ -10,7 +10,7 @@ use crate::connection::backoff::jittered;
 use crate::connection::generation::Generation;
 use crate::connection::session::{Answer, Asked, Session, at, gone};
 use crate::connection::status::Described;
-use crate::message::Raw;
+use crate::message::{Raw, code};
 
 /// The pause before a subscription that broke is made again; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -93,8 +93,12 @@ impl Subscription {
             self.pause = FIRST_PAUSE;
         }
         self.stage = match answer {
-            Ok(Err(_)) => Stage::Unwanted,
-            Ok(Ok(_)) | Err(_) => Stage::Due(Instant::now() + jittered(self.pause)),
+            Ok(Err(error))
+                if matches!(error.code(), code::METHOD_NOT_FOUND | code::INVALID_PARAMS) =>
+            {
+                Stage::Unwanted
+            }
+            Ok(_) | Err(_) => Stage::Due(Instant::now() + jittered(self.pause)),
         };
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
