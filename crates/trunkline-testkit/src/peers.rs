@@ -149,6 +149,12 @@ fn server(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("servers").join(name)
 }
 
+/// A server over HTTP that forgets its first session: started with Python, it prints its port.
+#[must_use]
+pub fn forgetful_server() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/forgetful.py")
+}
+
 /// A server over stdio whose life is in the files of a folder: started with Python, it takes the
 /// folder and a generation as its arguments.
 #[must_use]

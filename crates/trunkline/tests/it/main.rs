@@ -15,3 +15,4 @@ mod lively;
 mod connections;
 mod registries;
 mod races;
+mod remote;
