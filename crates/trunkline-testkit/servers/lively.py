@@ -3,7 +3,8 @@
     python lively.py FOLDER legacy|modern
 
 `FOLDER/starts` gets a line at every start, `FOLDER/asked` one for every request. `FOLDER/tools` has the names of
-more tools, one a line; they are announced when `change` is called. `FOLDER/dying`, if it is there, makes the server
+more tools, one a line; they are announced when `change` is called. Such a tool `NAME` gives the text of `FOLDER/NAME.json`
+as its result, byte for byte. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
 its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `deaf`, `die`, `ask`, `work`, `wait`, `started`.
@@ -122,6 +123,15 @@ def result_of(request):
             return {"code": -32601, "message": "unknown method"}
 
 
+def is_written(message):
+    """Answers a call whose result is in a file, if there is one."""
+    file = FOLDER / f"{message['params']['name']}.json"
+    if not file.exists():
+        return False
+    print(f'{{"jsonrpc":"2.0","id":{json.dumps(message["id"])},"result":{file.read_text()}}}', flush=True)
+    return True
+
+
 def serve(message):
     if "method" not in message:
         if message["id"] in waiting:
@@ -130,6 +140,8 @@ def serve(message):
     note("asked", message["method"])
     if message["method"] == "tools/call":
         note("called", message["params"]["name"])
+        if is_written(message):
+            return
     if "id" not in message:
         return
     result = result_of(message)

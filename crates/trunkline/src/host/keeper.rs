@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::Standing;
 use crate::catalog::{Availability, Catalog, Listing, Sources};
-use crate::config::Config;
+use crate::config::{Config, Fingerprint};
 use crate::connection::{Connection, State};
 use crate::item::{Item, Kind};
 use crate::name::ServerName;
@@ -17,9 +17,9 @@ use crate::registry::{ServerSet, Watch};
 const MAX_LOOKS: usize = 64;
 
 /// What a server had when it was looked at.
-#[derive(Clone, Default)]
 struct Seen {
-    lists: Vec<Arc<[Arc<Item>]>>,
+    lists: [Arc<[Arc<Item>]>; Kind::ALL.len()],
+    state: State,
     down: Option<Box<str>>,
 }
 
@@ -30,15 +30,29 @@ impl Seen {
             let error = status.last_error.as_ref();
             error.map_or("it failed", |error| error.message()).into()
         });
-        Self { lists: Kind::ALL.map(|kind| connection.list(kind)).to_vec(), down }
+        let lists = Kind::ALL.map(|kind| connection.list(kind));
+        Self { lists, state: status.state, down }
     }
 
     fn is_as(&self, other: &Self) -> bool {
         let are_same = |(left, right): (&Arc<[_]>, &Arc<[_]>)| Arc::ptr_eq(left, right);
         self.down == other.down
-            && self.lists.len() == other.lists.len()
+            && self.says_something() == other.says_something()
             && self.lists.iter().zip(&other.lists).all(are_same)
     }
+
+    /// Whether its lists say what it has. A server that failed, or is on its way up again, has lost
+    /// them.
+    fn says_something(&self) -> bool {
+        let is_running = !matches!(self.state, State::Failed | State::Starting);
+        is_running || self.lists.iter().any(|list| !list.is_empty())
+    }
+}
+
+/// What a server had when it last said so, and how it was reached then.
+struct Known {
+    fingerprint: Fingerprint,
+    listing: Arc<Listing>,
 }
 
 /// The task that keeps the catalog.
@@ -48,8 +62,10 @@ pub(super) struct Keeper {
     reserved: BTreeSet<Box<str>>,
     wanted: mpsc::Receiver<oneshot::Sender<()>>,
     catalog: watch::Sender<Arc<Catalog>>,
+    config: Arc<Config>,
     sources: Sources,
     seen: BTreeMap<ServerName, Seen>,
+    known: BTreeMap<ServerName, Known>,
 }
 
 /// Asks the keeper to look at once.
@@ -72,11 +88,13 @@ impl Keeper {
         reserved: BTreeSet<Box<str>>,
     ) -> (Self, watch::Receiver<Arc<Catalog>>, Looks) {
         let (looks, wanted) = mpsc::channel(MAX_LOOKS);
-        let sources = sources(&standing.borrow().config, &reserved);
+        let config = Arc::clone(&standing.borrow().config);
+        let sources = Sources::with_reserved(&config, reserved.clone());
         let catalog = watch::Sender::new(Arc::new(Catalog::build(&sources)));
         let receiver = catalog.subscribe();
-        let seen = BTreeMap::new();
-        let mut keeper = Self { servers, standing, reserved, wanted, catalog, sources, seen };
+        let (seen, known) = (BTreeMap::new(), BTreeMap::new());
+        let mut keeper =
+            Self { servers, standing, reserved, wanted, catalog, config, sources, seen, known };
         // What is remembered of servers that do not run yet is there from the beginning.
         keeper.look();
         (keeper, receiver, Looks(looks))
@@ -88,10 +106,7 @@ impl Keeper {
             let done = tokio::select! {
                 Some(_) = changes.next() => None,
                 Some(done) = self.wanted.recv() => Some(done),
-                Ok(()) = self.standing.changed() => {
-                    self.begin_anew();
-                    None
-                }
+                Ok(()) = self.standing.changed() => None,
                 else => return,
             };
             drain(&mut changes);
@@ -102,17 +117,24 @@ impl Keeper {
         }
     }
 
-    /// Goes over to a new configuration: other names, other servers, the same lists.
-    fn begin_anew(&mut self) {
+    /// Goes over to a new configuration, if there is one: other names, other servers, the same
+    /// lists. Every look does that: whoever asks for one has perhaps just changed it.
+    fn follow_configuration(&mut self) -> bool {
         let config = Arc::clone(&self.standing.borrow_and_update().config);
-        self.sources = sources(&config, &self.reserved);
+        if Arc::ptr_eq(&config, &self.config) {
+            return false;
+        }
+        self.sources = Sources::with_reserved(&config, self.reserved.clone());
+        self.config = config;
         self.seen.clear();
+        true
     }
 
     /// Looks at every server, and makes a new catalog if anything is different.
     fn look(&mut self) {
         let connections = self.servers.connections();
-        let mut is_different = self.forget_gone(&connections);
+        let mut is_different = self.follow_configuration();
+        is_different |= self.forget_gone(&connections);
         for connection in &connections {
             let name = &connection.server().name;
             let now = Seen::of(connection);
@@ -120,24 +142,30 @@ impl Keeper {
                 continue;
             }
             is_different = true;
-            self.take(name, now);
+            self.take(connection, now);
         }
         if is_different {
             self.catalog.send_replace(Arc::new(Catalog::build(&self.sources)));
         }
     }
 
-    fn take(&mut self, server: &ServerName, now: Seen) {
-        match &now.down {
-            // What it had stays, so that names stay what they are.
-            Some(reason) => {
-                self.sources.set_availability(server, Availability::Down(reason.clone()));
-            }
-            None => {
+    /// Takes what a server has. What it had stays while it is down or on its way up again, so that
+    /// names stay what they are.
+    fn take(&mut self, connection: &Connection, now: Seen) {
+        let (server, fingerprint) = (&connection.server().name, connection.fingerprint());
+        let known = self.known.get(server).filter(|known| known.fingerprint == *fingerprint);
+        let listing = match known {
+            Some(known) if !now.says_something() => Arc::clone(&known.listing),
+            _ => {
                 let items = now.lists.iter().flat_map(|list| list.iter().cloned());
-                self.sources.add(server, Arc::new(Listing::new(items)));
+                Arc::new(Listing::new(items))
             }
+        };
+        self.sources.add(server, Arc::clone(&listing));
+        if let Some(reason) = &now.down {
+            self.sources.set_availability(server, Availability::Down(reason.clone()));
         }
+        self.known.insert(server.clone(), Known { fingerprint: *fingerprint, listing });
         self.seen.insert(server.clone(), now);
     }
 
@@ -147,16 +175,13 @@ impl Keeper {
             connections.iter().any(|connection| connection.server().name == *name)
         };
         let gone: Vec<_> = self.seen.keys().filter(|name| !is_there(name)).cloned().collect();
+        self.known.retain(|name, _| is_there(name));
         for name in &gone {
             self.seen.remove(name);
             self.sources.remove(name);
         }
         !gone.is_empty()
     }
-}
-
-fn sources(config: &Config, reserved: &BTreeSet<Box<str>>) -> Sources {
-    Sources::with_reserved(config, reserved.clone())
 }
 
 /// Takes changes that are there already: one look is enough for all of them.

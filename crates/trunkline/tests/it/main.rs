@@ -16,3 +16,4 @@ mod connections;
 mod registries;
 mod races;
 mod remote;
+mod hosts;

@@ -27,9 +27,10 @@ impl Task {
         let Opened { mut session, described, spoken, tools } = opened;
         let subscription = Subscription::wanted_of(&session, &described);
         let mut chores = Chores { relistings: Relistings::new(), subscription, spoken };
+        // Whoever sees that it is ready sees its tools.
+        self.took_list(&mut session, chores.spoken, tools);
         self.shadow.ready(&session, &described);
         self.shadow.noticed(&session);
-        self.took_list(&mut session, chores.spoken, tools);
         for command in waiting {
             self.obey(&mut session, &mut chores, command);
         }

@@ -1,0 +1,118 @@
+//! A host from the outside: what it gathers, what a caller sees of it, and what calls give back.
+
+mod life;
+mod real;
+mod rules;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use trunkline::call::{CallError, CallOptions, Outcome};
+use trunkline::config::{self, Config};
+use trunkline::connection::{Answering, Attendant, Question};
+use trunkline::host::{Host, HostOptions, Patience};
+use trunkline::item::Kind;
+use trunkline::message::{Notification, Raw, RpcError};
+use trunkline::policy::Who;
+use trunkline::view::View;
+
+use crate::lively::{options, within};
+
+/// A configuration, with whatever is in it.
+fn configuration(value: &Value) -> Config {
+    let loaded = config::parse("test", value.to_string());
+    assert!(!loaded.fails(false), "{:?}", loaded.diagnostics);
+    loaded.config
+}
+
+/// A host of servers whose callers can be asked for anything.
+fn host_of(servers: &Value) -> Host {
+    host_with(&json!({ "mcpServers": servers }), &[])
+}
+
+/// A host of a configuration, beside tools of its own.
+fn host_with(value: &Value, own: &[&str]) -> Host {
+    let capabilities = Raw::from_value(&json!({ "elicitation": {}, "sampling": {} }));
+    let reserved: BTreeSet<Box<str>> = own.iter().map(|name| (*name).into()).collect();
+    let connections = options().with_capabilities(capabilities);
+    let config = configuration(value);
+    let agents = config.agents().named.clone();
+    Host::start(config, agents, HostOptions { connections, reserved })
+}
+
+/// Waits until everything is there.
+async fn gather(host: &Host, kinds: &[Kind]) {
+    let missing = within(host.gather(kinds, Patience::UntilAllAreReady)).await;
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// What somebody without limits sees.
+fn view(host: &Host) -> View {
+    host.view(Who::default()).unwrap()
+}
+
+/// The names of the tools that somebody sees.
+fn tools(view: &View) -> Vec<&str> {
+    view.entries(Kind::Tool).map(|entry| entry.exposed()).collect()
+}
+
+/// Waits until a tool is in the catalog.
+async fn until_there(host: &Host, tool: &str) {
+    let mut catalog = host.watch_catalog();
+    let has = |catalog: &Arc<trunkline::catalog::Catalog>| catalog.get(Kind::Tool, tool).is_some();
+    within(catalog.wait_for(has)).await.unwrap();
+}
+
+/// Calls a tool as somebody without limits.
+async fn call(host: &Host, tool: &str, arguments: &Value) -> Result<Outcome, CallError> {
+    call_with(host, tool, arguments, CallOptions::default()).await
+}
+
+async fn call_with(
+    host: &Host,
+    tool: &str,
+    arguments: &Value,
+    options: CallOptions<'_>,
+) -> Result<Outcome, CallError> {
+    let view = view(host);
+    within(host.call(&view, tool, Raw::from_value(arguments), options)).await
+}
+
+/// A caller that says what it was given to say, and remembers what it heard.
+#[derive(Default)]
+struct Caller {
+    answers: BTreeMap<&'static str, Value>,
+    asked: Mutex<Vec<String>>,
+    told: Mutex<Vec<Notification>>,
+    hears: Notify,
+}
+
+impl Caller {
+    fn answering<const N: usize>(answers: [(&'static str, Value); N]) -> Self {
+        Self { answers: answers.into(), ..Self::default() }
+    }
+
+    fn options(&self) -> CallOptions<'_> {
+        CallOptions { attendant: self, ..CallOptions::default() }
+    }
+
+    /// How often it was told of something.
+    fn heard(&self, method: &str) -> usize {
+        self.told.lock().unwrap().iter().filter(|told| &*told.method == method).count()
+    }
+}
+
+impl Attendant for Caller {
+    fn told(&self, notification: &Notification) {
+        self.told.lock().unwrap().push(notification.clone());
+        self.hears.notify_one();
+    }
+
+    fn asked(&self, question: Question) -> Answering<'_> {
+        self.asked.lock().unwrap().push(question.method.to_string());
+        let answer = self.answers.get(&*question.method).map(Raw::from_value);
+        Box::pin(async move { answer.ok_or_else(|| RpcError::new(-1, "I do not say")) })
+    }
+}

@@ -1,0 +1,181 @@
+//! Servers that die, come late, come back, and a configuration that changes under them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trunkline::call::CallErrorKind;
+use trunkline::catalog::Availability;
+use trunkline::connection::State;
+use trunkline::error::ErrorKind;
+use trunkline::host::{Host, Patience};
+use trunkline::item::Kind;
+use trunkline::registry::Reloaded;
+
+use super::{call, configuration, gather, host_of, tools, until_there, view};
+use crate::lively::{Folder, until_state, within};
+
+/// All names in the catalog, whoever may see them.
+fn names(host: &Host) -> Vec<String> {
+    host.catalog().entries(Kind::Tool).iter().map(|entry| entry.exposed().to_owned()).collect()
+}
+
+/// Waits until the catalog says that a server is down.
+async fn until_down(host: &Host, server: &str) {
+    let mut catalog = host.watch_catalog();
+    let is_down = |catalog: &Arc<trunkline::catalog::Catalog>| {
+        let mut servers = catalog.servers();
+        servers.any(|it| it.name.as_str() == server && it.availability != Availability::Available)
+    };
+    within(catalog.wait_for(is_down)).await.unwrap();
+}
+
+async fn reload(host: &Host, value: &Value) -> Reloaded {
+    let config = configuration(value);
+    let agents = config.agents().named.clone();
+    within(host.reload(config, agents)).await
+}
+
+/// TOOL-8, CALL-2: what a dead server had cannot be had now, which is said; nothing else changes,
+/// also not when the configuration is read again.
+#[tokio::test]
+async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
+    let (dead, alive) = (Folder::new(), Folder::new());
+    let servers = json!({
+        "dead": dead.server("legacy", &json!({})),
+        "alive": alive.server("legacy", &json!({})),
+    });
+    let host = host_of(&servers);
+    gather(&host, &[Kind::Tool]).await;
+    let (before, old_view) = (names(&host), view(&host));
+    assert_eq!(before.len(), 12);
+    let died = call(&host, "dead_die", &json!({})).await.unwrap_err();
+    assert_eq!(died.kind(), CallErrorKind::Failed(ErrorKind::Exited));
+    until_down(&host, "dead").await;
+    for _ in 0..2 {
+        let view = view(&host);
+        assert_eq!(tools(&view).len(), 6);
+        assert_eq!(names(&host), before);
+        let gone = call(&host, "dead_started", &json!({})).await.unwrap_err();
+        assert_eq!(gone.kind(), CallErrorKind::Unavailable);
+        assert!(gone.to_string().starts_with("its server is down: "), "{gone}");
+        assert!(gone.hint().is_some() && gone.is_retryable());
+        assert_eq!(call(&host, "alive_started", &json!({})).await.unwrap().text(), "1");
+        let reloaded = reload(&host, &json!({ "mcpServers": servers })).await;
+        assert_eq!(reloaded.kept.len(), 2);
+    }
+    // Whoever still has an older view is told by the server's own connection.
+    let arguments = trunkline::message::Raw::from_value(&json!({}));
+    let gone = within(host.call(&old_view, "dead_started", arguments, Default::default())).await;
+    assert_eq!(gone.unwrap_err().kind(), CallErrorKind::Failed(ErrorKind::Exited));
+    within(host.servers().get("dead").unwrap().connect()).await.unwrap();
+    gather(&host, &[Kind::Tool]).await;
+    assert_eq!(call(&host, "dead_started", &json!({})).await.unwrap().text(), "2");
+    within(host.shutdown()).await;
+}
+
+/// CON-5: while a server is started again, its tools are not unknown; calls wait for it.
+#[tokio::test]
+async fn tools_of_a_server_that_comes_back_are_never_unknown() {
+    let folder = Folder::new();
+    let restart =
+        json!({ "policy": "on-failure", "limit": 3, "delay": "10ms", "maxDelay": "20ms" });
+    let host = host_of(&json!({ "s": folder.server("legacy", &json!({ "restart": restart })) }));
+    gather(&host, &[Kind::Tool]).await;
+    let before = names(&host);
+    folder.write("slow", "");
+    let died = call(&host, "s_die", &json!({})).await.unwrap_err();
+    assert_eq!(died.kind(), CallErrorKind::Failed(ErrorKind::Exited));
+    loop {
+        let again = call(&host, "s_started", &json!({})).await;
+        assert_eq!(names(&host), before);
+        match again {
+            Ok(outcome) => {
+                assert_eq!(outcome.text(), "2");
+                break;
+            }
+            Err(error) => assert_eq!(error.kind(), CallErrorKind::Unavailable, "{error}"),
+        }
+        tokio::task::yield_now().await;
+    }
+    within(host.shutdown()).await;
+}
+
+/// One server that cannot be had is said, and the others are there.
+#[tokio::test]
+async fn a_server_that_cannot_start_is_said_and_stops_nobody() {
+    let folder = Folder::new();
+    let host = host_of(&json!({
+        "good": folder.server("legacy", &json!({})),
+        "missing": { "command": "no-such-program" },
+    }));
+    let failures = within(host.gather(&[Kind::Tool], Patience::UntilAllAreReady)).await;
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0].kind(), ErrorKind::CommandNotFound);
+    assert_eq!(failures[0].server().unwrap().as_str(), "missing");
+    assert_eq!(tools(&view(&host)).len(), 6);
+    within(host.shutdown()).await;
+}
+
+/// CON-15: who comes late is not waited for, and announced when they are there.
+#[tokio::test]
+async fn a_server_that_comes_late_is_announced() {
+    let (slow, quick) = (Folder::new(), Folder::new());
+    slow.write("slow", "");
+    let hurried = json!({ "timeouts": { "grace": "10ms", "shutdown": "1s" } });
+    let host = host_of(&json!({
+        "quick": quick.server("legacy", &json!({ "timeouts": { "grace": "60s", "shutdown": "1s" } })),
+        "slow": slow.server("legacy", &hurried),
+    }));
+    let failures = within(host.gather(&[Kind::Tool], Patience::Grace)).await;
+    let late: Vec<_> = failures.iter().map(|it| it.server().unwrap().as_str()).collect();
+    assert_eq!(late, ["slow"]);
+    assert_eq!(failures[0].kind(), ErrorKind::TimedOut);
+    assert!(tools(&view(&host)).iter().all(|name| name.starts_with("quick_")));
+    until_there(&host, "slow_started").await;
+    assert_eq!(tools(&view(&host)).len(), 12);
+    assert_eq!(slow.starts(), 1, "nobody had to start it a second time");
+    within(host.shutdown()).await;
+}
+
+/// CON-9: a list that changed is in the catalog without anybody asking for it.
+#[tokio::test]
+async fn a_list_that_changed_is_announced() {
+    let folder = Folder::new();
+    let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
+    gather(&host, &[Kind::Tool]).await;
+    let old_view = view(&host);
+    call(&host, "s_change", &json!({ "name": "zebra" })).await.unwrap();
+    until_there(&host, "s_zebra").await;
+    assert_eq!((tools(&old_view).len(), tools(&view(&host)).len()), (6, 7));
+    within(host.shutdown()).await;
+}
+
+/// A new configuration changes what is seen, how it is called and how calls are made, and starts
+/// nothing again that stays the same.
+#[tokio::test]
+async fn new_rules_hold_at_once_and_restart_nobody() {
+    let folder = Folder::new();
+    let with = |more: &Value| json!({ "s": folder.server("legacy", more) });
+    let host = host_of(&with(&json!({})));
+    gather(&host, &[Kind::Tool]).await;
+    let connection = host.servers().get("s").unwrap();
+    // Often, because what is tested is that no race lets an old catalog through.
+    for round in 0..20 {
+        let separator = if round % 2 == 0 { "__" } else { "_" };
+        let rules = json!({ "denyTools": ["die"], "prefix": format!("p{round}") });
+        let value = json!({ "mcpServers": with(&rules), "separator": separator });
+        let reloaded = reload(&host, &value).await;
+        assert_eq!((reloaded.kept.len(), reloaded.changed.len()), (1, 0));
+        let view = view(&host);
+        assert_eq!(tools(&view).len(), 5);
+        let name = format!("p{round}{separator}started");
+        assert_eq!(call(&host, &name, &json!({})).await.unwrap().text(), "1", "{name}");
+    }
+    assert!(Arc::ptr_eq(&connection, &host.servers().get("s").unwrap()));
+    reload(&host, &json!({ "mcpServers": { "t": folder.server("legacy", &json!({})) } })).await;
+    assert!(names(&host).is_empty());
+    until_state(&connection, State::Stopped).await;
+    gather(&host, &[Kind::Tool]).await;
+    assert_eq!(call(&host, "t_started", &json!({})).await.unwrap().text(), "2");
+    within(host.shutdown()).await;
+}

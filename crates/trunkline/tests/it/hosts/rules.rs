@@ -1,0 +1,187 @@
+//! Bounds, trust, names: what a host makes of calls beside passing them on.
+
+use futures_util::FutureExt as _;
+use serde_json::json;
+use trunkline::call::{CallErrorKind, CallOptions};
+use trunkline::content::UNTRUSTED;
+use trunkline::item::Kind;
+use trunkline::message::Raw;
+use trunkline::policy::{Switch, Switches, Who};
+use trunkline::view::Describe;
+
+use super::{Caller, call, call_with, gather, host_of, host_with, tools, view};
+use crate::lively::{Folder, params, within};
+
+/// A folder whose server has one more tool, which gives this.
+fn saying(result: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("tools", "say");
+    folder.write("say.json", result);
+    folder
+}
+
+/// CALL-4: not even white space, unknown keys or the form of numbers change.
+#[tokio::test]
+async fn a_result_is_not_written_anew() {
+    let result = r#"{ "content" : [ {"type":"audio","data":"AAAA","mimeType":"audio/wav"},
+        {"type":"hologram","z":1.0} ], "later":1e2, "_meta":{"k":[ ]}, "isError":false }"#;
+    let result = result.replace('\n', " ");
+    let folder = saying(&result);
+    let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
+    gather(&host, &[Kind::Tool]).await;
+    let outcome = call(&host, "s_say", &json!({})).await.unwrap();
+    assert_eq!(outcome.result.text(), result);
+    assert_eq!(outcome.text(), "[audio: audio/wav, 3 bytes]\n[hologram]");
+    within(host.shutdown()).await;
+}
+
+/// CALL-5: what is too large is cut, and says so.
+#[tokio::test]
+async fn a_result_is_cut_to_its_bound() {
+    let text = "ä".repeat(5_000);
+    let folder = saying(&json!({ "content": [{ "type": "text", "text": text }] }).to_string());
+    let server = folder.server("legacy", &json!({ "maxResultBytes": 2_000 }));
+    let host = host_of(&json!({ "s": server }));
+    gather(&host, &[Kind::Tool]).await;
+    let outcome = call(&host, "s_say", &json!({})).await.unwrap();
+    assert!(outcome.result.bytes().len() <= 2_000 && outcome.missing > 8_000);
+    assert!(outcome.text().contains("bytes are missing]"), "{}", outcome.text());
+    within(host.shutdown()).await;
+}
+
+/// CALL-7: with one slot, the second call is made when the first is over. The first never ends by
+/// itself; what is sent past the host shows that the second would have arrived.
+#[tokio::test]
+async fn calls_wait_for_their_slot() {
+    let folder = Folder::new();
+    let host = host_of(&json!({ "s": folder.server("legacy", &json!({ "concurrency": 1 })) }));
+    gather(&host, &[Kind::Tool]).await;
+    let connection = host.servers().get("s").unwrap();
+    let past = || connection.request("tools/call", params("work", &json!({})));
+    let nothing = json!({});
+    let mut first = Box::pin(call(&host, "s_wait", &nothing));
+    assert!(first.as_mut().now_or_never().is_none());
+    within(past()).await.unwrap().unwrap();
+    assert_eq!(folder.called("wait"), 1);
+    let mut second = Box::pin(call(&host, "s_started", &nothing));
+    assert!(second.as_mut().now_or_never().is_none());
+    within(past()).await.unwrap().unwrap();
+    assert_eq!(folder.called("started"), 0);
+    drop(first);
+    assert_eq!(second.await.unwrap().text(), "1");
+    assert_eq!(folder.asked("notifications/cancelled"), 1);
+    within(host.shutdown()).await;
+}
+
+/// TOOL-10: nothing of an untrusted server is there without a list; what is, is marked.
+#[tokio::test]
+async fn an_untrusted_server_shows_what_is_allowed_and_marked() {
+    let hostile = json!({ "content": [{ "type": "text", "text": "do \u{1b}[2Jthis\u{200b}" }] });
+    let folder = saying(&hostile.to_string());
+    let shy = folder.server("legacy", &json!({ "trust": "untrusted" }));
+    let bold = folder.server("legacy", &json!({ "trust": "untrusted", "allowTools": ["say"] }));
+    let host = host_of(&json!({ "shy": shy, "bold": bold }));
+    gather(&host, &[Kind::Tool]).await;
+    assert_eq!(tools(&view(&host)), ["bold_say"]);
+    let unknown = call(&host, "shy_say", &json!({})).await.unwrap_err();
+    assert_eq!(unknown.kind(), CallErrorKind::Unknown);
+    let outcome = call(&host, "bold_say", &json!({})).await.unwrap();
+    let meta = outcome.result.get("_meta").unwrap();
+    assert_eq!(meta.get(UNTRUSTED).unwrap().as_bool(), Some(true));
+    let text = outcome.text();
+    assert!(text.starts_with("[content of the untrusted server `bold`, up to "));
+    assert!(!text.contains(['\u{1b}', '\u{200b}']), "{text:?}");
+    within(host.shutdown()).await;
+}
+
+/// TOOL-3, TOOL-13: names of the host's own tools stay its own, and nothing else changes.
+#[tokio::test]
+async fn names_of_the_host_are_not_given_away() {
+    let folder = Folder::new();
+    let servers = json!({ "mcpServers": { "s": folder.server("legacy", &json!({})) } });
+    let host = host_with(&servers, &["s_started"]);
+    gather(&host, &[Kind::Tool]).await;
+    let view = view(&host);
+    let names = tools(&view);
+    assert_eq!(names.len(), 6);
+    assert!(!names.contains(&"s_started") && names.is_sorted());
+    let renamed = view.entries(Kind::Tool).find(|entry| entry.name() == "started").unwrap();
+    assert!(renamed.adjusted().is_some());
+    let outcome = call(&host, renamed.exposed(), &json!({})).await.unwrap();
+    assert_eq!((outcome.text(), outcome.server().as_str()), ("1".to_owned(), "s"));
+    let listed = view.list(Kind::Tool, host.describes());
+    let ask = r#"{"name": "s_ask", "inputSchema": {"type": "object"},"description":"[s]"}"#;
+    assert_eq!(listed[0].text(), ask);
+    let plain = view.list(Kind::Tool, Describe::AsWritten);
+    assert_eq!(plain[0].text(), r#"{"name": "s_ask", "inputSchema": {"type": "object"}}"#);
+    within(host.shutdown()).await;
+}
+
+/// TOOL-6, TOOL-9, BUN-2: agents, bundles and switches limit calls as they limit the list.
+#[tokio::test]
+async fn what_is_not_listed_cannot_be_called() {
+    let (one, two) = (Folder::new(), Folder::new());
+    let host = host_with(
+        &json!({
+            "mcpServers": {
+                "one": one.server("legacy", &json!({})),
+                "two": two.server("legacy", &json!({})),
+            },
+            "agents": { "worker": { "tools": ["*", "!*_die"] } },
+            "bundles": { "few": { "serverId": "one", "allowTools": ["work", "started"] } },
+        }),
+        &[],
+    );
+    gather(&host, &[Kind::Tool]).await;
+    let worker = Who { agent: Some("worker"), ..Who::default() };
+    let few = Who { bundles: &["few"], ..Who::default() };
+    let mut switches = Switches::default();
+    switches.set(&host.config().server("two").unwrap().name, Switch::Off);
+    let alone = Who { switches, ..Who::default() };
+    for (who, count, missing) in
+        [(worker, 10, "one_die"), (few, 2, "one_ask"), (alone, 6, "two_work")]
+    {
+        let view = host.view(who).unwrap();
+        assert_eq!(tools(&view).len(), count);
+        let nothing = Raw::from_value(&json!({}));
+        let refused = host.call(&view, missing, nothing.clone(), CallOptions::default());
+        assert_eq!(within(refused).await.unwrap_err().kind(), CallErrorKind::Unknown);
+        let called = host.call(&view, "one_started", nothing, CallOptions::default());
+        assert_eq!(within(called).await.unwrap().text(), "1");
+    }
+    let nobody = host.view(Who { agent: Some("workers"), ..Who::default() }).unwrap_err();
+    assert_eq!(nobody.to_string(), "there is no agent `workers`; did you mean `worker`?");
+    assert_eq!((one.called("die"), two.called("work")), (0, 0));
+    within(host.shutdown()).await;
+}
+
+/// Bad input: what cannot be called is said at once, and the server hears nothing of it.
+#[tokio::test]
+async fn bad_input_is_said_before_anything_is_sent() {
+    let folder = Folder::new();
+    let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
+    gather(&host, &[Kind::Tool]).await;
+    let unknown = call(&host, "s_wrok", &json!({})).await.unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no tool `s_wrok`; did you mean `s_work`?");
+    let list = call(&host, "s_work", &json!([])).await.unwrap_err();
+    assert_eq!(list.kind(), CallErrorKind::BadArguments);
+    assert_eq!(folder.called("work"), 0);
+    within(host.shutdown()).await;
+}
+
+/// What servers tell and ask reaches the caller, in both generations of the protocol.
+#[tokio::test]
+async fn a_caller_hears_and_answers_in_both_generations() {
+    for generation in ["legacy", "modern"] {
+        let folder = Folder::new();
+        let host = host_of(&json!({ "s": folder.server(generation, &json!({})) }));
+        gather(&host, &[Kind::Tool]).await;
+        let answer = json!({ "action": "accept", "content": { "n": 7 } });
+        let caller = Caller::answering([("elicitation/create", answer.clone())]);
+        let asked = call_with(&host, "s_ask", &json!({}), caller.options()).await.unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&asked.text()).unwrap(), answer);
+        call_with(&host, "s_work", &json!({}), caller.options()).await.unwrap();
+        assert_eq!(caller.heard("notifications/progress"), 3, "{generation}");
+        within(host.shutdown()).await;
+    }
+}
