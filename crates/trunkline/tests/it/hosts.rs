@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use trunkline::call::{CallError, CallOptions, Outcome};
+use trunkline::catalog::{Catalog, Entry};
 use trunkline::config::{self, Config};
 use trunkline::connection::{Answering, Attendant, Question};
 use trunkline::host::{Host, HostOptions, Patience};
@@ -55,13 +56,13 @@ fn view(host: &Host) -> View {
 
 /// The names of the tools that somebody sees.
 fn tools(view: &View) -> Vec<&str> {
-    view.entries(Kind::Tool).map(|entry| entry.exposed()).collect()
+    view.entries(Kind::Tool).map(Entry::exposed).collect()
 }
 
 /// Waits until a tool is in the catalog.
 async fn until_there(host: &Host, tool: &str) {
     let mut catalog = host.watch_catalog();
-    let has = |catalog: &Arc<trunkline::catalog::Catalog>| catalog.get(Kind::Tool, tool).is_some();
+    let has = |catalog: &Arc<Catalog>| catalog.get(Kind::Tool, tool).is_some();
     within(catalog.wait_for(has)).await.unwrap();
 }
 

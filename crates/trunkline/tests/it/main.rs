@@ -17,3 +17,4 @@ mod registries;
 mod races;
 mod remote;
 mod hosts;
+mod embeddings;
