@@ -13,6 +13,8 @@ mod round_trip;
 mod allocations;
 mod start;
 mod memory;
+mod catalog;
+mod results;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,7 +24,8 @@ use table::Table;
 
 const USAGE: &str = "usage: cargo xtask bench [--quick] [GROUP…]\n\n  \
     --quick  a few rounds only: enough to see that everything runs\n\n\
-    groups: configuration, stdio, http, allocations, start, memory; without one, all of them";
+    groups: configuration, stdio, http, allocations, start, memory, catalog, results; \
+    without one, all of them";
 
 /// A part of the benchmark that can be run alone.
 struct Group {
@@ -37,6 +40,8 @@ const GROUPS: &[Group] = &[
     Group { name: "allocations", rows: allocations::rows },
     Group { name: "start", rows: start::rows },
     Group { name: "memory", rows: memory::rows },
+    Group { name: "catalog", rows: catalog::rows },
+    Group { name: "results", rows: results::rows },
 ];
 
 fn main() -> ExitCode {
