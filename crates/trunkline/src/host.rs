@@ -46,7 +46,7 @@ use self::keeper::{Keeper, Looks};
 use crate::call::{CallError, CallOptions, Outcome, Route};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Config};
-use crate::connection::Options;
+use crate::connection::{Connection, Options};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::Raw;
@@ -154,8 +154,28 @@ impl Host {
     /// Asks every server for what it has of some kinds, if that is not known or stale, starting
     /// those that do not run. Returns why lists are missing; what is there is in the catalog.
     pub async fn gather(&self, kinds: &[Kind], patience: Patience) -> Vec<Error> {
+        self.gather_from(self.servers.connections(), kinds, patience).await
+    }
+
+    /// The same, from some servers only. Names that are no server's are passed over.
+    pub async fn gather_of(
+        &self,
+        servers: &[ServerName],
+        kinds: &[Kind],
+        patience: Patience,
+    ) -> Vec<Error> {
+        let connections = servers.iter().filter_map(|name| self.servers.get(name.as_str()));
+        self.gather_from(connections.collect(), kinds, patience).await
+    }
+
+    async fn gather_from(
+        &self,
+        connections: Vec<Arc<Connection>>,
+        kinds: &[Kind],
+        patience: Patience,
+    ) -> Vec<Error> {
         let mut asked = JoinSet::new();
-        for connection in self.servers.connections() {
+        for connection in connections {
             let kinds = kinds.to_vec();
             asked.spawn(async move {
                 let grace = connection.server().behaviour.timeouts.grace;

@@ -1,6 +1,6 @@
 //! A result as text for a model (CALL-3).
 
-use super::block::{Binary, Block, blocks};
+use super::block::{Binary, Block, blocks, string};
 use crate::clean::cleaned;
 use crate::message::Raw;
 use crate::name::{ServerName, digest};
@@ -49,6 +49,10 @@ pub fn text_for_model(result: &Raw, speaker: Speaker<'_>) -> String {
 }
 
 fn plain_text(result: &Raw) -> String {
+    if let Some(messages) = result.get("messages") {
+        let texts: Vec<String> = messages.items().iter().map(message_text).collect();
+        return if texts.is_empty() { NO_OUTPUT.to_owned() } else { texts.join("\n") };
+    }
     let blocks = blocks(result).map(|(_, blocks)| blocks).unwrap_or_default();
     if blocks.is_empty() {
         // Some servers put all they have to say there.
@@ -58,6 +62,16 @@ fn plain_text(result: &Raw) -> String {
     let texts: Vec<String> = blocks.iter().map(block_text).collect();
     let text = texts.join("\n");
     if text.is_empty() { NO_OUTPUT.to_owned() } else { text }
+}
+
+/// A message of a prompt: who says it, and what.
+fn message_text(message: &Raw) -> String {
+    let [role, content] = message.get_all(["role", "content"]);
+    let text = content.as_ref().map(block_text).unwrap_or_default();
+    match string(role) {
+        Some(role) => format!("{role}: {text}"),
+        None => text,
+    }
 }
 
 fn block_text(block: &Raw) -> String {
@@ -125,6 +139,14 @@ mod tests {
         }
         assert_eq!(text(r#"{"content":[],"structuredContent":{"a":1}}"#), r#"{"a":1}"#);
         assert_eq!(text(r#"{"contents":[{"uri":"x://a","text":"read"}]}"#), "read");
+        assert_eq!(text(r#"{"messages":[]}"#), "(no output)");
+    }
+
+    #[test]
+    fn messages_of_a_prompt_say_whose_they_are() {
+        let result = r#"{"messages":[{"role":"user","content":{"type":"text","text":"Hello"}},
+            {"role":"assistant","content":{"type":"image","mimeType":"image/png","data":"AAAA"}}]}"#;
+        assert_eq!(text(result), "user: Hello\nassistant: [image: image/png, 3 bytes]");
     }
 
     #[test]

@@ -92,18 +92,27 @@ impl View {
         NoRoute::Unknown { kind, name: name.to_owned(), suggestions }
     }
 
-    /// What may have been meant: first what a server calls so itself, then what looks like it.
     fn suggestions(&self, kind: Kind, name: &str) -> Vec<String> {
-        let visible: Vec<&Entry> = self.entries(kind).collect();
-        let own = visible.iter().filter(|entry| entry.name() == name);
-        let mut found: Vec<&str> = own.map(|entry| entry.exposed()).take(MAX_SUGGESTIONS).collect();
-        let mut near = Suggestions::default();
-        while found.len() < MAX_SUGGESTIONS {
-            let others = visible.iter().map(|entry| entry.exposed());
-            let others = others.filter(|exposed| !found.contains(exposed));
-            let Some(nearest) = near.nearest(name, others) else { break };
-            found.push(nearest);
-        }
-        found.into_iter().map(str::to_owned).collect()
+        alike(name, &self.entries(kind).collect::<Vec<_>>())
     }
+
+    /// Names that exist, whoever may see them, and that may have been meant: for those who ask why
+    /// something is hidden.
+    pub fn existing_like(&self, kind: Kind, name: &str) -> Vec<String> {
+        alike(name, &self.catalog.entries(kind).iter().collect::<Vec<_>>())
+    }
+}
+
+/// What may have been meant: first what a server calls so itself, then what looks like it.
+fn alike(name: &str, entries: &[&Entry]) -> Vec<String> {
+    let own = entries.iter().filter(|entry| entry.name() == name);
+    let mut found: Vec<&str> = own.map(|entry| entry.exposed()).take(MAX_SUGGESTIONS).collect();
+    let mut near = Suggestions::default();
+    while found.len() < MAX_SUGGESTIONS {
+        let others = entries.iter().map(|entry| entry.exposed());
+        let others = others.filter(|exposed| !found.contains(exposed));
+        let Some(nearest) = near.nearest(name, others) else { break };
+        found.push(nearest);
+    }
+    found.into_iter().map(str::to_owned).collect()
 }
