@@ -1,5 +1,7 @@
 //! Arguments as written.
 
+mod calling;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -8,11 +10,22 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use trunkline_gateway::demo::DemoServer;
 
+pub(crate) use calling::{
+    BoundArguments, CallArguments, ExplainArguments, ListArguments, PromptArguments, ReadArguments,
+    WhoArguments,
+};
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0  everything is as it should be
   1  something is wrong, and the messages say what
-  2  the arguments cannot be understood
+  2  the command line cannot be understood
+  3  the tool was called, and its result says that it failed
+  4  there is no tool, prompt, resource, server, agent or bundle of that name
+  5  its server cannot be used now
+  6  the arguments of the call do not fit
+  7  the server refused the request
+  8  the server gave no answer: it ended, broke off or took too long
 
 Configuration is taken from --config, else the variables TRUNKLINE_CONFIG or
 MCP_CONFIG_PATH, else the nearest trunkline.json, .trunkline/mcp.json, .mcp.json,
@@ -55,7 +68,7 @@ pub(crate) struct GlobalArguments {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// How results are printed: for people, or as one JSON document
+    /// How results are printed
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
@@ -83,6 +96,8 @@ pub(crate) enum Format {
     Text,
     /// One JSON document on standard output
     Json,
+    /// What the server sent, byte for byte, on one line; else JSON on one line
+    Raw,
 }
 
 /// When to use colours.
@@ -130,22 +145,61 @@ pub(crate) enum Command {
   trunkline status --watch         and every change, until Ctrl-C")]
     Status(StatusArguments),
 
-    /// List the tools of the servers, under the servers' own names for them
+    /// List the tools, as a model would get them
+    ///
+    /// Tools that write are hidden unless the configuration allows them; what else
+    /// is hidden depends on who asks.
     #[command(after_help = "Examples:
-  trunkline tools                  of every server
-  trunkline tools --server docs    of one")]
-    Tools(ToolsArguments),
+  trunkline tools                   everything that may be seen
+  trunkline tools --all             and what is hidden, with the reason of each
+  trunkline tools --agent reviewer  what this agent sees
+  trunkline tools --format raw      one definition a line")]
+    Tools(ListArguments),
 
     /// Call a tool and print its result
     ///
     /// Arguments are given one by one, as one JSON object, or as JSON on standard
     /// input. A value that is JSON, such as 5, true or [1,2], is taken as that;
-    /// anything else is a text. Ctrl-C cancels the call.
+    /// anything else is a text. Ctrl-C cancels the call. What the server asks in
+    /// return is declined.
     #[command(after_help = "Examples:
-  trunkline call time get_current_time --arg timezone=Europe/Vienna
-  trunkline call files read_text_file --json '{\"path\": \"/tmp/x\"}'
-  echo '{\"a\": 1}' | trunkline call numbers add -")]
+  trunkline call time_get_current_time --arg timezone=Europe/Vienna
+  trunkline call files_read_text_file --json '{\"path\": \"/tmp/x\"}'
+  echo '{\"a\": 1}' | trunkline call numbers_add -
+  trunkline call charts_draw --artifacts ./pictures")]
     Call(CallArguments),
+
+    /// List the resources and their templates
+    #[command(after_help = "Examples:
+  trunkline resources                 of every server
+  trunkline resources --server docs   of one")]
+    Resources(ListArguments),
+
+    /// Read a resource and print it
+    #[command(after_help = "Examples:
+  trunkline read docs://pages/start
+  trunkline read docs://pages/start --server docs   without asking the others")]
+    Read(ReadArguments),
+
+    /// List the prompts
+    #[command(after_help = "Examples:
+  trunkline prompts                 of every server
+  trunkline prompts --format json   for a program")]
+    Prompts(ListArguments),
+
+    /// Get a prompt, filled in with arguments
+    #[command(after_help = "Example:
+  trunkline prompt docs_summarise --arg page=start")]
+    Prompt(PromptArguments),
+
+    /// Say why something can be seen and called, or why not
+    ///
+    /// Every rule is shown with what it says and where it was written. The first
+    /// that does not pass decides.
+    #[command(after_help = "Examples:
+  trunkline explain files_write_file
+  trunkline explain files_write_file --agent reviewer --bundle reading")]
+    Explain(ExplainArguments),
 
     /// See Trunkline at work with two demo servers of its own
     ///
@@ -183,36 +237,6 @@ pub(crate) struct StatusArguments {
     /// Keep the servers running and show every change; as JSON, one object a line
     #[arg(long)]
     pub(crate) watch: bool,
-}
-
-/// Arguments of `tools`.
-#[derive(Debug, Args)]
-pub(crate) struct ToolsArguments {
-    /// Only the tools of this server
-    #[arg(long, value_name = "SERVER")]
-    pub(crate) server: Option<String>,
-}
-
-/// Arguments of `call`.
-#[derive(Debug, Args)]
-pub(crate) struct CallArguments {
-    /// The server
-    pub(crate) server: String,
-
-    /// The tool, under the server's own name for it
-    pub(crate) tool: String,
-
-    /// An argument of the tool; may be repeated
-    #[arg(long = "arg", value_name = "NAME=VALUE", conflicts_with_all = ["json", "input"])]
-    pub(crate) arguments: Vec<String>,
-
-    /// All arguments as one JSON object
-    #[arg(long, value_name = "JSON", conflicts_with = "input")]
-    pub(crate) json: Option<String>,
-
-    /// `-` to read the JSON object from standard input
-    #[arg(value_name = "-", value_parser = ["-"])]
-    pub(crate) input: Option<String>,
 }
 
 /// Arguments of `demo-server`.

@@ -7,6 +7,11 @@ mod completions;
 mod status;
 mod tools;
 mod call;
+mod resources;
+mod read;
+mod prompts;
+mod prompt;
+mod explain;
 mod demo_server;
 mod demo;
 
@@ -33,6 +38,13 @@ pub(crate) fn run(
         Command::Status(arguments) => status::run(&arguments, settings, environment, terminal),
         Command::Tools(arguments) => tools::run(&arguments, settings, environment, terminal),
         Command::Call(arguments) => call::run(&arguments, settings, environment, terminal),
+        Command::Resources(arguments) => {
+            resources::run(&arguments, settings, environment, terminal)
+        }
+        Command::Read(arguments) => read::run(&arguments, settings, environment, terminal),
+        Command::Prompts(arguments) => prompts::run(&arguments, settings, environment, terminal),
+        Command::Prompt(arguments) => prompt::run(&arguments, settings, environment, terminal),
+        Command::Explain(arguments) => explain::run(&arguments, settings, environment, terminal),
         Command::Demo => demo::run(settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),
         Command::Schema => schema::run(terminal),

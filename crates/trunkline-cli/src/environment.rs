@@ -62,6 +62,11 @@ impl Environment {
         }
     }
 
+    /// Whether a file is there.
+    pub(crate) fn has_file(&self, path: &Path) -> bool {
+        self.working_directory.join(path).is_file()
+    }
+
     /// Whether a variable is set to something.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         env::var_os(name).is_some_and(|value| !value.is_empty())
@@ -132,6 +137,13 @@ impl Surroundings for Environment {
     fn is_regular_file(&self, path: &Path) -> bool {
         // What is missing or a directory is for `read` to say.
         std::fs::metadata(path).map_or(true, |metadata| metadata.is_file() || metadata.is_dir())
+    }
+
+    fn files_in(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let entries = std::fs::read_dir(folder)?;
+        let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+        let is_file = |path: &io::Result<PathBuf>| path.as_ref().map_or(true, |it| it.is_file());
+        paths.filter(is_file).collect()
     }
 }
 

@@ -7,7 +7,11 @@ mod terminal;
 mod exit;
 mod report;
 mod effective;
+mod loading;
 mod servers;
+mod finding;
+mod listing;
+mod results;
 mod commands;
 
 use std::process::ExitCode;

@@ -1,9 +1,13 @@
 //! What was found in a configuration, for people and for programs.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 use trunkline::config::{Diagnostic, Loaded, Location, Severity, Style};
 use trunkline::name::ServerName;
+use unicode_width::UnicodeWidthStr as _;
 
+use crate::arguments::Format;
 use crate::settings::Verbosity;
 
 /// What is said when there is no configuration, which is no error.
@@ -77,7 +81,7 @@ pub(crate) fn problem_json(found: &Diagnostic) -> Value {
     json
 }
 
-fn location_json(location: &Location) -> Value {
+pub(crate) fn location_json(location: &Location) -> Value {
     let (start, end) = (location.start(), location.end());
     json!({
         "file": location.source().name(),
@@ -86,4 +90,27 @@ fn location_json(location: &Location) -> Value {
         "endLine": end.line,
         "endColumn": end.column,
     })
+}
+
+/// Rows in columns that are as wide as they have to be.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in rows {
+        let cells = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.width())));
+        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    text
+}
+
+/// A document for a program: over many lines, or on one.
+pub(crate) fn document(json: &Value, format: Format) -> String {
+    match format {
+        Format::Raw => format!("{json}\n"),
+        Format::Json | Format::Text => format!("{json:#}\n"),
+    }
 }

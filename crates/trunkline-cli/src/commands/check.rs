@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::config::{self, Loaded};
+use trunkline::config::Loaded;
 
 use crate::arguments::{CheckArguments, Format};
 use crate::environment::Environment;
 use crate::exit::Outcome;
+use crate::loading;
 use crate::report::{self, plural};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
@@ -17,11 +18,12 @@ pub(crate) fn run(
     environment: &Environment,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let options = settings.load_options(environment, arguments.file);
-    let loaded = config::load(environment, &options);
+    let (loaded, _) = loading::load(settings, environment, arguments.file);
     let outcome = if loaded.fails(arguments.strict) { Outcome::Bad } else { Outcome::Good };
     match settings.format {
-        Format::Json => terminal.print(&format!("{:#}\n", as_json(&loaded, outcome)))?,
+        Format::Json | Format::Raw => {
+            terminal.print(&report::document(&as_json(&loaded, outcome), settings.format))?;
+        }
         Format::Text => {
             let style = terminal.output_style();
             let problems =
@@ -52,7 +54,7 @@ fn summary(loaded: &Loaded, outcome: Outcome) -> String {
     let verdict = match (report::counts(&loaded.diagnostics), outcome) {
         (None, _) => "no problems".to_owned(),
         (Some(counts), Outcome::Good) => format!("{counts}, nothing that stops a server"),
-        (Some(counts), Outcome::Bad) => counts,
+        (Some(counts), _) => counts,
     };
     let broken = match loaded.broken.len() {
         0 => String::new(),

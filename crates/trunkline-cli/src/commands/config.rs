@@ -2,13 +2,14 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::config::{self, Loaded};
+use trunkline::config::Loaded;
 use trunkline::name::ServerName;
 
 use crate::arguments::Format;
 use crate::effective;
 use crate::environment::Environment;
 use crate::exit::Outcome;
+use crate::loading;
 use crate::report;
 use crate::settings::Settings;
 use crate::terminal::Terminal;
@@ -18,10 +19,12 @@ pub(crate) fn run(
     environment: &Environment,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let loaded = config::load(environment, &settings.load_options(environment, None));
+    let (loaded, _) = loading::load(settings, environment, None);
     terminal.say(&report::problems(&loaded, settings.verbosity, terminal.message_style()));
     match settings.format {
-        Format::Json => terminal.print(&format!("{:#}\n", as_json(&loaded)))?,
+        Format::Json | Format::Raw => {
+            terminal.print(&report::document(&as_json(&loaded), settings.format))?;
+        }
         Format::Text => {
             let text = effective::text(&loaded, settings.verbosity, terminal.output_style());
             terminal.print(&text)?;

@@ -17,7 +17,7 @@ use crate::arguments::{Format, StatusArguments};
 use crate::environment::Environment;
 use crate::exit::Outcome;
 use crate::report;
-use crate::servers::{Servers, with_servers};
+use crate::servers::{Hosted, with_host};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
 
@@ -27,38 +27,42 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    with_servers(settings, environment, terminal, async |servers, terminal| {
+    with_host(settings, environment, terminal, async |hosted, terminal| {
         if arguments.watch {
-            return watch(servers, settings.format, terminal).await;
+            return watch(hosted, settings.format, terminal).await;
         }
-        let failures = servers.start_all(terminal).await;
+        let failures = hosted.start_all(terminal).await;
         match settings.format {
-            Format::Json => terminal.print(&format!("{:#}\n", as_json(servers)))?,
-            Format::Text => terminal.print(&as_text(servers))?,
+            Format::Json | Format::Raw => {
+                terminal.print(&report::document(&as_json(hosted), settings.format))?;
+            }
+            Format::Text => terminal.print(&as_text(hosted))?,
         }
-        let is_good = failures.is_empty() && !servers.loaded.fails(false);
+        let is_good = failures.is_empty() && !hosted.loaded.fails(false);
         Ok(if is_good { Outcome::Good } else { Outcome::Bad })
     })
 }
 
 /// Starts every server and shows every change, until somebody has seen enough.
-async fn watch(servers: &Servers, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
-    let connections = servers.set.connections();
+async fn watch(hosted: &Hosted, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
+    let connections = hosted.host.servers().connections();
     if connections.is_empty() {
         terminal.print(report::NOTHING_FOUND)?;
         return Ok(Outcome::Good);
     }
     connections.iter().for_each(|connection| connection.start());
-    let mut changes = servers.set.watch();
+    let mut changes = hosted.host.servers().watch();
     let (mut screen, mut lines) = (Screen::default(), Lines::default());
-    servers.go_on();
+    hosted.go_on();
     while let Some(change) = changes.next().await {
         let text = match format {
             Format::Text => match terminal.size() {
-                Some(size) => Some(screen.redrawn(&as_text(servers), size)),
+                Some(size) => Some(screen.redrawn(&as_text(hosted), size)),
                 None => lines.changed(&change),
             },
-            Format::Json => change_json(servers, &change).map(|json| format!("{json}\n")),
+            Format::Json | Format::Raw => {
+                change_json(hosted, &change).map(|json| format!("{json}\n"))
+            }
         };
         let Some(text) = text else { continue };
         if !terminal.print_on(&text)? {
@@ -124,8 +128,8 @@ fn line(change: &Change) -> String {
     text + "\n"
 }
 
-pub(super) fn as_text(servers: &Servers) -> String {
-    let connections = servers.set.connections();
+pub(super) fn as_text(hosted: &Hosted) -> String {
+    let connections = hosted.host.servers().connections();
     if connections.is_empty() {
         return report::NOTHING_FOUND.to_owned();
     }
@@ -134,7 +138,7 @@ pub(super) fn as_text(servers: &Servers) -> String {
         connections.iter().map(|connection| (connection.server(), connection.status())).collect();
     let rows = statuses.iter().map(|(server, status)| row(server, status));
     let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
-    let mut text = table(&rows);
+    let mut text = report::table(&rows);
     for (server, status) in &statuses {
         troubles(&mut text, server, status);
     }
@@ -206,32 +210,17 @@ fn described(info: &Raw) -> String {
     [text(name), text(version)].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Rows in columns that are as wide as they have to be.
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
-    let mut text = String::new();
-    for row in rows {
-        let cells = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.width())));
-        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
-    }
-    text
-}
-
-pub(super) fn as_json(servers: &Servers) -> Value {
-    let connections = servers.set.connections();
+pub(super) fn as_json(hosted: &Hosted) -> Value {
+    let connections = hosted.host.servers().connections();
     let server = connections.iter().map(|it| status_json(it.server(), &it.status()));
     json!({ "servers": server.collect::<Vec<_>>() })
 }
 
 /// A change as one line of JSON: the status of the server, or that it is gone.
-fn change_json(servers: &Servers, change: &Change) -> Option<Value> {
+fn change_json(hosted: &Hosted, change: &Change) -> Option<Value> {
     let name = change.server.as_str();
     match &change.status {
-        Some(status) => Some(status_json(servers.loaded.config.server(name)?, status)),
+        Some(status) => Some(status_json(hosted.loaded.config.server(name)?, status)),
         None => Some(json!({ "name": name, "state": "removed" })),
     }
 }

@@ -11,7 +11,7 @@ fn the_demonstration_needs_no_configuration_and_really_calls_a_tool() {
     let run = Folder::new().run(&["demo"]);
     assert_eq!(run.code, 0, "{run}");
     for part in
-        ["http://127.0.0.1:", "did you mean `command`?", "numbers add", "\"words\":6", "ready"]
+        ["http://127.0.0.1:", "did you mean `command`?", "numbers_add", "\"words\":6", "ready"]
     {
         assert!(run.output.contains(part), "{part} is missing in {run}");
     }

@@ -56,9 +56,9 @@ fn assert_healthy_unharmed(folder: &Folder, status: &Value) {
         assert_eq!(server["state"], "ready", "{server}");
         assert!(server["tools"].as_u64().unwrap() > 0, "{server}");
     }
-    let words = folder.run(&["call", "words", "shout", "--arg", "text=hello"]);
+    let words = folder.run(&["call", "words_shout", "--arg", "text=hello"]);
     assert_eq!((words.code, words.output.trim()), (0, "HELLO"), "{words}");
-    let numbers = folder.run(&["call", "numbers", "add", "--json", r#"{"a":2,"b":40}"#]);
+    let numbers = folder.run(&["call", "numbers_add", "--json", r#"{"a":2,"b":40}"#]);
     assert_eq!((numbers.code, numbers.output.trim()), (0, "42"), "{numbers}");
 }
 
@@ -82,8 +82,8 @@ fn assert_fails(faulty: &Value, error: &str, hint: &str) {
     assert!(part("error").contains(error), "`{error}` is not in {server}");
     assert!(part("hint").contains(hint), "`{hint}` is not in {server}");
     assert_healthy_unharmed(&folder, &status);
-    let call = folder.run(&["call", "faulty", "wait"]);
-    assert_eq!((call.code, call.output.as_str()), (1, ""), "{call}");
+    let call = folder.run(&["call", "faulty_wait"]);
+    assert_eq!((call.code, call.output.as_str()), (5, ""), "{call}");
     assert!(call.messages.contains(error) && call.messages.contains(hint), "{call}");
 }
 
@@ -104,8 +104,8 @@ fn assert_ready(faulty: &Value) -> Folder {
 /// called meanwhile and afterwards.
 fn assert_call_fails(faulty: &Value, message: &str) {
     let folder = assert_ready(faulty);
-    let run = folder.run(&["call", "faulty", "wait"]);
-    assert_eq!((run.code, run.output.as_str()), (1, ""), "{run}");
+    let run = folder.run(&["call", "faulty_wait"]);
+    assert_eq!((run.code, run.output.as_str()), (8, ""), "{run}");
     let said = run.messages.rsplit_once("error: server `faulty`: ");
     assert!(said.is_some_and(|(_, said)| said.contains(message)), "`{message}` is not in {run}");
     assert_neighbours_answer_meanwhile(&folder, faulty);

@@ -13,6 +13,10 @@ mod general;
 mod schema;
 mod demo;
 mod servers;
+mod seeing;
+mod explaining;
+mod calling;
+mod reference;
 mod faults;
 #[cfg(target_os = "linux")]
 mod orphans;

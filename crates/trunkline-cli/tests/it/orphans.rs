@@ -27,7 +27,7 @@ impl Hanging {
         });
         let content = json!({ "mcpServers": { "hanging": server } }).to_string();
         let folder = Folder::new().file("trunkline.json", content);
-        let mut command = folder.command(&["call", "hanging", "wait"]);
+        let mut command = folder.command(&["call", "hanging_wait"]);
         let program = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         Self { folder, program, marker }
     }

@@ -22,14 +22,14 @@ fn good(folder: &Folder, arguments: &[&str]) -> Value {
     run.json()
 }
 
-fn npm(package: &str, arguments: &[&str]) -> Value {
+pub(crate) fn npm(package: &str, arguments: &[&str]) -> Value {
     let package = peers::node_modules().join("@modelcontextprotocol").join(package);
     let script = package.join("dist/index.js").to_str().unwrap().to_owned();
     let args: Vec<_> = [script.as_str()].iter().chain(arguments).copied().collect();
     json!({ "command": "node", "args": args })
 }
 
-fn python(module: &str, arguments: &[&str]) -> Value {
+pub(crate) fn python(module: &str, arguments: &[&str]) -> Value {
     let args: Vec<_> = ["-m", module].iter().chain(arguments).copied().collect();
     json!({ "command": peers::python(), "args": args })
 }
@@ -98,18 +98,18 @@ fn the_tools_of_all_reference_servers_are_listed() {
         ("thinking", "sequentialthinking"),
         ("time", "get_current_time"),
     ] {
-        let servers = listed["servers"].as_array().unwrap();
-        let entry = servers.iter().find(|entry| entry["server"] == server).unwrap();
-        let tools = entry["tools"].as_array().unwrap();
-        let found = tools.iter().find(|entry| entry["name"] == tool);
-        let definition = found.unwrap_or_else(|| panic!("{server} has no {tool}: {entry}"));
+        let name = format!("{server}_{tool}");
+        let tools = listed["tools"].as_array().unwrap();
+        let found = tools.iter().find(|entry| entry["name"] == name);
+        let definition = found.unwrap_or_else(|| panic!("there is no {name}: {listed}"));
         assert_eq!(definition["inputSchema"]["type"], "object", "{definition}");
     }
 }
 
 /// The text that a call answers.
 fn called(folder: &Folder, server: &str, tool: &str, arguments: &Value) -> String {
-    let result = good(folder, &["call", server, tool, "--json", &arguments.to_string()]);
+    let name = format!("{server}_{tool}");
+    let result = good(folder, &["call", &name, "--json", &arguments.to_string()]);
     result["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
@@ -232,9 +232,9 @@ fn adds_and_counts(server: &Value) {
     assert_eq!(status["state"], "ready", "{status}");
     assert_eq!(status["serverInfo"]["name"], "adding", "{status}");
     let listed = good(&folder, &["tools"]);
-    let tools = listed["servers"][0]["tools"].as_array().unwrap();
+    let tools = listed["tools"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["add", "count"]);
+    assert_eq!(names, ["adding_add", "adding_count"]);
     assert_eq!(called(&folder, "adding", "add", &json!({ "a": 2, "b": 40 })), "42");
     assert_eq!(called(&folder, "adding", "count", &json!({ "to": 3 })), "counted to 3");
 }
@@ -259,6 +259,6 @@ fn a_server_of_fastmcp_is_run_over_stdio() {
     let server = json!({ "command": peers::python(), "args": args, "timeouts": timeouts });
     let folder = folder_with(&json!({ "adding": server }));
     let listed = good(&folder, &["tools"]);
-    assert_eq!(listed["servers"][0]["tools"][0]["name"], "add", "{listed}");
+    assert_eq!(listed["tools"][0]["name"], "adding_add", "{listed}");
     assert_eq!(called(&folder, "adding", "add", &json!({ "a": 2, "b": 40 })), "42");
 }

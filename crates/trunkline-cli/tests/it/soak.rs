@@ -112,7 +112,7 @@ impl Round {
         let content = json!({ "mcpServers": self.servers }).to_string();
         let folder = Folder::new().file("trunkline.json", content);
         let arguments: &[&str] = match self.moment {
-            Moment::InCall => &["call", "hanging", "wait"],
+            Moment::InCall => &["call", "hanging_wait"],
             _ => &["status"],
         };
         let mut command = folder.command(arguments);

@@ -118,7 +118,7 @@ fn a_certificate_that_is_named_is_trusted() {
     let server = listening::scripted_with_tls(&folder);
     let servers = json!({ "safe": { "url": server.url } });
     let folder = folder.file("trunkline.json", json!({ "mcpServers": servers }).to_string());
-    let mut command = folder.command(&["call", "safe", "wait"]);
+    let mut command = folder.command(&["call", "safe_wait"]);
     command.env("SSL_CERT_FILE", folder.project().join("certificate.pem"));
     let run = folder.finish(&mut command);
     assert_eq!((run.code, run.output.trim()), (0, "waited"), "{run}");

@@ -16,7 +16,7 @@ fn impatiently(mut server: Value) -> Value {
 fn assert_used_and_gone(server: Value, marker: &str) {
     let folder = assert_ready(&impatiently(server));
     assert_eq!(marked(marker), Vec::<String>::new());
-    let run = folder.run(&["call", "faulty", "shout", "--arg", "text=hello"]);
+    let run = folder.run(&["call", "faulty_shout", "--arg", "text=hello"]);
     assert_eq!((run.code, run.output.trim()), (0, "HELLO"), "{run}");
     assert_eq!(marked(marker), Vec::<String>::new());
 }

@@ -26,7 +26,7 @@ fn half_a_line_before_the_first_message_spoils_no_more_than_that_message() {
 }
 
 fn assert_shouts(folder: &Folder) {
-    let run = folder.run(&["call", "faulty", "shout", "--arg", "text=hello"]);
+    let run = folder.run(&["call", "faulty_shout", "--arg", "text=hello"]);
     assert_eq!((run.code, run.output.trim()), (0, "HELLO"), "{run}");
 }
 
@@ -39,7 +39,7 @@ fn a_flood_on_standard_error_does_no_harm() {
 fn answers_to_nothing_do_no_harm() {
     for mode in ["wrong-id", "twice"] {
         let folder = assert_ready(&scripted(mode));
-        let run = folder.run(&["call", "faulty", "wait"]);
+        let run = folder.run(&["call", "faulty_wait"]);
         assert_eq!((run.code, run.output.trim()), (0, "waited"), "{mode}: {run}");
     }
 }

@@ -65,7 +65,7 @@ fn a_call_in_a_session_that_is_gone_is_repeated_in_a_new_one() {
     let folder = assert_ready(&remote(&server.url));
     let server = listening::scripted("tools/call", "forget-session");
     let folder = folder.file("trunkline.json", configuration(&server.url));
-    let run = folder.run(&["call", "faulty", "wait"]);
+    let run = folder.run(&["call", "faulty_wait"]);
     assert_eq!((run.code, run.output.trim(), run.messages.as_str()), (0, "waited", ""), "{run}");
 }
 

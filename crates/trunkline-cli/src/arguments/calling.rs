@@ -1,0 +1,148 @@
+//! Arguments of the commands that look at what servers have, and use it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+/// Units of a duration, and how many milliseconds each is.
+const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+
+/// Who asks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Who asks")]
+pub(crate) struct WhoArguments {
+    /// See and call as this agent
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+
+    /// Only what this bundle holds; may be repeated
+    #[arg(long = "bundle", value_name = "BUNDLE")]
+    pub(crate) bundles: Vec<String>,
+
+    /// As if this server were switched off in the conversation; may be repeated
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) off: Vec<String>,
+}
+
+impl WhoArguments {
+    /// The same as it would be written again, each part after a blank.
+    pub(crate) fn written(&self) -> String {
+        let agent = self.agent.iter().map(|it| ("agent", it));
+        let bundles = self.bundles.iter().map(|it| ("bundle", it));
+        let off = self.off.iter().map(|it| ("off", it));
+        agent.chain(bundles).chain(off).map(|(option, it)| format!(" --{option} {it}")).collect()
+    }
+}
+
+/// Arguments of `tools`, `resources` and `prompts`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Only of this server
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+
+    /// Also what is hidden, and why
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) who: WhoArguments,
+}
+
+/// How long something may take, and where files go.
+#[derive(Debug, Args)]
+pub(crate) struct BoundArguments {
+    /// How long it may take, such as 500ms, 30s or 5m; never longer than configured
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Keep images, audio and other binary parts of the result as files in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) artifacts: Option<PathBuf>,
+}
+
+/// Arguments of `call`.
+#[derive(Debug, Args)]
+pub(crate) struct CallArguments {
+    /// The tool, as `trunkline tools` shows it
+    pub(crate) name: String,
+
+    /// An argument of the tool; may be repeated
+    #[arg(long = "arg", value_name = "NAME=VALUE", conflicts_with_all = ["json", "input"])]
+    pub(crate) arguments: Vec<String>,
+
+    /// All arguments as one JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "input")]
+    pub(crate) json: Option<String>,
+
+    /// `-` to read the JSON object from standard input
+    #[arg(value_name = "-", value_parser = ["-"])]
+    pub(crate) input: Option<String>,
+
+    /// Check the arguments against the schema of the tool before it is called
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundArguments,
+
+    #[command(flatten)]
+    pub(crate) who: WhoArguments,
+}
+
+/// Arguments of `read`.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArguments {
+    /// The address, as `trunkline resources` shows it, or one that fits a template
+    #[arg(value_name = "URI")]
+    pub(crate) address: String,
+
+    /// Ask only this server
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundArguments,
+
+    #[command(flatten)]
+    pub(crate) who: WhoArguments,
+}
+
+/// Arguments of `prompt`.
+#[derive(Debug, Args)]
+pub(crate) struct PromptArguments {
+    /// The prompt, as `trunkline prompts` shows it
+    pub(crate) name: String,
+
+    /// An argument of the prompt, which is a text; may be repeated
+    #[arg(long = "arg", value_name = "NAME=TEXT")]
+    pub(crate) arguments: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundArguments,
+
+    #[command(flatten)]
+    pub(crate) who: WhoArguments,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArguments {
+    /// The tool, prompt or address
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) who: WhoArguments,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, milliseconds)| milliseconds);
+    let milliseconds = unit.zip(number.parse::<u64>().ok());
+    let milliseconds = milliseconds.and_then(|(unit, number)| number.checked_mul(*unit));
+    let is_some_time = |milliseconds: &u64| *milliseconds > 0;
+    let found = milliseconds.filter(is_some_time).map(Duration::from_millis);
+    found.ok_or_else(|| "it is a number and a unit, as in 500ms, 30s, 5m or 1h".to_owned())
+}

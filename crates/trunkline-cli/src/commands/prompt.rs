@@ -1,0 +1,45 @@
+//! `trunkline prompt`: one prompt, filled in.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde_json::Value;
+use trunkline::call::CallOptions;
+use trunkline::catalog::Kind;
+use trunkline::config::printable;
+
+use crate::arguments::PromptArguments;
+use crate::environment::Environment;
+use crate::exit::Outcome;
+use crate::finding::Search;
+use crate::results::{Shown, pairs};
+use crate::servers::with_host;
+use crate::settings::Settings;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(
+    arguments: &PromptArguments,
+    settings: &Settings,
+    environment: &Arc<Environment>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    // The protocol has nothing but texts here.
+    let given = pairs(&arguments.arguments, |text| Value::from(text))?;
+    with_host(settings, environment, terminal, async |hosted, terminal| {
+        let name = arguments.name.as_str();
+        let search = Search { hosted, who: &arguments.who, name };
+        let view = search.named(Kind::Prompt, terminal).await?;
+        let shown = Shown {
+            settings,
+            environment,
+            bounds: &arguments.bounds,
+            doing: format!("getting {}", printable(name)),
+            checks_arguments: false,
+        };
+        shown
+            .run(terminal, async |options: CallOptions<'_>| {
+                hosted.host.prompt(&view, name, given, options).await
+            })
+            .await
+    })
+}

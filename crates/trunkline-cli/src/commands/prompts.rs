@@ -1,0 +1,22 @@
+//! `trunkline prompts`: the prompts of the servers.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use trunkline::catalog::Kind;
+
+use crate::arguments::ListArguments;
+use crate::environment::Environment;
+use crate::exit::Outcome;
+use crate::listing;
+use crate::settings::Settings;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(
+    arguments: &ListArguments,
+    settings: &Settings,
+    environment: &Arc<Environment>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    listing::run(&[Kind::Prompt], arguments, settings, environment, terminal)
+}

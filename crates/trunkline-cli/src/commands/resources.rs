@@ -1,0 +1,28 @@
+//! `trunkline resources`: what can be read of the servers, and how addresses are made.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use trunkline::catalog::Kind;
+
+use crate::arguments::ListArguments;
+use crate::environment::Environment;
+use crate::exit::Outcome;
+use crate::listing;
+use crate::settings::Settings;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(
+    arguments: &ListArguments,
+    settings: &Settings,
+    environment: &Arc<Environment>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    listing::run(
+        &[Kind::Resource, Kind::ResourceTemplate],
+        arguments,
+        settings,
+        environment,
+        terminal,
+    )
+}

@@ -1,0 +1,203 @@
+//! What servers have, as somebody sees it: for people, for programs, and as a model gets it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use trunkline::catalog::{Entry, Kind};
+use trunkline::config::printable;
+use trunkline::message::Raw;
+use trunkline::name::ServerName;
+use trunkline::policy::{Reason, Rule};
+use trunkline::view::{Describe, UnknownName, View};
+
+use crate::arguments::{Format, ListArguments};
+use crate::environment::Environment;
+use crate::exit::Outcome;
+use crate::report;
+use crate::servers::{Asked, say_failures, with_host};
+use crate::settings::{Settings, Verbosity};
+use crate::terminal::Terminal;
+
+/// A list of what somebody sees.
+pub(crate) struct Listing<'v> {
+    pub(crate) view: &'v View,
+    pub(crate) kinds: &'v [Kind],
+    /// Only of this server.
+    pub(crate) server: Option<ServerName>,
+    /// How definitions are described.
+    pub(crate) describe: Describe,
+    /// Whether what is hidden is shown as well.
+    pub(crate) shows_hidden: bool,
+}
+
+/// Lists everything of some kinds.
+pub(crate) fn run(
+    kinds: &[Kind],
+    arguments: &ListArguments,
+    settings: &Settings,
+    environment: &Arc<Environment>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    with_host(settings, environment, terminal, async |hosted, terminal| {
+        // An agent that does not exist is said before anything is started.
+        hosted.view(&arguments.who)?;
+        let server = arguments.server.as_deref().map(|name| hosted.find(name)).transpose()?;
+        let asked =
+            server.as_ref().map_or(Asked::All, |name| Asked::Only(std::slice::from_ref(name)));
+        let failures = hosted.gather(asked, kinds, terminal).await;
+        let view = hosted.view(&arguments.who)?;
+        let describe = hosted.host.describes();
+        let listing = Listing { view: &view, kinds, server, describe, shows_hidden: arguments.all };
+        match settings.format {
+            Format::Json => terminal.print(&format!("{:#}\n", listing.as_json()))?,
+            Format::Raw => terminal.print(&listing.as_raw())?,
+            Format::Text => terminal.print(&listing.as_text())?,
+        }
+        if settings.format == Format::Text && settings.verbosity > Verbosity::Quiet {
+            terminal.say(&listing.hint());
+        }
+        say_failures(&failures, terminal);
+        let unknown: Vec<_> = if listing.is_whole() { view.unknown_names() } else { Vec::new() };
+        unknown.iter().for_each(|name| terminal.say(&unknown_text(name)));
+        let is_good = failures.is_empty() && unknown.is_empty();
+        Ok(if is_good { Outcome::Good } else { Outcome::Bad })
+    })
+}
+
+impl Listing<'_> {
+    /// Whether it holds all tools, so that names can be missed in it.
+    fn is_whole(&self) -> bool {
+        self.server.is_none() && self.kinds.contains(&Kind::Tool)
+    }
+
+    fn is_meant(&self, entry: &Entry) -> bool {
+        self.server.as_ref().is_none_or(|server| entry.server().name == *server)
+    }
+
+    /// What is seen, with its definition.
+    fn seen(&self, kind: Kind) -> Vec<(&Entry, Raw)> {
+        let definitions = self.view.list(kind, self.describe);
+        let seen = self.view.entries(kind).zip(definitions);
+        seen.filter(|(entry, _)| self.is_meant(entry)).collect()
+    }
+
+    fn hidden(&self) -> Vec<(&Entry, Reason<'_>)> {
+        let hidden = self.kinds.iter().flat_map(|kind| self.view.hidden(*kind));
+        hidden.filter(|(entry, _)| self.is_meant(entry)).collect()
+    }
+
+    /// One line for each.
+    pub(crate) fn as_text(&self) -> String {
+        let mut text = String::new();
+        for (entry, _) in self.kinds.iter().flat_map(|kind| self.seen(*kind)) {
+            let server = printable(entry.server().name.as_str());
+            let line = format!("{}  [{server}] {}", printable(entry.exposed()), summary(entry));
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        for (entry, reason) in self.hidden().into_iter().filter(|_| self.shows_hidden) {
+            let _ = writeln!(
+                text,
+                "{}  ({}: {})",
+                printable(entry.exposed()),
+                fate(&reason),
+                printable(&reason.to_string())
+            );
+        }
+        text
+    }
+
+    /// How many are hidden, and how to see more of it.
+    fn hint(&self) -> String {
+        let hidden = self.hidden();
+        if hidden.is_empty() {
+            return String::new();
+        }
+        let mut by_server = BTreeMap::new();
+        for (entry, _) in &hidden {
+            *by_server.entry(&entry.server().name).or_insert(0_usize) += 1;
+        }
+        let by_server = by_server
+            .iter()
+            .map(|(server, count)| format!("{count} of {}", printable(server.as_str())));
+        let thing = self.kinds.first().map_or("thing", |kind| kind.as_str());
+        let count = report::plural(hidden.len(), thing);
+        let verb = if hidden.len() == 1 { "is" } else { "are" };
+        let more = match self.shows_hidden {
+            true => "`trunkline explain NAME` says more of one",
+            false => "`--all` shows what and why",
+        };
+        format!("{count} {verb} hidden ({}); {more}\n", by_server.collect::<Vec<_>>().join(", "))
+    }
+
+    /// One definition a line, as a model gets it.
+    fn as_raw(&self) -> String {
+        let seen = self.kinds.iter().flat_map(|kind| self.seen(*kind));
+        seen.map(|(_, definition)| format!("{definition}\n")).collect()
+    }
+
+    pub(crate) fn as_json(&self) -> Value {
+        let hidden = self.hidden();
+        let mut json = json!({ "hiddenCount": hidden.len() });
+        for kind in self.kinds {
+            let definitions = self.seen(*kind).into_iter().map(|(_, raw)| raw.to_value());
+            json[kind.list_key()] = definitions.collect();
+        }
+        if self.shows_hidden {
+            json["hidden"] =
+                hidden.iter().map(|(entry, reason)| hidden_json(entry, reason)).collect();
+        }
+        json
+    }
+}
+
+fn hidden_json(entry: &Entry, reason: &Reason<'_>) -> Value {
+    let mut json = reason_json(reason);
+    json["kind"] = entry.kind().as_str().into();
+    json["name"] = entry.exposed().into();
+    json["server"] = entry.server().name.as_str().into();
+    json
+}
+
+/// A reason for a program.
+pub(crate) fn reason_json(reason: &Reason<'_>) -> Value {
+    json!({
+        "rule": reason.rule().as_str(),
+        "reason": reason.to_string(),
+        "hint": reason.hint(),
+        "location": reason.location().map(report::location_json),
+    })
+}
+
+/// What a reason makes of something.
+fn fate(reason: &Reason<'_>) -> &'static str {
+    match reason.rule() {
+        Rule::Available => "not available",
+        _ => "hidden",
+    }
+}
+
+/// The first line of what something says about itself.
+fn summary(entry: &Entry) -> String {
+    let [title, name, description] = entry.definition().get_all(["title", "name", "description"]);
+    let line = |raw: Option<Raw>| {
+        let text = raw.as_ref().and_then(Raw::as_str)?.into_owned();
+        let line = text.lines().find(|line| !line.trim().is_empty())?;
+        Some(printable(line.trim()))
+    };
+    let called = match entry.kind() {
+        Kind::Tool | Kind::Prompt => None,
+        Kind::Resource | Kind::ResourceTemplate => line(title).or_else(|| line(name)),
+    };
+    [called, line(description)].into_iter().flatten().collect::<Vec<_>>().join(": ")
+}
+
+/// A name among the patterns of an agent that nothing has.
+fn unknown_text(unknown: &UnknownName<'_>) -> String {
+    let name = printable(unknown.pattern.pattern.as_str());
+    let (place, server) = (&unknown.pattern.location, printable(unknown.server.as_str()));
+    let meant = unknown.suggestion.map(|near| format!("; did you mean `{near}`?"));
+    format!("error: {place}: server `{server}` has no tool `{name}`{}\n", meant.unwrap_or_default())
+}

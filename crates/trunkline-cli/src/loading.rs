@@ -1,0 +1,25 @@
+//! The configuration and its agents, with everything that is wrong with either.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use trunkline::config::{self, Agent, Loaded};
+use trunkline::name::AgentName;
+
+use crate::environment::Environment;
+use crate::settings::Settings;
+
+/// All agents of a configuration, those in files included.
+pub(crate) type Agents = BTreeMap<AgentName, Agent>;
+
+/// Loads the configuration used here, or a file instead of it, and the agents that it names.
+pub(crate) fn load(
+    settings: &Settings,
+    environment: &Environment,
+    file: Option<PathBuf>,
+) -> (Loaded, Agents) {
+    let mut loaded = config::load(environment, &settings.load_options(environment, file));
+    let agents = config::load_agents(environment, loaded.config.agents());
+    loaded.diagnostics.extend(agents.diagnostics);
+    (loaded, agents.agents)
+}

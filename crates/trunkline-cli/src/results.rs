@@ -1,0 +1,161 @@
+//! Calls and their results: what is shown while one runs, and what comes of it.
+
+use anyhow::{Result, bail};
+use serde_json::{Map, Value};
+use trunkline::call::{ArtifactFolder, CallError, CallOptions, Outcome as Called};
+use trunkline::config::printable;
+use trunkline::connection::Attendant;
+use trunkline::content::{ArtifactLimits, artifacts};
+use trunkline::message::{Notification, Raw};
+
+use crate::arguments::{BoundArguments, Format};
+use crate::environment::Environment;
+use crate::exit::{Failure, FailureKind, Outcome};
+use crate::report;
+use crate::settings::{Settings, Verbosity};
+use crate::terminal::Terminal;
+
+/// Characters of a server's words about its progress: they share a line with ours.
+const MAX_PROGRESS: usize = 60;
+
+/// Somebody who watches a call.
+pub(crate) struct Watcher<'t> {
+    pub(crate) terminal: &'t Terminal,
+    /// What is being done.
+    pub(crate) doing: String,
+    pub(crate) verbosity: Verbosity,
+}
+
+impl Watcher<'_> {
+    fn show(&self, progress: &str) {
+        self.terminal.progress(&format!("{}…{progress}", self.doing));
+    }
+}
+
+impl Attendant for Watcher<'_> {
+    fn told(&self, notification: &Notification) {
+        let Some(params) = &notification.params else { return };
+        match &*notification.method {
+            "notifications/progress" => self.show(&progress_text(params)),
+            "notifications/message" if self.verbosity == Verbosity::Verbose => {
+                self.terminal.clear_progress();
+                self.terminal.say(&log_line(params));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How far a call is, as its server says: ` 3 of 10: reading`.
+fn progress_text(params: &Raw) -> String {
+    let [done, total, message] = params.get_all(["progress", "total", "message"]);
+    let mut text = done.map_or(String::new(), |done| format!(" {}", printable(done.text())));
+    if let Some(total) = total.filter(|total| !total.is_null()) {
+        text += &format!(" of {}", printable(total.text()));
+    }
+    if let Some(message) = message.as_ref().and_then(Raw::as_str) {
+        let line = message.lines().next().unwrap_or_default();
+        let short: String = printable(line).chars().take(MAX_PROGRESS).collect();
+        text += &format!(": {short}");
+    }
+    text
+}
+
+/// A line of the server's log.
+fn log_line(params: &Raw) -> String {
+    let [level, data] = params.get_all(["level", "data"]);
+    let text = |raw: &Raw| match raw.as_str() {
+        Some(text) => printable(&text),
+        None => printable(raw.text()),
+    };
+    let level = level.as_ref().map_or_else(|| "log".to_owned(), text);
+    format!("{level}: {}\n", data.as_ref().map(text).unwrap_or_default())
+}
+
+/// A call that is made, and what becomes of its result.
+pub(crate) struct Shown<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) environment: &'a Environment,
+    pub(crate) bounds: &'a BoundArguments,
+    /// What is being done, in words.
+    pub(crate) doing: String,
+    /// Whether arguments are checked before they are sent.
+    pub(crate) checks_arguments: bool,
+}
+
+impl Shown<'_> {
+    /// Makes the call while somebody watches, and prints its result.
+    pub(crate) async fn run(
+        self,
+        terminal: &mut Terminal,
+        call: impl AsyncFnOnce(CallOptions<'_>) -> Result<Called, CallError>,
+    ) -> Result<Outcome> {
+        let folder = self.bounds.artifacts.clone().map(ArtifactFolder::new);
+        let verbosity = self.settings.verbosity;
+        let watcher = Watcher { terminal, doing: self.doing.clone(), verbosity };
+        watcher.show("");
+        let options = CallOptions {
+            attendant: &watcher,
+            timeout: self.bounds.timeout,
+            checks_arguments: self.checks_arguments,
+            artifacts: folder.as_ref(),
+        };
+        let called = call(options).await;
+        terminal.clear_progress();
+        let called = called.map_err(Failure::from)?;
+        terminal.print(&printed(&called, self.settings.format))?;
+        self.say_what_was_kept(&called, terminal);
+        Ok(if called.is_error { Outcome::ToolFailed } else { Outcome::Good })
+    }
+
+    /// Says what became of binary parts that are still in the result. Those of a call that were
+    /// kept are links in it by now.
+    fn say_what_was_kept(&self, called: &Called, terminal: &Terminal) {
+        let Some(folder) = &self.bounds.artifacts else { return };
+        for artifact in artifacts(&called.result, ArtifactLimits::default()) {
+            let path = folder.join(artifact.suggested_name);
+            let shown = printable(&path.to_string_lossy());
+            match self.environment.has_file(&path) {
+                true => terminal.say(&format!("kept {shown}\n")),
+                false => terminal.say(&format!("warning: {shown} could not be written\n")),
+            }
+        }
+    }
+}
+
+fn printed(called: &Called, format: Format) -> String {
+    match format {
+        Format::Raw => format!("{}\n", called.result),
+        Format::Json => report::document(&called.result.to_value(), format),
+        Format::Text => text_of(called),
+    }
+}
+
+/// What a result says, for people.
+pub(crate) fn text_of(called: &Called) -> String {
+    let lines: Vec<_> = called.text().lines().map(printable).collect();
+    lines.join("\n") + "\n"
+}
+
+/// Arguments that were given as JSON.
+pub(crate) fn object(text: &str, whence: &str) -> Result<Raw> {
+    let bad = |problem: &str| Failure::new(FailureKind::BadArguments, problem);
+    match Raw::from_text(text) {
+        Ok(raw) if raw.is_object() => Ok(raw),
+        Ok(_) => Err(bad(&format!("{whence} is JSON, and not an object")).into()),
+        Err(error) => Err(bad(&format!("{whence} is not JSON: {error}")).into()),
+    }
+}
+
+/// `NAME=VALUE` pairs as an object.
+pub(crate) fn pairs(arguments: &[String], value: fn(&str) -> Value) -> Result<Raw> {
+    let pair = |argument: &String| {
+        let Some((name, text)) = argument.split_once('=') else {
+            let message = "`--arg` needs a name and a value, as in `--arg name=value`";
+            bail!(Failure::new(FailureKind::BadArguments, message));
+        };
+        Ok((name.to_owned(), value(text)))
+    };
+    let pairs = arguments.iter().map(pair).collect::<Result<Map<_, _>>>()?;
+    Ok(Raw::from_value(&Value::Object(pairs)))
+}

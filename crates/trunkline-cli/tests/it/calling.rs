@@ -1,0 +1,109 @@
+//! `trunkline call`: what it says and how it ends, whatever comes of the call.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::json;
+use trunkline_testkit::peers;
+
+use crate::run::Folder;
+use crate::seeing::{folder, words_with};
+
+/// Asserts how a call of the demo servers ends, and what is said.
+fn assert_ends(arguments: &[&str], code: i32, message: &str) {
+    let run = folder().run(&[&["call"], arguments].concat());
+    assert_eq!((run.code, run.output.as_str()), (code, ""), "{run}");
+    assert!(run.messages.contains(message), "`{message}` is not in {run}");
+}
+
+#[test]
+fn arguments_come_one_by_one_or_as_json_or_from_standard_input() {
+    let folder = folder();
+    for arguments in [&["--arg", "a=2", "--arg", "b=40"][..], &["--json", r#"{"a":2,"b":40}"#]] {
+        let run = folder.run(&[&["call", "numbers_add"], arguments].concat());
+        assert_eq!((run.code, run.output.trim(), run.messages.as_str()), (0, "42", ""), "{run}");
+    }
+    let mut command = folder.command(&["call", "numbers_add", "-"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"a":2,"b":40}"#).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), "42");
+}
+
+#[test]
+fn a_name_that_does_not_exist_is_corrected() {
+    let did_you_mean = "there is no tool `words_shuot`; did you mean `words_shout`?";
+    assert_ends(&["words_shuot"], 4, did_you_mean);
+    assert_ends(&["shout"], 4, "did you mean `words_shout`?");
+    assert_ends(&["worsd_shout"], 4, "did you mean `words_shout`?");
+    assert_ends(&["asleep_snore"], 4, "its server `asleep` is switched off");
+    assert_ends(&["words_shout", "--agent", "Nobody"], 4, "there is no agent `Nobody`");
+}
+
+#[test]
+fn a_hidden_tool_is_unknown_to_a_caller_and_explained_to_whoever_asks() {
+    let hint = "it is hidden: `trunkline explain words_remember` says why";
+    assert_ends(&["words_remember", "--arg", "text=x"], 4, "there is no tool `words_remember`");
+    assert_ends(&["words_remember", "--arg", "text=x"], 4, hint);
+    let hint = "`trunkline explain numbers_add --agent Shouter --bundle loud` says why";
+    assert_ends(&["numbers_add", "--agent", "Shouter", "--bundle", "loud"], 4, hint);
+}
+
+#[test]
+fn arguments_that_cannot_be_used_are_refused_before_anything_starts() {
+    assert_ends(&["words_shout", "--json", "{text"], 6, "`--json` is not JSON");
+    assert_ends(&["words_shout", "--json", "[1]"], 6, "`--json` is JSON, and not an object");
+    assert_ends(&["words_shout", "--arg", "text"], 6, "`--arg` needs a name and a value");
+}
+
+#[test]
+fn arguments_are_checked_if_that_is_asked_for() {
+    let run = folder().run(&["call", "words_shout", "--check", "--arg", "txet=hello"]);
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.messages.contains("`text` is missing"), "{run}");
+    let run = folder().run(&["call", "words_shout", "--check", "--arg", "text=hello"]);
+    assert_eq!((run.code, run.output.trim()), (0, "HELLO"), "{run}");
+}
+
+#[test]
+fn what_the_server_makes_of_wrong_arguments_is_its_own_answer() {
+    let run = folder().run(&["call", "words_shout", "--arg", "txet=hello"]);
+    assert_eq!((run.code, run.messages.as_str()), (3, ""), "{run}");
+    assert!(run.output.contains("unknown field `txet`"), "{run}");
+}
+
+#[test]
+fn a_call_may_not_take_longer_than_was_said() {
+    let server =
+        json!({ "command": peers::python(), "args": ["-I", peers::scripted_server(), "hang"] });
+    let content = json!({ "mcpServers": { "hanging": server } }).to_string();
+    let folder = Folder::new().file("trunkline.json", content);
+    let run = folder.run(&["call", "hanging_wait", "--timeout", "700ms"]);
+    assert_eq!((run.code, run.output.as_str()), (8, ""), "{run}");
+    assert!(run.messages.contains("700ms"), "{run}");
+    for wrong in ["0s", "5", "soon", "5d", "99999999999999999999h"] {
+        let run = folder.run(&["call", "hanging_wait", "--timeout", wrong]);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.messages.contains("a number and a unit"), "{run}");
+    }
+}
+
+#[test]
+fn a_result_that_is_too_large_is_cut_and_says_so() {
+    let folder = words_with(&json!({ "maxResultBytes": "2KiB" }), &json!({}));
+    let text = format!("text={}", "long ".repeat(1000));
+    let run = folder.run(&["call", "words_shout", "--arg", &text]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.output.len() < 2500 && run.output.contains("bytes are missing]"), "{run}");
+}
+
+#[test]
+fn the_old_way_with_two_words_is_a_mistake() {
+    let run = folder().run(&["call", "words", "shout"]);
+    assert_eq!(run.code, 2, "{run}");
+}

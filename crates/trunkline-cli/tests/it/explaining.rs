@@ -1,0 +1,72 @@
+//! `trunkline explain`: the chain of rules, and the one that decides.
+
+use serde_json::json;
+
+use crate::run::Folder;
+use crate::seeing::folder;
+
+fn explained(arguments: &[&str]) -> String {
+    let run = folder().run(&[&["explain"], arguments].concat());
+    assert_eq!((run.code, run.messages.as_str()), (0, ""), "{run}");
+    run.output
+}
+
+#[test]
+fn what_can_be_seen_is_explained() {
+    insta::assert_snapshot!(explained(&["words_shout", "--agent", "Shouter", "--bundle", "loud"]));
+}
+
+#[test]
+fn what_is_hidden_is_explained_with_the_line_it_was_written_at() {
+    insta::assert_snapshot!(explained(&["words_count_words", "--agent", "Shouter"]));
+}
+
+#[test]
+fn what_writes_says_how_to_allow_it() {
+    let text = explained(&["words_remember", "--bundle", "loud", "--off", "words"]);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn machines_get_every_step() {
+    let run = folder().run(&["explain", "words_remember", "--format", "json"]);
+    let json = run.json();
+    assert_eq!((&json["decision"], &json["own"]), (&json!("hide"), &json!("remember")), "{run}");
+    let steps = json["steps"].as_array().unwrap();
+    let deciding: Vec<_> = steps.iter().filter(|step| step["decides"] == true).collect();
+    assert_eq!(deciding.len(), 1, "{run}");
+    assert_eq!((&deciding[0]["rule"], &deciding[0]["verdict"]), (&json!("access"), &json!("hide")));
+    assert_eq!(steps[0]["location"]["line"], 3, "{run}");
+}
+
+#[test]
+fn what_does_not_exist_is_suggested_even_if_it_is_hidden() {
+    let folder = folder();
+    for (name, message) in [
+        ("words_remembr", "did you mean `words_remember`?"),
+        ("remember", "did you mean `words_remember`?"),
+        ("asleep_snore", "its server `asleep` is switched off"),
+        ("nothing://at/all", "there is nothing of the name `nothing://at/all`"),
+    ] {
+        let run = folder.run(&["explain", name]);
+        assert_eq!((run.code, run.output.as_str()), (4, ""), "{run}");
+        assert!(run.messages.contains(message), "`{message}` is not in {run}");
+    }
+}
+
+#[test]
+fn what_is_down_is_not_available() {
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let script = "if [ -e gone ]; then exit 3; fi; exec \"$0\" demo-server words";
+    let server = json!({ "command": "/bin/sh", "args": ["-c", script, program] });
+    let content = json!({ "mcpServers": { "words": server } }).to_string();
+    let folder = Folder::new().file("trunkline.json", content);
+    // Its tools are remembered.
+    assert_eq!(folder.run(&["tools"]).code, 0);
+    let folder = folder.file("gone", "");
+    let run = folder.run(&["explain", "words_shout"]);
+    assert!(run.output.contains("The tool words_shout is not available."), "{run}");
+    let run = folder.run(&["call", "words_shout", "--arg", "text=hello"]);
+    assert_eq!((run.code, run.output.as_str()), (5, ""), "{run}");
+    assert!(run.messages.contains("the process ended (exit status: 3)"), "{run}");
+}

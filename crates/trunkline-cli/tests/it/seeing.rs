@@ -1,0 +1,194 @@
+//! `trunkline tools`: what somebody sees, what is hidden from them, and who that is.
+
+use serde_json::{Value, json};
+
+use crate::run::{Folder, Run};
+
+/// The agents of a project, as people write them.
+const AGENTS: &str = "---\nname: Shouter\ntools: [words_*, !words_count_words]\n---\nShout!\n\
+                      ---\nname: Counter\ntools: [*, !numbers_*]\n---\nCount.\n\
+                      ---\nname: Dreamer\ntools: [words_whisper, words_shout]\n---\nDream.\n";
+
+/// Both demo servers, one that is switched off, agents and bundles.
+pub(crate) fn folder() -> Folder {
+    let program = json!(env!("CARGO_BIN_EXE_trunkline"));
+    let text = format!(
+        r#"{{
+  "mcpServers": {{
+    "words": {{ "args": ["demo-server", "words"], "command": {program} }},
+    "numbers": {{ "args": ["demo-server", "numbers"], "command": {program} }},
+    "asleep": {{ "enabled": false, "command": {program} }}
+  }},
+  "agents": "AGENTS.md",
+  "bundles": {{
+    "loud": {{ "serverId": "words", "mode": "direct", "allowTools": ["shout"] }},
+    "quiet": {{ "serverId": "words", "mode": "direct", "denyTools": ["shout"] }}
+  }}
+}}"#
+    );
+    Folder::new().file("trunkline.json", text).file("AGENTS.md", AGENTS)
+}
+
+/// One demo server with more in its entry, and more beside the servers.
+pub(crate) fn words_with(entry: &Value, beside: &Value) -> Folder {
+    let mut server =
+        json!({ "command": env!("CARGO_BIN_EXE_trunkline"), "args": ["demo-server", "words"] });
+    let mut content = json!({});
+    for (object, more) in [(&mut server, entry), (&mut content, beside)] {
+        let members = more.as_object().unwrap().clone();
+        object.as_object_mut().unwrap().extend(members);
+    }
+    content["mcpServers"] = json!({ "words": server });
+    Folder::new().file("trunkline.json", content.to_string())
+}
+
+/// The names that a run lists.
+fn names(run: &Run) -> Vec<String> {
+    assert_eq!(run.code, 0, "{run}");
+    let lines = run.output.lines();
+    lines.map(|line| line.split_once("  ").unwrap_or((line, "")).0.to_owned()).collect()
+}
+
+#[test]
+fn tools_that_write_are_hidden_and_counted() {
+    insta::assert_snapshot!(folder().run(&["tools"]));
+}
+
+#[test]
+fn all_shows_what_is_hidden_and_why() {
+    insta::assert_snapshot!(folder().run(&["tools", "--all", "--agent", "Shouter"]));
+}
+
+#[test]
+fn machines_get_the_list_of_a_model_and_the_reasons() {
+    let folder = folder();
+    let json = folder.run(&["tools", "--format", "json", "--server", "words"]).json();
+    assert_eq!(json["tools"][1]["name"], "words_shout");
+    let description = json["tools"][1]["description"].as_str().unwrap();
+    assert!(description.starts_with("[words] "), "{description}");
+    assert_eq!((&json["hiddenCount"], json.get("hidden")), (&json!(1), None));
+    let json = folder.run(&["tools", "--format", "json", "--all"]).json();
+    let hidden = &json["hidden"][0];
+    assert_eq!((&hidden["name"], &hidden["rule"]), (&json!("words_remember"), &json!("access")));
+    assert!(hidden["hint"].as_str().unwrap().contains("read-write"), "{hidden}");
+}
+
+#[test]
+fn raw_is_one_definition_a_line() {
+    let run = folder().run(&["tools", "--format", "raw", "--bundle", "loud"]);
+    assert_eq!((run.code, run.messages.as_str(), run.output.lines().count()), (0, "", 1), "{run}");
+    assert!(run.output.contains(r#""name":"words_shout""#), "{run}");
+}
+
+#[test]
+fn a_bundle_and_an_agent_restrict_what_is_seen() {
+    let folder = folder();
+    let seen = |arguments: &[&str]| names(&folder.run(&[&["tools"], arguments].concat()));
+    assert_eq!(seen(&["--bundle", "loud"]), ["words_shout"]);
+    assert_eq!(seen(&["--bundle", "quiet"]), ["words_count_words"]);
+    assert_eq!(seen(&["--bundle", "loud", "--bundle", "quiet"]), Vec::<String>::new());
+    assert_eq!(seen(&["--agent", "Shouter"]), ["words_shout"]);
+    assert_eq!(seen(&["--agent", "Counter"]), ["words_count_words", "words_shout"]);
+    assert_eq!(seen(&["--agent", "Counter", "--bundle", "quiet"]), ["words_count_words"]);
+    assert_eq!(seen(&["--off", "numbers", "--agent", "Shouter"]), ["words_shout"]);
+    assert_eq!(seen(&["--off", "words", "--agent", "Shouter"]), Vec::<String>::new());
+}
+
+#[test]
+fn access_decides_about_tools_that_write() {
+    let seen = |access: &str| {
+        let folder = words_with(&json!({ "access": access }), &json!({}));
+        names(&folder.run(&["tools"]))
+    };
+    let reading = ["words_count_words", "words_shout"];
+    assert_eq!(seen("read-only"), reading);
+    assert_eq!(seen("read-write"), ["words_count_words", "words_remember", "words_shout"]);
+    let strict = seen("read-only-strict");
+    assert!(strict.iter().all(|name| reading.contains(&name.as_str())), "{strict:?}");
+}
+
+#[test]
+fn names_are_made_as_the_configuration_wants_them() {
+    let folder = words_with(&json!({}), &json!({ "separator": "__" }));
+    assert_eq!(names(&folder.run(&["tools"])), ["words__count_words", "words__shout"]);
+    let folder = words_with(&json!({ "prefix": "" }), &json!({}));
+    assert_eq!(names(&folder.run(&["tools"])), ["count_words", "shout"]);
+    let run = folder.run(&["call", "shout", "--arg", "text=bare"]);
+    assert_eq!((run.code, run.output.trim()), (0, "BARE"), "{run}");
+}
+
+#[test]
+fn an_untrusted_server_without_an_allow_list_shows_nothing() {
+    let folder = words_with(&json!({ "trust": "untrusted" }), &json!({}));
+    assert_eq!(names(&folder.run(&["tools"])), Vec::<String>::new());
+    let run = folder.run(&["tools", "--all"]);
+    let reason =
+        "words_shout  (hidden: its server is not trusted, and no list says what may be seen";
+    assert!(run.output.contains(reason), "{run}");
+    let run = folder.run(&["call", "words_shout", "--arg", "text=hello"]);
+    assert_eq!(run.code, 4, "{run}");
+}
+
+#[test]
+fn an_untrusted_server_shows_what_a_list_names_and_its_results_are_marked() {
+    let entry = json!({ "trust": "untrusted", "allowTools": ["shout"], "access": "read-write" });
+    let folder = words_with(&entry, &json!({}));
+    assert_eq!(names(&folder.run(&["tools"])), ["words_shout"]);
+    let run = folder.run(&["call", "words_shout", "--arg", "text=hello"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.output.contains("untrusted server `words`"), "{run}");
+    let run = folder.run(&["call", "words_shout", "--arg", "text=hello", "--format", "json"]);
+    assert_eq!(run.json()["_meta"]["trunkline/untrusted"], true, "{run}");
+}
+
+#[test]
+fn who_does_not_exist_is_said_before_anything_starts() {
+    let folder = folder();
+    for (arguments, message) in [
+        (["--agent", "Shuoter"], "there is no agent `Shuoter`; did you mean `Shouter`?"),
+        (["--bundle", "luod"], "there is no bundle `luod`; did you mean `loud`?"),
+        (["--off", "word"], "there is no server `word`; there are numbers, words"),
+        (["--server", "word"], "there is no server `word`; there are numbers, words"),
+        (["--server", "asleep"], "the server `asleep` is switched off"),
+    ] {
+        let run = folder.run(&[&["tools"], &arguments[..]].concat());
+        assert_eq!((run.code, run.output.as_str()), (4, ""), "{run}");
+        assert!(run.messages.contains(message), "`{message}` is not in {run}");
+    }
+}
+
+#[test]
+fn a_plain_name_that_nothing_has_is_an_error_of_the_agent() {
+    let run = folder().run(&["tools", "--agent", "Dreamer"]);
+    assert_eq!(run.code, 1, "{run}");
+    let message = "error: AGENTS.md:13:9: server `words` has no tool `words_whisper`";
+    assert!(run.messages.contains(message), "{run}");
+}
+
+#[test]
+fn agents_that_cannot_be_used_are_explained() {
+    let agents = "---\nname: Twin\n---\n---\nname: Twin\n---\n---\nname: Guesser\ntools: [word?_*]\n---\n\
+                  ---\nname: Deep\ntools: [words_**]\n---\n";
+    let folder = folder().file("AGENTS.md", agents);
+    insta::assert_snapshot!(folder.run(&["check"]));
+    let run = folder.run(&["tools", "--agent", "Twin"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(run.messages.contains("there is no agent `Twin`"), "{run}");
+}
+
+#[test]
+fn agents_may_stand_in_a_folder_one_to_a_file() {
+    let folder = words_with(&json!({}), &json!({ "agents": "agents/" }))
+        .file("agents/loud.md", "---\ntools: words_shout\n---\nShout!\n")
+        .file("agents/notes.txt", "no agent");
+    assert_eq!(names(&folder.run(&["tools", "--agent", "loud"])), ["words_shout"]);
+}
+
+#[test]
+fn servers_without_resources_and_prompts_have_none() {
+    let folder = folder();
+    for command in ["resources", "prompts"] {
+        let run = folder.run(&[command]);
+        assert_eq!((run.code, run.output.as_str(), run.messages.as_str()), (0, "", ""), "{run}");
+    }
+}
