@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::block::{Binary, Block, blocks, list};
+use super::block::{Binary, Block, blocks};
 use crate::message::Raw;
 use crate::name::digest;
 
@@ -120,7 +120,7 @@ pub fn with_artifacts(result: &Raw, written: &[(&Artifact, &str)]) -> Raw {
         }
         *block = Raw::from_value(&link);
     }
-    result.with(key, &list(&blocks))
+    result.with(key, &Raw::from_items(&blocks))
 }
 
 /// A name made of what the server calls it, as far as that is harmless, and of what is in it.

@@ -4,7 +4,8 @@ use crate::message::Raw;
 
 /// What a block holds.
 pub(super) enum Block {
-    Text(Raw),
+    /// A text, and the resource it is in, if it is in one.
+    Text(Raw, Option<Raw>),
     /// Bytes: what they are, in base64, and where in the block they stand.
     Binary(Binary),
     /// The address of something that is elsewhere.
@@ -41,7 +42,7 @@ impl Block {
             block.get_all(["type", "text", "data", "mimeType", "resource", "uri"]);
         let kind = string(kind).unwrap_or_else(|| "resource".to_owned());
         match &*kind {
-            "text" => Self::Text(text.unwrap_or_else(|| Raw::from_string(""))),
+            "text" => Self::Text(text.unwrap_or_else(|| Raw::from_string("")), None),
             "image" | "audio" => match data {
                 Some(data) => {
                     let (media_type, uri) = (string(media_type), None);
@@ -49,16 +50,19 @@ impl Block {
                 }
                 None => Self::Other(kind),
             },
-            "resource" => Self::of_resource(&resource.unwrap_or_else(|| block.clone())),
+            "resource" => match resource {
+                Some(resource) => Self::of_resource(&resource, Some(&resource)),
+                None => Self::of_resource(block, None),
+            },
             "resource_link" => Self::Address(string(uri).unwrap_or_default()),
             _ => Self::Other(kind),
         }
     }
 
-    fn of_resource(resource: &Raw) -> Self {
+    fn of_resource(resource: &Raw, within: Option<&Raw>) -> Self {
         let [text, blob, media_type, uri] = resource.get_all(["text", "blob", "mimeType", "uri"]);
         match (text, blob) {
-            (Some(text), _) if text.as_str().is_some() => Self::Text(text),
+            (Some(text), _) if text.as_str().is_some() => Self::Text(text, within.cloned()),
             (_, Some(data)) if data.as_str().is_some() => Self::Binary(Binary {
                 kind: "resource".to_owned(),
                 media_type: string(media_type),
@@ -74,17 +78,10 @@ impl Block {
 pub(super) fn blocks(result: &Raw) -> Option<(&'static str, Vec<Raw>)> {
     let [content, contents] = result.get_all(["content", "contents"]);
     let found = |key, list: Option<Raw>| {
-        let list = list.filter(|list| list.text().starts_with('['))?;
+        let list = list.filter(|list| list.bytes().starts_with(b"["))?;
         Some((key, list.items()))
     };
     found("content", content).or_else(|| found("contents", contents))
-}
-
-/// Blocks as a list.
-pub(super) fn list(blocks: &[Raw]) -> Raw {
-    let texts: Vec<&str> = blocks.iter().map(Raw::text).collect();
-    let list = Raw::from_text(&format!("[{}]", texts.join(",")));
-    list.expect("invariant: a list of JSON values is one")
 }
 
 /// A block of text.

@@ -1,6 +1,6 @@
 //! Results within their bound: cut where it can be seen, never inside a character (CALL-5).
 
-use super::block::{Block, blocks, list, text_block};
+use super::block::{Block, blocks, text_block};
 use super::text::described;
 use crate::message::Raw;
 
@@ -42,7 +42,7 @@ pub fn capped(result: &Raw, max_bytes: usize) -> Capped {
     }
     let Some((key, blocks)) = blocks(result) else { return unreadable(size) };
     let structured = result.get("structuredContent");
-    let mut around = result.without("structuredContent").with(key, &list(&[]));
+    let mut around = result.with(key, &Raw::from_items(&[])).without("structuredContent");
     if around.bytes().len() > max_bytes / 2 {
         around = essentials(result, key);
     }
@@ -56,7 +56,7 @@ pub fn capped(result: &Raw, max_bytes: usize) -> Capped {
     });
     let missing = cutter.missing;
     kept.push(text_block(&format!("[cut: {missing} of {size} bytes are missing]")));
-    let mut result = around.with(key, &list(&kept));
+    let mut result = around.with(key, &Raw::from_items(&kept));
     if let Some(structured) = structured {
         result = result.with("structuredContent", &structured);
     }
@@ -66,13 +66,13 @@ pub fn capped(result: &Raw, max_bytes: usize) -> Capped {
 /// What stands for a result that is too large and of no known form.
 fn unreadable(size: usize) -> Capped {
     let note = text_block(&format!("[cut: {size} of {size} bytes are missing]"));
-    let result = Raw::from_value(&serde_json::json!({})).with("content", &list(&[note]));
+    let result = Raw::from_value(&serde_json::json!({})).with("content", &Raw::from_items(&[note]));
     Capped { result, missing: size }
 }
 
 /// A result without anything but what says how it went.
 fn essentials(result: &Raw, key: &str) -> Raw {
-    let empty = Raw::from_value(&serde_json::json!({})).with(key, &list(&[]));
+    let empty = Raw::from_value(&serde_json::json!({})).with(key, &Raw::from_items(&[]));
     match result.get("isError").filter(|value| value.as_bool().is_some()) {
         Some(is_error) => empty.with("isError", &is_error),
         None => empty,
@@ -107,22 +107,20 @@ impl Cutter {
     /// As much of a block as there is room for.
     fn shorter(&self, block: &Raw) -> Option<Raw> {
         match Block::of(block) {
-            Block::Text(text) => {
+            Block::Text(text, resource) => {
                 let text = text.as_str()?;
-                let resource = block.get("resource").filter(Raw::is_object);
+                // Without the text both are small, however large it is.
+                let empty = Raw::from_string("");
+                let resource = resource.map(|it| it.with("text", &empty));
                 let frame = match &resource {
-                    Some(resource) => resource.with("text", &Raw::from_string("")),
-                    None => block.with("text", &Raw::from_string("")),
-                };
-                let frame = match &resource {
-                    Some(_) => block.with("resource", &frame),
-                    None => frame,
+                    Some(resource) => block.with("resource", resource),
+                    None => block.with("text", &empty),
                 };
                 let room = self.room.checked_sub(frame.bytes().len() + 2)?;
                 let cut = Raw::from_string(head(&text, room));
                 Some(match resource {
-                    Some(resource) => block.with("resource", &resource.with("text", &cut)),
-                    None => block.with("text", &cut),
+                    Some(resource) => frame.with("resource", &resource.with("text", &cut)),
+                    None => frame.with("text", &cut),
                 })
             }
             Block::Binary(binary) => Some(text_block(&format!("{} left out", described(&binary)))),

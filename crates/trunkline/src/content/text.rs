@@ -76,7 +76,7 @@ fn message_text(message: &Raw) -> String {
 
 fn block_text(block: &Raw) -> String {
     match Block::of(block) {
-        Block::Text(text) => text.as_str().unwrap_or_default().into_owned(),
+        Block::Text(text, _) => text.as_str().unwrap_or_default().into_owned(),
         Block::Binary(Binary { uri: Some(uri), .. }) => format!("[resource: {uri}]"),
         Block::Binary(binary) => described(&binary),
         Block::Address(uri) if block.get("uri").is_some() => uri,

@@ -64,6 +64,19 @@ impl Raw {
         Self { text: number.to_string().into() }
     }
 
+    /// An array of values, byte for byte.
+    pub(crate) fn from_items(items: &[Self]) -> Self {
+        let mut text =
+            Vec::with_capacity(2 + items.iter().map(|it| it.text.len() + 1).sum::<usize>());
+        text.push(b'[');
+        for (at, item) in items.iter().enumerate() {
+            text.extend_from_slice(if at == 0 { b"" } else { b"," });
+            text.extend_from_slice(&item.text);
+        }
+        text.push(b']');
+        Self { text: text.into() }
+    }
+
     fn written(value: &(impl serde::Serialize + ?Sized)) -> Self {
         let text = serde_json::to_vec(value);
         Self { text: text.expect("invariant: strings and values can be written").into() }
@@ -100,11 +113,10 @@ impl Raw {
         if !self.text.starts_with(b"\"") {
             return None;
         }
-        let inner = &self.text()[1..self.text.len() - 1];
-        if inner.contains('\\') {
+        if memchr::memchr(b'\\', &self.text).is_some() {
             return serde_json::from_slice(&self.text).ok().map(Cow::Owned);
         }
-        Some(Cow::Borrowed(inner))
+        Some(Cow::Borrowed(&self.text()[1..self.text.len() - 1]))
     }
 
     /// The value of a boolean.
