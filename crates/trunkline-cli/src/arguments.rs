@@ -12,7 +12,7 @@ use trunkline_gateway::demo::DemoServer;
 
 pub(crate) use calling::{
     BoundArguments, CallArguments, ExplainArguments, ListArguments, PromptArguments, ReadArguments,
-    WhoArguments,
+    WhoArguments, quoted,
 };
 
 const EXIT_CODES: &str = "\
@@ -96,7 +96,7 @@ pub(crate) enum Format {
     Text,
     /// One JSON document on standard output
     Json,
-    /// What the server sent, byte for byte, on one line; else JSON on one line
+    /// What the server sent, byte for byte; else JSON on one line
     Raw,
 }
 

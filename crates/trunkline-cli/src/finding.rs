@@ -4,12 +4,11 @@
 use anyhow::Result;
 use trunkline::call::CallError;
 use trunkline::catalog::Kind;
-use trunkline::config::printable;
 use trunkline::error::Error;
 use trunkline::name::ServerName;
 use trunkline::view::{NoRoute, View};
 
-use crate::arguments::WhoArguments;
+use crate::arguments::{WhoArguments, quoted};
 use crate::exit::Failure;
 use crate::servers::{Asked, Hosted, say_failures};
 use crate::terminal::Terminal;
@@ -94,7 +93,7 @@ impl Search<'_> {
         say_failures(&look.failures, terminal);
         let failure = Failure::from(nowhere.error);
         let failure = if is_there(&look.view, kind, self.name) {
-            let (name, who) = (printable(self.name), self.who.written());
+            let (name, who) = (quoted(self.name), self.who.written());
             failure.with_hint(format!("it is hidden: `trunkline explain {name}{who}` says why"))
         } else if let Some(server) = self.switched_off() {
             failure.with_hint(format!("its server `{server}` is switched off"))

@@ -133,8 +133,9 @@ impl Hosted {
         }
         let connections = self.host.servers().connections();
         let names: Vec<_> = connections.iter().map(|it| it.server().name.as_str()).collect();
+        let is_there = self.loaded.config.server(name);
         let name = printable(name);
-        let message = match self.loaded.config.server(&name) {
+        let message = match is_there {
             Some(_) => format!("the server `{name}` is switched off; set `enabled` to use it"),
             None if names.is_empty() => {
                 format!("there is no server `{name}`; there are no servers")

@@ -31,7 +31,17 @@ impl WhoArguments {
         let agent = self.agent.iter().map(|it| ("agent", it));
         let bundles = self.bundles.iter().map(|it| ("bundle", it));
         let off = self.off.iter().map(|it| ("off", it));
-        agent.chain(bundles).chain(off).map(|(option, it)| format!(" --{option} {it}")).collect()
+        let all = agent.chain(bundles).chain(off);
+        all.map(|(option, it)| format!(" --{option} {}", quoted(it))).collect()
+    }
+}
+
+/// A word as a shell has to see it to pass it on as it is.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 

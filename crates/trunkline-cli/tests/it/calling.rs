@@ -52,6 +52,8 @@ fn a_hidden_tool_is_unknown_to_a_caller_and_explained_to_whoever_asks() {
     assert_ends(&["words_remember", "--arg", "text=x"], 4, hint);
     let hint = "`trunkline explain numbers_add --agent Shouter --bundle loud` says why";
     assert_ends(&["numbers_add", "--agent", "Shouter", "--bundle", "loud"], 4, hint);
+    let hint = "`trunkline explain numbers_add --agent 'Prompt Builder'` says why";
+    assert_ends(&["numbers_add", "--agent", "Prompt Builder"], 4, hint);
 }
 
 #[test]

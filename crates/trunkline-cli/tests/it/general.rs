@@ -9,10 +9,34 @@ use crate::run::Folder;
 #[test]
 fn help_teaches() {
     let folder = Folder::new();
-    for arguments in [&["--help"][..], &["check", "--help"], &["config", "--help"]] {
+    for arguments in [
+        &["--help"][..],
+        &["check", "--help"],
+        &["config", "--help"],
+        &["tools", "--help"],
+        &["call", "--help"],
+        &["explain", "--help"],
+    ] {
         let run = folder.run(arguments);
         assert_eq!(run.code, 0);
         insta::assert_snapshot!(arguments.join(" "), run.output);
+    }
+}
+
+#[test]
+fn every_command_and_every_exit_code_is_documented() {
+    let documented = include_str!("../../../../docs/commands.md");
+    let help = Folder::new().run(&["--help"]).output;
+    let section = |start: &str| help.split_once(start).unwrap().1.split_once("\n\n").unwrap().0;
+    for line in section("Commands:\n").lines() {
+        let command = line.split_whitespace().next().unwrap();
+        let is_there = documented.contains(&format!("trunkline {command}"))
+            || documented.lines().any(|it| it.starts_with("## ") && it.contains(command));
+        assert!(is_there || command == "help", "{command} is not documented");
+    }
+    for line in section("Exit codes:\n").lines() {
+        let code = line.split_whitespace().next().unwrap();
+        assert!(documented.contains(&format!("\n| {code} | ")), "{line} is not documented");
     }
 }
 

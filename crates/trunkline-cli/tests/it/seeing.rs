@@ -7,6 +7,7 @@ use crate::run::{Folder, Run};
 /// The agents of a project, as people write them.
 const AGENTS: &str = "---\nname: Shouter\ntools: [words_*, !words_count_words]\n---\nShout!\n\
                       ---\nname: Counter\ntools: [*, !numbers_*]\n---\nCount.\n\
+                      ---\nname: Prompt Builder\ntools: [words_shout]\n---\nBuild.\n\
                       ---\nname: Dreamer\ntools: [words_whisper, words_shout]\n---\nDream.\n";
 
 /// Both demo servers, one that is switched off, agents and bundles.
@@ -161,7 +162,7 @@ fn who_does_not_exist_is_said_before_anything_starts() {
 fn a_plain_name_that_nothing_has_is_an_error_of_the_agent() {
     let run = folder().run(&["tools", "--agent", "Dreamer"]);
     assert_eq!(run.code, 1, "{run}");
-    let message = "error: AGENTS.md:13:9: server `words` has no tool `words_whisper`";
+    let message = "error: AGENTS.md:18:9: server `words` has no tool `words_whisper`";
     assert!(run.messages.contains(message), "{run}");
 }
 
