@@ -110,7 +110,7 @@ impl Listing<'_> {
     }
 
     /// How many are hidden, and how to see more of it.
-    fn hint(&self) -> String {
+    pub(crate) fn hint(&self) -> String {
         let hidden = self.hidden();
         if hidden.is_empty() {
             return String::new();
@@ -122,12 +122,15 @@ impl Listing<'_> {
         let by_server = by_server
             .iter()
             .map(|(server, count)| format!("{count} of {}", printable(server.as_str())));
-        let thing = self.kinds.first().map_or("thing", |kind| kind.as_str());
-        let count = report::plural(hidden.len(), thing);
+        let (first, _) = &hidden[0];
+        let count = report::plural(hidden.len(), first.kind().as_str());
         let verb = if hidden.len() == 1 { "is" } else { "are" };
         let more = match self.shows_hidden {
-            true => "`trunkline explain NAME` says more of one",
-            false => "`--all` shows what and why",
+            true => "`trunkline explain NAME` says more of one".to_owned(),
+            false => {
+                let command = self.kinds.first().map_or("tools", |kind| kind.list_key());
+                format!("`trunkline {command} --all` shows what and why")
+            }
         };
         format!("{count} {verb} hidden ({}); {more}\n", by_server.collect::<Vec<_>>().join(", "))
     }
@@ -153,7 +156,7 @@ impl Listing<'_> {
     }
 }
 
-fn hidden_json(entry: &Entry, reason: &Reason<'_>) -> Value {
+pub(crate) fn hidden_json(entry: &Entry, reason: &Reason<'_>) -> Value {
     let mut json = reason_json(reason);
     json["kind"] = entry.kind().as_str().into();
     json["name"] = entry.exposed().into();

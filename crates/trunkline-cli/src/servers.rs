@@ -151,6 +151,14 @@ impl Hosted {
         self.with_progress(&connections, self.host.servers().connect_all(), terminal).await
     }
 
+    /// Waits until the catalog holds the tools of every server that is ready. No server is started.
+    pub(crate) async fn look_at_ready(&self) {
+        let connections = self.host.servers().connections();
+        let ready = connections.iter().filter(|it| it.status().state == State::Ready);
+        let names: Vec<_> = ready.map(|it| it.server().name.clone()).collect();
+        self.host.gather_of(&names, &[Kind::Tool], Patience::UntilAllAreReady).await;
+    }
+
     /// Asks servers for what they have of some kinds. Returns why those cannot be used that cannot.
     pub(crate) async fn gather(
         &self,

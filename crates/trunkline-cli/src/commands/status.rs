@@ -6,19 +6,23 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use trunkline::catalog::Kind;
 use trunkline::config::{Server, printable};
 use trunkline::connection::{State, Status};
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
+use trunkline::policy::Who;
 use trunkline::registry::Change;
+use trunkline::view::{Describe, View};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::{Format, StatusArguments};
 use crate::environment::Environment;
 use crate::exit::Outcome;
+use crate::listing::{Listing, hidden_json};
 use crate::report;
 use crate::servers::{Hosted, with_host};
-use crate::settings::Settings;
+use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(
@@ -32,15 +36,31 @@ pub(crate) fn run(
             return watch(hosted, settings.format, terminal).await;
         }
         let failures = hosted.start_all(terminal).await;
+        hosted.look_at_ready().await;
         match settings.format {
             Format::Json | Format::Raw => {
                 terminal.print(&report::document(&as_json(hosted), settings.format))?;
             }
-            Format::Text => terminal.print(&as_text(hosted))?,
+            Format::Text => {
+                terminal.print(&as_text(hosted))?;
+                say_hidden(hosted, settings.verbosity, terminal)?;
+            }
         }
         let is_good = failures.is_empty() && !hosted.loaded.fails(false);
         Ok(if is_good { Outcome::Good } else { Outcome::Bad })
     })
+}
+
+/// Says how many tools are hidden, whoever asks (TOOL-5).
+fn say_hidden(hosted: &Hosted, verbosity: Verbosity, terminal: &Terminal) -> Result<()> {
+    if verbosity > Verbosity::Quiet {
+        let view = hosted.host.view(Who::default())?;
+        let kinds = &[Kind::Tool];
+        let describe = Describe::AsWritten;
+        let listing = Listing { view: &view, kinds, server: None, describe, shows_hidden: false };
+        terminal.say(&listing.hint());
+    }
+    Ok(())
 }
 
 /// Starts every server and shows every change, until somebody has seen enough.
@@ -212,8 +232,20 @@ fn described(info: &Raw) -> String {
 
 pub(super) fn as_json(hosted: &Hosted) -> Value {
     let connections = hosted.host.servers().connections();
-    let server = connections.iter().map(|it| status_json(it.server(), &it.status()));
+    let view = hosted.host.view(Who::default()).ok();
+    let server = connections.iter().map(|it| {
+        let mut json = status_json(it.server(), &it.status());
+        json["hidden"] = hidden_of(&it.server().name, view.as_ref());
+        json
+    });
     json!({ "servers": server.collect::<Vec<_>>() })
+}
+
+/// The tools of a server that are hidden, whoever asks, with the reason of each (TOOL-5).
+fn hidden_of(server: &ServerName, view: Option<&View>) -> Value {
+    let hidden = view.into_iter().flat_map(|view| view.hidden(Kind::Tool));
+    let of_server = hidden.filter(|(entry, _)| entry.server().name == *server);
+    of_server.map(|(entry, reason)| hidden_json(entry, &reason)).collect()
 }
 
 /// A change as one line of JSON: the status of the server, or that it is gone.

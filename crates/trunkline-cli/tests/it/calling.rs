@@ -36,6 +36,20 @@ fn arguments_come_one_by_one_or_as_json_or_from_standard_input() {
 }
 
 #[test]
+fn only_the_server_that_has_the_tool_is_started() {
+    let folder = folder();
+    let path = folder.project().join("trunkline.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let other =
+        r#""mcpServers": { "other": { "command": "/bin/sh", "args": ["-c", "echo > started"] },"#;
+    let folder = folder.file("trunkline.json", text.replace(r#""mcpServers": {"#, other));
+    let run = folder.run(&["call", "words_shout", "--arg", "text=alone"]);
+    assert_eq!((run.code, run.output.trim(), run.messages.as_str()), (0, "ALONE", ""), "{run}");
+    assert_eq!(folder.run(&["tools", "--server", "words"]).code, 0);
+    assert!(!folder.project().join("started").exists());
+}
+
+#[test]
 fn a_name_that_does_not_exist_is_corrected() {
     let did_you_mean = "there is no tool `words_shuot`; did you mean `words_shout`?";
     assert_ends(&["words_shuot"], 4, did_you_mean);

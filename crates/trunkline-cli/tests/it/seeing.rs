@@ -75,6 +75,18 @@ fn machines_get_the_list_of_a_model_and_the_reasons() {
 }
 
 #[test]
+fn the_status_says_what_is_hidden_as_well() {
+    let folder = folder();
+    let run = folder.run(&["status"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.messages.starts_with("1 tool is hidden (1 of words); `trunkline tools --all`"));
+    let json = folder.run(&["status", "--format", "json"]).json();
+    let [numbers, words] = [0, 1].map(|place| &json["servers"][place]["hidden"]);
+    assert_eq!((numbers, &words[0]["name"]), (&json!([]), &json!("words_remember")), "{json}");
+    assert!(words[0]["hint"].as_str().unwrap().contains("read-write"), "{json}");
+}
+
+#[test]
 fn raw_is_one_definition_a_line() {
     let run = folder().run(&["tools", "--format", "raw", "--bundle", "loud"]);
     assert_eq!((run.code, run.messages.as_str(), run.output.lines().count()), (0, "", 1), "{run}");
