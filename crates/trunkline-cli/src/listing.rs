@@ -58,11 +58,14 @@ pub(crate) fn run(
         }
         if settings.format == Format::Text && settings.verbosity > Verbosity::Quiet {
             terminal.say(&listing.hint());
+            if hosted.loaded.origins.is_empty() && !hosted.loaded.fails(false) {
+                terminal.say(report::NOTHING_FOUND);
+            }
         }
         say_failures(&failures, terminal);
         let unknown: Vec<_> = if listing.is_whole() { view.unknown_names() } else { Vec::new() };
         unknown.iter().for_each(|name| terminal.say(&unknown_text(name)));
-        let is_good = failures.is_empty() && unknown.is_empty();
+        let is_good = failures.is_empty() && unknown.is_empty() && !hosted.loaded.fails(false);
         Ok(if is_good { Outcome::Good } else { Outcome::Bad })
     })
 }

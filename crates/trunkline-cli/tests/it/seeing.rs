@@ -198,6 +198,15 @@ fn agents_may_stand_in_a_folder_one_to_a_file() {
 }
 
 #[test]
+fn no_configuration_is_said_and_a_broken_one_is_a_failure() {
+    let run = Folder::new().run(&["tools"]);
+    assert_eq!((run.code, run.output.as_str()), (0, ""), "{run}");
+    assert!(run.messages.starts_with("No configuration found"), "{run}");
+    let run = Folder::new().file("trunkline.json", r#"{"mcpServers":{"a":{}}}"#).run(&["tools"]);
+    assert_eq!((run.code, run.output.as_str()), (1, ""), "{run}");
+}
+
+#[test]
 fn servers_without_resources_and_prompts_have_none() {
     let folder = folder();
     for command in ["resources", "prompts"] {
