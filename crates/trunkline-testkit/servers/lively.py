@@ -7,7 +7,8 @@ more tools, one a line; they are announced when `change` is called. Such a tool 
 as its result, byte for byte. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
-its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `deaf`, `die`, `ask`, `work`, `wait`, `started`.
+its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. `deaf`, which is not listed,
+makes it close its input.
 """
 
 import json
@@ -18,7 +19,7 @@ import sys
 import time
 
 FOLDER, GENERATION = pathlib.Path(sys.argv[1]), sys.argv[2]
-TOOLS = ["ask", "change", "deaf", "die", "started", "wait", "work"]
+TOOLS = ["ask", "change", "die", "started", "wait", "work"]
 CAPABILITIES = {"tools": {"listChanged": True}}
 listening = None
 waiting = {}

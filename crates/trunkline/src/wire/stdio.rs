@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::child::{ChildOptions, ServerProcess, Streams};
 use super::lines::{Line, LineBuffer};
@@ -188,7 +188,7 @@ impl StdioWire {
         drop(input);
         let mut words = LineBuffer::new(MAX_MESSAGE_BYTES);
         let last_words = async {
-            loop {
+            while output.is_some() || errors.is_some() {
                 tokio::select! {
                     read = read_output(&mut output, &mut words) => {
                         if !matches!(read, Ok(count) if count > 0) {
@@ -204,9 +204,12 @@ impl StdioWire {
                 }
             }
         };
+        let mut last_words = std::pin::pin!(last_words);
+        let mut stopped = std::pin::pin!(process.stop(patience));
         tokio::select! {
-            () = process.stop(patience) => {}
-            () = last_words => {}
+            // What it said last may still be on its way to us when it is gone.
+            () = &mut stopped => drop(timeout(LAST_WORDS, last_words).await),
+            () = &mut last_words => stopped.await,
         }
     }
 }

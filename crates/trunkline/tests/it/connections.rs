@@ -93,7 +93,7 @@ async fn an_idle_server_is_stopped_and_woken() {
     assert_eq!(call(&connection, "started").await, "1");
     let status = until_state(&connection, State::Idle).await;
     assert_eq!(status.process_id, None);
-    assert_eq!(tool_names(&connection).len(), 7);
+    assert_eq!(tool_names(&connection).len(), 6);
     within(connection.fresh_list(Kind::Tool)).await.unwrap();
     assert_eq!(folder.starts(), 1, "a list that still holds wakes nobody");
     assert_eq!(call(&connection, "started").await, "2");
@@ -274,10 +274,10 @@ async fn tools_are_known_before_the_server_starts() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     let second = folder.connection_with(memory(), "legacy", &json!({}));
-    assert_eq!((tool_names(&second).len(), second.status().state), (7, State::Idle));
+    assert_eq!((tool_names(&second).len(), second.status().state), (6, State::Idle));
     assert_eq!(folder.starts(), 1, "the first start was not disturbed by the question");
     folder.write("tools", "zebra");
-    assert_eq!(within(second.fresh_list(Kind::Tool)).await.unwrap().len(), 8);
+    assert_eq!(within(second.fresh_list(Kind::Tool)).await.unwrap().len(), 7);
     assert_eq!((folder.asked("server/discover"), folder.starts()), (1, 2));
     within(second.close()).await;
 }
