@@ -29,7 +29,7 @@ fn message(line: &str) -> Outgoing {
 }
 
 async fn next(wire: &mut StdioWire) -> Incoming {
-    tokio::time::timeout(PATIENCE, wire.next()).await.expect("something happens")
+    timeout(PATIENCE, wire.next()).await.expect("something happens")
 }
 
 async fn next_line(wire: &mut StdioWire) -> String {
@@ -97,7 +97,7 @@ async fn next_may_be_dropped_without_losing_anything() {
     let mut lines = Vec::new();
     while lines.len() < 200 {
         let wait = Duration::from_micros(lines.len() as u64 % 7);
-        if let Ok(Incoming::Message(line)) = tokio::time::timeout(wait, wire.next()).await {
+        if let Ok(Incoming::Message(line)) = timeout(wait, wire.next()).await {
             lines.push(line);
         }
     }
