@@ -80,7 +80,7 @@ impl Route<'_> {
         let _slot = self.slot(options.timeout).await?;
         let ask = Ask { method: method.into(), params: Some(params), timeout: options.timeout };
         let answer = self.connection.converse(ask, options.attendant).await?;
-        let result = answer.map_err(|error| CallError::refused(&self.server.name, &error))?;
+        let result = answer.map_err(|error| CallError::refused(&self.server, &error))?;
         let bound = usize::try_from(self.server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
         let outcome = Outcome::new(&result, &self.server.name, self.server.trust, bound);
         match options.artifacts {

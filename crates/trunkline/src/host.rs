@@ -209,7 +209,7 @@ impl Host {
         arguments: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let route = self.bind(view.route(Kind::Tool, name)?)?;
+        let route = self.bind(view, view.route(Kind::Tool, name)?)?;
         route.call(arguments, options).await
     }
 
@@ -222,7 +222,7 @@ impl Host {
     ) -> Result<Outcome, CallError> {
         let found = view.route_resource(address)?;
         let params = object().with("uri", &Raw::from_string(found.uri));
-        self.bind(found.entry)?.ask("resources/read", params, options).await
+        self.bind(view, found.entry)?.ask("resources/read", params, options).await
     }
 
     /// Gets a prompt by the name it has in a view, filled in with arguments: an object of texts.
@@ -236,7 +236,7 @@ impl Host {
         let entry = view.route(Kind::Prompt, name)?;
         let params = object().with("name", &Raw::from_string(entry.name()));
         let params = params.with("arguments", &arguments);
-        self.bind(entry)?.ask("prompts/get", params, options).await
+        self.bind(view, entry)?.ask("prompts/get", params, options).await
     }
 
     /// Takes over another configuration. Servers that are the same in it do not notice.
@@ -256,7 +256,11 @@ impl Host {
     }
 
     /// Binds an entry to the connection that serves it.
-    fn bind<'v>(&self, entry: &'v Entry) -> Result<Route<'v>, CallError> {
+    fn bind<'v>(&self, view: &View, entry: &'v Entry) -> Result<Route<'v>, CallError> {
+        // What was shown under older rules has to be allowed by those of now as well.
+        let rules = Arc::clone(&self.standing.borrow().rules);
+        let now = View::new(Arc::clone(view.catalog()), rules, Arc::clone(view.caller()));
+        now.admits(entry)?;
         let name = &entry.server().name;
         let connection = self.servers.get(name.as_str()).ok_or_else(|| lost(name))?;
         // The rules for it may be other ones than when it was started.

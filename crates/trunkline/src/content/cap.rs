@@ -46,11 +46,15 @@ pub fn capped(result: &Raw, max_bytes: usize) -> Capped {
     if around.bytes().len() > max_bytes / 2 {
         around = essentials(result, key);
     }
-    let mut cutter = Cutter { room: max_bytes - around.bytes().len() - ROOM_FOR_NOTE, missing: 0 };
-    let mut kept = cutter.blocks(&blocks);
     let entry = |value: &Raw| value.bytes().len() + r#","structuredContent":"#.len();
+    // A small one is not dropped because a text is long.
+    let small = structured.as_ref().map(entry).filter(|size| *size <= max_bytes / 8);
+    let reserved = small.unwrap_or(0);
+    let room = max_bytes - around.bytes().len() - ROOM_FOR_NOTE;
+    let mut cutter = Cutter { room: room.saturating_sub(reserved), missing: 0 };
+    let mut kept = cutter.blocks(&blocks);
     let structured = structured.filter(|value| {
-        let fits = entry(value) <= cutter.room;
+        let fits = entry(value) <= cutter.room + reserved;
         cutter.missing += if fits { 0 } else { value.bytes().len() };
         fits
     });
@@ -182,6 +186,17 @@ mod tests {
         assert!(blocks.last().unwrap().text().contains(&format!("[cut: {missing} of ")));
         assert!(super::super::is_error(&result));
         assert!(result.get("structuredContent").is_none());
+    }
+
+    #[test]
+    fn a_small_structured_content_stays_beside_a_text_that_takes_all_room() {
+        let result = serde_json::json!({
+            "content": [{ "type": "text", "text": "x".repeat(9000) }],
+            "structuredContent": { "a": 1 },
+        });
+        let capped = capped(&Raw::from_value(&result), 2000);
+        assert_eq!(capped.result.get("structuredContent").unwrap().text(), r#"{"a":1}"#);
+        assert!(capped.result.bytes().len() <= 2000);
     }
 
     #[test]

@@ -70,6 +70,19 @@ impl View {
         }
     }
 
+    /// Whether the caller may have something of the catalog.
+    pub fn admits(&self, entry: &Entry) -> Result<(), NoRoute<'static>> {
+        match self.decide(entry) {
+            Decision::Allow => Ok(()),
+            // It was there a moment ago: nothing else is suggested in its place.
+            Decision::Hide(_) | Decision::Deny(_) => Err(NoRoute::Unknown {
+                kind: entry.kind(),
+                name: entry.exposed().to_owned(),
+                suggestions: Vec::new(),
+            }),
+        }
+    }
+
     /// Where an address is read: by the server that has a resource of that address, or else by the
     /// server with the template that it fits best.
     pub fn route_resource<'v>(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trunkline::call::CallErrorKind;
+use trunkline::call::{CallErrorKind, CallOptions};
 use trunkline::catalog::Availability;
 use trunkline::connection::State;
 use trunkline::error::ErrorKind;
@@ -177,5 +177,24 @@ async fn new_rules_hold_at_once_and_restart_nobody() {
     until_state(&connection, State::Stopped).await;
     gather(&host, &[Kind::Tool]).await;
     assert_eq!(call(&host, "t_started", &json!({})).await.unwrap().text(), "2");
+    within(host.shutdown()).await;
+}
+
+/// What was shown under older rules has to be allowed by those of now as well.
+#[tokio::test]
+async fn an_old_view_does_not_keep_what_new_rules_take_away() {
+    let folder = Folder::new();
+    let with = |more: &Value| json!({ "s": folder.server("legacy", more) });
+    let host = host_of(&with(&json!({})));
+    gather(&host, &[Kind::Tool]).await;
+    let old = view(&host);
+    let call = |name: &'static str| {
+        let arguments = trunkline::message::Raw::from_value(&json!({}));
+        host.call(&old, name, arguments, CallOptions::default())
+    };
+    assert_eq!(within(call("s_started")).await.unwrap().text(), "1");
+    reload(&host, &json!({ "mcpServers": with(&json!({ "denyTools": ["started"] })) })).await;
+    let error = within(call("s_started")).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no tool `s_started`");
     within(host.shutdown()).await;
 }
