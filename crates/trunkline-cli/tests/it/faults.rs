@@ -85,6 +85,7 @@ fn assert_fails(faulty: &Value, error: &str, hint: &str) {
     let call = folder.run(&["call", "faulty_wait"]);
     assert_eq!((call.code, call.output.as_str()), (5, ""), "{call}");
     assert!(call.messages.contains(error) && call.messages.contains(hint), "{call}");
+    assert_neighbours_answer_during_start(&folder, faulty);
 }
 
 /// Asserts that the server is used in spite of what it does.
@@ -109,6 +110,18 @@ fn assert_call_fails(faulty: &Value, message: &str) {
     let said = run.messages.rsplit_once("error: server `faulty`: ");
     assert!(said.is_some_and(|(_, said)| said.contains(message)), "`{message}` is not in {run}");
     assert_neighbours_answer_meanwhile(&folder, faulty);
+}
+
+/// Asserts that healthy servers are called while the faulty one is being started, and after that, in
+/// one host.
+fn assert_neighbours_answer_during_start(folder: &Folder, faulty: &Value) {
+    in_one_host(async {
+        let host = Host::new(folder, &with_healthy(faulty));
+        let (failures, ()) = tokio::join!(host.start(), assert_healthy_answer(&host));
+        assert_eq!(failures.len(), 1, "{failures:?}");
+        assert_healthy_answer(&host).await;
+        host.end().await;
+    });
 }
 
 /// Asserts that calls of healthy servers are answered while one of the faulty server is not, and after
