@@ -39,12 +39,14 @@ mod meaning;
 mod merge;
 mod load;
 mod agents;
+mod conversation;
 mod resolve;
 mod fingerprint;
 mod show;
 mod schema;
 
 pub use agents::{AgentFile, LoadedAgents, load_agents, parse_agents};
+pub use conversation::{Conversation, WrittenSwitch, parse_conversation};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
 pub use fingerprint::Fingerprint;
 pub use load::{
@@ -65,4 +67,5 @@ pub use schema::schema;
 pub use secret::{MASK, Secret};
 pub use source::{Location, MAX_SOURCE_BYTES, Position, Source, Span};
 pub(crate) use suggest::Suggestions;
+pub use suggest::nearest;
 pub use template::{Reference, Target, Template};

@@ -22,13 +22,15 @@
 //! ```
 
 mod rules;
+mod switches;
 mod caller;
 mod reason;
 mod steps;
 
-pub use caller::{Caller, NoSuchCaller, Switch, Switches, Who};
+pub use caller::{Caller, NoSuchCaller, Who};
 pub use reason::{Reason, Rule};
 pub use rules::Rules;
+pub use switches::{Switch, Switches};
 
 use crate::catalog::Entry;
 use steps::{Question, STEPS};

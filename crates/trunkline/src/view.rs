@@ -112,6 +112,13 @@ impl View {
         self.entries(kind).map(|entry| listed::definition(entry, describe)).collect()
     }
 
+    /// Whether anything of a server can be in it, whatever the server has. One of which nothing can
+    /// need not be started for it.
+    pub fn may_hold(&self, server: &ServerName) -> bool {
+        let prefix = self.catalog.namespaces().prefix(server).unwrap_or_default();
+        self.caller.may_have(server, prefix)
+    }
+
     /// Every rule that has a say about something, whether or not the caller may see it (TOOL-11).
     pub fn explain<'v>(&'v self, entry: &'v Entry) -> Vec<Step<'v>> {
         explain(&self.rules, &self.caller, entry)

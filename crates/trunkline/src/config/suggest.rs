@@ -7,6 +7,12 @@ const WORK: usize = 2_000_000;
 /// Longest word that is compared; a slip in a longer one is not what happened.
 const MAX_WORD_BYTES: usize = 64;
 
+/// The nearest of some known words to one that is not known, if one is near enough to be what was
+/// meant.
+pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    Suggestions::default().nearest(word, known)
+}
+
 /// Finds near words, within a budget.
 pub(crate) struct Suggestions {
     left: usize,

@@ -59,6 +59,15 @@ impl Pieces {
         self.0.iter().map(|piece| piece.len()).sum()
     }
 
+    /// Whether a text that starts so may match.
+    fn may_match(&self, start: &str) -> bool {
+        match &*self.0 {
+            [] => false,
+            [whole] => whole.starts_with(start),
+            [first, ..] => first.starts_with(start) || start.starts_with(&**first),
+        }
+    }
+
     /// Whether a text has all pieces in their order, the first at its start and the last at its end.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let Some((first, rest)) = self.0.split_first() else { return false };
@@ -151,6 +160,11 @@ impl NamePattern {
         self.pieces.pairs()
     }
 
+    /// Whether it may match a name that starts so.
+    pub(crate) fn may_match(&self, start: &str) -> bool {
+        self.pieces.may_match(start)
+    }
+
     /// Whether it matches a name.
     pub fn matches(&self, name: &str) -> bool {
         self.pieces.matches(name)
@@ -215,6 +229,9 @@ mod tests {
             prop_assert_eq!(matches(&pattern, &name), expected);
             let pairs = NamePattern::new(&pattern).unwrap().pairs();
             prop_assert!(!expected || Pairs::of(&name).may_hold(pairs));
+            let parsed = NamePattern::new(&pattern).unwrap();
+            let may_match = (0..=name.len()).all(|end| parsed.may_match(&name[..end]));
+            prop_assert!(!expected || may_match);
         }
     }
 }

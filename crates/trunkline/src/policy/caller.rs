@@ -1,44 +1,11 @@
 //! Who asks: an agent, a choice of bundles, a conversation with its switches; any of them, or none.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use super::rules::{BundleRules, Rules};
-use crate::config::{Agent, Suggestions};
+use super::switches::{Switch, Switches};
+use crate::config::{Agent, AgentPattern, Suggestions};
 use crate::name::{AgentName, BundleName, Pairs, ServerName};
-
-/// Whether a server is used in one conversation (TOOL-9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Switch {
-    /// As the configuration says.
-    On,
-    /// Not at all.
-    Off,
-}
-
-/// Which servers are switched off in one conversation. None is, to begin with; what the
-/// configuration switches off stays off.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Switches {
-    servers: BTreeMap<ServerName, Switch>,
-}
-
-impl Switches {
-    /// Switches a server on or off.
-    pub fn set(&mut self, server: &ServerName, switch: Switch) {
-        self.servers.insert(server.clone(), switch);
-    }
-
-    /// How a server is switched.
-    pub fn get(&self, server: &ServerName) -> Switch {
-        self.servers.get(server).copied().unwrap_or(Switch::On)
-    }
-
-    /// Every switch that was ever used.
-    pub fn iter(&self) -> impl Iterator<Item = (&ServerName, Switch)> {
-        self.servers.iter().map(|(server, switch)| (server, *switch))
-    }
-}
 
 /// Who asks, by names.
 #[derive(Clone, Debug, Default)]
@@ -124,6 +91,18 @@ impl Caller {
     /// The switches of its conversation.
     pub fn switches(&self) -> &Switches {
         &self.switches
+    }
+
+    /// Whether anything of a server can be for this caller, whatever the server has. What its names
+    /// start with is enough to tell.
+    pub fn may_have(&self, server: &ServerName, prefix: &str) -> bool {
+        let is_bundled =
+            self.bundles.is_empty() || self.bundles.iter().any(|bundle| bundle.server == *server);
+        let patterns = self.agent.as_ref().and_then(|(_, agent)| agent.tools.as_ref());
+        let may_match = |it: &AgentPattern| !it.pattern.excludes() && it.pattern.may_match(prefix);
+        self.switches.get(server) == Switch::On
+            && is_bundled
+            && patterns.is_none_or(|patterns| patterns.iter().any(may_match))
     }
 
     /// The same caller after somebody used a switch.

@@ -1,9 +1,10 @@
 //! The rules one by one, in the order in which they are asked.
 
 use super::Verdict;
-use super::caller::{Caller, Switch};
+use super::caller::Caller;
 use super::reason::{Finding, Reason, Rule};
 use super::rules::{BundleRules, ServerRules};
+use super::switches::Switch;
 use crate::catalog::{Availability, Entry, Kind};
 use crate::config::{Access, AgentPattern, Location, Trust};
 
@@ -57,9 +58,11 @@ impl<'r> Question<'r> {
     }
 
     fn conversation(&self) -> Answer<'r> {
-        match self.caller.switches.get(&self.entry.server().name) {
-            Switch::On => pass(Rule::Conversation, Finding::SwitchedOn, None),
-            Switch::Off => hide(Rule::Conversation, Finding::SwitchedOff, None),
+        let (switches, server) = (&self.caller.switches, &self.entry.server().name);
+        let place = switches.location(server);
+        match switches.get(server) {
+            Switch::On => pass(Rule::Conversation, Finding::SwitchedOn, place),
+            Switch::Off => hide(Rule::Conversation, Finding::SwitchedOff, place),
         }
     }
 

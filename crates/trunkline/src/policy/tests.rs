@@ -230,6 +230,35 @@ fn a_server_can_be_switched_off_and_be_down() {
 }
 
 #[test]
+fn what_a_server_cannot_add_is_known_before_it_is_asked() {
+    let text = r#"{ "servers": { "a": { "command": "x" }, "a_b": { "command": "x" },
+        "bare": { "command": "x", "prefix": "" } },
+        "bundles": { "b": { "serverId": "a", "allowTools": ["t"] } },
+        "agents": { "plain": { "tools": ["a_b_t"] }, "stars": { "tools": ["*_t", "!a_*"] },
+                    "start": { "tools": ["a_b*"] }, "not": { "tools": ["!a_*"] },
+                    "other": { "tools": ["z_*"] }, "all": {} } }"#;
+    let world = World::new(text, &[]);
+    let servers = ["a", "a_b", "bare"].map(|name| ServerName::new(name).unwrap());
+    let held = |who: Who<'_>| {
+        let caller = world.rules.caller(who).unwrap();
+        let prefix = |server| world.catalog.namespaces().prefix(server).unwrap();
+        let held = servers.iter().filter(|server| caller.may_have(server, prefix(server)));
+        held.map(ServerName::as_str).collect::<Vec<_>>()
+    };
+    let agent = |name| held(Who { agent: Some(name), ..Who::default() });
+    assert_eq!(agent("plain"), ["a", "a_b", "bare"]);
+    assert_eq!(agent("stars"), ["a", "a_b", "bare"]);
+    assert_eq!(agent("start"), ["a", "a_b", "bare"]);
+    assert_eq!(agent("not"), [""; 0]);
+    assert_eq!(agent("other"), ["bare"]);
+    assert_eq!(agent("all"), ["a", "a_b", "bare"]);
+    assert_eq!(held(Who { bundles: &["b"], ..Who::default() }), ["a"]);
+    let mut switches = Switches::default();
+    switches.set(&servers[0], Switch::Off);
+    assert_eq!(held(Who { switches, ..Who::default() }), ["a_b", "bare"]);
+}
+
+#[test]
 fn what_does_not_exist_is_said_with_what_does() {
     let text = r#"{ "agents": { "reviewer": {} } }"#;
     let world = World::new(text, &[]);

@@ -1,0 +1,80 @@
+//! Which servers one conversation uses (TOOL-9).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::config::{Conversation, Location};
+use crate::name::ServerName;
+
+/// Whether a server is used in one conversation (TOOL-9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Switch {
+    /// As the configuration says.
+    On,
+    /// Not at all.
+    Off,
+}
+
+/// Which servers are switched off in one conversation. None is, to begin with; what the
+/// configuration switches off stays off.
+///
+/// To be kept, they are written as `{"servers": {"github": false}}`; what
+/// [`parse_conversation`](crate::config::parse_conversation) reads of that also knows where each
+/// was written.
+#[derive(Clone, Debug, Default)]
+pub struct Switches {
+    servers: BTreeMap<ServerName, Switch>,
+    places: BTreeMap<ServerName, Location>,
+}
+
+impl Switches {
+    /// Switches a server on or off.
+    pub fn set(&mut self, server: &ServerName, switch: Switch) {
+        self.servers.insert(server.clone(), switch);
+        self.places.remove(server);
+    }
+
+    /// How a server is switched.
+    pub fn get(&self, server: &ServerName) -> Switch {
+        self.servers.get(server).copied().unwrap_or(Switch::On)
+    }
+
+    /// Where a switch was written, if it was read.
+    pub fn location(&self, server: &ServerName) -> Option<&Location> {
+        self.places.get(server)
+    }
+
+    /// Every switch that was ever used.
+    pub fn iter(&self) -> impl Iterator<Item = (&ServerName, Switch)> {
+        self.servers.iter().map(|(server, switch)| (server, *switch))
+    }
+
+    /// As they are kept.
+    pub fn to_json(&self) -> Value {
+        let switch = |(server, switch): (&ServerName, Switch)| {
+            (server.as_str().to_owned(), Value::from(switch == Switch::On))
+        };
+        json!({ "servers": self.iter().map(switch).collect::<serde_json::Map<_, _>>() })
+    }
+}
+
+impl PartialEq for Switches {
+    /// Where they were written makes no difference.
+    fn eq(&self, other: &Self) -> bool {
+        self.servers == other.servers
+    }
+}
+
+impl Eq for Switches {}
+
+impl From<&Conversation> for Switches {
+    fn from(conversation: &Conversation) -> Self {
+        let mut switches = Self::default();
+        for (server, written) in &conversation.servers {
+            switches.set(server, if written.is_on { Switch::On } else { Switch::Off });
+            switches.places.insert(server.clone(), written.location.clone());
+        }
+        switches
+    }
+}
