@@ -50,13 +50,19 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Refuses what the parser cannot: a conflict between options on both sides of the command.
     pub(crate) fn check(&self) -> Result<(), clap::Error> {
-        match &self.command {
+        let message = match &self.command {
             Command::Check(check) if check.file.is_some() && self.global.config.is_some() => {
-                let message = "give the file to check as `--config FILE` or as `FILE`, not both";
-                Err(Self::command().error(ErrorKind::ArgumentConflict, message))
+                "give the file to check as `--config FILE` or as `FILE`, not both"
             }
-            _ => Ok(()),
-        }
+            Command::Tools(list) | Command::Resources(list) | Command::Prompts(list)
+                if list.all && self.global.format == Format::Raw =>
+            {
+                "`--format raw` is the list as a model gets it, without what is hidden; \
+                 use `--all` with `--format json`"
+            }
+            _ => return Ok(()),
+        };
+        Err(Self::command().error(ErrorKind::ArgumentConflict, message))
     }
 }
 

@@ -3,11 +3,15 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
 use trunkline::call::{CallError, CallErrorKind};
 use trunkline::config::printable;
 use trunkline::error::Error;
+use trunkline::name::ServerName;
 use trunkline::policy::NoSuchCaller;
 
+use crate::arguments::Format;
+use crate::report;
 use crate::terminal::Terminal;
 
 /// What a command came to.
@@ -24,6 +28,8 @@ pub(crate) enum Outcome {
 /// What kept a command from coming to anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
+    /// The command line cannot be understood.
+    Usage,
     /// Nothing has that name.
     Unknown,
     /// Its server cannot be used now.
@@ -36,17 +42,53 @@ pub(crate) enum FailureKind {
     NoAnswer,
 }
 
+impl FailureKind {
+    /// The word for it that programs get.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Usage => "usage",
+            Self::Unknown => "unknown",
+            Self::Unavailable => "unavailable",
+            Self::BadArguments => "bad-arguments",
+            Self::Refused => "refused",
+            Self::NoAnswer => "no-answer",
+        }
+    }
+
+    fn exit_code(self) -> u8 {
+        match self {
+            Self::Usage => 2,
+            Self::Unknown => 4,
+            Self::Unavailable => 5,
+            Self::BadArguments => 6,
+            Self::Refused => 7,
+            Self::NoAnswer => 8,
+        }
+    }
+}
+
 /// Why a command came to nothing.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: FailureKind,
     message: String,
     hint: Option<String>,
+    /// The server it is about.
+    server: Option<ServerName>,
+    /// Names that may have been meant.
+    suggestions: Vec<String>,
 }
 
 impl Failure {
     pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None }
+        let message = message.into();
+        Self { kind, message, hint: None, server: None, suggestions: Vec::new() }
+    }
+
+    /// The same in other words.
+    #[must_use]
+    pub(crate) fn saying(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
     }
 
     /// Adds what the user can do about it.
@@ -55,10 +97,33 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Adds which server it is about.
+    #[must_use]
+    pub(crate) fn of(self, server: &ServerName) -> Self {
+        Self { server: Some(server.clone()), ..self }
+    }
+
+    /// Adds what may have been meant, which the message has said.
+    #[must_use]
+    pub(crate) fn suggesting(self, suggestions: Vec<String>) -> Self {
+        Self { suggestions, ..self }
+    }
+
     /// A server that cannot be used.
     pub(crate) fn unavailable(error: &Error) -> Self {
-        let hint = error.hint().map(str::to_owned);
-        Self { hint, ..Self::new(FailureKind::Unavailable, error.to_string()) }
+        let (hint, server) = (error.hint().map(str::to_owned), error.server().cloned());
+        Self { hint, server, ..Self::new(FailureKind::Unavailable, error.to_string()) }
+    }
+
+    /// The same for a program.
+    pub(crate) fn as_json(&self) -> Value {
+        json!({
+            "kind": self.kind.as_str(),
+            "message": self.message,
+            "server": self.server.as_ref().map(ServerName::as_str),
+            "hint": self.hint,
+            "suggestions": self.suggestions,
+        })
     }
 }
 
@@ -71,13 +136,15 @@ impl From<CallError> for Failure {
             CallErrorKind::Refused(_) => FailureKind::Refused,
             CallErrorKind::Failed(_) => FailureKind::NoAnswer,
         };
-        Self { kind, message: error.to_string(), hint: error.hint().map(str::to_owned) }
+        let hint = error.hint().map(str::to_owned);
+        Self { hint, ..Self::new(kind, error.to_string()) }
     }
 }
 
 impl From<NoSuchCaller> for Failure {
     fn from(error: NoSuchCaller) -> Self {
-        Self::new(FailureKind::Unknown, error.to_string())
+        let message = error.to_string();
+        Self::new(FailureKind::Unknown, message).suggesting(error.suggestion.into_iter().collect())
     }
 }
 
@@ -95,7 +162,11 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// The exit code for a result; reports an error that nothing else has reported.
-pub(crate) fn code(result: anyhow::Result<Outcome>, terminal: &mut Terminal) -> ExitCode {
+pub(crate) fn code(
+    result: anyhow::Result<Outcome>,
+    format: Format,
+    terminal: &mut Terminal,
+) -> ExitCode {
     match result {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Bad) => ExitCode::from(1),
@@ -103,17 +174,26 @@ pub(crate) fn code(result: anyhow::Result<Outcome>, terminal: &mut Terminal) -> 
         Err(error) => {
             terminal.say(&format!("error: {error:#}\n"));
             let kind = error.downcast_ref::<Failure>().map(|failure| failure.kind);
-            ExitCode::from(kind.map_or(1, failure_code))
+            let code = kind.map_or(1, FailureKind::exit_code);
+            // Half a result with an error behind it would be no document.
+            if format != Format::Text && !terminal.has_printed() {
+                // That this cannot be printed either has nowhere to be said.
+                let _ = terminal.print(&report::document(&error_json(&error, code), format));
+            }
+            ExitCode::from(code)
         }
     }
 }
 
-fn failure_code(kind: FailureKind) -> u8 {
-    match kind {
-        FailureKind::Unknown => 4,
-        FailureKind::Unavailable => 5,
-        FailureKind::BadArguments => 6,
-        FailureKind::Refused => 7,
-        FailureKind::NoAnswer => 8,
-    }
+/// What went wrong, where a program expects a result.
+fn error_json(error: &anyhow::Error, code: u8) -> Value {
+    let mut json = match error.downcast_ref::<Failure>() {
+        Some(failure) => failure.as_json(),
+        None => json!({
+            "kind": "failed", "message": format!("{error:#}"),
+            "server": null, "hint": null, "suggestions": [],
+        }),
+    };
+    json["exitCode"] = code.into();
+    json!({ "error": json })
 }

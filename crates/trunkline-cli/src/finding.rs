@@ -8,16 +8,27 @@ use trunkline::error::Error;
 use trunkline::name::ServerName;
 use trunkline::view::{NoRoute, View};
 
-use crate::arguments::{WhoArguments, quoted};
+use crate::arguments::quoted;
 use crate::exit::Failure;
-use crate::servers::{Asked, Hosted, say_failures};
+use crate::servers::{Hosted, say_failures};
 use crate::terminal::Terminal;
+use crate::who::Asker;
 
 /// Something that is looked for on behalf of somebody.
 pub(crate) struct Search<'a> {
     pub(crate) hosted: &'a Hosted,
-    pub(crate) who: &'a WhoArguments,
+    pub(crate) who: &'a Asker<'a>,
     pub(crate) name: &'a str,
+    /// The only server that is asked.
+    pub(crate) server: Option<ServerName>,
+}
+
+/// What a name leads to.
+pub(crate) struct Found {
+    /// A view in which it does.
+    pub(crate) view: View,
+    /// Whose it is.
+    pub(crate) server: ServerName,
 }
 
 /// What came of a look.
@@ -25,90 +36,138 @@ struct Look {
     view: View,
     /// Why servers cannot be used.
     failures: Vec<Error>,
-    /// Nothing if the name leads somewhere.
-    nowhere: Option<Nowhere>,
+    /// Whose it is, if the name leads somewhere.
+    led: Result<ServerName, Nowhere>,
 }
 
-/// A name that leads nowhere.
-struct Nowhere {
-    error: CallError,
-    /// Whether something is known of it: it is hidden, down, or looks like another.
-    is_known: bool,
+/// Why a name leads nowhere.
+enum Nowhere {
+    /// The caller knows nothing of that name.
+    Unknown {
+        failure: Failure,
+        /// Whether it is worth asking others what may have been meant.
+        is_strange: bool,
+    },
+    /// The caller may know of it, and cannot have it now.
+    Denied(Failure),
 }
 
 impl Search<'_> {
-    /// A view in which the name of a tool or a prompt leads somewhere. Only those servers are
-    /// started that can have something of that name.
-    pub(crate) async fn named(&self, kind: Kind, terminal: &mut Terminal) -> Result<View> {
+    /// Where the name of a tool or a prompt leads. Only those servers are started that can have
+    /// something of that name for whoever asks.
+    pub(crate) async fn named(&self, kind: Kind, terminal: &mut Terminal) -> Result<Found> {
         // An agent that does not exist is said before anything is started.
-        self.hosted.view(self.who)?;
-        let owners = owners(self.hosted, self.name);
-        if owners.is_empty() {
-            let look = self.look(kind, Asked::All, terminal).await?;
-            return self.finish(kind, look, terminal);
+        let view = self.hosted.meet(self.who, terminal)?;
+        let mut owners = owners(self.hosted, self.name);
+        owners.retain(|server| view.may_hold(server));
+        if !owners.is_empty() {
+            let mut look = self.look(kind, &owners, terminal).await?;
+            if look.led.is_err()
+                && let Some(error) = look.failures.pop()
+            {
+                say_failures(&look.failures, terminal);
+                return Err(Failure::unavailable(&error).into());
+            }
+            let is_strange = matches!(look.led, Err(Nowhere::Unknown { is_strange: true, .. }));
+            if !is_strange || self.switched_off().is_some() {
+                return self.finish(look);
+            }
         }
-        let mut look = self.look(kind, Asked::Only(&owners), terminal).await?;
-        if look.nowhere.is_some()
-            && let Some(error) = look.failures.pop()
-        {
-            say_failures(&look.failures, terminal);
-            return Err(Failure::unavailable(&error).into());
-        }
-        let is_strange = look.nowhere.as_ref().is_some_and(|nowhere| !nowhere.is_known);
-        if is_strange && self.switched_off().is_none() {
-            look = self.look(kind, Asked::All, terminal).await?;
-        }
-        self.finish(kind, look, terminal)
+        // The others cannot have it, but something that looks like it: that they cannot be asked
+        // is nothing to say.
+        let look = self.look(kind, &self.hosted.holders(&view), terminal).await?;
+        self.finish(look)
     }
 
-    /// A view in which an address leads somewhere.
-    pub(crate) async fn address(&self, asked: Asked<'_>, terminal: &mut Terminal) -> Result<View> {
-        self.hosted.view(self.who)?;
+    /// Where an address leads. It does not say whose it is, so anybody may have it.
+    pub(crate) async fn address(&self, terminal: &mut Terminal) -> Result<Found> {
+        let view = self.hosted.meet(self.who, terminal)?;
+        let asked = match &self.server {
+            Some(server) => vec![server.clone()],
+            None => self.hosted.holders(&view),
+        };
         let kinds = [Kind::Resource, Kind::ResourceTemplate];
-        let failures = self.hosted.gather(asked, &kinds, terminal).await;
+        let failures = self.hosted.gather(&asked, &kinds, terminal).await;
         let view = self.hosted.view(self.who)?;
-        let nowhere = view.route_resource(self.name).err().map(|none| self.nowhere(&view, none));
-        self.finish(Kind::Resource, Look { view, failures, nowhere }, terminal)
+        let led = match view.route_resource(self.name) {
+            Ok(found) => Ok(found.entry.server().name.clone()),
+            Err(none) => Err(self.nowhere(&view, none)),
+        };
+        if let (Err(Nowhere::Unknown { .. }), [others @ .., last]) = (&led, failures.as_slice()) {
+            say_failures(others, terminal);
+            return Err(unanswered(self.name, last).into());
+        }
+        self.finish(Look { view, failures, led })
     }
 
-    async fn look(&self, kind: Kind, asked: Asked<'_>, terminal: &mut Terminal) -> Result<Look> {
+    async fn look(
+        &self,
+        kind: Kind,
+        asked: &[ServerName],
+        terminal: &mut Terminal,
+    ) -> Result<Look> {
         let failures = self.hosted.gather(asked, &[kind], terminal).await;
         let view = self.hosted.view(self.who)?;
-        let nowhere = view.route(kind, self.name).err().map(|none| self.nowhere(&view, none));
-        Ok(Look { view, failures, nowhere })
+        let led = match view.route(kind, self.name) {
+            Ok(entry) => Ok(entry.server().name.clone()),
+            Err(none) => Err(self.nowhere(&view, none)),
+        };
+        Ok(Look { view, failures, led })
     }
 
     fn nowhere(&self, view: &View, none: NoRoute<'_>) -> Nowhere {
-        let is_known = match &none {
-            NoRoute::Denied(_) => true,
-            NoRoute::Unknown { kind, suggestions, .. } => {
-                !suggestions.is_empty() || is_there(view, *kind, self.name)
-            }
+        let NoRoute::Unknown { kind, suggestions, .. } = &none else {
+            return Nowhere::Denied(CallError::from(none).into());
         };
-        Nowhere { error: none.into(), is_known }
+        let is_strange = suggestions.is_empty() && !is_there(view, *kind, self.name);
+        let suggestions = suggestions.clone();
+        let failure = Failure::from(CallError::from(none)).suggesting(suggestions);
+        Nowhere::Unknown { failure, is_strange }
     }
 
-    fn finish(&self, kind: Kind, look: Look, terminal: &Terminal) -> Result<View> {
-        let Some(nowhere) = look.nowhere else { return Ok(look.view) };
-        say_failures(&look.failures, terminal);
-        let failure = Failure::from(nowhere.error);
-        let failure = if is_there(&look.view, kind, self.name) {
-            let (name, who) = (quoted(self.name), self.who.written());
-            failure.with_hint(format!("it is hidden: `trunkline explain {name}{who}` says why"))
-        } else if let Some(server) = self.switched_off() {
-            failure.with_hint(format!("its server `{server}` is switched off"))
-        } else {
-            failure
-        };
-        Err(failure.into())
+    /// What is hidden is as unknown as what does not exist, and both are said in the same words.
+    fn finish(&self, look: Look) -> Result<Found> {
+        match look.led {
+            Ok(server) => Ok(Found { view: look.view, server }),
+            Err(Nowhere::Denied(failure)) => Err(failure.into()),
+            Err(Nowhere::Unknown { failure, .. }) => {
+                let hint = self.why_not().unwrap_or_else(|| {
+                    let only = self.server.as_ref();
+                    let only = only.map(|it| format!(" --server {}", quoted(it.as_str())));
+                    let (name, who) = (quoted(self.name), self.who.written());
+                    format!("`trunkline explain {name}{}{who}` says more", only.unwrap_or_default())
+                });
+                Err(failure.with_hint(hint).into())
+            }
+        }
+    }
+
+    /// What the configuration says about whoever would have the name, if that is why nobody has.
+    pub(crate) fn why_not(&self) -> Option<String> {
+        match self.switched_off() {
+            Some(server) => Some(format!("its server `{server}` is switched off")),
+            None => self.hosted.broken_owner(self.name),
+        }
     }
 
     /// The server that would have the name, if it is switched off.
-    pub(crate) fn switched_off(&self) -> Option<ServerName> {
+    fn switched_off(&self) -> Option<ServerName> {
         let catalog = self.hosted.host.catalog();
         let owner = catalog.namespaces().owner(self.name)?;
         let server = self.hosted.loaded.config.server(owner.as_str())?;
         (!server.enabled).then(|| owner.clone())
+    }
+}
+
+/// Nobody who answered has it, and a server that could have it did not answer.
+pub(crate) fn unanswered(name: &str, error: &Error) -> Failure {
+    let failure = Failure::unavailable(error);
+    match error.server() {
+        Some(server) => failure.saying(format!(
+            "server `{server}` could not be asked whether it has `{name}`: {}",
+            error.message()
+        )),
+        None => failure,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What servers have, as somebody sees it: for people, for programs, and as a model gets it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -13,20 +13,21 @@ use trunkline::name::ServerName;
 use trunkline::policy::{Reason, Rule};
 use trunkline::view::{Describe, UnknownName, View};
 
-use crate::arguments::{Format, ListArguments};
+use crate::arguments::{Format, ListArguments, quoted};
 use crate::environment::Environment;
-use crate::exit::Outcome;
+use crate::exit::{Failure, FailureKind, Outcome};
 use crate::report;
-use crate::servers::{Asked, say_failures, with_host};
+use crate::servers::{Hosted, Problems, with_host};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
+use crate::who::Asker;
 
 /// A list of what somebody sees.
 pub(crate) struct Listing<'v> {
     pub(crate) view: &'v View,
     pub(crate) kinds: &'v [Kind],
-    /// Only of this server.
-    pub(crate) server: Option<ServerName>,
+    /// Only of these servers.
+    pub(crate) servers: Option<BTreeSet<ServerName>>,
     /// How definitions are described.
     pub(crate) describe: Describe,
     /// Whether what is hidden is shown as well.
@@ -41,43 +42,60 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    with_host(settings, environment, terminal, async |hosted, terminal| {
+    let who = Asker::read(&arguments.who, settings, environment)?;
+    with_host(Problems::Shown, settings, environment, terminal, async |hosted, terminal| {
         // An agent that does not exist is said before anything is started.
-        hosted.view(&arguments.who)?;
-        let server = arguments.server.as_deref().map(|name| hosted.find(name)).transpose()?;
-        let asked =
-            server.as_ref().map_or(Asked::All, |name| Asked::Only(std::slice::from_ref(name)));
-        let failures = hosted.gather(asked, kinds, terminal).await;
-        let view = hosted.view(&arguments.who)?;
+        let view = hosted.meet(&who, terminal)?;
+        let asked = asked(arguments, hosted, &view)?;
+        let unavailable = hosted.gather(&asked, kinds, terminal).await;
+        let view = hosted.view(&who)?;
         let describe = hosted.host.describes();
-        let listing = Listing { view: &view, kinds, server, describe, shows_hidden: arguments.all };
+        let servers = Some(asked.into_iter().collect());
+        let listing =
+            Listing { view: &view, kinds, servers, describe, shows_hidden: arguments.all };
+        let is_whole = arguments.server.is_none() && kinds.contains(&Kind::Tool);
+        let unknown = if is_whole { view.unknown_names() } else { Vec::new() };
+        let failures: Vec<_> = unavailable.iter().map(Failure::unavailable).collect();
+        let failures: Vec<_> = failures.into_iter().chain(unknown.iter().map(no_tool)).collect();
         match settings.format {
-            Format::Json => terminal.print(&format!("{:#}\n", listing.as_json()))?,
+            Format::Json => {
+                let mut json = listing.as_json();
+                json["failures"] = failures.iter().map(Failure::as_json).collect();
+                terminal.print(&report::document(&json, settings.format))?;
+            }
             Format::Raw => terminal.print(&listing.as_raw())?,
             Format::Text => terminal.print(&listing.as_text())?,
         }
         if settings.format == Format::Text && settings.verbosity > Verbosity::Quiet {
-            terminal.say(&listing.hint());
+            terminal.say(&listing.hint(&again(arguments, &who)));
             if hosted.loaded.origins.is_empty() && !hosted.loaded.fails(false) {
                 terminal.say(report::NOTHING_FOUND);
             }
         }
-        say_failures(&failures, terminal);
-        let unknown: Vec<_> = if listing.is_whole() { view.unknown_names() } else { Vec::new() };
-        unknown.iter().for_each(|name| terminal.say(&unknown_text(name)));
-        let is_good = failures.is_empty() && unknown.is_empty() && !hosted.loaded.fails(false);
+        failures.iter().for_each(|failure| terminal.say(&format!("error: {failure}\n")));
+        let is_good = failures.is_empty() && !hosted.loaded.fails(false);
         Ok(if is_good { Outcome::Good } else { Outcome::Bad })
     })
 }
 
-impl Listing<'_> {
-    /// Whether it holds all tools, so that names can be missed in it.
-    fn is_whole(&self) -> bool {
-        self.server.is_none() && self.kinds.contains(&Kind::Tool)
+/// Which servers are asked: only those of which something can be listed.
+fn asked(arguments: &ListArguments, hosted: &Hosted, view: &View) -> Result<Vec<ServerName>> {
+    match &arguments.server {
+        Some(name) => Ok(vec![hosted.find(name)?]),
+        None if arguments.all => Ok(hosted.all()),
+        None => Ok(hosted.holders(view)),
     }
+}
 
+/// The options to list the same again.
+fn again(arguments: &ListArguments, who: &Asker<'_>) -> String {
+    let server = arguments.server.as_ref().map(|it| format!(" --server {}", quoted(it)));
+    server.unwrap_or_default() + &who.written()
+}
+
+impl Listing<'_> {
     fn is_meant(&self, entry: &Entry) -> bool {
-        self.server.as_ref().is_none_or(|server| entry.server().name == *server)
+        self.servers.as_ref().is_none_or(|servers| servers.contains(&entry.server().name))
     }
 
     /// What is seen, with its definition.
@@ -112,8 +130,8 @@ impl Listing<'_> {
         text
     }
 
-    /// How many are hidden, and how to see more of it.
-    pub(crate) fn hint(&self) -> String {
+    /// How many are hidden, and how to see more of it: with the same options again.
+    pub(crate) fn hint(&self, options: &str) -> String {
         let hidden = self.hidden();
         if hidden.is_empty() {
             return String::new();
@@ -129,10 +147,10 @@ impl Listing<'_> {
         let count = report::plural(hidden.len(), first.kind().as_str());
         let verb = if hidden.len() == 1 { "is" } else { "are" };
         let more = match self.shows_hidden {
-            true => "`trunkline explain NAME` says more of one".to_owned(),
+            true => format!("`trunkline explain NAME{options}` says more of one"),
             false => {
                 let command = self.kinds.first().map_or("tools", |kind| kind.list_key());
-                format!("`trunkline {command} --all` shows what and why")
+                format!("`trunkline {command} --all{options}` shows what and why")
             }
         };
         format!("{count} {verb} hidden ({}); {more}\n", by_server.collect::<Vec<_>>().join(", "))
@@ -201,9 +219,12 @@ fn summary(entry: &Entry) -> String {
 }
 
 /// A name among the patterns of an agent that nothing has.
-fn unknown_text(unknown: &UnknownName<'_>) -> String {
+fn no_tool(unknown: &UnknownName<'_>) -> Failure {
     let name = printable(unknown.pattern.pattern.as_str());
     let (place, server) = (&unknown.pattern.location, printable(unknown.server.as_str()));
     let meant = unknown.suggestion.map(|near| format!("; did you mean `{near}`?"));
-    format!("error: {place}: server `{server}` has no tool `{name}`{}\n", meant.unwrap_or_default())
+    let meant = meant.unwrap_or_default();
+    let message = format!("{place}: server `{server}` has no tool `{name}`{meant}");
+    let suggestions = unknown.suggestion.map(str::to_owned).into_iter().collect();
+    Failure::new(FailureKind::Unknown, message).of(unknown.server).suggesting(suggestions)
 }

@@ -8,6 +8,7 @@ mod exit;
 mod report;
 mod effective;
 mod loading;
+mod who;
 mod servers;
 mod finding;
 mod listing;
@@ -36,5 +37,5 @@ fn main() -> ExitCode {
     let settings = Settings::resolve(&arguments, &environment);
     let mut terminal = Terminal::new(&settings);
     let result = commands::run(arguments.command, &settings, &environment, &mut terminal);
-    exit::code(result, &mut terminal)
+    exit::code(result, settings.format, &mut terminal)
 }

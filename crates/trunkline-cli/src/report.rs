@@ -38,6 +38,13 @@ fn problems_from(loaded: &Loaded, threshold: Severity, style: Style) -> String {
     loaded.diagnostics.iter().filter(shown).map(|found| found.render(style) + "\n").collect()
 }
 
+/// How many problems there are and how to see them; nothing if there are none.
+pub(crate) fn problem_count(loaded: &Loaded, options: &str) -> String {
+    let Some(counts) = counts(&loaded.diagnostics) else { return String::new() };
+    let sources: Vec<_> = loaded.origins.iter().map(ToString::to_string).collect();
+    format!("{counts} in {}; `trunkline check{options}` shows more\n", sources.join(" and "))
+}
+
 /// "2 errors, 1 warning", or nothing.
 pub(crate) fn counts(diagnostics: &[Diagnostic]) -> Option<String> {
     let severities = [Severity::Error, Severity::Warning, Severity::Hint];

@@ -1,5 +1,7 @@
 //! Calls and their results: what is shown while one runs, and what comes of it.
 
+use std::collections::HashSet;
+
 use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 use trunkline::call::{ArtifactFolder, CallError, CallOptions, Outcome as Called};
@@ -7,6 +9,7 @@ use trunkline::config::printable;
 use trunkline::connection::Attendant;
 use trunkline::content::{ArtifactLimits, artifacts};
 use trunkline::message::{Notification, Raw};
+use trunkline::name::ServerName;
 
 use crate::arguments::{BoundArguments, Format};
 use crate::environment::Environment;
@@ -17,6 +20,9 @@ use crate::terminal::Terminal;
 
 /// Characters of a server's words about its progress: they share a line with ours.
 const MAX_PROGRESS: usize = 60;
+
+/// How deep arguments are looked into: people write less deep, and each level is read again.
+const MAX_DEPTH: usize = 32;
 
 /// Somebody who watches a call.
 pub(crate) struct Watcher<'t> {
@@ -77,6 +83,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) environment: &'a Environment,
     pub(crate) bounds: &'a BoundArguments,
+    /// Who does it.
+    pub(crate) server: &'a ServerName,
     /// What is being done, in words.
     pub(crate) doing: String,
     /// Whether arguments are checked before they are sent.
@@ -102,7 +110,7 @@ impl Shown<'_> {
         };
         let called = call(options).await;
         terminal.clear_progress();
-        let called = called.map_err(Failure::from)?;
+        let called = called.map_err(|error| Failure::from(error).of(self.server))?;
         terminal.print(&printed(&called, self.settings.format))?;
         self.say_what_was_kept(&called, terminal);
         Ok(if called.is_error { Outcome::ToolFailed } else { Outcome::Good })
@@ -140,22 +148,52 @@ pub(crate) fn text_of(called: &Called) -> String {
 /// Arguments that were given as JSON.
 pub(crate) fn object(text: &str, whence: &str) -> Result<Raw> {
     let bad = |problem: &str| Failure::new(FailureKind::BadArguments, problem);
-    match Raw::from_text(text) {
-        Ok(raw) if raw.is_object() => Ok(raw),
-        Ok(_) => Err(bad(&format!("{whence} is JSON, and not an object")).into()),
-        Err(error) => Err(bad(&format!("{whence} is not JSON: {error}")).into()),
+    let raw = Raw::from_text(text).map_err(|error| bad(&format!("{whence} is {error}")))?;
+    if !raw.is_object() {
+        bail!(bad(&format!("{whence} is JSON, and not an object")));
     }
+    // Servers disagree on which of the two counts, so what was meant cannot be known.
+    match repeated_key(&raw) {
+        Some(key) => bail!(bad(&format!("{whence} has the key `{}` twice", printable(&key)))),
+        None => Ok(raw),
+    }
+}
+
+/// A key that an object has twice, at the top or inside.
+fn repeated_key(raw: &Raw) -> Option<String> {
+    let mut level = vec![raw.clone()];
+    for _ in 0..MAX_DEPTH {
+        let mut next = Vec::new();
+        for value in level {
+            let members = value.members();
+            let mut seen = HashSet::new();
+            let again = members.iter().find(|(key, _)| !seen.insert(key.as_str()));
+            if let Some((key, _)) = again {
+                return Some(key.clone());
+            }
+            next.extend(members.into_iter().map(|(_, inner)| inner));
+            next.extend(value.items());
+        }
+        level = next;
+    }
+    None
 }
 
 /// `NAME=VALUE` pairs as an object.
 pub(crate) fn pairs(arguments: &[String], value: fn(&str) -> Value) -> Result<Raw> {
-    let pair = |argument: &String| {
-        let Some((name, text)) = argument.split_once('=') else {
+    let bad = |message: String| Failure::new(FailureKind::Usage, message);
+    let mut pairs = Map::new();
+    for argument in arguments {
+        let pair = argument.split_once('=').filter(|(name, _)| !name.is_empty());
+        let Some((name, text)) = pair else {
+            let argument = printable(argument);
             let message = "`--arg` needs a name and a value, as in `--arg name=value`";
-            bail!(Failure::new(FailureKind::BadArguments, message));
+            bail!(bad(format!("{message}, and not `{argument}`")));
         };
-        Ok((name.to_owned(), value(text)))
-    };
-    let pairs = arguments.iter().map(pair).collect::<Result<Map<_, _>>>()?;
+        if pairs.insert(name.to_owned(), value(text)).is_some() {
+            let name = printable(name);
+            bail!(bad(format!("`--arg {name}=…` is given twice")));
+        }
+    }
     Ok(Raw::from_value(&Value::Object(pairs)))
 }

@@ -6,21 +6,26 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow};
 use tokio::runtime::{self, Runtime};
 use trunkline::catalog::Kind;
-use trunkline::config::{Loaded, printable};
+use trunkline::config::{Loaded, nearest, printable};
 use trunkline::connection::{Connection, Options, State};
 use trunkline::error::Error;
 use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::name::ServerName;
-use trunkline::policy::{Switch, Switches, Who};
+use trunkline::policy::{NoSuchCaller, Switch, Who};
 use trunkline::view::View;
 
-use crate::arguments::WhoArguments;
 use crate::environment::Environment;
 use crate::exit::{Failure, FailureKind, Outcome};
 use crate::loading::{self, Agents};
 use crate::report;
-use crate::settings::Settings;
+use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
+use crate::who::Asker;
+
+const CHECK_SAYS: &str = "`trunkline check` says which";
+
+/// Servers that are listed where one is named that does not exist; more would not be read.
+const MAX_NAMED: usize = 12;
 
 const INTERRUPTED: &str = "interrupted; the servers have been stopped";
 
@@ -32,28 +37,47 @@ pub(crate) struct Hosted {
     goes_on: Cell<bool>,
 }
 
-/// Which servers are asked for what they have.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Asked<'n> {
-    All,
-    Only(&'n [ServerName]),
+/// How much is said of what is wrong with the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problems {
+    /// Everything: the command is about all servers, and ends with them.
+    Shown,
+    /// How many there are: the command is about one thing, which has little to do with most of them.
+    Counted,
 }
 
 /// Loads the configuration, says what is wrong with it, and runs a command on a host of it. Its
 /// servers are stopped when the command ends, and when a signal ends it.
 pub(crate) fn with_host(
+    problems: Problems,
     settings: &Settings,
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
     command: impl AsyncFnOnce(&Hosted, &mut Terminal) -> Result<Outcome>,
 ) -> Result<Outcome> {
     let (loaded, agents) = loading::load(settings, environment, None);
-    terminal.say(&report::problems(&loaded, settings.verbosity, terminal.message_style()));
+    // Without any server they are why the command comes to nothing.
+    let has_servers = loaded.config.servers().len() > 0;
+    let is_counted = problems == Problems::Counted && has_servers;
+    let said = match (is_counted, settings.verbosity) {
+        (true, Verbosity::Quiet) => String::new(),
+        (true, Verbosity::Normal) => report::problem_count(&loaded, &settings.written_config()),
+        _ => report::problems(&loaded, settings.verbosity, terminal.message_style()),
+    };
+    // Whoever wants to hear of failures only hears of these where nothing worse has happened.
+    let comes_last = settings.verbosity == Verbosity::Quiet && has_servers;
+    if !comes_last {
+        terminal.say(&said);
+    }
     let options = match environment.memory_directory() {
         Some(folder) => options(environment).with_memory_in(folder),
         None => options(environment),
     };
-    run((loaded, agents), options, terminal, command)
+    let result = run((loaded, agents), options, terminal, command);
+    if comes_last && result.is_ok() {
+        terminal.say(&said);
+    }
+    result
 }
 
 /// What connections need of this process.
@@ -115,34 +139,94 @@ impl Hosted {
         self.goes_on.set(true);
     }
 
-    /// What somebody sees, of what is known now.
-    pub(crate) fn view(&self, who: &WhoArguments) -> Result<View> {
-        let mut switches = Switches::default();
-        for name in &who.off {
-            switches.set(&self.find(name)?, Switch::Off);
+    /// What somebody sees who is met for the first time. Says which of their switches are for
+    /// servers that do not exist.
+    pub(crate) fn meet(&self, who: &Asker<'_>, terminal: &Terminal) -> Result<View> {
+        for (name, written) in &who.conversation.servers {
+            if self.loaded.config.server(name.as_str()).is_none() {
+                let unknown = self.no_server(name.as_str());
+                terminal.warn(&format!("{}: {unknown}", written.location));
+            }
         }
-        let bundles: Vec<&str> = who.bundles.iter().map(String::as_str).collect();
-        let who = Who { agent: who.agent.as_deref(), bundles: &bundles, switches };
-        Ok(self.host.view(who).map_err(Failure::from)?)
+        self.view(who)
+    }
+
+    /// What somebody sees, of what is known now.
+    pub(crate) fn view(&self, who: &Asker<'_>) -> Result<View> {
+        let mut switches = who.switches();
+        for name in &who.arguments.off {
+            let server = self.find(name)?;
+            if switches.get(&server) == Switch::On {
+                switches.set(&server, Switch::Off);
+            }
+        }
+        let bundles: Vec<&str> = who.arguments.bundles.iter().map(String::as_str).collect();
+        let who = Who { agent: who.arguments.agent.as_deref(), bundles: &bundles, switches };
+        Ok(self.host.view(who).map_err(|none| self.no_caller(none))?)
+    }
+
+    /// An agent or a bundle that does not exist, perhaps because it could not be read.
+    fn no_caller(&self, none: NoSuchCaller) -> Failure {
+        let failure = Failure::from(none);
+        match self.loaded.fails(false) {
+            true => failure.with_hint("the configuration has errors: `trunkline check` shows them"),
+            false => failure,
+        }
     }
 
     /// The server of a name, which is switched on.
     pub(crate) fn find(&self, name: &str) -> Result<ServerName> {
-        if let Some(connection) = self.host.servers().get(name) {
-            return Ok(connection.server().name.clone());
+        match self.host.servers().get(name) {
+            Some(connection) => Ok(connection.server().name.clone()),
+            None => Err(self.no_server(name).into()),
         }
-        let connections = self.host.servers().connections();
-        let names: Vec<_> = connections.iter().map(|it| it.server().name.as_str()).collect();
-        let is_there = self.loaded.config.server(name);
-        let name = printable(name);
-        let message = match is_there {
-            Some(_) => format!("the server `{name}` is switched off; set `enabled` to use it"),
-            None if names.is_empty() => {
-                format!("there is no server `{name}`; there are no servers")
-            }
-            None => format!("there is no server `{name}`; there are {}", names.join(", ")),
+    }
+
+    /// Why there is no server of a name that could be used.
+    fn no_server(&self, name: &str) -> Failure {
+        let unknown = |message| Failure::new(FailureKind::Unknown, message);
+        let shown = printable(name);
+        if self.loaded.config.server(name).is_some() {
+            let message = format!("the server `{shown}` is switched off; set `enabled` to use it");
+            return unknown(message);
+        }
+        if self.loaded.broken.iter().any(|broken| broken.as_str() == name) {
+            let message = format!("the entry of server `{shown}` has errors");
+            return unknown(message).with_hint(CHECK_SAYS);
+        }
+        let names = self.all();
+        let known = || names.iter().map(ServerName::as_str);
+        if let Some(near) = nearest(name, known()) {
+            let message = format!("there is no server `{shown}`; did you mean `{near}`?");
+            return unknown(message).suggesting(vec![near.to_owned()]);
+        }
+        let others = match names.len() {
+            0 => "there are no servers".to_owned(),
+            count if count > MAX_NAMED => format!("there are {count} others"),
+            _ => format!("there are {}", known().map(printable).collect::<Vec<_>>().join(", ")),
         };
-        Err(Failure::new(FailureKind::Unknown, message).into())
+        unknown(format!("there is no server `{shown}`; {others}"))
+    }
+
+    /// That a name would be of a server whose entry cannot be used.
+    pub(crate) fn broken_owner(&self, name: &str) -> Option<String> {
+        let broken = self.loaded.broken.iter();
+        let owner =
+            broken.filter(|it| name.starts_with(it.as_str())).max_by_key(|it| it.as_str().len())?;
+        Some(format!("the entry of server `{owner}` has errors: {CHECK_SAYS}"))
+    }
+
+    /// All servers that are switched on.
+    pub(crate) fn all(&self) -> Vec<ServerName> {
+        let connections = self.host.servers().connections();
+        connections.iter().map(|it| it.server().name.clone()).collect()
+    }
+
+    /// The servers of which anything can be in a view.
+    pub(crate) fn holders(&self, view: &View) -> Vec<ServerName> {
+        let mut servers = self.all();
+        servers.retain(|server| view.may_hold(server));
+        servers
     }
 
     /// Starts every server. Returns why those cannot be used that cannot.
@@ -162,27 +246,15 @@ impl Hosted {
     /// Asks servers for what they have of some kinds. Returns why those cannot be used that cannot.
     pub(crate) async fn gather(
         &self,
-        asked: Asked<'_>,
+        asked: &[ServerName],
         kinds: &[Kind],
         terminal: &mut Terminal,
     ) -> Vec<Error> {
-        let patience = Patience::UntilAllAreReady;
         let servers = self.host.servers();
-        let (connections, mut failures) = match asked {
-            Asked::All => {
-                let connections = servers.connections();
-                let gathered = self.host.gather(kinds, patience);
-                let failures = self.with_progress(&connections, gathered, terminal).await;
-                (connections, failures)
-            }
-            Asked::Only(names) => {
-                let connections: Vec<_> =
-                    names.iter().filter_map(|name| servers.get(name.as_str())).collect();
-                let gathered = self.host.gather_of(names, kinds, patience);
-                let failures = self.with_progress(&connections, gathered, terminal).await;
-                (connections, failures)
-            }
-        };
+        let connections: Vec<_> =
+            asked.iter().filter_map(|name| servers.get(name.as_str())).collect();
+        let gathered = self.host.gather_of(asked, kinds, Patience::UntilAllAreReady);
+        let mut failures = self.with_progress(&connections, gathered, terminal).await;
         // What is remembered of a server is there also when it is down.
         for connection in connections {
             let name = &connection.server().name;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use trunkline::config::{LoadOptions, Places};
 
-use crate::arguments::{Arguments, ColorChoice, Format};
+use crate::arguments::{Arguments, ColorChoice, Format, quoted};
 use crate::environment::Environment;
 
 /// When to use colours, once the environment has been heard.
@@ -53,6 +53,12 @@ impl Settings {
                 ColorChoice::Auto => Colors::OnTerminal,
             },
         }
+    }
+
+    /// The option for the configuration as it would be written again, after a blank.
+    pub(crate) fn written_config(&self) -> String {
+        let file = self.config.as_ref().map(|file| quoted(&file.to_string_lossy()));
+        file.map(|file| format!(" --config {file}")).unwrap_or_default()
     }
 
     /// How configuration is loaded; `file` goes before `--config`.

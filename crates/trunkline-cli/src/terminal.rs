@@ -6,13 +6,16 @@ use std::process::ExitCode;
 use trunkline::config::Style;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::settings::{Colors, Settings};
+use crate::settings::{Colors, Settings, Verbosity};
 
 /// Where results and messages go.
 pub(crate) struct Terminal {
     output_style: Style,
     message_style: Style,
     shows_progress: bool,
+    says_warnings: bool,
+    /// Whether anything of a result has been printed.
+    has_printed: bool,
 }
 
 impl Terminal {
@@ -21,6 +24,8 @@ impl Terminal {
             output_style: style(settings.colors, io::stdout().is_terminal()),
             message_style: style(settings.colors, io::stderr().is_terminal()),
             shows_progress: settings.progress && io::stderr().is_terminal(),
+            says_warnings: settings.verbosity > Verbosity::Quiet,
+            has_printed: false,
         }
     }
 
@@ -42,11 +47,17 @@ impl Terminal {
 
     /// Prints a part of a result that goes on. Says whether anybody still reads.
     pub(crate) fn print_on(&mut self, text: &str) -> io::Result<bool> {
+        self.has_printed |= !text.is_empty();
         let mut output = io::stdout().lock();
         match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
             result => result.map(|()| true),
         }
+    }
+
+    /// Whether anything of a result has been printed, or was tried to be.
+    pub(crate) fn has_printed(&self) -> bool {
+        self.has_printed
     }
 
     /// Shows what is going on, where somebody watches; [`Terminal::clear_progress`] removes it.
@@ -77,6 +88,13 @@ impl Terminal {
     /// Standard input and output as streams, for a server that speaks over them.
     pub(crate) fn streams(&mut self) -> (tokio::io::Stdin, tokio::io::Stdout) {
         (tokio::io::stdin(), tokio::io::stdout())
+    }
+
+    /// Prints a warning, unless only failures are to be said.
+    pub(crate) fn warn(&self, text: &str) {
+        if self.says_warnings {
+            self.say(&format!("warning: {text}\n"));
+        }
     }
 
     /// Prints a message beside the results. That it cannot be printed is nothing to fail for.

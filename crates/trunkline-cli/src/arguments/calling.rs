@@ -20,6 +20,10 @@ pub(crate) struct WhoArguments {
     #[arg(long = "bundle", value_name = "BUNDLE")]
     pub(crate) bundles: Vec<String>,
 
+    /// As in this conversation: a file such as {"servers": {"github": false}}
+    #[arg(long, value_name = "FILE")]
+    pub(crate) conversation: Option<PathBuf>,
+
     /// As if this server were switched off in the conversation; may be repeated
     #[arg(long, value_name = "SERVER")]
     pub(crate) off: Vec<String>,
@@ -28,11 +32,14 @@ pub(crate) struct WhoArguments {
 impl WhoArguments {
     /// The same as it would be written again, each part after a blank.
     pub(crate) fn written(&self) -> String {
-        let agent = self.agent.iter().map(|it| ("agent", it));
-        let bundles = self.bundles.iter().map(|it| ("bundle", it));
-        let off = self.off.iter().map(|it| ("off", it));
-        let all = agent.chain(bundles).chain(off);
-        all.map(|(option, it)| format!(" --{option} {}", quoted(it))).collect()
+        let agent = self.agent.iter().map(|it| ("agent", it.clone()));
+        let bundles = self.bundles.iter().map(|it| ("bundle", it.clone()));
+        let conversation = self.conversation.iter();
+        let conversation =
+            conversation.map(|it| ("conversation", it.to_string_lossy().into_owned()));
+        let off = self.off.iter().map(|it| ("off", it.clone()));
+        let all = agent.chain(bundles).chain(conversation).chain(off);
+        all.map(|(option, it)| format!(" --{option} {}", quoted(&it))).collect()
     }
 }
 
@@ -141,6 +148,10 @@ pub(crate) struct PromptArguments {
 pub(crate) struct ExplainArguments {
     /// The tool, prompt or address
     pub(crate) name: String,
+
+    /// Ask only this server; its own names and addresses will do then
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
 
     #[command(flatten)]
     pub(crate) who: WhoArguments,

@@ -24,7 +24,7 @@ use crate::listing::Listing;
 use crate::loading::Agents;
 use crate::report;
 use crate::results::text_of;
-use crate::servers::{self, Asked, Hosted, say_failures};
+use crate::servers::{self, Hosted, say_failures};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(
     runtime.spawn(DemoServer::Numbers.listen(listener));
     let loaded = (config::parse("demo.json", &text), Agents::new());
     servers::run(loaded, servers::options(environment), terminal, async |hosted, terminal| {
-        let failures = hosted.gather(Asked::All, &[Kind::Tool], terminal).await;
+        let failures = hosted.gather(&hosted.all(), &[Kind::Tool], terminal).await;
         let view = hosted.host.view(Who::default()).map_err(Failure::from)?;
         let demo = Demo { hosted, called: call(hosted, &view).await?, view };
         let shown = match settings.format {
@@ -89,7 +89,7 @@ impl Demo<'_> {
         Listing {
             view: &self.view,
             kinds: &[Kind::Tool],
-            server: None,
+            servers: None,
             describe: self.hosted.host.describes(),
             shows_hidden: true,
         }

@@ -7,21 +7,27 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use trunkline::catalog::{Entry, Kind};
 use trunkline::config::printable;
+use trunkline::error::Error;
+use trunkline::name::{ServerName, address_of};
 use trunkline::policy::{Step, Verdict};
 use trunkline::view::View;
 
 use crate::arguments::{ExplainArguments, Format};
 use crate::environment::Environment;
 use crate::exit::{Failure, FailureKind, Outcome};
-use crate::finding::{Search, owners};
+use crate::finding::{Search, owners, unanswered};
 use crate::listing::reason_json;
 use crate::report;
-use crate::servers::{Asked, Hosted, say_failures, with_host};
+use crate::servers::{Problems, say_failures, with_host};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
+use crate::who::Asker;
 
 /// What stands in every address and in no name.
 const ADDRESS_SIGN: &str = "://";
+
+/// Most names that are suggested for one that does not exist.
+const MAX_SUGGESTIONS: usize = 3;
 
 pub(crate) fn run(
     arguments: &ExplainArguments,
@@ -29,60 +35,123 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    with_host(settings, environment, terminal, async |hosted, terminal| {
-        let view = gathered(arguments, hosted, terminal).await?;
-        let Some(entry) = find(&view, &arguments.name) else {
-            return Err(unknown(arguments, hosted, &view).into());
-        };
-        let steps = view.explain(entry);
+    let who = Asker::read(&arguments.who, settings, environment)?;
+    with_host(Problems::Counted, settings, environment, terminal, async |hosted, terminal| {
+        // An agent that does not exist is said before anything is started.
+        hosted.meet(&who, terminal)?;
+        let server = arguments.server.as_deref().map(|name| hosted.find(name)).transpose()?;
+        let search = Search { hosted, who: &who, name: &arguments.name, server };
+        let kinds = kinds(search.name);
+        let failures = hosted.gather(&asked(&search), kinds, terminal).await;
+        let view = hosted.view(&who)?;
+        let found = found(&search, kinds, &view);
+        if found.is_empty() {
+            return Err(nothing(&search, &view, &failures, terminal).into());
+        }
+        let is_of =
+            |error: &&Error| found.iter().any(|it| error.server() == Some(&it.server().name));
+        say_failures(&failures.iter().filter(is_of).cloned().collect::<Vec<_>>(), terminal);
+        let explained: Vec<_> = found.iter().map(|entry| (*entry, view.explain(entry))).collect();
         terminal.print(&match settings.format {
-            Format::Text => as_text(entry, &steps),
+            Format::Text => all_as_text(search.name, &explained),
             Format::Json | Format::Raw => {
-                report::document(&as_json(entry, &steps), settings.format)
+                report::document(&all_as_json(&explained), settings.format)
             }
         })?;
         Ok(Outcome::Good)
     })
 }
 
-/// A view of everything that may have the name.
-async fn gathered(
-    arguments: &ExplainArguments,
-    hosted: &Hosted,
-    terminal: &mut Terminal,
-) -> Result<View> {
-    let name = arguments.name.as_str();
-    // An agent that does not exist is said before anything is started.
-    hosted.view(&arguments.who)?;
-    let (owners, kinds) = if name.contains(ADDRESS_SIGN) {
-        (Vec::new(), [Kind::Resource, Kind::ResourceTemplate])
-    } else {
-        (owners(hosted, name), [Kind::Tool, Kind::Prompt])
-    };
-    let asked = if owners.is_empty() { Asked::All } else { Asked::Only(&owners) };
-    let failures = hosted.gather(asked, &kinds, terminal).await;
-    say_failures(&failures, terminal);
-    hosted.view(&arguments.who)
-}
-
-fn find<'v>(view: &'v View, name: &str) -> Option<&'v Entry> {
-    let catalog = view.catalog();
-    let named = [Kind::Tool, Kind::Prompt].into_iter().find_map(|kind| catalog.get(kind, name));
-    named.or_else(|| catalog.resolve(name).first().map(|(entry, _)| *entry))
-}
-
-fn unknown(arguments: &ExplainArguments, hosted: &Hosted, view: &View) -> Failure {
-    let name = arguments.name.as_str();
-    let mut message = format!("there is nothing of the name `{}`", printable(name));
-    let mut alike = Kind::ALL.into_iter().flat_map(|kind| view.existing_like(kind, name));
-    if let Some(near) = alike.next() {
-        message += &format!("; did you mean `{near}`?");
+fn kinds(name: &str) -> &'static [Kind] {
+    match name.contains(ADDRESS_SIGN) {
+        true => &[Kind::Resource, Kind::ResourceTemplate],
+        false => &[Kind::Tool, Kind::Prompt],
     }
-    let failure = Failure::new(FailureKind::Unknown, message);
-    let search = Search { hosted, who: &arguments.who, name };
-    match search.switched_off() {
-        Some(server) => failure.with_hint(format!("its server `{server}` is switched off")),
+}
+
+/// The servers that may have the name; if nobody can, those that may have something like it.
+fn asked(search: &Search<'_>) -> Vec<ServerName> {
+    let servers = could_have(search);
+    if servers.is_empty() { search.hosted.all() } else { servers }
+}
+
+/// The servers that may have the name. Addresses do not say whose they are.
+fn could_have(search: &Search<'_>) -> Vec<ServerName> {
+    match &search.server {
+        Some(server) => vec![server.clone()],
+        None if search.name.contains(ADDRESS_SIGN) => search.hosted.all(),
+        None => owners(search.hosted, search.name),
+    }
+}
+
+/// Everything that the name may mean. An address may be of several servers, and is nobody's without
+/// saying whose then.
+fn found<'v>(search: &Search<'_>, kinds: &[Kind], view: &'v View) -> Vec<&'v Entry> {
+    let (catalog, name) = (view.catalog(), search.name);
+    let is_of = |server: &ServerName| search.server.as_ref().is_none_or(|it| it == server);
+    if search.server.is_some() {
+        let entries = kinds.iter().flat_map(|kind| catalog.entries(*kind));
+        let mine = entries.filter(|entry| is_of(&entry.server().name));
+        let named = |entry: &&Entry| entry.exposed() == name || entry.name() == name;
+        let exact: Vec<_> = mine.filter(named).collect();
+        if !exact.is_empty() {
+            return exact;
+        }
+    }
+    let named: Vec<_> = kinds.iter().filter_map(|kind| catalog.get(*kind, name)).collect();
+    if !named.is_empty() {
+        return named.into_iter().filter(|entry| is_of(&entry.server().name)).collect();
+    }
+    if let Some((entry, _)) = catalog.resolve(name).first() {
+        return vec![*entry];
+    }
+    let servers = search.hosted.loaded.config.servers().map(|server| &server.name);
+    let closest = |server: &ServerName| {
+        catalog.resolve(&address_of(server, name)).first().map(|(entry, _)| *entry)
+    };
+    servers.filter(|server| is_of(server)).filter_map(closest).collect()
+}
+
+fn nothing(search: &Search<'_>, view: &View, failures: &[Error], terminal: &Terminal) -> Failure {
+    let owners = could_have(search);
+    let is_owner = |error: &&Error| error.server().is_some_and(|it| owners.contains(it));
+    let silent: Vec<_> = failures.iter().filter(is_owner).cloned().collect();
+    if let [others @ .., last] = silent.as_slice() {
+        say_failures(others, terminal);
+        return unanswered(search.name, last);
+    }
+    let mut message = format!("there is nothing of the name `{}`", printable(search.name));
+    let alike = kinds(search.name).iter().flat_map(|kind| view.existing_like(*kind, search.name));
+    let alike: Vec<_> = alike.take(MAX_SUGGESTIONS).collect();
+    if !alike.is_empty() {
+        message += &format!("; did you mean `{}`?", alike.join("` or `"));
+    }
+    let failure = Failure::new(FailureKind::Unknown, message).suggesting(alike);
+    match search.why_not() {
+        Some(reason) => failure.with_hint(reason),
         None => failure,
+    }
+}
+
+/// Something with every rule that has a say about it.
+type Explained<'v> = (&'v Entry, Vec<Step<'v>>);
+
+fn all_as_text(name: &str, explained: &[Explained<'_>]) -> String {
+    let texts: Vec<_> = explained.iter().map(|(entry, steps)| as_text(entry, steps)).collect();
+    match texts.as_slice() {
+        [one] => one.clone(),
+        several => {
+            let (name, count) = (printable(name), several.len());
+            format!("`{name}` may mean {count} things.\n\n{}", several.join("\n"))
+        }
+    }
+}
+
+fn all_as_json(explained: &[Explained<'_>]) -> Value {
+    let all: Vec<_> = explained.iter().map(|(entry, steps)| as_json(entry, steps)).collect();
+    match <[Value; 1]>::try_from(all) {
+        Ok([one]) => one,
+        Err(several) => json!({ "several": several }),
     }
 }
 
@@ -99,7 +168,11 @@ fn as_text(entry: &Entry, steps: &[Step<'_>]) -> String {
     let (own, server) = (printable(entry.name()), printable(entry.server().name.as_str()));
     let decisive = steps.iter().find(|step| step.decides);
     let fate = match decisive.map(|step| step.verdict) {
-        None | Some(Verdict::Pass) => "can be seen and called",
+        None | Some(Verdict::Pass) => match entry.kind() {
+            Kind::Tool => "can be seen and called",
+            Kind::Prompt => "can be seen and used",
+            Kind::Resource | Kind::ResourceTemplate => "can be seen and read",
+        },
         Some(Verdict::Hide) => "is hidden",
         Some(Verdict::Deny) => "is not available",
     };

@@ -11,11 +11,12 @@ use trunkline::config::printable;
 use crate::arguments::PromptArguments;
 use crate::environment::Environment;
 use crate::exit::Outcome;
-use crate::finding::Search;
+use crate::finding::{Found, Search};
 use crate::results::{Shown, pairs};
-use crate::servers::with_host;
+use crate::servers::{Problems, with_host};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
+use crate::who::Asker;
 
 pub(crate) fn run(
     arguments: &PromptArguments,
@@ -25,14 +26,16 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     // The protocol has nothing but texts here.
     let given = pairs(&arguments.arguments, |text| Value::from(text))?;
-    with_host(settings, environment, terminal, async |hosted, terminal| {
+    let who = Asker::read(&arguments.who, settings, environment)?;
+    with_host(Problems::Counted, settings, environment, terminal, async |hosted, terminal| {
         let name = arguments.name.as_str();
-        let search = Search { hosted, who: &arguments.who, name };
-        let view = search.named(Kind::Prompt, terminal).await?;
+        let search = Search { hosted, who: &who, name, server: None };
+        let Found { view, server } = search.named(Kind::Prompt, terminal).await?;
         let shown = Shown {
             settings,
             environment,
             bounds: &arguments.bounds,
+            server: &server,
             doing: format!("getting {}", printable(name)),
             checks_arguments: false,
         };

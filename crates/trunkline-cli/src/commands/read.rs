@@ -9,11 +9,12 @@ use trunkline::config::printable;
 use crate::arguments::ReadArguments;
 use crate::environment::Environment;
 use crate::exit::Outcome;
-use crate::finding::Search;
+use crate::finding::{Found, Search};
 use crate::results::Shown;
-use crate::servers::{Asked, with_host};
+use crate::servers::{Problems, with_host};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
+use crate::who::Asker;
 
 pub(crate) fn run(
     arguments: &ReadArguments,
@@ -21,20 +22,17 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    with_host(settings, environment, terminal, async |hosted, terminal| {
+    let who = Asker::read(&arguments.who, settings, environment)?;
+    with_host(Problems::Counted, settings, environment, terminal, async |hosted, terminal| {
         let address = arguments.address.as_str();
-        let search = Search { hosted, who: &arguments.who, name: address };
         let server = arguments.server.as_deref().map(|name| hosted.find(name)).transpose()?;
-        // Anybody may have it: addresses do not say whose they are.
-        let asked = match &server {
-            Some(server) => Asked::Only(std::slice::from_ref(server)),
-            None => Asked::All,
-        };
-        let view = search.address(asked, terminal).await?;
+        let search = Search { hosted, who: &who, name: address, server };
+        let Found { view, server } = search.address(terminal).await?;
         let shown = Shown {
             settings,
             environment,
             bounds: &arguments.bounds,
+            server: &server,
             doing: format!("reading {}", printable(address)),
             checks_arguments: false,
         };

@@ -21,7 +21,7 @@ use crate::environment::Environment;
 use crate::exit::Outcome;
 use crate::listing::{Listing, hidden_json};
 use crate::report;
-use crate::servers::{Hosted, with_host};
+use crate::servers::{Hosted, Problems, with_host};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    with_host(settings, environment, terminal, async |hosted, terminal| {
+    with_host(Problems::Shown, settings, environment, terminal, async |hosted, terminal| {
         if arguments.watch {
             return watch(hosted, settings.format, terminal).await;
         }
@@ -43,7 +43,7 @@ pub(crate) fn run(
             }
             Format::Text => {
                 terminal.print(&as_text(hosted))?;
-                say_hidden(hosted, settings.verbosity, terminal)?;
+                say_hidden(hosted, settings, terminal)?;
             }
         }
         let is_good = failures.is_empty() && !hosted.loaded.fails(false);
@@ -52,13 +52,13 @@ pub(crate) fn run(
 }
 
 /// Says how many tools are hidden, whoever asks (TOOL-5).
-fn say_hidden(hosted: &Hosted, verbosity: Verbosity, terminal: &Terminal) -> Result<()> {
-    if verbosity > Verbosity::Quiet {
+fn say_hidden(hosted: &Hosted, settings: &Settings, terminal: &Terminal) -> Result<()> {
+    if settings.verbosity > Verbosity::Quiet {
         let view = hosted.host.view(Who::default())?;
         let kinds = &[Kind::Tool];
         let describe = Describe::AsWritten;
-        let listing = Listing { view: &view, kinds, server: None, describe, shows_hidden: false };
-        terminal.say(&listing.hint());
+        let listing = Listing { view: &view, kinds, servers: None, describe, shows_hidden: false };
+        terminal.say(&listing.hint(&settings.written_config()));
     }
     Ok(())
 }

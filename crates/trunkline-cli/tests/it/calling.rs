@@ -7,7 +7,7 @@ use serde_json::json;
 use trunkline_testkit::peers;
 
 use crate::run::Folder;
-use crate::seeing::{folder, words_with};
+use crate::seeing::{folder, folder_with_failing, words_with};
 
 /// Asserts how a call of the demo servers ends, and what is said.
 fn assert_ends(arguments: &[&str], code: i32, message: &str) {
@@ -37,12 +37,7 @@ fn arguments_come_one_by_one_or_as_json_or_from_standard_input() {
 
 #[test]
 fn only_the_server_that_has_the_tool_is_started() {
-    let folder = folder();
-    let path = folder.project().join("trunkline.json");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let other =
-        r#""mcpServers": { "other": { "command": "/bin/sh", "args": ["-c", "echo > started"] },"#;
-    let folder = folder.file("trunkline.json", text.replace(r#""mcpServers": {"#, other));
+    let folder = folder_with_failing();
     let run = folder.run(&["call", "words_shout", "--arg", "text=alone"]);
     assert_eq!((run.code, run.output.trim(), run.messages.as_str()), (0, "ALONE", ""), "{run}");
     assert_eq!(folder.run(&["tools", "--server", "words"]).code, 0);
@@ -60,21 +55,121 @@ fn a_name_that_does_not_exist_is_corrected() {
 }
 
 #[test]
-fn a_hidden_tool_is_unknown_to_a_caller_and_explained_to_whoever_asks() {
-    let hint = "it is hidden: `trunkline explain words_remember` says why";
-    assert_ends(&["words_remember", "--arg", "text=x"], 4, "there is no tool `words_remember`");
+fn a_hidden_tool_is_unknown_to_a_caller_in_the_words_for_one_that_does_not_exist() {
+    let folder = folder();
+    for who in [&[][..], &["--agent", "Shouter"], &["--bundle", "quiet"], &["--off", "words"]] {
+        let call = |name: &str| folder.run(&[&["call", name], who].concat());
+        let (hidden, missing) = (call("words_remember"), call("words_zzzzzzzz"));
+        let again = missing.messages.replace("words_zzzzzzzz", "words_remember");
+        assert_eq!((hidden.code, hidden.messages.as_str()), (4, again.as_str()), "{who:?}");
+        assert!(!hidden.messages.contains("hidden"), "{hidden}");
+    }
+    let hint = "`trunkline explain words_remember` says more";
     assert_ends(&["words_remember", "--arg", "text=x"], 4, hint);
-    let hint = "`trunkline explain numbers_add --agent Shouter --bundle loud` says why";
+    let hint = "`trunkline explain numbers_add --agent Shouter --bundle loud` says more";
     assert_ends(&["numbers_add", "--agent", "Shouter", "--bundle", "loud"], 4, hint);
-    let hint = "`trunkline explain numbers_add --agent 'Prompt Builder'` says why";
+    let hint = "`trunkline explain numbers_add --agent 'Prompt Builder'` says more";
     assert_ends(&["numbers_add", "--agent", "Prompt Builder"], 4, hint);
 }
 
 #[test]
+fn who_may_not_know_of_a_server_does_not_learn_that_it_is_down() {
+    let folder = folder_with_failing();
+    let run = folder.run(&["call", "other_thing", "--bundle", "loud"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(!folder.project().join("started").exists(), "{run}");
+    assert_eq!(folder.run(&["call", "other_thing"]).code, 5);
+}
+
+#[test]
+fn programs_get_failures_as_a_document() {
+    let folder = folder_with_failing();
+    let cases = [
+        (&["call", "words_shuot"][..], "unknown", 4),
+        (&["call", "other_thing"], "unavailable", 5),
+        (&["call", "words_shout", "--json", "[]"], "bad-arguments", 6),
+        (&["call", "words_shout", "--arg", "text"], "usage", 2),
+        (&["tools", "--agent", "Nobody"], "unknown", 4),
+        (&["explain", "other_thing"], "unavailable", 5),
+    ];
+    for (arguments, kind, code) in cases {
+        for format in ["json", "raw"] {
+            let run = folder.run(&[arguments, &["--format", format]].concat());
+            let error = &run.json()["error"];
+            assert_eq!((run.code, &error["exitCode"]), (code, &json!(code)), "{run}");
+            assert_eq!(error["kind"], kind, "{run}");
+            let said = run.messages.contains(error["message"].as_str().unwrap());
+            assert!(said && (format == "json" || run.output.lines().count() == 1), "{run}");
+        }
+    }
+    let run = folder.run(&["call", "words_shuot", "--format", "json"]);
+    assert_eq!(run.json()["error"]["suggestions"], json!(["words_shout"]), "{run}");
+    let run = folder.run(&["call", "other_thing", "--format", "json"]);
+    assert_eq!(run.json()["error"]["server"], "other", "{run}");
+}
+
+#[test]
+fn problems_elsewhere_in_the_configuration_are_counted_and_not_shown() {
+    let beside = json!({ "bundles": { "ghost": { "serverId": "nobody" } }, "agents": "gone.md" });
+    let folder = words_with(&json!({}), &beside);
+    let call = ["call", "words_shout", "--arg", "text=hello"];
+    let run = folder.run(&call);
+    assert_eq!((run.code, run.output.trim(), run.messages.lines().count()), (0, "HELLO", 1));
+    assert!(run.messages.starts_with("2 errors in "), "{run}");
+    assert!(run.messages.contains("`trunkline check` shows more"), "{run}");
+    let run = folder.run(&[&call[..], &["-q"]].concat());
+    assert_eq!((run.code, run.output.trim(), run.messages.as_str()), (0, "HELLO", ""), "{run}");
+    let run = folder.run(&[&call[..], &["-v"]].concat());
+    assert!(run.messages.contains("error[unknown-server]"), "{run}");
+    // What leaves no server at all is why nothing can be called.
+    let broken = Folder::new().file("trunkline.json", "{ \"mcpServers\": ");
+    let run = broken.run(&["call", "words_shout", "-q"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(run.messages.contains("error[syntax]"), "{run}");
+    // An agent that could not be read is why there is none.
+    let run = folder.run(&["call", "words_shout", "-q", "--agent", "Gone"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(run.messages.contains("the configuration has errors: `trunkline check`"), "{run}");
+}
+
+#[test]
+fn a_server_whose_entry_is_wrong_is_said_where_it_matters() {
+    let folder = folder();
+    let path = folder.project().join("trunkline.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let broken = r#""mcpServers": { "broken": { "comand": "x" },"#;
+    let folder = folder.file("trunkline.json", text.replace(r#""mcpServers": {"#, broken));
+    for arguments in [
+        &["call", "broken_thing"][..],
+        &["explain", "broken_thing"],
+        &["explain", "thing", "--server", "broken"],
+    ] {
+        let run = folder.run(&[arguments, &["-q"]].concat());
+        assert_eq!(run.code, 4, "{run}");
+        assert!(run.messages.contains("the entry of server `broken` has errors"), "{run}");
+    }
+}
+
+#[test]
 fn arguments_that_cannot_be_used_are_refused_before_anything_starts() {
-    assert_ends(&["words_shout", "--json", "{text"], 6, "`--json` is not JSON");
+    assert_ends(&["words_shout", "--json", "{text"], 6, "`--json` is not JSON: key must be");
     assert_ends(&["words_shout", "--json", "[1]"], 6, "`--json` is JSON, and not an object");
-    assert_ends(&["words_shout", "--arg", "text"], 6, "`--arg` needs a name and a value");
+    assert_ends(&["words_shout", "--arg", "text"], 2, "`--arg` needs a name and a value");
+    assert_ends(&["words_shout", "--arg", "=x"], 2, "`--arg` needs a name and a value");
+    let twice = ["words_shout", "--arg", "text=a", "--arg", "text=b"];
+    assert_ends(&twice, 2, "`--arg text=…` is given twice");
+}
+
+#[test]
+fn keys_that_servers_would_disagree_about_are_refused() {
+    for (json, key) in
+        [(r#"{"text":"a","text":"b"}"#, "text"), (r#"{"a":[{"b":{"c":1,"\u0063":2}}]}"#, "c")]
+    {
+        let message = format!("`--json` has the key `{key}` twice");
+        assert_ends(&["words_shout", "--json", json], 6, &message);
+    }
+    let run = folder().run(&["call", "words_shout", "--json", r#"{"text":"text"}"#]);
+    assert_eq!(run.code, 0, "{run}");
 }
 
 #[test]

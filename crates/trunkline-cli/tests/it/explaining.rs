@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::run::Folder;
-use crate::seeing::folder;
+use crate::seeing::{folder, folder_with_failing};
 
 fn explained(arguments: &[&str]) -> String {
     let run = folder().run(&[&["explain"], arguments].concat());
@@ -52,6 +52,55 @@ fn what_does_not_exist_is_suggested_even_if_it_is_hidden() {
         assert_eq!((run.code, run.output.as_str()), (4, ""), "{run}");
         assert!(run.messages.contains(message), "`{message}` is not in {run}");
     }
+}
+
+#[test]
+fn several_names_are_suggested() {
+    let run = folder().run(&["explain", "numbers_ad"]);
+    assert_eq!(run.code, 4, "{run}");
+    let text = folder().run(&["explain", "numbers_ad", "--format", "json"]).json();
+    assert_eq!(text["error"]["suggestions"][0], "numbers_add", "{text}");
+}
+
+#[test]
+fn one_server_is_asked_by_its_own_names() {
+    let folder = folder_with_failing();
+    for name in ["remember", "words_remember"] {
+        let run = folder.run(&["explain", name, "--server", "words"]);
+        assert_eq!((run.code, run.messages.as_str()), (0, ""), "{run}");
+        assert!(run.output.starts_with("The tool words_remember is hidden."), "{run}");
+    }
+    let run = folder.run(&["explain", "words_remember", "--server", "numbers"]);
+    assert_eq!(run.code, 4, "{run}");
+    let run = folder.run(&["explain", "x", "--server", "wrds"]);
+    assert!(run.messages.contains("did you mean `words`?"), "{run}");
+    assert!(!folder.project().join("started").exists());
+}
+
+#[test]
+fn who_cannot_be_asked_is_said() {
+    let folder = folder_with_failing();
+    for arguments in [&["other_thing"][..], &["x://y"], &["thing", "--server", "other"]] {
+        let run = folder.run(&[&["explain"], arguments].concat());
+        assert_eq!((run.code, run.output.as_str()), (5, ""), "{run}");
+        let message =
+            format!("server `other` could not be asked whether it has `{}`: the", arguments[0]);
+        assert!(run.messages.contains(&message), "`{message}` is not in {run}");
+    }
+    // Nobody of that name: the server that failed could not have it.
+    assert_eq!(folder.run(&["explain", "elsewhere_thing"]).code, 4);
+    let run = folder.run(&["read", "x://y"]);
+    assert_eq!(run.code, 5, "{run}");
+}
+
+#[test]
+fn a_switch_of_the_conversation_is_shown_with_its_place() {
+    let folder = folder().file("talk.json", "{\"servers\": {\n  \"words\": false }}");
+    let run = folder.run(&["explain", "words_shout", "--conversation", "talk.json"]);
+    assert_eq!((run.code, run.messages.as_str()), (0, ""), "{run}");
+    let line = run.output.lines().find(|line| line.starts_with("> hide")).unwrap();
+    assert!(line.contains("its server is switched off in this conversation"), "{run}");
+    assert!(line.ends_with("talk.json:2:3"), "{run}");
 }
 
 #[test]

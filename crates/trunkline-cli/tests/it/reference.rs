@@ -153,7 +153,28 @@ fn resources_are_listed_and_read() {
     let unknown = run(&folder, &["read", "demo://resource/static/document/architectur.md"]);
     assert_eq!(unknown.code, 4, "{unknown}");
     let explained = good(&folder, &["explain", address]);
-    assert!(explained.contains("can be seen and called"), "{explained}");
+    assert!(explained.contains("can be seen and read"), "{explained}");
+}
+
+#[test]
+fn an_address_of_several_servers_is_explained_for_each() {
+    let server = npm("server-everything", &["stdio"]);
+    let mut other = server.clone();
+    other["allowTools"] = json!(["echo"]);
+    let content = json!({ "mcpServers": { "one": server, "two": other } });
+    let folder = Folder::new().file("trunkline.json", content.to_string());
+    let address = "demo://resource/static/document/architecture.md";
+    let explained = good(&folder, &["explain", address]);
+    assert!(explained.starts_with(&format!("`{address}` may mean 2 things.")), "{explained}");
+    for server in ["one", "two"] {
+        let line = format!("The resource trunkline://{server}/{address} can be seen and read.");
+        assert!(explained.contains(&line), "{explained}");
+    }
+    let json = good(&folder, &["explain", address, "--format", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["several"][1]["server"], "two", "{json}");
+    let explained = good(&folder, &["explain", address, "--server", "two"]);
+    assert!(explained.contains(&format!("It is {address} of server two.")), "{explained}");
 }
 
 #[test]

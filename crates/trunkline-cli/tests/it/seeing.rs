@@ -43,6 +43,15 @@ pub(crate) fn words_with(entry: &Value, beside: &Value) -> Folder {
     Folder::new().file("trunkline.json", content.to_string())
 }
 
+/// The same with a server that fails, and leaves a trace of having been started.
+pub(crate) fn folder_with_failing() -> Folder {
+    let folder = folder();
+    let text = std::fs::read_to_string(folder.project().join("trunkline.json")).unwrap();
+    let other =
+        r#""mcpServers": { "other": { "command": "/bin/sh", "args": ["-c", "echo > started"] },"#;
+    folder.file("trunkline.json", text.replace(r#""mcpServers": {"#, other))
+}
+
 /// The names that a run lists.
 fn names(run: &Run) -> Vec<String> {
     assert_eq!(run.code, 0, "{run}");
@@ -108,6 +117,94 @@ fn a_bundle_and_an_agent_restrict_what_is_seen() {
 }
 
 #[test]
+fn servers_that_cannot_add_anything_are_not_asked() {
+    let folder = folder_with_failing();
+    for who in [
+        &["--bundle", "loud"][..],
+        &["--agent", "Shouter"],
+        &["--agent", "Prompt Builder"],
+        &["--off", "other"],
+    ] {
+        let run = folder.run(&[&["tools"], who].concat());
+        assert!(names(&run).contains(&"words_shout".to_owned()), "{run}");
+        assert!(!folder.project().join("started").exists(), "{who:?}");
+    }
+    let run = folder.run(&["tools", "--agent", "Counter"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(folder.project().join("started").exists());
+}
+
+#[test]
+fn what_is_hidden_is_shown_of_all_servers_with_the_same_options() {
+    let folder = folder();
+    let run = folder.run(&["tools", "--bundle", "loud"]);
+    let hint = "2 tools are hidden (2 of words); `trunkline tools --all --bundle loud` shows";
+    assert!(run.messages.starts_with(hint), "{run}");
+    let run = folder.run(&["tools", "--all", "--bundle", "loud"]);
+    assert!(run.output.contains("numbers_add  (hidden: no bundle asked for is of its server)"));
+    let run = folder.run(&["--config", "trunkline.json", "tools", "--server", "words"]);
+    let hint = "`trunkline tools --all --server words --config trunkline.json` shows";
+    assert!(run.messages.contains(hint), "{run}");
+}
+
+#[test]
+fn a_partial_list_says_to_programs_what_is_missing() {
+    let run = folder_with_failing().run(&["tools", "--format", "json"]);
+    let json = run.json();
+    assert_eq!((run.code, &json["tools"][0]["name"]), (1, &json!("numbers_add")), "{run}");
+    let failure = &json["failures"][0];
+    let expected = (&json!("unavailable"), &json!("other"));
+    assert_eq!((&failure["kind"], &failure["server"]), expected, "{run}");
+    let run = folder().run(&["tools", "--format", "json", "--agent", "Dreamer"]);
+    assert_eq!((run.code, &run.json()["failures"][0]["kind"]), (1, &json!("unknown")), "{run}");
+    let run = folder().run(&["tools", "--format", "json"]);
+    assert_eq!((run.code, &run.json()["failures"]), (0, &json!([])), "{run}");
+}
+
+#[test]
+fn what_is_hidden_has_no_place_in_the_list_of_a_model() {
+    for command in ["tools", "resources", "prompts"] {
+        let run = folder().run(&[command, "--all", "--format", "raw"]);
+        assert_eq!((run.code, run.output.as_str()), (2, ""), "{run}");
+        assert!(run.messages.contains("use `--all` with `--format json`"), "{run}");
+    }
+}
+
+#[test]
+fn a_conversation_switches_servers_off() {
+    let folder = folder().file("talk.json", r#"{"servers": {"numbers": false, "wrds": false}}"#);
+    let run = folder.run(&["tools", "--conversation", "talk.json"]);
+    assert_eq!(names(&run), ["words_count_words", "words_shout"]);
+    let warning = "warning: talk.json:1:32: there is no server `wrds`; did you mean `words`?";
+    assert!(run.messages.starts_with(warning), "{run}");
+    let run = folder.run(&["tools", "--conversation", "talk.json", "--off", "words", "-q"]);
+    assert_eq!((names(&run), run.messages.as_str()), (Vec::new(), ""));
+    let run = folder.run(&["call", "numbers_add", "--conversation", "talk.json", "--json", "{}"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(run.messages.contains("there is no tool `numbers_add`"), "{run}");
+}
+
+#[test]
+fn a_conversation_that_cannot_be_read_stops_everything() {
+    for (text, message) in [
+        ("{servers", "talk.json:1:"),
+        (r#"{"servers": {"words": "off"}}"#, "talk.json:1:23: `words` in `servers` must be true"),
+        (r#"{"server": {"words": false}}"#, "did you mean `servers`?"),
+    ] {
+        let folder = folder_with_failing().file("talk.json", text);
+        for command in [&["tools"][..], &["call", "words_shout"], &["explain", "words_shout"]] {
+            let run = folder.run(&[command, &["--conversation", "talk.json"]].concat());
+            assert_eq!((run.code, run.output.as_str()), (2, ""), "{run}");
+            assert!(run.messages.contains(message), "`{message}` is not in {run}");
+        }
+        assert!(!folder.project().join("started").exists());
+    }
+    let run = folder().run(&["tools", "--conversation", "nowhere.json"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.messages.contains("the conversation nowhere.json cannot be read"), "{run}");
+}
+
+#[test]
 fn access_decides_about_tools_that_write() {
     let seen = |access: &str| {
         let folder = words_with(&json!({ "access": access }), &json!({}));
@@ -160,8 +257,9 @@ fn who_does_not_exist_is_said_before_anything_starts() {
     for (arguments, message) in [
         (["--agent", "Shuoter"], "there is no agent `Shuoter`; did you mean `Shouter`?"),
         (["--bundle", "luod"], "there is no bundle `luod`; did you mean `loud`?"),
-        (["--off", "word"], "there is no server `word`; there are numbers, words"),
-        (["--server", "word"], "there is no server `word`; there are numbers, words"),
+        (["--off", "word"], "there is no server `word`; did you mean `words`?"),
+        (["--server", "word"], "there is no server `word`; did you mean `words`?"),
+        (["--server", "elsewhere"], "there is no server `elsewhere`; there are numbers, words"),
         (["--server", "asleep"], "the server `asleep` is switched off"),
     ] {
         let run = folder.run(&[&["tools"], &arguments[..]].concat());
