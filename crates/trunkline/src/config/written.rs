@@ -75,10 +75,11 @@ written! {
         idle_timeout: PositiveDuration = "idleTimeout",
         /// How large a result may be before it is cut. Default: 5 MiB.
         max_result: WrittenSize = "maxResultBytes",
-        /// The only tools that may be seen, in the server's own names.
+        /// The only tools and prompts that may be seen, in the server's own names, and resources, by
+        /// their addresses.
         allow_tools: AllowList =
             "allowTools" | "allowedTools" | "includeTools" | "enabledTools" | "tools",
-        /// Tools that may not be seen, in the server's own names.
+        /// Tools, prompts and resources that may not be seen, named in the same way.
         deny_tools: Vec<Spanned<Box<str>>> =
             "denyTools" | "disabledTools" | "excludeTools" | "blockedTools",
     }

@@ -89,7 +89,7 @@ impl<'r> Question<'r> {
     fn server_lists(&self) -> Answer<'r> {
         let Some(server) = self.server else { return not_configured(Rule::ServerLists) };
         let (lists, rule) = (&server.lists, Rule::ServerLists);
-        if !self.is_tool() || lists.is_empty() {
+        if lists.is_empty() {
             return pass(rule, Finding::NoList, None);
         }
         let own = self.entry.name();
@@ -139,9 +139,6 @@ impl<'r> Question<'r> {
         for bundle in self.bundles_of_server() {
             found = Some(&bundle.location);
             let lists = &bundle.lists;
-            if !self.is_tool() {
-                continue;
-            }
             // Every bundle has to allow it: several lists allow what they have in common.
             if lists.allow.is_some() && !lists.names(self.entry.name()) {
                 let place = lists.places.allow.as_ref().unwrap_or(&bundle.location);

@@ -117,6 +117,34 @@ fn the_lists_of_a_server_are_obeyed_and_deny_wins() {
     assert_eq!(why, "tool lists: its server's `denyTools` names it (mcp.json:2:43)");
 }
 
+/// TOOL-12: lists and bundles mean prompts and resources as they mean tools.
+#[test]
+fn lists_hold_for_everything_a_server_has() {
+    let text = r#"{ "servers": { "s": { "command": "x", "denyTools": ["secret", "x://secret"] },
+        "k": { "command": "x", "allowTools": ["a", "x://r"] } },
+        "bundles": { "b": { "serverId": "s", "allowTools": ["p", "x://{n}"] } } }"#;
+    let items: &[(Kind, &str)] = &[
+        (Kind::Prompt, "p"),
+        (Kind::Prompt, "secret"),
+        (Kind::Resource, "x://secret"),
+        (Kind::Resource, "x://open"),
+        (Kind::ResourceTemplate, "x://{n}"),
+    ];
+    let listed: &[(Kind, &str)] =
+        &[(Kind::Prompt, "a"), (Kind::Prompt, "b"), (Kind::Resource, "x://r")];
+    let world = World::new(text, &[("s", items), ("k", listed)]);
+    let why = |kind, exposed| world.why(Who::default(), kind, exposed);
+    assert!(why(Kind::Prompt, "s_secret").starts_with("tool lists: "));
+    assert!(why(Kind::Resource, "x://secret").starts_with("tool lists: "));
+    assert!(why(Kind::Prompt, "k_b").starts_with("tool lists: "));
+    assert_eq!([why(Kind::Prompt, "k_a"), why(Kind::Resource, "x://r")], ["allowed", "allowed"]);
+    let bundled =
+        |kind, exposed| world.why(Who { bundles: &["b"], ..Who::default() }, kind, exposed);
+    assert!(bundled(Kind::Resource, "x://open").starts_with("bundles: "));
+    assert_eq!(bundled(Kind::Prompt, "s_p"), "allowed");
+    assert_eq!(bundled(Kind::ResourceTemplate, "x://{n}"), "allowed");
+}
+
 #[test]
 fn nothing_of_an_untrusted_server_is_seen_that_no_list_names() {
     let items: &[(Kind, &str)] =
