@@ -81,6 +81,10 @@ impl Route<'_> {
         let ask = Ask { method: method.into(), params: Some(params), timeout: options.timeout };
         let answer = self.connection.converse(ask, options.attendant).await?;
         let result = answer.map_err(|error| CallError::refused(&self.server, &error))?;
+        if !result.is_object() {
+            let message = "its result is not an object, which every result has to be";
+            return Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name).into());
+        }
         let bound = usize::try_from(self.server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
         let outcome = Outcome::new(&result, &self.server.name, self.server.trust, bound);
         match options.artifacts {

@@ -4,6 +4,7 @@ use futures_util::FutureExt as _;
 use serde_json::json;
 use trunkline::call::{CallErrorKind, CallOptions};
 use trunkline::content::UNTRUSTED;
+use trunkline::error::ErrorKind;
 use trunkline::item::Kind;
 use trunkline::message::Raw;
 use trunkline::policy::{Switch, Switches, Who};
@@ -33,6 +34,19 @@ async fn a_result_is_not_written_anew() {
     assert_eq!(outcome.result.text(), result);
     assert_eq!(outcome.text(), "[audio: audio/wav, 3 bytes]\n[hologram]");
     within(host.shutdown()).await;
+}
+
+/// CALL-2: what is no result is a failure of the server, not a success without output.
+#[tokio::test]
+async fn what_is_no_object_is_no_result() {
+    for nonsense in ["[1,2]", "7", "null"] {
+        let folder = saying(nonsense);
+        let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
+        gather(&host, &[Kind::Tool]).await;
+        let error = call(&host, "s_say", &json!({})).await.unwrap_err();
+        assert_eq!(error.kind(), CallErrorKind::Failed(ErrorKind::NotMcp), "{nonsense}: {error}");
+        within(host.shutdown()).await;
+    }
 }
 
 /// CALL-5: what is too large is cut, and says so.
