@@ -1,10 +1,13 @@
 //! Where the blocks of YAML in a markdown file are, and what of them may be shown.
 
-use crate::config::redact::is_plain;
+use crate::config::redact::{is_like_credential, is_plain};
 use crate::config::source::Span;
 
 /// Keys whose values are ours to show.
 const SHOWN: &[&str] = &["name", "tools"];
+
+/// What stands between patterns on one line.
+const SIGNS: [char; 5] = [',', '[', ']', '{', '}'];
 
 /// A block of YAML between two lines of `---`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,12 +121,14 @@ pub(super) fn sensitive_spans(text: &str) -> Vec<Span> {
         let continues = line.text.starts_with([' ', '\t', '-']);
         let key = line.text.split_once(':').map(|(key, _)| key).filter(|key| is_plain(key));
         match key {
-            _ if continues && is_ours && is_pattern(line.text) => {}
+            _ if continues && is_ours && harmless_length(line.text) == line.text.len() => {}
             Some(key) if !continues => {
-                is_ours = SHOWN.contains(&key);
-                let value = line.start + key.len() + 1;
-                if !is_ours && value < end {
-                    hidden.push(Span::new(value, end));
+                let value = &line.text[key.len() + 1..];
+                let shown = if SHOWN.contains(&key) { harmless_length(value) } else { 0 };
+                // What follows something hidden may belong to it.
+                is_ours = SHOWN.contains(&key) && shown == value.len();
+                if shown < value.len() {
+                    hidden.push(Span::new(end - (value.len() - shown), end));
                 }
             }
             _ => {
@@ -135,12 +140,36 @@ pub(super) fn sensitive_spans(text: &str) -> Vec<Span> {
     hidden
 }
 
-/// Whether a line below `tools` is a pattern, alone or with a switch, and nothing more.
-fn is_pattern(line: &str) -> bool {
-    match line.rsplit_once(':') {
-        None => true,
-        Some((_, value)) => matches!(value.trim(), "true" | "false"),
+/// How much of a line of ours is known to be harmless: names, patterns, patterns with a switch. What
+/// looks like a credential is not, nor is a value that is no switch, nor a comment.
+fn harmless_length(line: &str) -> usize {
+    let end = comment(line).unwrap_or(line.len());
+    let mut start = 0;
+    for piece in line[..end].split_inclusive(SIGNS) {
+        let body = piece.trim_end_matches(SIGNS);
+        let (pattern, switch) = body.split_at(switch_start(body));
+        if is_like_credential(pattern.trim()) {
+            return start;
+        }
+        if !matches!(switch.trim().trim_matches(['"', '\'']), "" | "true" | "false") {
+            return start + pattern.len();
+        }
+        start += piece.len();
     }
+    end
+}
+
+/// Where the value of a pattern in a map begins; the end, if there is none.
+fn switch_start(piece: &str) -> usize {
+    let mut colons = piece.match_indices(':').map(|(at, _)| at + 1);
+    // Patterns of addresses have one that ends nothing.
+    let is_end = |after: &usize| !piece[*after..].starts_with("//");
+    colons.find(is_end).unwrap_or(piece.len())
+}
+
+fn comment(line: &str) -> Option<usize> {
+    let mut signs = line.match_indices('#').map(|(at, _)| at);
+    signs.find(|at| line[..*at].chars().next_back().is_none_or(char::is_whitespace))
 }
 
 #[cfg(test)]
@@ -188,5 +217,28 @@ mod tests {
             shown,
             "---\nname: a\ntools:\n  - b\n- c\n  d_*: false\n#\nenv:\n#\n#\n---\n#\n"
         );
+    }
+
+    /// SEC-2: a map on one line hides its values as one on several lines does.
+    #[test]
+    fn what_is_no_switch_and_what_looks_like_a_credential_is_hidden() {
+        for (line, expected) in [
+            ("tools: {a: sk-abcdefSECRET123}", "tools: {a:#"),
+            ("tools: {a: true, b: sesame, c: false}", "tools: {a: true, b:#"),
+            ("tools: {\"a\":\"x,sesame\"}", "tools: {\"a\":#"),
+            ("tools: {a: 'sesame\n  sesame'}", "tools: {a:#\n#"),
+            ("tools: [a, sk-abcdefSECRET123, b]", "tools: [a,#"),
+            ("tools: a_*, !b # sesame", "tools: a_*, !b #"),
+            ("tools:\n  - ghp_abcdefgh\n  - b", "tools:\n#\n#"),
+            ("name: sk-abcdefSECRET123", "name:#"),
+            ("tools: {a_*: true, \"!b\": \"false\"}", "tools: {a_*: true, \"!b\": \"false\"}"),
+            ("tools: [docs_docs://{x}, '*', b]", "tools: [docs_docs://{x}, '*', b]"),
+        ] {
+            let mut shown = line.to_owned();
+            for span in sensitive_spans(line).iter().rev() {
+                shown.replace_range(span.range(), "#");
+            }
+            assert_eq!(shown, expected, "{line}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! could not be read. It hides every value but those that stand where values are harmless, and
 //! look it; and every comment. Keys are shown if they are plain.
 
-use super::{Judged, argument, is_plain, is_reference};
+use super::{Judged, argument, is_like_credential, is_plain, is_reference};
 use crate::config::secret::MASK;
 use crate::config::source::Span;
 use crate::config::syntax::scan::{Scanner, starts_word};
@@ -26,6 +26,19 @@ const PARTS: &[&str] = &[
     "tools",
     "allowed",
     "excluded",
+    "disabledTools",
+    "includeTools",
+    "excludeTools",
+    "allowedTools",
+    "blockedTools",
+    "enabledTools",
+];
+
+/// Those of them whose values are names and patterns of what servers have.
+const PATTERNS: &[&str] = &[
+    "allowTools",
+    "denyTools",
+    "tools",
     "disabledTools",
     "includeTools",
     "excludeTools",
@@ -84,6 +97,9 @@ const QUANTITIES: &[&str] = &[
     "context_server_timeout",
 ];
 
+/// Longest pattern that is shown: two names, or an address.
+const LONGEST_PATTERN: usize = 128;
+
 /// Longest quantity that is shown.
 const LONGEST_QUANTITY: usize = 20;
 
@@ -108,6 +124,8 @@ enum Place {
     Group,
     /// An entry, or the top: keys are ours.
     Entry,
+    /// Patterns by themselves, with switches.
+    Patterns,
     /// Anything: nothing in it is shown.
     #[default]
     Elsewhere,
@@ -177,6 +195,7 @@ impl Finder<'_> {
         let place = match outer_place {
             _ if in_array => Place::Elsewhere,
             Place::Entry if known(GROUPS) && !is_array => Place::Group,
+            Place::Entry if known(PATTERNS) && !is_array => Place::Patterns,
             Place::Entry if known(GROUPS) || known(PARTS) => Place::Entry,
             Place::Group if known(&["servers"]) => Place::Group,
             Place::Group => Place::Entry,
@@ -241,8 +260,11 @@ impl Finder<'_> {
             let is_value = innermost.key.is_some() && !innermost.is_array;
             innermost.key = Some(content);
             // Only names that somebody has chosen have spaces in them.
-            let is_harmless =
-                is_plain(text) && (innermost.place != Place::Elsewhere || !text.contains(' '));
+            let is_harmless = match innermost.place {
+                Place::Patterns => is_pattern(text),
+                Place::Elsewhere => is_plain(text) && !text.contains(' '),
+                Place::Group | Place::Entry => is_plain(text),
+            };
             if is_value || !is_harmless {
                 self.hide(content);
             }
@@ -287,6 +309,9 @@ impl Finder<'_> {
         if key == "args" || (key == "command" && in_array) {
             return is_flag(text);
         }
+        if PATTERNS.contains(&key) {
+            return is_pattern(text);
+        }
         let one_word = is_plain(text) && !text.contains(' ');
         if ADDRESSES.contains(&key) {
             let whole = argument(&Judged::of_text(text)) == text;
@@ -313,6 +338,15 @@ fn is_quantity(text: &str) -> bool {
         && text.len() <= LONGEST_QUANTITY
         && unit <= 3
         && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// Whether a text can be a pattern, or some with commas between, and not a credential.
+fn is_pattern(text: &str) -> bool {
+    let fits = |it: char| it.is_alphanumeric() || "_-.$@/ *!?,:{}+".contains(it);
+    !text.is_empty()
+        && text.len() <= LONGEST_PATTERN
+        && text.chars().all(fits)
+        && !is_like_credential(text)
 }
 
 /// Whether an argument is a flag without a value.
@@ -346,6 +380,18 @@ mod tests {
         let text =
             r#"{"bundles": {"b": {"serverId": "repo", "mode": "direct"}}, "access": "read-only"}"#;
         assert_eq!(shown(text), text);
+    }
+
+    /// A pattern that is wrong can be read where it is said to be wrong.
+    #[test]
+    fn patterns_are_shown_unless_they_look_like_credentials() {
+        let text = r#"{"servers": {"s": {"allowTools": ["a.b", "x://{n}"], "denyTools": ["*", "!w_?"]}},
+            "bundles": {"b": {"allowTools": ["**"]}},
+            "agents": {"a": {"tools": ["docs_*", "!x"]}, "b": {"tools": "a_*, !b"}, "c": {"tools": {"a_*": true}}}}"#;
+        assert_eq!(shown(text), text);
+        let text = r#"{"agents": {"a": {"tools": ["sk-abcdef", "a"]}, "b": {"tools": {"a_*": "sesame", "ghp_abc": true}}}}"#;
+        let expected = r#"{"agents": {"a": {"tools": ["***", "a"]}, "b": {"tools": {"a_*": "***", "***": true}}}}"#;
+        assert_eq!(shown(text), expected);
     }
 
     #[test]
