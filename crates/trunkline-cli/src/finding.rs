@@ -116,8 +116,13 @@ impl Search<'_> {
     }
 
     fn nowhere(&self, view: &View, none: NoRoute<'_>) -> Nowhere {
-        let NoRoute::Unknown { kind, suggestions, .. } = &none else {
-            return Nowhere::Denied(CallError::from(none).into());
+        let (kind, suggestions) = match &none {
+            NoRoute::Unknown { kind, suggestions, .. } => (kind, suggestions),
+            NoRoute::Ambiguous { forms, .. } => {
+                let forms = forms.clone();
+                return Nowhere::Denied(Failure::from(CallError::from(none)).suggesting(forms));
+            }
+            NoRoute::Denied(_) => return Nowhere::Denied(CallError::from(none).into()),
         };
         let is_strange = suggestions.is_empty() && !is_there(view, *kind, self.name);
         let suggestions = suggestions.clone();

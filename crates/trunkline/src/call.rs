@@ -14,10 +14,10 @@ pub use failure::{CallError, CallErrorKind};
 pub use keeping::ArtifactFolder;
 pub use outcome::Outcome;
 
-use crate::catalog::Entry;
+use crate::catalog::{Catalog, Entry};
 use crate::config::Server;
 use crate::connection::{Ask, Attendant, Connection, Unattended};
-use crate::content::check_arguments;
+use crate::content::{check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
 
@@ -48,6 +48,19 @@ pub(crate) struct Route<'v> {
     pub(crate) server: Server,
     /// Slots of the server, if their number is limited.
     pub(crate) slots: Option<Arc<Semaphore>>,
+    /// What says how callers know addresses.
+    pub(crate) catalog: &'v Catalog,
+    /// What is being read, if something is.
+    pub(crate) read: Option<Read<'v>>,
+}
+
+/// An address that is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Read<'v> {
+    /// As the caller gave it.
+    pub(crate) address: &'v str,
+    /// In the words of its server.
+    pub(crate) own: &'v str,
 }
 
 impl Route<'_> {
@@ -85,11 +98,20 @@ impl Route<'_> {
             let message = "its result is not an object, which every result has to be";
             return Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name).into());
         }
+        let result = with_addresses(&result, &|uri| self.exposed_address(uri));
         let bound = usize::try_from(self.server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
         let outcome = Outcome::new(&result, &self.server.name, self.server.trust, bound);
         match options.artifacts {
             Some(folder) => Ok(outcome.with_files_in(folder).await),
             None => Ok(outcome),
+        }
+    }
+
+    /// What the caller calls an address of the server, if not as the server does.
+    fn exposed_address(&self, uri: &str) -> Option<String> {
+        match self.read {
+            Some(read) if read.own == uri => (read.address != uri).then(|| read.address.to_owned()),
+            _ => self.catalog.exposed_address(&self.server.name, uri),
         }
     }
 

@@ -2,17 +2,19 @@
 
 mod listing;
 mod build;
+mod addresses;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub(crate) use addresses::closest;
 pub use build::Sources;
 pub use listing::Listing;
 
 pub use crate::item::{Hints, Item, Kind};
 
 use crate::message::Raw;
-use crate::name::{Adjusted, Namespaces, Pairs, Pieces, ServerName, split_address};
+use crate::name::{Adjusted, Namespaces, Pairs, ServerName};
 
 /// Whether a server can be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,30 +155,6 @@ impl Catalog {
         self.entries(kind).iter().filter(|entry| entry.adjusted.is_some())
     }
 
-    /// The entries that an address may mean and what their servers call it: a resource of that
-    /// address, or else templates that it fits, the closest first.
-    pub fn resolve<'u>(&self, address: &'u str) -> Vec<(&Entry, &'u str)> {
-        let (server, own) = match split_address(address) {
-            Some((server, own)) => (Some(server), own),
-            None => (None, address),
-        };
-        let is_of_server =
-            |entry: &&Entry| server.as_ref().is_none_or(|server| entry.server.name == *server);
-        if let Some(entry) = self.get(Kind::Resource, address) {
-            return Vec::from([(entry, own)]);
-        }
-        // A template that has our form is met only by addresses in it.
-        let is_bare = |entry: &&Entry| server.is_some() || *entry.exposed == *entry.name();
-        let templates = self.entries(Kind::ResourceTemplate).iter().filter(is_of_server);
-        let mut found: Vec<_> = templates
-            .filter(is_bare)
-            .map(|entry| (template_pieces(entry.name()), entry))
-            .filter(|(pieces, _)| pieces.matches(own))
-            .collect();
-        found.sort_by_key(|(pieces, entry)| (std::cmp::Reverse(pieces.given()), &entry.exposed));
-        found.into_iter().map(|(_, entry)| (entry, own)).collect()
-    }
-
     /// How exposed names are made.
     pub fn namespaces(&self) -> &Namespaces {
         &self.namespaces
@@ -186,19 +164,6 @@ impl Catalog {
     pub fn servers(&self) -> impl ExactSizeIterator<Item = &CatalogServer> {
         self.servers.iter().map(|server| &**server)
     }
-}
-
-/// What is given in a template of addresses. Every expression may stand for anything.
-fn template_pieces(template: &str) -> Pieces {
-    let mut pieces = Vec::new();
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some((_, after)) = after.split_once('}') else { break };
-        pieces.push(before);
-        rest = after;
-    }
-    pieces.push(rest);
-    Pieces::new(pieces)
 }
 
 #[cfg(test)]

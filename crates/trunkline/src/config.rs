@@ -53,8 +53,8 @@ pub use load::{
     Candidate, LoadOptions, Loaded, Overrides, Places, Surroundings, Walk, discover, load, parse,
 };
 pub use model::{
-    Access, Agent, AgentPattern, Agents, Backoff, Behaviour, Bundle, BundleMode, Config, Connect,
-    FileOrigin, Found, Kept, ListPlaces, Naming, Origin, Protocol, Provenance, Remote,
+    Access, Addresses, Agent, AgentPattern, Agents, Backoff, Behaviour, Bundle, BundleMode, Config,
+    Connect, FileOrigin, Found, Kept, ListPlaces, Naming, Origin, Protocol, Provenance, Remote,
     RemoteProtocol, Restart, RulePlaces, Server, Stdio, Timeouts, ToolLists, Transport, Trust,
 };
 pub(crate) use redact::is_hidden;

@@ -6,7 +6,9 @@ mod text;
 mod cap;
 mod artifact;
 mod arguments;
+mod addresses;
 
+pub use addresses::with_addresses;
 pub use arguments::{BadArguments, check_arguments};
 pub use artifact::{Artifact, ArtifactLimits, artifacts, with_artifacts};
 pub use cap::{Capped, capped};

@@ -43,7 +43,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use self::keeper::{Keeper, Looks};
-use crate::call::{CallError, CallOptions, Outcome, Route};
+use crate::call::{CallError, CallOptions, Outcome, Read, Route};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Config};
 use crate::connection::{Connection, Options};
@@ -222,7 +222,9 @@ impl Host {
     ) -> Result<Outcome, CallError> {
         let found = view.route_resource(address)?;
         let params = object().with("uri", &Raw::from_string(found.uri));
-        self.bind(view, found.entry)?.ask("resources/read", params, options).await
+        let route = self.bind(view, found.entry)?;
+        let read = Some(Read { address, own: found.uri });
+        Route { read, ..route }.ask("resources/read", params, options).await
     }
 
     /// Gets a prompt by the name it has in a view, filled in with arguments: an object of texts.
@@ -256,7 +258,7 @@ impl Host {
     }
 
     /// Binds an entry to the connection that serves it.
-    fn bind<'v>(&self, view: &View, entry: &'v Entry) -> Result<Route<'v>, CallError> {
+    fn bind<'v>(&self, view: &'v View, entry: &'v Entry) -> Result<Route<'v>, CallError> {
         // What was shown under older rules has to be allowed by those of now as well.
         let rules = Arc::clone(&self.standing.borrow().rules);
         let now = View::new(Arc::clone(view.catalog()), rules, Arc::clone(view.caller()));
@@ -267,7 +269,7 @@ impl Host {
         let config = self.config();
         let server = config.server(name.as_str()).unwrap_or_else(|| connection.server()).clone();
         let slots = server.behaviour.concurrency.map(|limit| self.slots(name, limit));
-        Ok(Route { entry, connection, server, slots })
+        Ok(Route { entry, connection, server, slots, catalog: view.catalog(), read: None })
     }
 
     /// The slots of a server; other ones when their number has changed.

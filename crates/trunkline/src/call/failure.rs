@@ -99,7 +99,9 @@ impl From<NoRoute<'_>> for CallError {
     fn from(none: NoRoute<'_>) -> Self {
         let message = none.to_string();
         match none {
-            NoRoute::Unknown { .. } => Self::new(CallErrorKind::Unknown, message),
+            NoRoute::Unknown { .. } | NoRoute::Ambiguous { .. } => {
+                Self::new(CallErrorKind::Unknown, message)
+            }
             NoRoute::Denied(reason) => Self {
                 hint: reason.hint().map(str::to_owned),
                 is_retryable: true,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Availability, Catalog, CatalogServer, Entries, Entry, Item, Kind, Listing};
-use crate::config::{Config, Trust};
+use crate::config::{Addresses, Config, Trust};
 use crate::name::{
     Claim, Exposed, NameOptions, Namespaces, Pairs, ServerName, UriClaim, UriForm, expose_uris,
 };
@@ -40,17 +40,16 @@ impl Sources {
         let options = NameOptions { separator: naming.separator.clone(), max_length, reserved };
         let servers = config.servers().map(|server| (&server.name, server.prefix.as_deref()));
         let untrusted = config.servers().filter(|server| server.trust == Trust::Untrusted);
+        let uri_form = match naming.addresses {
+            Addresses::Bare => UriForm::WhereNeeded,
+            Addresses::WithServer => UriForm::Always,
+        };
         Self {
             namespaces: Arc::new(Namespaces::new(options, servers)),
-            uri_form: UriForm::default(),
+            uri_form,
             untrusted: untrusted.map(|server| server.name.clone()).collect(),
             servers: BTreeMap::new(),
         }
-    }
-
-    /// Chooses when addresses of resources say whose they are.
-    pub fn set_uri_form(&mut self, form: UriForm) {
-        self.uri_form = form;
     }
 
     /// Takes what a server that is up has. What an untrusted server said is cleaned first.

@@ -110,10 +110,33 @@ fn addresses_are_found_by_name_by_form_and_by_template() {
     };
     assert_eq!(found("trunkline://b/x://one"), ["b x://one"]);
     assert_eq!(found("x://two"), ["a x://two"]);
+    assert_eq!(found("x://one"), ["a x://one", "b x://one"]);
     assert_eq!(found("x://deep/er"), ["b x://deep/er", "a x://deep/er"]);
+    assert_eq!(found("trunkline://a/x://two"), ["a x://two"]);
     assert_eq!(found("trunkline://b/x://deep/er"), ["b x://deep/er"]);
     assert_eq!(found("y://two"), Vec::<String>::new());
     assert_eq!(found("trunkline://b/x://two"), Vec::<String>::new());
+    // TOOL-12: what a server calls something is what callers call it, unless that leads elsewhere.
+    let exposed = |name, own| catalog.exposed_address(&server(name), own);
+    assert_eq!(exposed("a", "x://one").as_deref(), Some("trunkline://a/x://one"));
+    assert_eq!(exposed("a", "x://two"), None);
+    assert_eq!(exposed("b", "x://two").as_deref(), Some("trunkline://b/x://two"));
+    assert_eq!(exposed("b", "https://example.com"), None);
+    assert_eq!(exposed("a", "trunkline://b/x").as_deref(), Some("trunkline://a/trunkline://b/x"));
+}
+
+/// TOOL-12: addresses say whose they are when the configuration wants it so.
+#[test]
+fn addresses_say_whose_they_are_when_asked() {
+    let text =
+        r#"{ "servers": { "a": { "command": "x" } }, "naming": { "addresses": "with-server" } }"#;
+    let mut sources = Sources::new(&config(text));
+    sources.add(&server("a"), Arc::new(Listing::new([item(Kind::Resource, "x://one")])));
+    let catalog = Catalog::build(&sources);
+    assert_eq!(exposed(&catalog, Kind::Resource), ["trunkline://a/x://one"]);
+    assert_eq!(catalog.resolve("x://one").len(), 1);
+    let known = catalog.exposed_address(&server("a"), "x://one");
+    assert_eq!(known.as_deref(), Some("trunkline://a/x://one"));
 }
 
 proptest! {

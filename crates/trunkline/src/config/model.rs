@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::secret::Secret;
 use super::source::Location;
 use super::template::Template;
-pub use super::words::{Access, BundleMode, Connect, Protocol, Trust};
+pub use super::words::{Access, Addresses, BundleMode, Connect, Protocol, Trust};
 use crate::name::{AgentName, BundleName, NamePattern, ServerName};
 
 /// Everything a host needs to know, from all layers together.
@@ -228,6 +228,8 @@ pub struct Naming {
     pub max_length: u32,
     /// Whether descriptions start with `[server]`.
     pub describe_server: bool,
+    /// When addresses of resources say whose they are.
+    pub addresses: Addresses,
 }
 
 impl Naming {
@@ -237,7 +239,12 @@ impl Naming {
 
 impl Default for Naming {
     fn default() -> Self {
-        Self { separator: "_".into(), max_length: Self::MAX_LENGTH, describe_server: true }
+        Self {
+            separator: "_".into(),
+            max_length: Self::MAX_LENGTH,
+            describe_server: true,
+            addresses: Addresses::Bare,
+        }
     }
 }
 

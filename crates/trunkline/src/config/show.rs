@@ -40,6 +40,7 @@ impl Config {
                 "separator": self.naming.separator,
                 "maxLength": self.naming.max_length,
                 "describeServer": self.naming.describe_server,
+                "addresses": self.naming.addresses.as_str(),
             },
         });
         extend(&mut shown, behaviour_json(&self.defaults));

@@ -57,6 +57,16 @@ words! {
 }
 
 words! {
+    /// When addresses of resources say whose they are (TOOL-12).
+    pub enum Addresses, "a form of addresses" {
+        /// Where several servers have the same.
+        Bare = "bare",
+        /// Always.
+        WithServer = "with-server",
+    }
+}
+
+words! {
     /// How the tools of a bundle reach the model (BUN-3).
     pub enum BundleMode, "a bundle mode" {
         /// Each tool is put in front of the model.

@@ -3,7 +3,7 @@
 
 use super::decode::{Anything, Map, Spanned, written};
 use super::quantity::{Count, Number, PositiveDuration, WrittenDuration, WrittenSize};
-use super::words::{Access, BundleMode, Connect, Protocol, RestartRule, TransportWord};
+use super::words::{Access, Addresses, BundleMode, Connect, Protocol, RestartRule, TransportWord};
 
 mod values;
 mod names;
@@ -148,6 +148,9 @@ written! {
         max_length: NameLength = "maxLength",
         /// Whether descriptions start with `[server]`. Default: true.
         describe_server: bool = "describeServer",
+        /// Whether addresses of resources say whose they are, also where they are unique. Default:
+        /// bare.
+        addresses: Addresses = "addresses",
     }
 }
 

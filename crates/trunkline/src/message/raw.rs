@@ -214,6 +214,31 @@ impl Raw {
         shorter
     }
 
+    /// The same value with others in place of some of its parts, each of which was got out of it.
+    /// Every other byte stays.
+    #[must_use]
+    pub(crate) fn with_parts(&self, edits: &[(Self, Self)]) -> Self {
+        let base = self.text.as_ptr().addr();
+        let mut edits: Vec<_> = edits
+            .iter()
+            .filter_map(|(part, value)| {
+                let start = part.text.as_ptr().addr().checked_sub(base)?;
+                let is_inside = start + part.text.len() <= self.text.len();
+                is_inside.then_some((start, start + part.text.len(), value))
+            })
+            .collect();
+        edits.sort_by_key(|(start, ..)| *start);
+        let mut text = Vec::with_capacity(self.text.len());
+        let mut end_of_last = 0;
+        for (start, end, value) in edits {
+            text.extend_from_slice(&self.text[end_of_last..start]);
+            text.extend_from_slice(&value.text);
+            end_of_last = end;
+        }
+        text.extend_from_slice(&self.text[end_of_last..]);
+        Self { text: text.into() }
+    }
+
     /// What to cut so that a member and one comma beside it are gone.
     fn member_range(&self, key: &str) -> Option<(usize, usize)> {
         let spans = self.member_spans()?;

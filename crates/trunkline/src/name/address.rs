@@ -110,6 +110,41 @@ pub fn split_address(address: &str) -> Option<(ServerName, &str)> {
     Some((server, uri))
 }
 
+/// An address for comparing: spellings that a server may take for the same become the same. What is
+/// hidden under one of them must not be had under another.
+pub(crate) fn normalised(uri: &str) -> String {
+    let mut decoded = percent_decoded(uri);
+    // Some servers decode twice.
+    if decoded.contains('%') {
+        decoded = percent_decoded(&decoded);
+    }
+    let decoded = decoded.to_lowercase().replace('\\', "/");
+    let path = decoded.split_once('#').map_or(&*decoded, |(path, _)| path).trim_end_matches('?');
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            // The first is the scheme.
+            ".." => segments.truncate(segments.len().saturating_sub(1).max(1)),
+            other => segments.push(other),
+        }
+    }
+    segments.join("/")
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.first_chunk::<2>().filter(|_| *first == b'%');
+        let value =
+            digits.and_then(|it| u8::from_str_radix(std::str::from_utf8(it).ok()?, 16).ok());
+        bytes.push(value.unwrap_or(*first));
+        rest = if value.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -147,6 +182,32 @@ mod tests {
     fn what_looks_like_our_form_is_put_into_it() {
         let claims = [("a", "trunkline://b/x", true)];
         assert_eq!(exposed(&claims, UriForm::WhereNeeded), ["trunkline://a/trunkline://b/x"]);
+    }
+
+    #[test]
+    fn spellings_of_one_address_are_told() {
+        let plain = normalised("x://files/secret");
+        for other in [
+            "X://files/secret",
+            "x://files/%73ecret",
+            "x://files/%2573ecret",
+            "x://files//secret",
+            "x:/files/secret/",
+            "x://files/./secret",
+            "x://files/a/../secret",
+            "x://files/a%2f..%2Fsecret",
+            "x://files\\secret",
+            "x://files/secret#part",
+            "x://files/secret?",
+        ] {
+            assert_eq!(normalised(other), plain, "{other}");
+        }
+        for other in ["x://files/secrets", "y://files/secret", "x://secret", "x://files/secret?a=1"]
+        {
+            assert_ne!(normalised(other), plain, "{other}");
+        }
+        assert_eq!(normalised("%zz%f%"), "%zz%f%");
+        assert_eq!(normalised("x:/../../a"), "x:/a");
     }
 
     #[test]

@@ -122,13 +122,13 @@ fn the_lists_of_a_server_are_obeyed_and_deny_wins() {
 fn lists_hold_for_everything_a_server_has() {
     let text = r#"{ "servers": { "s": { "command": "x", "denyTools": ["secret", "x://secret"] },
         "k": { "command": "x", "allowTools": ["a", "x://r"] } },
-        "bundles": { "b": { "serverId": "s", "allowTools": ["p", "x://{n}"] } } }"#;
+        "bundles": { "b": { "serverId": "s", "allowTools": ["p", "x://n"] } } }"#;
     let items: &[(Kind, &str)] = &[
         (Kind::Prompt, "p"),
         (Kind::Prompt, "secret"),
         (Kind::Resource, "x://secret"),
         (Kind::Resource, "x://open"),
-        (Kind::ResourceTemplate, "x://{n}"),
+        (Kind::ResourceTemplate, "x://n"),
     ];
     let listed: &[(Kind, &str)] =
         &[(Kind::Prompt, "a"), (Kind::Prompt, "b"), (Kind::Resource, "x://r")];
@@ -142,7 +142,7 @@ fn lists_hold_for_everything_a_server_has() {
         |kind, exposed| world.why(Who { bundles: &["b"], ..Who::default() }, kind, exposed);
     assert!(bundled(Kind::Resource, "x://open").starts_with("bundles: "));
     assert_eq!(bundled(Kind::Prompt, "s_p"), "allowed");
-    assert_eq!(bundled(Kind::ResourceTemplate, "x://{n}"), "allowed");
+    assert_eq!(bundled(Kind::ResourceTemplate, "x://n"), "allowed");
 }
 
 #[test]

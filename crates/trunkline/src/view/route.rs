@@ -1,10 +1,12 @@
 //! From an exposed name to what it stands for; the one place where that is decided.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::View;
-use crate::catalog::{Entry, Kind};
+use crate::catalog::{Entry, Kind, closest};
 use crate::config::{Suggestions, printable};
+use crate::name::{address_of, normalised};
 use crate::policy::{Decision, Reason};
 
 /// Most names that are suggested for one that does not exist.
@@ -26,6 +28,13 @@ pub enum NoRoute<'v> {
         /// Names the caller knows that may have been meant.
         suggestions: Vec<String>,
     },
+    /// Several servers have something under that address.
+    Ambiguous {
+        /// The address.
+        address: String,
+        /// Those that say whose they are, one for each server.
+        forms: Vec<String>,
+    },
     /// The caller may know of it, and cannot have it now.
     Denied(Reason<'v>),
 }
@@ -34,6 +43,15 @@ impl fmt::Display for NoRoute<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Denied(reason) => reason.fmt(f),
+            Self::Ambiguous { address, forms } => {
+                let address: String = printable(address).chars().take(SHOWN_NAME).collect();
+                let forms: Vec<_> = forms.iter().map(|form| printable(form)).collect();
+                write!(
+                    f,
+                    "several servers have `{address}`; did you mean `{}`?",
+                    forms.join("` or `")
+                )
+            }
             Self::Unknown { kind, name, suggestions } => {
                 let name: String = printable(name).chars().take(SHOWN_NAME).collect();
                 write!(f, "there is no {} `{name}`", kind.as_str())?;
@@ -84,13 +102,21 @@ impl View {
     }
 
     /// Where an address is read: by the server that has a resource of that address, or else by the
-    /// server with the template that it fits best.
+    /// server with a template that it fits. What the caller does not know of makes no difference.
     pub fn route_resource<'v>(
         &'v self,
         address: &'v str,
     ) -> Result<ResourceRoute<'v>, NoRoute<'v>> {
+        let mut known = self.catalog.resolve(address);
+        known.retain(|(entry, uri)| self.may_know(entry, uri));
+        let meant = closest(known);
+        let servers: BTreeSet<_> = meant.iter().map(|(entry, _)| &entry.server().name).collect();
+        if servers.len() > 1 {
+            let forms = servers.iter().map(|server| address_of(server, address)).collect();
+            return Err(NoRoute::Ambiguous { address: address.to_owned(), forms });
+        }
         let mut denied = None;
-        for (entry, uri) in self.catalog.resolve(address) {
+        for (entry, uri) in meant {
             match self.decide(entry) {
                 Decision::Allow => return Ok(ResourceRoute { entry, uri }),
                 Decision::Deny(reason) => denied = denied.or(Some(reason)),
@@ -98,6 +124,26 @@ impl View {
             }
         }
         Err(denied.map_or_else(|| self.unknown(Kind::Resource, address), NoRoute::Denied))
+    }
+
+    /// Whether the caller may know that something is under an address.
+    fn may_know(&self, entry: &Entry, uri: &str) -> bool {
+        !self.is_hidden(entry)
+            && (entry.kind() == Kind::Resource || !self.spells_hidden(entry, uri))
+    }
+
+    fn is_hidden(&self, entry: &Entry) -> bool {
+        matches!(self.decide(entry), Decision::Hide(_))
+    }
+
+    /// Whether an address that fits a template may be another spelling for a resource that is hidden.
+    fn spells_hidden(&self, template: &Entry, uri: &str) -> bool {
+        let meant = normalised(uri);
+        let server = &template.server().name;
+        let resources = self.catalog.entries(Kind::Resource).iter();
+        let mut same = resources
+            .filter(|entry| entry.server().name == *server && normalised(entry.name()) == meant);
+        same.any(|entry| self.is_hidden(entry))
     }
 
     fn unknown(&self, kind: Kind, name: &str) -> NoRoute<'_> {

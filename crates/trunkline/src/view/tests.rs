@@ -110,3 +110,65 @@ fn names_that_nothing_has_are_found_once_their_server_is_up() {
     assert_eq!(unknown[0].suggestion, Some("fs_read"));
     assert_eq!(unknown[0].pattern.location.to_string(), "mcp.json:2:38");
 }
+
+/// What is at addresses, and templates of them.
+fn addressed(addresses: &[&str]) -> Vec<Item> {
+    let item = |address: &&str| {
+        let kind = if address.contains('{') { Kind::ResourceTemplate } else { Kind::Resource };
+        let definition = serde_json::json!({ kind.name_key(): address });
+        Item::new(kind, address, Raw::from_value(&definition))
+    };
+    addresses.iter().map(item).collect()
+}
+
+/// TOOL-12: the form that says whose an address is always works, and is named where it is needed.
+#[test]
+fn an_address_of_several_servers_has_to_say_whose_it_is() {
+    let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } },
+                    "agents": { "only-a": { "tools": ["a_*"] } } }"#;
+    let a = addressed(&["x://one", "x://mine", "y://{n}"]);
+    let b = addressed(&["x://one", "y://deep/{n}"]);
+    let servers = [("a", a), ("b", b)];
+    let all = view(text, &servers, Who::default());
+    let read = |view: &View, address: &str| match view.route_resource(address) {
+        Ok(route) => format!("{} {}", route.entry.server().name, route.uri),
+        Err(none) => none.to_string(),
+    };
+    assert_eq!(read(&all, "trunkline://b/x://one"), "b x://one");
+    assert_eq!(read(&all, "trunkline://a/x://mine"), "a x://mine");
+    assert_eq!(read(&all, "trunkline://a/y://deep/1"), "a y://deep/1");
+    assert_eq!(read(&all, "y://1"), "a y://1");
+    let several = "several servers have `x://one`; did you mean `trunkline://a/x://one` or `trunkline://b/x://one`?";
+    assert_eq!(read(&all, "x://one"), several);
+    assert_eq!(read(&all, "y://deep/1"), several.replace("x://one", "y://deep/1"));
+    // Who knows of one only means that one.
+    let who = Who { agent: Some("only-a"), ..Who::default() };
+    let one = view(text, &servers, who);
+    assert_eq!(read(&one, "x://one"), "a x://one");
+    assert!(read(&one, "trunkline://b/x://one").starts_with("there is no resource "));
+}
+
+/// TOOL-12: what is hidden cannot be had under another spelling that fits a template.
+#[test]
+fn a_hidden_resource_has_no_other_spelling() {
+    let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://files/secret"] } } }"#;
+    let items = addressed(&["x://files/secret", "x://files/open", "x://{+path}", "X://{+path}"]);
+    let view = view(text, &[("a", items)], Who::default());
+    for address in [
+        "x://files/secret",
+        "X://files/secret",
+        "x://files/%73ecret",
+        "x://files/%2573ecret",
+        "x://files//secret",
+        "x://files/secret/",
+        "x://files/open/../secret",
+        "x://files/./secret",
+        "x://FILES/secret",
+        "trunkline://a/x://files/%73ecret",
+    ] {
+        assert!(view.route_resource(address).is_err(), "{address}");
+    }
+    for address in ["x://files/open", "x://files/%6fpen", "x://files/secrets", "x://other"] {
+        assert!(view.route_resource(address).is_ok(), "{address}");
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::decode::{Decoder, FromNode as _, Spanned};
 use crate::config::diagnostic::Code;
 use crate::config::model::{
-    Access, Backoff, Behaviour, Connect, Naming, Protocol, Restart, Timeouts,
+    Access, Addresses, Backoff, Behaviour, Connect, Naming, Protocol, Restart, Timeouts,
 };
 use crate::config::quantity::{PositiveDuration, seconds};
 use crate::config::source::Span;
@@ -203,6 +203,7 @@ pub(crate) struct NamingChanges {
     separator: Option<Box<str>>,
     max_length: Option<u32>,
     describe_server: Option<bool>,
+    addresses: Option<Addresses>,
 }
 
 impl NamingChanges {
@@ -224,6 +225,9 @@ impl NamingChanges {
             describe_server: naming
                 .and_then(|naming| naming.describe_server.as_ref())
                 .map(|written| written.value),
+            addresses: naming
+                .and_then(|naming| naming.addresses.as_ref())
+                .map(|written| written.value),
         }
     }
 
@@ -231,5 +235,6 @@ impl NamingChanges {
         change(&mut to.separator, self.separator.clone());
         change(&mut to.max_length, self.max_length);
         change(&mut to.describe_server, self.describe_server);
+        change(&mut to.addresses, self.addresses);
     }
 }

@@ -61,6 +61,7 @@ const WORDS: &[&str] = &[
     "mode",
     "serverId",
     "separator",
+    "addresses",
     "prefix",
     "command",
     "path",

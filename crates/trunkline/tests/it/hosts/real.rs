@@ -171,6 +171,28 @@ async fn resources_are_read_and_prompts_filled_in() {
     within(host.shutdown()).await;
 }
 
+/// TOOL-12: where addresses collide, what a result links to can be read as it is linked.
+#[tokio::test]
+async fn links_lead_where_they_came_from() {
+    let host = host_of(&json!({ "e": everything(), "f": everything() }));
+    gather(&host, &Kind::ALL).await;
+    let view = view(&host);
+    let links = call(&host, "f_get-resource-links", &json!({ "count": 1 })).await.unwrap();
+    let content = links.result.get("content").unwrap().items();
+    let link = content.iter().find_map(|block| block.get("uri")).unwrap();
+    let link = link.as_str().unwrap().into_owned();
+    assert!(link.starts_with("trunkline://f/demo://resource/dynamic/"), "{link}");
+    let read = within(host.read(&view, &link, CallOptions::default())).await.unwrap();
+    let contents = read.result.get("contents").unwrap().items();
+    assert_eq!(contents[0].get("uri").unwrap().as_str().unwrap(), link);
+    assert_eq!(read.server().as_str(), "f");
+    let bare = link.strip_prefix("trunkline://f/").unwrap();
+    let error = within(host.read(&view, bare, CallOptions::default())).await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::Unknown);
+    assert!(error.to_string().contains(&format!("`trunkline://e/{bare}` or `{link}`")), "{error}");
+    within(host.shutdown()).await;
+}
+
 /// CALL-1: a call tells of its progress, and ends when nobody waits for it.
 #[tokio::test]
 async fn a_long_call_tells_of_its_progress_and_can_be_given_up() {
