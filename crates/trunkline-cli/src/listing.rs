@@ -130,8 +130,31 @@ impl Listing<'_> {
         text
     }
 
-    /// How many are hidden, and how to see more of it: with the same options again.
+    /// Whatever is not called as it would be if nothing stood against it (TOOL-2).
+    fn renamed(&self) -> Vec<&Entry> {
+        let all = self.kinds.iter().flat_map(|kind| self.view.catalog().entries(*kind));
+        all.filter(|entry| self.is_meant(entry) && entry.renamed().is_some()).collect()
+    }
+
+    /// How many are hidden and how many have other names, and how to see more of it.
     pub(crate) fn hint(&self, options: &str) -> String {
+        self.hidden_hint(options) + &self.renamed_hint()
+    }
+
+    fn renamed_hint(&self) -> String {
+        let renamed = self.renamed();
+        if renamed.is_empty() || !self.shows_hidden {
+            return String::new();
+        }
+        let mut text = format!("{} had to be changed:\n", report::plural(renamed.len(), "name"));
+        for entry in renamed {
+            let _ = writeln!(text, "  {}: {}", printable(entry.exposed()), renamed_text(entry));
+        }
+        text
+    }
+
+    /// How many are hidden, and how to see more of it: with the same options again.
+    fn hidden_hint(&self, options: &str) -> String {
         let hidden = self.hidden();
         if hidden.is_empty() {
             return String::new();
@@ -172,6 +195,7 @@ impl Listing<'_> {
         if self.shows_hidden {
             json["hidden"] =
                 hidden.iter().map(|(entry, reason)| hidden_json(entry, reason)).collect();
+            json["renamed"] = self.renamed().into_iter().map(renamed_json).collect();
         }
         json
     }
@@ -183,6 +207,24 @@ pub(crate) fn hidden_json(entry: &Entry, reason: &Reason<'_>) -> Value {
     json["name"] = entry.exposed().into();
     json["server"] = entry.server().name.as_str().into();
     json
+}
+
+/// Why something is not called as it would be.
+pub(crate) fn renamed_text(entry: &Entry) -> String {
+    let (plain, reason) = entry.renamed().unwrap_or_default();
+    format!("it cannot be `{}`, because {}", printable(plain), printable(&reason))
+}
+
+fn renamed_json(entry: &Entry) -> Value {
+    let renamed = entry.renamed();
+    json!({
+        "name": entry.exposed(),
+        "kind": entry.kind().as_str(),
+        "server": entry.server().name.as_str(),
+        "own": entry.name(),
+        "plain": renamed.as_ref().map(|(plain, _)| *plain),
+        "reason": renamed.as_ref().map(|(_, reason)| reason),
+    })
 }
 
 /// A reason for a program.

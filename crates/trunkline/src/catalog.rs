@@ -85,6 +85,17 @@ impl Entry {
         self.adjusted.as_deref()
     }
 
+    /// What it would be called, and why it is not: because of its length, of its characters, or of
+    /// something else that has the name (TOOL-2, TOOL-13).
+    pub fn renamed(&self) -> Option<(&str, String)> {
+        if let Some(adjusted) = self.adjusted() {
+            return Some((&adjusted.plain, adjusted.reason.to_string()));
+        }
+        let is_named = matches!(self.kind, Kind::Tool | Kind::Prompt);
+        (is_named && !self.exposed.ends_with(self.name()))
+            .then(|| (self.name(), "it has characters that names may not have".to_owned()))
+    }
+
     /// The pairs of characters in its scope.
     pub(crate) fn pairs(&self) -> Pairs {
         self.pairs

@@ -16,7 +16,7 @@ use crate::arguments::{ExplainArguments, Format};
 use crate::environment::Environment;
 use crate::exit::{Failure, FailureKind, Outcome};
 use crate::finding::{Search, owners, unanswered};
-use crate::listing::reason_json;
+use crate::listing::{reason_json, renamed_text};
 use crate::report;
 use crate::servers::{Problems, say_failures, with_host};
 use crate::settings::Settings;
@@ -176,7 +176,11 @@ fn as_text(entry: &Entry, steps: &[Step<'_>]) -> String {
         Some(Verdict::Hide) => "is hidden",
         Some(Verdict::Deny) => "is not available",
     };
-    let mut text = format!("The {kind} {exposed} {fate}. It is {own} of server {server}.\n\n");
+    let mut text = format!("The {kind} {exposed} {fate}. It is {own} of server {server}.\n");
+    if entry.renamed().is_some() {
+        let _ = writeln!(text, "Its name was changed: {}.", renamed_text(entry));
+    }
+    text += "\n";
     let rows: Vec<_> = steps.iter().map(row).collect();
     text += &report::table(&rows);
     if let Some(hint) = decisive.and_then(|step| step.reason.hint()) {
@@ -210,6 +214,7 @@ fn as_json(entry: &Entry, steps: &[Step<'_>]) -> Value {
         "name": entry.exposed(),
         "server": entry.server().name.as_str(),
         "own": entry.name(),
+        "renamed": entry.renamed().map(|(plain, reason)| json!({ "plain": plain, "reason": reason })),
         "decision": decisive.map_or("allow", |step| word(step.verdict)),
         "steps": steps.iter().map(step_json).collect::<Vec<_>>(),
     })

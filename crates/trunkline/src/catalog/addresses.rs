@@ -54,7 +54,7 @@ impl Entry {
 
 /// Of what an address may mean, what it does mean: resources before templates. If they are of
 /// several servers, only what is shown as bare as the address is, if anything is.
-pub(crate) fn closest<'c, T>(mut found: Vec<(&'c Entry, T)>) -> Vec<(&'c Entry, T)> {
+pub(crate) fn closest<T>(mut found: Vec<(&Entry, T)>) -> Vec<(&Entry, T)> {
     if found.iter().any(|(entry, _)| entry.kind == Kind::Resource) {
         found.retain(|(entry, _)| entry.kind == Kind::Resource);
     }

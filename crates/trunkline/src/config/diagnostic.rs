@@ -121,6 +121,8 @@ codes! {
     BadReference = "bad-reference",
     /// A reference to an input that the file does not declare.
     UnknownInput = "unknown-input",
+    /// Servers whose names start alike.
+    SharedPrefix = "shared-prefix",
     /// A bundle names a server that does not exist.
     UnknownServer = "unknown-server",
     /// An allow-list that allows nothing.

@@ -9,7 +9,7 @@ use super::model::{Behaviour, Bundle, Config, Origin, Provenance, Server, Trust}
 use super::redact::quoted;
 use super::source::Location;
 use super::suggest::Suggestions;
-use crate::name::{BundleName, ServerName};
+use crate::name::{BundleName, NameOptions, Namespaces, ServerName};
 
 /// What comes of merging layers.
 pub(crate) struct Merged {
@@ -113,6 +113,7 @@ impl Merger {
                 None => broken.push(name),
             }
         }
+        self.diagnostics.extend(shared_prefixes(&self.config));
         Merged { config: self.config, broken, diagnostics: self.diagnostics }
     }
 
@@ -176,6 +177,42 @@ impl Merger {
             self.diagnostics.push(found.of_server(name));
         }
     }
+}
+
+/// Warns about servers whose names start alike: where they have something of one name, it is called
+/// otherwise (TOOL-2).
+fn shared_prefixes(config: &Config) -> Vec<Diagnostic> {
+    let separator = config.naming.separator.clone();
+    let options = NameOptions { separator, ..NameOptions::default() };
+    let servers = config.servers.values().map(|server| (&server.name, server.prefix.as_deref()));
+    let spaces = Namespaces::new(options, servers);
+    let mut first_with: BTreeMap<&str, &Server> = BTreeMap::new();
+    let mut found = Vec::new();
+    for server in config.servers.values() {
+        let prefix = spaces.prefix(&server.name).unwrap_or_default();
+        let first = *first_with.entry(prefix).or_insert(server);
+        if first.name == server.name {
+            continue;
+        }
+        // Who wants bare names of several servers has been asked to know.
+        let severity = if prefix.is_empty() { Severity::Note } else { Severity::Warning };
+        let message = format!(
+            "servers `{}` and `{}` have the same prefix {}",
+            first.name,
+            server.name,
+            quoted_prefix(prefix)
+        );
+        let diagnostic = Diagnostic::new(severity, Code::SharedPrefix, message)
+            .at_location(server.provenance.location.clone())
+            .related(first.provenance.location.clone(), "the other one")
+            .help("what both have under one name gets a digest in it; `trunkline tools --all` lists them");
+        found.push(diagnostic.of_server(&server.name));
+    }
+    found
+}
+
+fn quoted_prefix(prefix: &str) -> String {
+    if prefix.is_empty() { "`\"\"`".to_owned() } else { quoted(prefix) }
 }
 
 fn error(code: Code, message: String) -> Diagnostic {

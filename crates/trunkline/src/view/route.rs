@@ -6,8 +6,8 @@ use std::fmt;
 use super::View;
 use crate::catalog::{Entry, Kind, closest};
 use crate::config::{Suggestions, printable};
-use crate::name::{address_of, normalised};
-use crate::policy::{Decision, Reason};
+use crate::name::{address_of, normalised, split_address};
+use crate::policy::{Decision, Reason, denies_address};
 
 /// Most names that are suggested for one that does not exist.
 const MAX_SUGGESTIONS: usize = 3;
@@ -126,6 +126,15 @@ impl View {
         Err(denied.map_or_else(|| self.unknown(Kind::Resource, address), NoRoute::Denied))
     }
 
+    /// The template that is shown under an address, or whose server the address says.
+    pub fn route_template(&self, address: &str) -> Result<&Entry, NoRoute<'_>> {
+        let kind = Kind::ResourceTemplate;
+        let Some((server, own)) = split_address(address) else { return self.route(kind, address) };
+        let is_meant = |entry: &&Entry| entry.server().name == server && entry.name() == own;
+        let found = self.catalog.entries(kind).iter().find(is_meant);
+        self.route(kind, found.map_or(address, Entry::exposed))
+    }
+
     /// Whether the caller may know that something is under an address.
     fn may_know(&self, entry: &Entry, uri: &str) -> bool {
         !self.is_hidden(entry)
@@ -136,7 +145,8 @@ impl View {
         matches!(self.decide(entry), Decision::Hide(_))
     }
 
-    /// Whether an address that fits a template may be another spelling for a resource that is hidden.
+    /// Whether an address that fits a template may be another spelling for a resource that is hidden,
+    /// or that a list denies.
     fn spells_hidden(&self, template: &Entry, uri: &str) -> bool {
         let meant = normalised(uri);
         let server = &template.server().name;
@@ -144,6 +154,7 @@ impl View {
         let mut same = resources
             .filter(|entry| entry.server().name == *server && normalised(entry.name()) == meant);
         same.any(|entry| self.is_hidden(entry))
+            || denies_address(&self.rules, &self.caller, server, |it| normalised(it) == meant)
     }
 
     fn unknown(&self, kind: Kind, name: &str) -> NoRoute<'_> {
@@ -162,10 +173,14 @@ impl View {
     }
 }
 
-/// What may have been meant: first what a server calls so itself, then what looks like it.
+/// What may have been meant: first what would have that name if nothing stood against it, then what
+/// a server calls so itself, then what looks like it.
 fn alike(name: &str, entries: &[&Entry]) -> Vec<String> {
-    let own = entries.iter().filter(|entry| entry.name() == name);
-    let mut found: Vec<&str> = own.map(|entry| entry.exposed()).take(MAX_SUGGESTIONS).collect();
+    let is_plain = |entry: &Entry| entry.adjusted().is_some_and(|it| *it.plain == *name);
+    let plain = entries.iter().filter(|entry| is_plain(entry));
+    let own = entries.iter().filter(|entry| entry.name() == name && !is_plain(entry));
+    let meant = plain.chain(own).map(|entry| entry.exposed());
+    let mut found: Vec<&str> = meant.take(MAX_SUGGESTIONS).collect();
     let mut near = Suggestions::default();
     while found.len() < MAX_SUGGESTIONS {
         let others = entries.iter().map(|entry| entry.exposed());

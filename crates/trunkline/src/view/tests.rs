@@ -151,7 +151,8 @@ fn an_address_of_several_servers_has_to_say_whose_it_is() {
 /// TOOL-12: what is hidden cannot be had under another spelling that fits a template.
 #[test]
 fn a_hidden_resource_has_no_other_spelling() {
-    let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://files/secret"] } } }"#;
+    let text = r#"{ "servers": { "a": { "command": "x",
+        "denyTools": ["x://files/secret", "x://unlisted"] } } }"#;
     let items = addressed(&["x://files/secret", "x://files/open", "x://{+path}", "X://{+path}"]);
     let view = view(text, &[("a", items)], Who::default());
     for address in [
@@ -164,6 +165,8 @@ fn a_hidden_resource_has_no_other_spelling() {
         "x://files/open/../secret",
         "x://files/./secret",
         "x://FILES/secret",
+        "x://unlisted",
+        "x://./unlisted",
         "trunkline://a/x://files/%73ecret",
     ] {
         assert!(view.route_resource(address).is_err(), "{address}");
@@ -171,4 +174,28 @@ fn a_hidden_resource_has_no_other_spelling() {
     for address in ["x://files/open", "x://files/%6fpen", "x://files/secrets", "x://other"] {
         assert!(view.route_resource(address).is_ok(), "{address}");
     }
+}
+
+/// TOOL-2, TOOL-13: a name that had to be changed says why, and is found by what it would be.
+#[test]
+fn a_changed_name_is_suggested_for_the_plain_one() {
+    let text = r#"{ "servers": { "a": { "command": "x", "prefix": "p" }, "b": { "command": "x", "prefix": "p" },
+                    "pp": { "command": "x" } } }"#;
+    let servers = [
+        ("a", vec![named("shout"), named("x.y")]),
+        ("b", vec![named("shout")]),
+        ("pp", vec![named("shout")]),
+    ];
+    let view = view(text, &servers, Who::default());
+    let NoRoute::Unknown { suggestions, .. } = view.route(Kind::Tool, "p_shout").unwrap_err()
+    else {
+        panic!()
+    };
+    assert!(suggestions[..2].iter().all(|name| name.starts_with("p_shout_")), "{suggestions:?}");
+    assert_eq!(suggestions[..2], view.existing_like(Kind::Tool, "p_shout")[..2]);
+    let renamed = |name: &str| view.catalog().get(Kind::Tool, name).unwrap().renamed();
+    let clash = ("p_shout", "something else has the same name".to_owned());
+    assert_eq!(renamed(&suggestions[0]), Some(clash));
+    assert_eq!(renamed("p_x_y").unwrap().1, "it has characters that names may not have");
+    assert_eq!(renamed("pp_shout"), None);
 }

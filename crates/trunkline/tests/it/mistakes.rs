@@ -61,6 +61,10 @@ const MISTAKES: &[(Code, &str)] = &[
         r#"{ "servers": { "s": { "command": "x" } }, "bundles": { "b": { "serverId": "s", "allowTools": [] } } }"#,
     ),
     (
+        Code::SharedPrefix,
+        r#"{ "servers": { "a": { "command": "x", "prefix": "p" }, "p": { "command": "x" } } }"#,
+    ),
+    (
         Code::UntrustedWithoutAllowList,
         r#"{ "servers": { "s": { "command": "x", "trust": "untrusted" } }, "bundles": { "b": { "serverId": "s" } } }"#,
     ),
