@@ -11,8 +11,8 @@ use clap_complete::Shell;
 use trunkline_gateway::demo::DemoServer;
 
 pub(crate) use calling::{
-    BoundArguments, CallArguments, ExplainArguments, ListArguments, PromptArguments, ReadArguments,
-    WhoArguments, quoted,
+    BoundArguments, CallArguments, CompleteArguments, ExplainArguments, ListArguments,
+    PromptArguments, ReadArguments, WhoArguments, quoted,
 };
 
 const EXIT_CODES: &str = "\
@@ -197,6 +197,12 @@ pub(crate) enum Command {
     #[command(after_help = "Example:
   trunkline prompt docs_summarise --arg page=start")]
     Prompt(PromptArguments),
+
+    /// Ask what an argument of a prompt or a template may be
+    #[command(after_help = "Examples:
+  trunkline complete docs_summarise page=st
+  trunkline complete 'docs://pages/{name}' name")]
+    Complete(CompleteArguments),
 
     /// Say why something can be seen and called, or why not
     ///

@@ -11,6 +11,7 @@ mod resources;
 mod read;
 mod prompts;
 mod prompt;
+mod complete;
 mod explain;
 mod demo_server;
 mod demo;
@@ -44,6 +45,7 @@ pub(crate) fn run(
         Command::Read(arguments) => read::run(&arguments, settings, environment, terminal),
         Command::Prompts(arguments) => prompts::run(&arguments, settings, environment, terminal),
         Command::Prompt(arguments) => prompt::run(&arguments, settings, environment, terminal),
+        Command::Complete(arguments) => complete::run(&arguments, settings, environment, terminal),
         Command::Explain(arguments) => explain::run(&arguments, settings, environment, terminal),
         Command::Demo => demo::run(settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),

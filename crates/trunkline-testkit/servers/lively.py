@@ -4,7 +4,7 @@
 
 `FOLDER/starts` gets a line at every start, `FOLDER/asked` one for every request. `FOLDER/tools` has the names of
 more tools, one a line; they are announced when `change` is called. Such a tool `NAME` gives the text of `FOLDER/NAME.json`
-as its result, byte for byte. `FOLDER/dying`, if it is there, makes the server
+as its result, byte for byte. `FOLDER/prompts` has the names of prompts. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
 its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. `deaf`, which is not listed,
@@ -20,7 +20,8 @@ import time
 
 FOLDER, GENERATION = pathlib.Path(sys.argv[1]), sys.argv[2]
 TOOLS = ["ask", "change", "die", "started", "wait", "work"]
-CAPABILITIES = {"tools": {"listChanged": True}}
+PROMPTS = FOLDER / "prompts"
+CAPABILITIES = {"tools": {"listChanged": True}, **({"prompts": {}} if PROMPTS.exists() else {})}
 listening = None
 waiting = {}
 
@@ -120,6 +121,8 @@ def result_of(request):
             return complete(tools=[{"name": name, "inputSchema": {"type": "object"}} for name in names()], **hint)
         case "tools/call":
             return call(request)
+        case "prompts/list" if PROMPTS.exists():
+            return complete(prompts=[{"name": name} for name in PROMPTS.read_text().split()])
         case _:
             return {"code": -32601, "message": "unknown method"}
 

@@ -1,5 +1,6 @@
 //! The call, in one straight line: a route, a slot, the server's answer, an outcome (CALL-1 … CALL-7).
 
+mod completion;
 mod failure;
 mod keeping;
 mod outcome;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+pub use completion::{Completion, CompletionOf};
 pub use failure::{CallError, CallErrorKind};
 pub use keeping::ArtifactFolder;
 pub use outcome::Outcome;

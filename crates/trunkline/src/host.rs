@@ -43,7 +43,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use self::keeper::{Keeper, Looks};
-use crate::call::{CallError, CallOptions, Outcome, Read, Route};
+use crate::call::{CallError, CallOptions, Completion, CompletionOf, Outcome, Read, Route};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Config};
 use crate::connection::{Connection, Options};
@@ -221,6 +221,8 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let found = view.route_resource(address)?;
+        // Rules may be about the address as well as about the template that it fits.
+        self.under_rules_of_now(view).route_resource(address).map_err(CallError::from)?;
         let params = object().with("uri", &Raw::from_string(found.uri));
         let route = self.bind(view, found.entry)?;
         let read = Some(Read { address, own: found.uri });
@@ -241,6 +243,21 @@ impl Host {
         self.bind(view, entry)?.ask("prompts/get", params, options).await
     }
 
+    /// Asks what an argument of a prompt or of a template may be, under the names they have in a
+    /// view. The result has `completion.values`; a server that completes nothing gives none.
+    pub async fn complete(
+        &self,
+        view: &View,
+        completion: &Completion<'_>,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        let entry = match completion.of {
+            CompletionOf::Prompt(name) => view.route(Kind::Prompt, name)?,
+            CompletionOf::Template(address) => view.route_template(address)?,
+        };
+        self.bind(view, entry)?.complete(completion, options).await
+    }
+
     /// Takes over another configuration. Servers that are the same in it do not notice.
     pub async fn reload(&self, config: Config, agents: BTreeMap<AgentName, Agent>) -> Reloaded {
         let rules = Arc::new(Rules::new(&config, agents));
@@ -259,10 +276,7 @@ impl Host {
 
     /// Binds an entry to the connection that serves it.
     fn bind<'v>(&self, view: &'v View, entry: &'v Entry) -> Result<Route<'v>, CallError> {
-        // What was shown under older rules has to be allowed by those of now as well.
-        let rules = Arc::clone(&self.standing.borrow().rules);
-        let now = View::new(Arc::clone(view.catalog()), rules, Arc::clone(view.caller()));
-        now.admits(entry)?;
+        self.under_rules_of_now(view).admits(entry)?;
         let name = &entry.server().name;
         let connection = self.servers.get(name.as_str()).ok_or_else(|| lost(name))?;
         // The rules for it may be other ones than when it was started.
@@ -270,6 +284,12 @@ impl Host {
         let server = config.server(name.as_str()).unwrap_or_else(|| connection.server()).clone();
         let slots = server.behaviour.concurrency.map(|limit| self.slots(name, limit));
         Ok(Route { entry, connection, server, slots, catalog: view.catalog(), read: None })
+    }
+
+    /// What was shown under older rules has to be allowed by those of now as well.
+    fn under_rules_of_now(&self, view: &View) -> View {
+        let rules = Arc::clone(&self.standing.borrow().rules);
+        View::new(Arc::clone(view.catalog()), rules, Arc::clone(view.caller()))
     }
 
     /// The slots of a server; other ones when their number has changed.

@@ -143,6 +143,27 @@ pub(crate) struct PromptArguments {
     pub(crate) who: WhoArguments,
 }
 
+/// Arguments of `complete`.
+#[derive(Debug, Args)]
+pub(crate) struct CompleteArguments {
+    /// The prompt, or the template of addresses
+    pub(crate) name: String,
+
+    /// The argument, and what has been written of it
+    #[arg(value_name = "ARGUMENT[=TEXT]")]
+    pub(crate) argument: String,
+
+    /// Another argument that is known already; may be repeated
+    #[arg(long = "arg", value_name = "NAME=TEXT")]
+    pub(crate) arguments: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundArguments,
+
+    #[command(flatten)]
+    pub(crate) who: WhoArguments,
+}
+
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {

@@ -16,6 +16,7 @@ mod servers;
 mod seeing;
 mod explaining;
 mod calling;
+mod naming;
 mod reference;
 mod faults;
 #[cfg(target_os = "linux")]

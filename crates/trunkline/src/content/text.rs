@@ -53,6 +53,11 @@ fn plain_text(result: &Raw) -> String {
         let texts: Vec<String> = messages.items().iter().map(message_text).collect();
         return if texts.is_empty() { NO_OUTPUT.to_owned() } else { texts.join("\n") };
     }
+    if let Some(completion) = result.get("completion") {
+        let values = completion.get("values").map(|values| values.items()).unwrap_or_default();
+        let values: Vec<_> = values.iter().filter_map(Raw::as_str).collect();
+        return if values.is_empty() { NO_OUTPUT.to_owned() } else { values.join("\n") };
+    }
     let blocks = blocks(result).map(|(_, blocks)| blocks).unwrap_or_default();
     if blocks.is_empty() {
         // Some servers put all they have to say there.
@@ -140,6 +145,8 @@ mod tests {
         assert_eq!(text(r#"{"content":[],"structuredContent":{"a":1}}"#), r#"{"a":1}"#);
         assert_eq!(text(r#"{"contents":[{"uri":"x://a","text":"read"}]}"#), "read");
         assert_eq!(text(r#"{"messages":[]}"#), "(no output)");
+        assert_eq!(text(r#"{"completion":{"values":[]}}"#), "(no output)");
+        assert_eq!(text(r#"{"completion":{"values":["a","b"],"total":2}}"#), "a\nb");
     }
 
     #[test]

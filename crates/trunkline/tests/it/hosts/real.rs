@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use trunkline::call::{ArtifactFolder, CallErrorKind, CallOptions};
+use trunkline::call::{ArtifactFolder, CallErrorKind, CallOptions, Completion, CompletionOf};
 use trunkline::host::Host;
 use trunkline::item::Kind;
 use trunkline::message::Raw;
@@ -168,6 +168,29 @@ async fn resources_are_read_and_prompts_filled_in() {
     assert!(prompt.text().contains("What's weather in Ulm?"), "{prompt}");
     let unknown = host.read(&view, "demo://nothing", CallOptions::default());
     assert_eq!(within(unknown).await.unwrap_err().kind(), CallErrorKind::Unknown);
+    within(host.shutdown()).await;
+}
+
+/// TOOL-12: arguments are completed by the server that has the prompt or the template.
+#[tokio::test]
+async fn arguments_of_prompts_and_templates_are_completed() {
+    let host = host_of(&json!({ "e": everything(), "f": everything() }));
+    gather(&host, &Kind::ALL).await;
+    let view = view(&host);
+    let complete = async |of, argument, value, known: Option<&Raw>| {
+        let completion = Completion { of, argument, value, known };
+        let asked = host.complete(&view, &completion, CallOptions::default());
+        within(asked).await.map(|outcome| outcome.text())
+    };
+    let prompt = CompletionOf::Prompt("e_completable-prompt");
+    assert_eq!(complete(prompt, "department", "E", None).await.unwrap(), "Engineering");
+    let sales = Raw::from_value(&json!({ "department": "Sales" }));
+    assert_eq!(complete(prompt, "name", "D", Some(&sales)).await.unwrap(), "David");
+    let template = "trunkline://f/demo://resource/dynamic/text/{resourceId}";
+    let template = CompletionOf::Template(template);
+    assert_eq!(complete(template, "resourceId", "7", None).await.unwrap(), "7");
+    let unknown = complete(CompletionOf::Prompt("e_nothing"), "a", "", None).await.unwrap_err();
+    assert_eq!(unknown.kind(), CallErrorKind::Unknown);
     within(host.shutdown()).await;
 }
 

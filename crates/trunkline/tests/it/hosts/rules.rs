@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt as _;
 use serde_json::json;
-use trunkline::call::{CallErrorKind, CallOptions};
+use trunkline::call::{CallErrorKind, CallOptions, Completion, CompletionOf};
 use trunkline::content::UNTRUSTED;
 use trunkline::error::ErrorKind;
 use trunkline::item::Kind;
@@ -47,6 +47,21 @@ async fn what_is_no_object_is_no_result() {
         assert_eq!(error.kind(), CallErrorKind::Failed(ErrorKind::NotMcp), "{nonsense}: {error}");
         within(host.shutdown()).await;
     }
+}
+
+/// TOOL-12: a server that completes nothing is not asked to, and that is no error.
+#[tokio::test]
+async fn a_server_that_completes_nothing_is_not_asked() {
+    let folder = Folder::new();
+    folder.write("prompts", "greet");
+    let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
+    gather(&host, &[Kind::Prompt]).await;
+    let of = CompletionOf::Prompt("s_greet");
+    let completion = Completion { of, argument: "name", value: "A", known: None };
+    let outcome = within(host.complete(&view(&host), &completion, CallOptions::default())).await;
+    assert_eq!(outcome.unwrap().result.text(), r#"{"completion":{"values":[]}}"#);
+    assert_eq!(folder.asked("completion/complete"), 0);
+    within(host.shutdown()).await;
 }
 
 /// CALL-5: what is too large is cut, and says so.

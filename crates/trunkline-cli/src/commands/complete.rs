@@ -1,0 +1,51 @@
+//! `trunkline complete`: what an argument of a prompt or of a template may be.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde_json::Value;
+use trunkline::call::{CallOptions, Completion, CompletionOf};
+use trunkline::catalog::Kind;
+use trunkline::config::printable;
+
+use crate::arguments::CompleteArguments;
+use crate::environment::Environment;
+use crate::exit::Outcome;
+use crate::finding::Search;
+use crate::results::{Shown, pairs};
+use crate::servers::{Asked, with_host};
+use crate::settings::Settings;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(
+    arguments: &CompleteArguments,
+    settings: &Settings,
+    environment: &Arc<Environment>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let known = pairs(&arguments.arguments, |text| Value::from(text))?;
+    let known = (!arguments.arguments.is_empty()).then_some(&known);
+    let (argument, value) = arguments.argument.split_once('=').unwrap_or((&arguments.argument, ""));
+    with_host(settings, environment, terminal, async |hosted, terminal| {
+        let name = arguments.name.as_str();
+        let search = Search { hosted, who: &arguments.who, name };
+        let (view, of) = if name.contains("://") {
+            (search.address(Asked::All, terminal).await?, CompletionOf::Template(name))
+        } else {
+            (search.named(Kind::Prompt, terminal).await?, CompletionOf::Prompt(name))
+        };
+        let shown = Shown {
+            settings,
+            environment,
+            bounds: &arguments.bounds,
+            doing: format!("completing {}", printable(argument)),
+            checks_arguments: false,
+        };
+        shown
+            .run(terminal, async |options: CallOptions<'_>| {
+                let completion = Completion { of, argument, value, known };
+                hosted.host.complete(&view, &completion, options).await
+            })
+            .await
+    })
+}
