@@ -13,6 +13,10 @@ pub(super) const LEGACY: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+/// What those keys have in common and nearly no other text has.
+const MARK: &[u8] = b"modelcontextprotocol";
 
 /// How a server is spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,10 +37,10 @@ impl Generation {
     }
 
     /// The parameters of a request as this generation sends them. Capabilities that the request
-    /// declares for itself stay.
+    /// declares for itself stay where requests declare any, and go where a handshake did.
     pub(super) fn params(&self, params: Option<Raw>, declared: &Declared) -> Option<Raw> {
         match self {
-            Self::Legacy(_) => params,
+            Self::Legacy(_) => params.map(undeclared),
             Self::Modern => Some(with_meta(params, declared)),
         }
     }
@@ -87,6 +91,24 @@ fn with_meta(params: Option<Raw>, declared: &Declared) -> Raw {
     params.with("_meta", &meta)
 }
 
+/// Parameters without what only modern requests declare. Every other byte stays.
+fn undeclared(params: Raw) -> Raw {
+    // Nearly no request has any.
+    if memchr::memmem::find(params.bytes(), MARK).is_none() {
+        return params;
+    }
+    let Some(meta) = params.get("_meta").filter(Raw::is_object) else { return params };
+    let keys = [VERSION, CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
+    let rest = keys.iter().fold(meta.clone(), |meta, key| meta.without(key));
+    if rest == meta {
+        params
+    } else if rest.members().is_empty() {
+        params.without("_meta")
+    } else {
+        params.with("_meta", &rest)
+    }
+}
+
 /// Parameters with this token for their progress, and the one the caller gave it, if any.
 pub(super) fn with_progress_token(params: Option<Raw>, token: u64) -> (Raw, Option<Raw>) {
     let params = params.unwrap_or_else(empty);
@@ -118,6 +140,37 @@ mod tests {
         assert_eq!(Generation::Legacy("2025-11-25".into()).params(None, &declared), None);
         let again = Generation::Modern.params(Some(sent), &Declared::new(&empty())).unwrap();
         assert_eq!(again.get("_meta").unwrap().get(CAPABILITIES).unwrap(), offered);
+    }
+
+    #[test]
+    fn legacy_requests_lose_what_only_modern_ones_declare() {
+        let declared = Declared::new(&empty());
+        let sent = |text: &str| {
+            let legacy = Generation::Legacy("2025-11-25".into());
+            legacy.params(Raw::from_text(text).ok(), &declared).unwrap().text().to_owned()
+        };
+        let of_modern = format!(
+            r#""{VERSION}":"2026-07-28", "{CAPABILITIES}":{{"roots":{{}}}},"{CLIENT_INFO}":{{}}"#
+        );
+        let with_others = format!(
+            r#"{{ "name":"x","_meta":{{"a":1, {of_modern},"progressToken" : 7,"{LOG_LEVEL}":"info"}},
+                "requestState":"s","inputResponses":{{}} }}"#
+        );
+        assert_eq!(
+            sent(&with_others),
+            r#"{ "name":"x","_meta":{"a":1,"progressToken" : 7},
+                "requestState":"s","inputResponses":{} }"#
+        );
+        let alone = format!(r#"{{"name":"x","_meta":{{{of_modern}}}}}"#);
+        assert_eq!(sent(&alone), r#"{"name":"x"}"#);
+        for untouched in [
+            r#"{"name":"x" ,"_meta":{}}"#,
+            r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}}}"#,
+            r#"{"arguments":{"io.modelcontextprotocol/logLevel":"info"}}"#,
+            r#"{"_meta":"io.modelcontextprotocol/logLevel"}"#,
+        ] {
+            assert_eq!(sent(untouched), untouched);
+        }
     }
 
     #[test]
