@@ -93,7 +93,7 @@ impl Route<'_> {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let _slot = self.slot(options.timeout).await?;
-        let ask = Ask { method: method.into(), params: Some(params), timeout: options.timeout };
+        let ask = Ask { timeout: options.timeout, ..Ask::new(method, Some(params)) };
         let answer = self.connection.converse(ask, options.attendant).await?;
         let result = answer.map_err(|error| CallError::refused(&self.server, &error))?;
         if !result.is_object() {

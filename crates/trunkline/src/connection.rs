@@ -20,7 +20,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-pub use asking::Ask;
+pub use asking::{Ask, Rounds};
 pub use attendant::{Answering, Attendant, Question, Unattended};
 pub use options::Options;
 pub use status::{SetAside, State, Status};

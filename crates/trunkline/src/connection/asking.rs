@@ -36,12 +36,24 @@ pub struct Ask {
     /// How long the answer may take, if not as long as the server's `timeouts.call`, which is the
     /// most in any case.
     pub timeout: Option<Duration>,
+    /// Who goes on when the server needs more before it can answer.
+    pub rounds: Rounds,
+}
+
+/// Who goes on when a modern server answers that it needs more before it can answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rounds {
+    /// The connection: the attendant is asked, and the server asked again with what they say.
+    #[default]
+    Driven,
+    /// The caller: such an answer is returned as it is.
+    Passed,
 }
 
 impl Ask {
     /// A request that may take as long as any.
     pub fn new(method: &str, params: Option<Raw>) -> Self {
-        Self { method: method.into(), params, timeout: None }
+        Self { method: method.into(), params, timeout: None, rounds: Rounds::Driven }
     }
 
     fn is_tool_call(&self) -> bool {
@@ -65,7 +77,8 @@ impl Connection {
     }
 
     /// Asks the server something and stays in conversation with it until it has answered: what it
-    /// tells and asks meanwhile goes to the attendant, in either generation of the protocol.
+    /// tells and asks meanwhile goes to the attendant, in either generation of the protocol. With
+    /// [`Rounds::Passed`], an answer that asks for more is an answer too.
     pub async fn converse(
         &self,
         ask: Ask,
@@ -81,6 +94,9 @@ impl Connection {
             };
             match self.kind_of(&result)? {
                 Completeness::Complete => return Ok(Ok(result)),
+                Completeness::InputRequired if ask.rounds == Rounds::Passed => {
+                    return Ok(Ok(result));
+                }
                 Completeness::InputRequired => match answered(&ask, &result, attendant).await {
                     Ok(next) => current = next,
                     Err(refusal) => return Ok(Err(refusal)),
