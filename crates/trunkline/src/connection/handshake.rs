@@ -155,7 +155,8 @@ impl Opener<'_> {
             }
         };
         self.shadow.hears(wire.tail());
-        Ok(Session::new(wire, self.ids.next(), self.options.declared().clone()))
+        let (declared, attendant) = (self.options.declared().clone(), self.options.attendant());
+        Ok(Session::new(wire, self.ids.next(), declared, attendant))
     }
 
     /// What is spoken at the server's address, as far as it was declared.

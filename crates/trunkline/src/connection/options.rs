@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use super::attendant::Attendant;
 use super::generation::{Declared, empty};
 use super::memory::Memory;
 use crate::config::Resolver;
@@ -17,6 +18,7 @@ pub struct Options {
     memory: Arc<Memory>,
     capabilities: Raw,
     declared: Declared,
+    attendant: Option<Arc<dyn Attendant>>,
 }
 
 struct Reach {
@@ -41,6 +43,7 @@ impl Options {
             memory: Arc::default(),
             declared: Declared::new(&empty()),
             capabilities: empty(),
+            attendant: None,
         }
     }
 
@@ -62,6 +65,18 @@ impl Options {
         Self { capabilities, declared, ..self }
     }
 
+    /// Lets somebody answer what a server of the older generation asks that belongs to no request,
+    /// or could belong to any of several: `roots/list` as soon as it has started, for example. By
+    /// default that is refused, because whoever answers has to be the one the server works for:
+    /// this is for servers that work for one.
+    ///
+    /// The answers are given beside the conversation, and what is told to nobody in particular
+    /// still goes to [`Connection::notifications`](super::Connection::notifications).
+    #[must_use]
+    pub fn with_attendant(self, attendant: Arc<dyn Attendant>) -> Self {
+        Self { attendant: Some(attendant), ..self }
+    }
+
     pub(super) fn resolver(&self) -> &(dyn Resolver + Send + Sync) {
         &*self.reach.resolver
     }
@@ -76,6 +91,10 @@ impl Options {
 
     pub(super) fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    pub(super) fn attendant(&self) -> Option<Arc<dyn Attendant>> {
+        self.attendant.clone()
     }
 
     pub(super) fn declared(&self) -> &Declared {

@@ -1,6 +1,7 @@
 //! A server that is being spoken to: requests out, answers back to whoever waits for them.
 
 mod pending;
+mod questions;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,13 +13,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use self::pending::{Pending, Waiting, Whose};
-use super::attendant::{Update, not_offered};
-use super::generation::{Declared, Generation, empty, with_progress_token};
+use self::questions::Asides;
+use super::attendant::{Attendant, Update};
+use super::generation::{Declared, Generation, with_progress_token};
 use super::parameters::{Mirrored, headers};
 use crate::error::{Error, ErrorKind};
-use crate::message::{
-    Id, Malformed, Message, Notification, Raw, Request, Response, RpcError, code,
-};
+use crate::message::{Id, Malformed, Message, Notification, Raw, Request, Response, RpcError};
 use crate::wire::{Incoming, Outgoing, Purpose, Wire};
 
 /// What is taken from one server before others get their turn.
@@ -77,6 +77,7 @@ pub(super) struct Session {
     declared: Declared,
     pub(super) generation: Generation,
     pending: Pending,
+    asides: Asides,
     /// Arguments that are repeated in headers, by tool.
     mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
     /// When somebody was answered last.
@@ -88,14 +89,21 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A conversation in which nothing has been said.
-    pub(super) fn new(wire: Wire, number: u64, declared: Declared) -> Self {
+    /// A conversation in which nothing has been said, with somebody who answers questions that
+    /// belong to no request, if anybody does.
+    pub(super) fn new(
+        wire: Wire,
+        number: u64,
+        declared: Declared,
+        attendant: Option<Arc<dyn Attendant>>,
+    ) -> Self {
         Self {
             wire,
             number,
             declared,
             generation: Generation::Modern,
             pending: Pending::default(),
+            asides: Asides::new(attendant),
             mirrored: HashMap::new(),
             last_answer: Instant::now(),
             noise: 0,
@@ -233,6 +241,10 @@ impl Session {
             }
             let incoming = tokio::select! {
                 incoming = self.wire.next() => incoming,
+                response = self.asides.next() => {
+                    self.respond(self.number, response);
+                    continue;
+                }
                 () = at(self.pending.next_deadline()) => {
                     self.expire();
                     continue;
@@ -330,34 +342,6 @@ impl Session {
         others
     }
 
-    /// Passes a question of the server on to whoever it is for, or refuses it.
-    fn asked(&mut self, request: Request, about: Option<u64>) {
-        // A program such as `cat` sends back what it is sent.
-        let ours = request.id.as_number().filter(|id| self.pending.contains(*id));
-        if let Some(id) = ours.filter(|_| is_ours(&request.method)) {
-            let message = "it repeats what it is sent, which no MCP server does";
-            return self.answer(id, Err(Error::new(ErrorKind::NotMcp, message)));
-        }
-        if self.generation == Generation::Modern {
-            // That generation has no requests of servers, and no answers to them.
-            self.noise += 1;
-            return;
-        }
-        let outcome = match (&*request.method, self.pending.whose(about)) {
-            ("ping", _) => Ok(empty()),
-            (_, Whose::Of(Waiting { updates: Some(updates), .. })) => {
-                let (session, request) = (self.number, request.clone());
-                match updates.try_send(Update::Asked { session, request }) {
-                    Ok(()) => return,
-                    Err(_) => Err(RpcError::new(code::INTERNAL_ERROR, "nobody can answer now")),
-                }
-            }
-            (_, Whose::Unclear) => Err(unclear(&request.method)),
-            (method, _) => Err(not_offered(method)),
-        };
-        self.respond(self.number, Response { id: request.id, outcome });
-    }
-
     fn answer(&mut self, id: u64, answer: Answer) {
         self.last_answer = Instant::now();
         self.pending.answer(id, answer);
@@ -416,14 +400,6 @@ fn after_noise(line: &Bytes) -> Option<Bytes> {
     Some(line.slice(start..))
 }
 
-/// Whether we send requests of this method.
-fn is_ours(method: &str) -> bool {
-    matches!(method, "server/discover" | "initialize")
-        || method.starts_with("tools/")
-        || method.starts_with("prompts/")
-        || method.starts_with("resources/")
-}
-
 /// The name or address that a request is about, which some wires say beside it.
 fn subject(request: &Request) -> Option<Box<str>> {
     let key = match &*request.method {
@@ -446,14 +422,6 @@ fn with_token(notification: Notification, token: Option<&Raw>) -> Notification {
         }
         (notification, _) => notification,
     }
-}
-
-fn unclear(method: &str) -> RpcError {
-    let message = format!(
-        "`{method}` is refused: several requests are in flight, and it does not say which of them \
-         it belongs to"
-    );
-    RpcError::new(code::INVALID_REQUEST, &message)
 }
 
 /// An error with the last lines of the server's standard error as its hint, if it has no other.
