@@ -11,11 +11,12 @@ use trunkline::config::printable;
 use crate::arguments::CompleteArguments;
 use crate::environment::Environment;
 use crate::exit::Outcome;
-use crate::finding::Search;
+use crate::finding::{Found, Search};
 use crate::results::{Shown, pairs};
-use crate::servers::{Asked, with_host};
+use crate::servers::{Problems, with_host};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
+use crate::who::Asker;
 
 pub(crate) fn run(
     arguments: &CompleteArguments,
@@ -26,18 +27,21 @@ pub(crate) fn run(
     let known = pairs(&arguments.arguments, |text| Value::from(text))?;
     let known = (!arguments.arguments.is_empty()).then_some(&known);
     let (argument, value) = arguments.argument.split_once('=').unwrap_or((&arguments.argument, ""));
-    with_host(settings, environment, terminal, async |hosted, terminal| {
+    let who = Asker::read(&arguments.who, settings, environment)?;
+    with_host(Problems::Counted, settings, environment, terminal, async |hosted, terminal| {
         let name = arguments.name.as_str();
-        let search = Search { hosted, who: &arguments.who, name };
-        let (view, of) = if name.contains("://") {
-            (search.address(Asked::All, terminal).await?, CompletionOf::Template(name))
+        let search = Search { hosted, who: &who, name, server: None };
+        let (found, of) = if name.contains("://") {
+            (search.address(terminal).await?, CompletionOf::Template(name))
         } else {
             (search.named(Kind::Prompt, terminal).await?, CompletionOf::Prompt(name))
         };
+        let Found { view, server } = found;
         let shown = Shown {
             settings,
             environment,
             bounds: &arguments.bounds,
+            server: &server,
             doing: format!("completing {}", printable(argument)),
             checks_arguments: false,
         };
