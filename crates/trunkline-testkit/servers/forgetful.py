@@ -4,7 +4,7 @@
 
 It prints its port once it listens. Tools: `slow` takes a second and says how often it was called; `lose` is answered
 with 404 in the first session and works in others; `announce` says on its stream that the tools have changed, which they
-have then.
+have then; `subscribed`, which is not listed, says in which sessions something was subscribed to.
 """
 
 import http.server
@@ -15,6 +15,7 @@ import time
 sessions = itertools.count(1)
 names = ["announce", "lose", "slow"]
 slow_calls = itertools.count(1)
+subscribed = []
 
 
 def text(words):
@@ -25,7 +26,7 @@ def result_of(request):
     match request["method"]:
         case "initialize":
             info = {"name": "forgetful", "version": "1"}
-            capabilities = {"tools": {"listChanged": True}}
+            capabilities = {"tools": {"listChanged": True}, "resources": {"subscribe": True}}
             return {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info}
         case "tools/list":
             return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
@@ -33,8 +34,12 @@ def result_of(request):
             count = next(slow_calls)
             time.sleep(1)
             return text(f"call {count}")
+        case "tools/call" if request["params"]["name"] == "subscribed":
+            return text(" ".join(subscribed))
         case "tools/call":
             return text("found")
+        case "resources/subscribe":
+            return {}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -47,8 +52,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         name = message.get("params", {}).get("name")
         if name == "lose" and self.headers["mcp-session-id"] == "1":
             return self.reply(404)
+        if message["method"] == "resources/subscribe":
+            subscribed.append(self.headers["mcp-session-id"])
         result = result_of(message)
-        outcome = {"result": result} if result else {"error": {"code": -32601, "message": "unknown method"}}
+        outcome = {"result": result} if result is not None else {"error": {"code": -32601, "message": "unknown method"}}
         answer = {"jsonrpc": "2.0", "id": message["id"], **outcome}
         if name == "announce":
             names.append("new")

@@ -162,6 +162,13 @@ pub fn lively_server() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/lively.py")
 }
 
+/// A server over stdio that says when its resources change: started with Python, it takes a folder
+/// and a generation as its arguments.
+#[must_use]
+pub fn announcing_server() -> PathBuf {
+    server("announcing.py")
+}
+
 /// Runs a program to its end and returns what it printed; it is killed when it takes too long and
 /// when the returned future is dropped.
 ///

@@ -1,6 +1,7 @@
 //! One server, one task: handshake, generation, pending table, lists, state.
 
 mod status;
+mod log_level;
 mod attendant;
 mod generation;
 mod parameters;
@@ -9,6 +10,7 @@ mod memory;
 mod options;
 mod session;
 mod shadow;
+mod watching;
 mod handshake;
 mod backoff;
 mod task;
@@ -22,18 +24,21 @@ use tokio::time::timeout;
 
 pub use asking::{Ask, Rounds};
 pub use attendant::{Answering, Attendant, Question, Unattended};
+pub use log_level::LogLevel;
 pub use options::Options;
 pub use status::{SetAside, State, Status};
+pub use watching::ResourceSubscription;
 
 pub use crate::wire::{ChildOptions, HttpOptions, Proxies};
 
 use crate::config::{Fingerprint, Server};
 use crate::error::Error;
 use crate::item::{Item, Kind};
-use crate::message::Notification;
+use crate::message::{Notification, RpcError};
 use session::{Ids, gone, late};
 use shadow::Shadow;
 use task::{Command, Task};
+use watching::Watched;
 
 /// Commands that may wait for a task that is busy starting its server.
 const MAX_COMMANDS: usize = 256;
@@ -49,6 +54,7 @@ pub struct Connection {
     ids: Arc<Ids>,
     commands: mpsc::Sender<Command>,
     abandoned: mpsc::UnboundedSender<u64>,
+    log_level: watch::Sender<Option<LogLevel>>,
     shadow: Arc<Shadow>,
     told: broadcast::Sender<Notification>,
 }
@@ -63,6 +69,8 @@ impl Connection {
     pub fn new(server: Server, options: Options) -> Self {
         let (commands, for_task) = mpsc::channel(MAX_COMMANDS);
         let (abandoned, abandoned_for_task) = mpsc::unbounded_channel();
+        let (released, released_for_task) = mpsc::unbounded_channel();
+        let (log_level, log_level_for_task) = watch::channel(None);
         let told = broadcast::Sender::new(MAX_UNHEARD);
         let mut fingerprint = server.fingerprint();
         if server.runs_anywhere() {
@@ -80,12 +88,15 @@ impl Connection {
             ids: Arc::clone(&ids),
             commands: for_task,
             abandoned: abandoned_for_task,
+            watched: Watched::new(released),
+            released: released_for_task,
+            log_level: log_level_for_task,
             shadow: Arc::clone(&shadow),
             told: told.clone(),
             fading: JoinSet::new(),
         };
         tokio::spawn(task.run());
-        Self { server, fingerprint, ids, commands, abandoned, shadow, told }
+        Self { server, fingerprint, ids, commands, abandoned, log_level, shadow, told }
     }
 
     /// The server as it is configured.
@@ -131,12 +142,7 @@ impl Connection {
         }
         let (done, refreshed) = oneshot::channel();
         self.command(Command::Refresh(kind, done)).await?;
-        // The start lists the tools as well.
-        let bound = self.patience_with_start() + self.server.behaviour.timeouts.list * 2;
-        let refreshed = match timeout(bound, refreshed).await {
-            Ok(refreshed) => refreshed.unwrap_or_else(|_| Err(self.gone())),
-            Err(_) => Err(late()),
-        };
+        let refreshed = self.answered_in_time(refreshed).await;
         let listed = self.shadow.listed(kind);
         match refreshed {
             Err(error) if !listed.is_known => Err(error.of(&self.server.name)),
@@ -155,6 +161,35 @@ impl Connection {
     /// that a list did, a line of its log that belongs to no request.
     pub fn notifications(&self) -> broadcast::Receiver<Notification> {
         self.told.subscribe()
+    }
+
+    /// Wants to hear when a resource changes, starting the server if it does not run. While
+    /// anybody holds what comes back, the server is asked to say so, also after it has been started
+    /// again; and it is not stopped for being idle.
+    ///
+    /// A server that does not want to, or cannot, answers with an error.
+    pub async fn subscribe(
+        &self,
+        uri: &str,
+    ) -> Result<Result<ResourceSubscription, RpcError>, Error> {
+        let (reply, given) = oneshot::channel();
+        self.command(Command::Watch(uri.into(), reply)).await?;
+        self.answered_in_time(given).await.map_err(|error| error.of(&self.server.name))
+    }
+
+    /// Wants to hear this much of the server's log, now and after it has been started again. Of
+    /// what several want, the most is asked for.
+    ///
+    /// Servers of the older generation tell everybody the same, and are asked once. Modern ones
+    /// are asked with each request, in its `_meta`: for them this does nothing.
+    pub fn want_log_level(&self, level: LogLevel) {
+        self.log_level.send_if_modified(|wanted| {
+            let is_more = wanted.is_none_or(|wanted| level < wanted);
+            if is_more {
+                *wanted = Some(level);
+            }
+            is_more
+        });
     }
 
     /// Starts the server, if it does not run, and waits until it is ready.
@@ -182,6 +217,19 @@ impl Connection {
     /// Whether it has been closed. It cannot be used again.
     pub fn is_closed(&self) -> bool {
         self.commands.is_closed()
+    }
+
+    /// What the task says to something that it asks the server for itself.
+    async fn answered_in_time<T>(
+        &self,
+        answer: oneshot::Receiver<Result<T, Error>>,
+    ) -> Result<T, Error> {
+        // The start lists the tools as well.
+        let bound = self.patience_with_start() + self.server.behaviour.timeouts.list * 2;
+        match timeout(bound, answer).await {
+            Ok(answer) => answer.unwrap_or_else(|_| Err(self.gone())),
+            Err(_) => Err(late()),
+        }
     }
 
     async fn command(&self, command: Command) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use std::env;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use trunkline::config::{self, NoReferences};
@@ -128,5 +129,43 @@ async fn questions_are_answered_in_both_generations() {
             let text = converse(generation, tool, json!({})).await;
             assert!(!text.is_empty(), "{generation} {tool}");
         }
+    }
+}
+
+/// Watches a resource with another one, which comes and goes, and hears that it has changed.
+async fn watch(server: &Value) {
+    let text = json!({ "mcpServers": { "fixture": server } }).to_string();
+    let loaded = config::parse("test", text);
+    let child = ChildOptions::from_environment(env::vars_os());
+    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+    let servers = Registry::new(options).open(&loaded.config);
+    let connection = servers.get("fixture").unwrap();
+    let mut notifications = connection.notifications();
+    let watching = connection.subscribe("test://watched-resource").await.unwrap().unwrap();
+    let other = connection.subscribe("test://static-text").await.unwrap().unwrap();
+    drop(other);
+    for _ in 0..3 {
+        let trigger = json!({ "name": "test_trigger_resource_update", "arguments": {} });
+        let answer = connection.request("tools/call", Some(Raw::from_value(&trigger))).await;
+        answer.unwrap().unwrap();
+        let updated = async {
+            while &*notifications.recv().await.unwrap().method != "notifications/resources/updated"
+            {
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), updated).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    drop(watching);
+    assert_eq!(connection.status().noise, 0);
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn a_resource_is_watched_over_each_transport_in_each_generation() {
+    for generation in ["legacy", "modern"] {
+        watch(&json!({ "command": PROGRAM, "args": ["stdio", "--generation", generation] })).await;
+        let listening = Listening::new(generation);
+        watch(&json!({ "url": listening.url })).await;
     }
 }

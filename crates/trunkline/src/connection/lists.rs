@@ -25,7 +25,7 @@ const MAX_CURSOR_BYTES: usize = 64 * 1024;
 const MAX_NAME_BYTES: usize = 256;
 
 /// Bytes of an address, which may say a lot.
-const MAX_ADDRESS_BYTES: usize = 8 * 1024;
+pub(super) const MAX_ADDRESS_BYTES: usize = 8 * 1024;
 
 /// Bytes of one item, schemas and all.
 const MAX_ITEM_BYTES: usize = 1024 * 1024;

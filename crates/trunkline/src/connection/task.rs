@@ -2,6 +2,8 @@
 
 mod relisting;
 mod subscribing;
+mod errands;
+mod logging;
 mod serving;
 
 use std::sync::Arc;
@@ -13,9 +15,11 @@ use tokio::time::Instant;
 
 use super::backoff::Attempts;
 use super::handshake::{Opened, Opener};
+use super::log_level::LogLevel;
 use super::options::Options;
 use super::session::{Asked, Ids, at, stopping};
 use super::shadow::Shadow;
+use super::watching::{Given, Watched};
 use crate::config::{Fingerprint, Server, Transport};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
@@ -23,6 +27,10 @@ use crate::message::{Notification, Response};
 
 /// Requests that may wait for one server. What comes on top is told so at once.
 const MAX_PENDING: usize = 1024;
+
+/// The pause before a server that has forgotten us is spoken to again for the sake of what is
+/// watched. One that forgets every time is not asked without end.
+const PAUSE_AFTER_FORGOTTEN: Duration = Duration::from_secs(1);
 
 /// What the task can be told.
 pub(super) enum Command {
@@ -34,6 +42,8 @@ pub(super) enum Command {
     Respond { session: u64, response: Response },
     /// Ask for a list again; say when it is there, or why not.
     Refresh(Kind, oneshot::Sender<Result<(), Error>>),
+    /// Let somebody hear of a resource.
+    Watch(Box<str>, oneshot::Sender<Given>),
     /// End, and say when nothing is left.
     Close(oneshot::Sender<()>),
 }
@@ -44,6 +54,7 @@ impl Command {
         match self {
             Self::Connect(done) | Self::Refresh(_, done) => done.is_closed(),
             Self::Ask(asked) => asked.reply.is_closed(),
+            Self::Watch(_, reply) => reply.is_closed(),
             Self::Respond { .. } | Self::Close(_) => false,
         }
     }
@@ -58,6 +69,12 @@ pub(super) struct Task {
     pub(super) commands: mpsc::Receiver<Command>,
     /// Requests that nobody waits for any more.
     pub(super) abandoned: mpsc::UnboundedReceiver<u64>,
+    /// The resources that somebody wants to hear of, in this conversation and the next.
+    pub(super) watched: Watched,
+    /// Resources that somebody does not hold any more.
+    pub(super) released: mpsc::UnboundedReceiver<Arc<str>>,
+    /// The most of its log that anybody wants.
+    pub(super) log_level: watch::Receiver<Option<LogLevel>>,
     pub(super) shadow: Arc<Shadow>,
     /// Whoever wants to hear what the server says of its own accord.
     pub(super) told: broadcast::Sender<Notification>,
@@ -110,6 +127,10 @@ impl Task {
                     attempts.lived(since.elapsed());
                     match end {
                         End::Server(error) => error,
+                        End::Forgotten if !self.watched.is_empty() => {
+                            down = Down::Until(Instant::now() + PAUSE_AFTER_FORGOTTEN);
+                            continue;
+                        }
                         End::Idle | End::Forgotten => {
                             down = Down::Idle;
                             continue;
@@ -136,6 +157,10 @@ impl Task {
                 command = self.commands.recv() => command,
                 // Nothing of it has been sent.
                 Some(_) = self.abandoned.recv() => continue,
+                Some(uri) = self.released.recv() => {
+                    self.watched.release(&uri);
+                    continue;
+                }
                 () = at(until) => return Wanted::By(waiting),
             };
             match (command, down) {
@@ -210,8 +235,9 @@ impl Task {
         matches!(self.server.transport, Transport::Remote(_))
     }
 
-    fn failed(&self, error: Error, attempts: &mut Attempts) -> Down {
+    fn failed(&mut self, error: Error, attempts: &mut Attempts) -> Down {
         let error = error.of(&self.server.name);
+        self.watched.fail(&Err(error.clone()));
         let pause = attempts.pause_after(&error);
         self.shadow.failed(&error, pause, attempts.in_a_row());
         match pause {
@@ -279,6 +305,9 @@ fn refuse(command: Command, error: &Error) {
         }
         Command::Ask(asked) => {
             let _ = asked.reply.send(Err(error.clone()));
+        }
+        Command::Watch(_, reply) => {
+            let _ = reply.send(Err(error.clone()));
         }
         Command::Respond { .. } => {}
         Command::Close(done) => {

@@ -13,6 +13,7 @@ mod schema;
 mod messages;
 mod lively;
 mod connections;
+mod announcing;
 mod registries;
 mod races;
 mod remote;

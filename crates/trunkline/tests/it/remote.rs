@@ -70,3 +70,19 @@ async fn a_change_that_is_announced_beside_an_answer_is_heard() {
     assert!(tool_names(connection).contains(&"new".to_owned()));
     within(connection.close()).await;
 }
+
+/// What is watched is asked for again in the new session, by itself.
+#[tokio::test]
+async fn what_is_watched_is_asked_for_again_when_the_session_is_forgotten() {
+    let listening = Listening::new();
+    let connection = &listening.connection;
+    let _watching = within(connection.subscribe("a:1")).await.unwrap().unwrap();
+    assert_eq!(call(connection, "lose").await, "found");
+    let asking = async {
+        while call(connection, "subscribed").await != "1 2" {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(asking).await;
+    within(connection.close()).await;
+}

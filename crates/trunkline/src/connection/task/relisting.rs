@@ -35,7 +35,7 @@ struct Listing {
     answer: oneshot::Receiver<Answer>,
 }
 
-/// How pages are asked for.
+/// How the task asks for what it wants itself.
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     ids: &'a Ids,
@@ -44,22 +44,36 @@ pub(super) struct Asking<'a> {
 
 impl Task {
     pub(super) fn asking(&self) -> Asking<'_> {
-        Asking { ids: &self.ids, patience: self.server.behaviour.timeouts.list }
+        Asking::new(&self.ids, self.server.behaviour.timeouts.list)
     }
 }
 
-impl Asking<'_> {
+impl<'a> Asking<'a> {
+    pub(super) fn new(ids: &'a Ids, patience: Duration) -> Self {
+        Self { ids, patience }
+    }
+
     fn page(
         &self,
         session: &mut Session,
         kind: Kind,
         cursor: Option<&Raw>,
     ) -> oneshot::Receiver<Answer> {
+        self.request(session, kind.list_method(), cursor.map(page_params))
+    }
+
+    /// Asks for something that the task itself wants.
+    pub(super) fn request(
+        &self,
+        session: &mut Session,
+        method: &str,
+        params: Option<Raw>,
+    ) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
         session.ask(Asked {
             id: self.ids.next(),
-            method: kind.list_method().into(),
-            params: cursor.map(page_params),
+            method: method.into(),
+            params,
             deadline: Instant::now() + self.patience,
             patience: self.patience,
             reply,

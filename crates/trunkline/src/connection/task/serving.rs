@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::relisting::Relistings;
-use super::subscribing::{Step, Subscription};
+use super::errands::Errands;
+use super::logging::Logging;
+use super::relisting::{Asking, Relistings};
+use super::subscribing::{ACKNOWLEDGED, Step, Subscription};
 use super::{Command, End, MAX_PENDING, Task, refuse, too_many, unread};
+use crate::connection::generation::Generation;
 use crate::connection::handshake::Opened;
 use crate::connection::lists::{List, Pages};
 use crate::connection::memory::Spoken;
@@ -18,6 +21,8 @@ use crate::message::Notification;
 struct Chores {
     relistings: Relistings,
     subscription: Subscription,
+    errands: Errands,
+    logging: Logging,
     spoken: Spoken,
 }
 
@@ -25,15 +30,23 @@ impl Task {
     /// Serves until the server ends, nobody needs it, or we are told to end.
     pub(super) async fn serve(&mut self, opened: Opened, waiting: Vec<Command>) -> End {
         let Opened { mut session, described, spoken, tools } = opened;
-        let subscription = Subscription::wanted_of(&session, &described);
-        let mut chores = Chores { relistings: Relistings::new(), subscription, spoken };
+        let mut chores = Chores {
+            relistings: Relistings::new(),
+            subscription: Subscription::wanted_of(&session, &described),
+            errands: Errands::of(&described),
+            logging: Logging::of(&session, &described),
+            spoken,
+        };
         // Whoever sees that it is ready sees its tools.
         self.took_list(&mut session, chores.spoken, tools);
         self.shadow.ready(&session, &described);
         self.shadow.noticed(&session);
+        self.watched.begin();
+        self.see_to_log(&mut session, &mut chores);
         for command in waiting {
             self.obey(&mut session, &mut chores, command);
         }
+        self.see_to_watched(&mut session, &mut chores);
         let end = self.run_session(&mut session, &mut chores).await;
         self.shadow.noticed(&session);
         if matches!(end, End::Idle | End::Forgotten) {
@@ -58,7 +71,7 @@ impl Task {
                 event = session.next() => match event {
                     Event::Ended(error) => return End::Server(error),
                     Event::Forgotten => return End::Forgotten,
-                    Event::Told(notification) => self.told(chores, notification),
+                    Event::Told(notification) => self.told(session, chores, notification),
                     Event::Noise => self.shadow.noticed(session),
                     Event::Quiet => {}
                 },
@@ -69,6 +82,15 @@ impl Task {
                     due.iter().for_each(|(_, kind)| self.relist(session, chores, *kind));
                 }
                 step = chores.subscription.next() => self.subscribe(session, chores, step),
+                done = chores.errands.next() => {
+                    done.settle(&mut self.watched);
+                    self.see_to_watched(session, chores);
+                }
+                Some(uri) = self.released.recv() => {
+                    self.watched.release(&uri);
+                    self.see_to_watched(session, chores);
+                }
+                Ok(()) = self.log_level.changed() => self.see_to_log(session, chores),
                 Some(id) = self.abandoned.recv() => session.abandon(id),
                 command = self.commands.recv() => match command {
                     Some(command) => {
@@ -85,13 +107,18 @@ impl Task {
 
     /// When the server is stopped because nobody needs it (CON-14).
     fn idle_at(&self, session: &Session, chores: &Chores) -> Option<Instant> {
-        let patience = self.server.behaviour.idle_timeout?;
+        let patience = self.server.behaviour.idle_timeout.filter(|_| self.watched.is_empty())?;
         let since = session.idle_since().filter(|_| !chores.relistings.is_any_on())?;
         since.checked_add(patience)
     }
 
     /// What the server says of its own accord.
-    fn told(&self, chores: &mut Chores, notification: Notification) {
+    fn told(&mut self, session: &mut Session, chores: &mut Chores, notification: Notification) {
+        if &*notification.method == ACKNOWLEDGED {
+            // That is between the server and us.
+            let params = notification.params.as_ref();
+            return chores.subscription.acknowledged(session, &mut self.watched, params);
+        }
         for kind in changed_kinds(&notification.method) {
             self.shadow.is_stale(*kind);
             // What nobody has asked for yet is not asked for now.
@@ -122,7 +149,7 @@ impl Task {
         None
     }
 
-    fn obey(&self, session: &mut Session, chores: &mut Chores, command: Command) {
+    fn obey(&mut self, session: &mut Session, chores: &mut Chores, command: Command) {
         match command {
             Command::Connect(done) => {
                 let _ = done.send(Ok(()));
@@ -149,6 +176,10 @@ impl Task {
             Command::Refresh(kind, done) => {
                 chores.relistings.of(kind).wait(done);
                 self.relist(session, chores, kind);
+            }
+            Command::Watch(uri, reply) => {
+                self.watched.want(&uri, reply);
+                self.see_to_watched(session, chores);
             }
             // Taken by whoever received it.
             Command::Close(_) => {}
@@ -189,11 +220,29 @@ impl Task {
         }
     }
 
-    fn subscribe(&self, session: &mut Session, chores: &mut Chores, step: Step) {
+    /// Asks the server for what somebody wants to hear of and was not asked for yet.
+    fn see_to_watched(&mut self, session: &mut Session, chores: &mut Chores) {
+        match session.generation {
+            Generation::Modern => chores.subscription.see_to(&mut self.watched),
+            Generation::Legacy(_) => {
+                let patience = self.server.behaviour.timeouts.list;
+                let asking = Asking::new(&self.ids, patience);
+                chores.errands.run(session, &mut self.watched, asking);
+            }
+        }
+    }
+
+    fn see_to_log(&mut self, session: &mut Session, chores: &mut Chores) {
+        let wanted = *self.log_level.borrow_and_update();
+        chores.logging.ask(session, self.asking(), wanted);
+    }
+
+    fn subscribe(&mut self, session: &mut Session, chores: &mut Chores, step: Step) {
         match step {
-            Step::Make => chores.subscription.make(session, self.ids.next()),
-            Step::Over(answer) => {
-                chores.subscription.over(&answer);
+            Step::Make => chores.subscription.make(session, &mut self.watched, self.ids.next()),
+            Step::Late => chores.subscription.late(session, &mut self.watched),
+            Step::Over(which, answer) => {
+                chores.subscription.over(which, &answer, &mut self.watched);
                 // What changed while nobody listened was not heard.
                 Kind::ALL.iter().for_each(|kind| self.shadow.is_stale(*kind));
             }

@@ -1,5 +1,10 @@
 //! Hearing of changes in the modern generation: a request that stays open (`subscriptions/listen`).
+//!
+//! What it is to hear of cannot be changed while it is open. So another one is made, and the old one
+//! is closed once the server has acknowledged the new one: in between both are heard.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -10,7 +15,11 @@ use crate::connection::backoff::jittered;
 use crate::connection::generation::Generation;
 use crate::connection::session::{Answer, Asked, Session, at, gone};
 use crate::connection::status::Described;
-use crate::message::{Raw, code};
+use crate::connection::watching::Watched;
+use crate::message::{Raw, RpcError, code};
+
+/// What the server says first when it is subscribed to.
+pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// The pause before a subscription that broke is made again; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -24,84 +33,225 @@ const WORKING: Duration = Duration::from_secs(10);
 /// How long it may last: longer than any server.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
+/// How long wishes are gathered, so that many become one request.
+const GATHERING: Duration = Duration::from_millis(10);
+
+/// How long a server may take to acknowledge. It is the first thing it says.
+const ACKNOWLEDGING: Duration = Duration::from_secs(10);
+
 /// A wish to hear of changes, and what has come of it.
 pub(super) struct Subscription {
-    /// What to hear of.
-    wishes: Raw,
-    stage: Stage,
+    /// The lists to hear of.
+    lists: Map<String, Value>,
+    /// Whether the server can be asked.
+    is_known: bool,
+    /// What is heard now.
+    current: Option<Standing>,
+    /// What takes its place once it is acknowledged.
+    next: Option<Standing>,
+    /// When it is made anew.
+    due: Option<Instant>,
     pause: Duration,
 }
 
-enum Stage {
-    /// The server has nothing to say, or does not know how.
-    Unwanted,
-    /// It is made then.
-    Due(Instant),
-    /// It was made then, and is over when this is answered.
-    On(Instant, oneshot::Receiver<Answer>),
+/// A request that stays open, and is over when it is answered.
+struct Standing {
+    id: u64,
+    since: Instant,
+    answer: oneshot::Receiver<Answer>,
+    /// The resources it is to hear of; those it does, once that is known.
+    uris: Vec<Arc<str>>,
 }
 
 /// What has to be done about a subscription.
 pub(super) enum Step {
     Make,
-    /// It is over, with this answer.
-    Over(Answer),
+    /// The new one has not been acknowledged.
+    Late,
+    /// One is over, with this answer.
+    Over(Which, Answer),
+}
+
+/// One of the two requests there may be.
+#[derive(Clone, Copy)]
+pub(super) enum Which {
+    Current,
+    Next,
 }
 
 impl Subscription {
     /// A subscription to every kind of change the server says it announces.
     pub(super) fn wanted_of(session: &Session, described: &Described) -> Self {
-        let wishes = wishes(described);
-        let is_wanted = session.generation == Generation::Modern && !wishes.is_empty();
-        let stage = if is_wanted { Stage::Due(Instant::now()) } else { Stage::Unwanted };
-        let wishes = Raw::from_value(&json!({ "notifications": Value::Object(wishes) }));
-        Self { wishes, stage, pause: FIRST_PAUSE }
+        let lists = wishes(described);
+        let is_known = session.generation == Generation::Modern;
+        let due = (is_known && !lists.is_empty()).then(Instant::now);
+        Self { lists, is_known, current: None, next: None, due, pause: FIRST_PAUSE }
+    }
+
+    /// Takes note that there may be other resources to hear of.
+    pub(super) fn see_to(&mut self, watched: &mut Watched) {
+        if !self.is_known {
+            let message = "the server does not know `subscriptions/listen`";
+            watched.fail(&Ok(RpcError::new(code::METHOD_NOT_FOUND, message)));
+        } else if watched.is_open() {
+            let soon = Instant::now() + GATHERING;
+            self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
+        }
     }
 
     /// What has to be done next; waits for ever if nothing has.
     pub(super) async fn next(&mut self) -> Step {
-        match &mut self.stage {
-            Stage::Unwanted => std::future::pending().await,
-            Stage::Due(time) => {
-                at(Some(*time)).await;
-                Step::Make
-            }
-            Stage::On(_, answer) => Step::Over(answer.await.unwrap_or_else(|_| Err(gone()))),
+        let due = self.due.filter(|_| self.next.is_none());
+        let late = self.next.as_ref().map(|next| next.since + ACKNOWLEDGING);
+        tokio::select! {
+            biased;
+            answer = over(&mut self.current) => Step::Over(Which::Current, answer),
+            answer = over(&mut self.next) => Step::Over(Which::Next, answer),
+            () = at(due) => Step::Make,
+            () = at(late) => Step::Late,
         }
     }
 
-    /// Makes the subscription, with a request of this id.
-    pub(super) fn make(&mut self, session: &mut Session, id: u64) {
+    /// Makes the subscription with a request of this id, unless it is what it should be.
+    pub(super) fn make(&mut self, session: &mut Session, watched: &mut Watched, id: u64) {
+        self.due = None;
+        let uris = watched.all();
+        if self.lists.is_empty() && uris.is_empty() {
+            return self.close(session);
+        }
+        if self.current.as_ref().is_some_and(|current| current.uris == uris) {
+            return;
+        }
+        let mut wishes = self.lists.clone();
+        if !uris.is_empty() {
+            let uris = uris.iter().map(|uri| Value::from(&**uri)).collect();
+            wishes.insert("resourceSubscriptions".to_owned(), uris);
+        }
         let (reply, answer) = oneshot::channel();
         session.ask(Asked {
             id,
             method: "subscriptions/listen".into(),
-            params: Some(self.wishes.clone()),
+            params: Some(Raw::from_value(&json!({ "notifications": Value::Object(wishes) }))),
             deadline: Instant::now() + FOR_EVER,
             patience: FOR_EVER,
             reply,
             updates: None,
             is_standing: true,
         });
-        self.stage = Stage::On(Instant::now(), answer);
+        self.next = Some(Standing { id, since: Instant::now(), answer, uris });
     }
 
-    /// It is over: made again after a pause, unless the server does not know how.
-    pub(super) fn over(&mut self, answer: &Answer) {
-        let Stage::On(since, _) = &self.stage else { return };
-        if since.elapsed() >= WORKING {
+    /// The server has acknowledged a subscription, or a part of it.
+    pub(super) fn acknowledged(
+        &mut self,
+        session: &mut Session,
+        watched: &mut Watched,
+        params: Option<&Raw>,
+    ) {
+        let acknowledgement = Acknowledgement::read(params);
+        let is_it = |next: &mut Standing| acknowledgement.id.is_none_or(|id| id == next.id);
+        let Some(mut next) = self.next.take_if(is_it) else { return };
+        for uri in &next.uris {
+            if acknowledgement.uris.contains(&**uri) {
+                watched.heard(uri);
+            } else {
+                watched.refused(uri, &Ok(not_honoured()));
+            }
+        }
+        next.uris.retain(|uri| acknowledgement.uris.contains(&**uri));
+        self.replace(session, watched, next);
+    }
+
+    /// The server has not acknowledged it in time. It may do what it was asked all the same.
+    pub(super) fn late(&mut self, session: &mut Session, watched: &mut Watched) {
+        let Some(mut next) = self.next.take() else { return };
+        // Whoever wants one of them again has it asked for again.
+        next.uris.clear();
+        let message = "the server did not acknowledge the subscription";
+        watched.unanswered(&Ok(RpcError::new(code::INTERNAL_ERROR, message)));
+        self.replace(session, watched, next);
+    }
+
+    fn replace(&mut self, session: &mut Session, watched: &mut Watched, next: Standing) {
+        self.close(session);
+        self.current = Some(next);
+        self.see_to(watched);
+    }
+
+    fn close(&mut self, session: &mut Session) {
+        if let Some(old) = self.current.take() {
+            session.abandon(old.id);
+        }
+    }
+
+    /// One is over: made again after a pause, unless the server does not know how.
+    pub(super) fn over(&mut self, which: Which, answer: &Answer, watched: &mut Watched) {
+        let over = match which {
+            Which::Current => self.current.take(),
+            Which::Next => self.next.take(),
+        };
+        let Some(over) = over else { return };
+        match (which, answer) {
+            (Which::Next, Ok(Err(error))) => {
+                watched.unanswered(&Ok(error.clone()));
+                let is_bare = over.uris.is_empty();
+                self.is_known = match error.code() {
+                    code::METHOD_NOT_FOUND => false,
+                    code::INVALID_PARAMS => !is_bare,
+                    _ => true,
+                };
+            }
+            (Which::Next, _) => watched.ask_again(),
+            // The one that comes asks for the same.
+            (Which::Current, _) if self.next.is_some() => return,
+            (Which::Current, _) => watched.lost(),
+        }
+        if !self.is_known {
+            self.see_to(watched);
+        } else if self.current.is_none() || watched.is_open() {
+            self.pause_after(&over);
+        }
+    }
+
+    fn pause_after(&mut self, over: &Standing) {
+        if over.since.elapsed() >= WORKING {
             self.pause = FIRST_PAUSE;
         }
-        self.stage = match answer {
-            Ok(Err(error))
-                if matches!(error.code(), code::METHOD_NOT_FOUND | code::INVALID_PARAMS) =>
-            {
-                Stage::Unwanted
-            }
-            Ok(_) | Err(_) => Stage::Due(Instant::now() + jittered(self.pause)),
-        };
+        self.due = Some(Instant::now() + jittered(self.pause));
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// The answer with which a subscription is over; never, if there is none.
+async fn over(standing: &mut Option<Standing>) -> Answer {
+    match standing {
+        Some(standing) => (&mut standing.answer).await.unwrap_or_else(|_| Err(gone())),
+        None => std::future::pending().await,
+    }
+}
+
+/// What a server says it will tell.
+struct Acknowledgement {
+    /// Of which request, if it says so.
+    id: Option<u64>,
+    uris: HashSet<String>,
+}
+
+impl Acknowledgement {
+    fn read(params: Option<&Raw>) -> Self {
+        let [meta, notifications] =
+            params.map(|params| params.get_all(["_meta", "notifications"])).unwrap_or_default();
+        let id = meta.and_then(|meta| meta.get("io.modelcontextprotocol/subscriptionId"));
+        let uris = notifications.and_then(|told| told.get("resourceSubscriptions"));
+        let uris = uris.map(|uris| uris.items()).unwrap_or_default();
+        let uris = uris.iter().filter_map(|uri| Some(uri.as_str()?.into_owned()));
+        Self { id: id.and_then(|id| id.as_u64()), uris: uris.collect() }
+    }
+}
+
+fn not_honoured() -> RpcError {
+    let message = "the server does not say when this resource changes";
+    RpcError::new(code::INVALID_PARAMS, message)
 }
 
 /// The kinds of change that a server says it announces, as the protocol asks for them.
@@ -130,5 +280,18 @@ mod tests {
         let described = Described { capabilities, ..Described::default() };
         let wishes = Value::Object(wishes(&described));
         assert_eq!(wishes, json!({ "toolsListChanged": true }));
+    }
+
+    #[test]
+    fn an_acknowledgement_says_what_is_told_and_where() {
+        let params = json!({
+            "_meta": { "io.modelcontextprotocol/subscriptionId": 7 },
+            "notifications": { "resourceSubscriptions": ["a:b", 1, "c:d"] },
+        });
+        let read = Acknowledgement::read(Some(&Raw::from_value(&params)));
+        assert_eq!((read.id, read.uris.len()), (Some(7), 2));
+        assert!(read.uris.contains("a:b") && read.uris.contains("c:d"));
+        let nothing = Acknowledgement::read(None);
+        assert!(nothing.id.is_none() && nothing.uris.is_empty());
     }
 }

@@ -1,0 +1,39 @@
+//! Asking a server of the older generation for more of its log. Modern requests ask for themselves.
+
+use serde_json::json;
+
+use super::relisting::Asking;
+use crate::connection::generation::Generation;
+use crate::connection::log_level::LogLevel;
+use crate::connection::session::Session;
+use crate::connection::status::Described;
+use crate::message::Raw;
+
+/// How much of its log a server has been asked for in this conversation.
+pub(super) struct Logging {
+    is_offered: bool,
+    asked: Option<LogLevel>,
+}
+
+impl Logging {
+    pub(super) fn of(session: &Session, described: &Described) -> Self {
+        let capabilities = described.capabilities.as_ref();
+        let declared = capabilities.and_then(|capabilities| capabilities.get("logging"));
+        let is_legacy = matches!(session.generation, Generation::Legacy(_));
+        Self { is_offered: is_legacy && declared.is_some(), asked: None }
+    }
+
+    /// Asks for more, if that is more than was asked for. Nobody waits for the answer.
+    pub(super) fn ask(
+        &mut self,
+        session: &mut Session,
+        asking: Asking<'_>,
+        wanted: Option<LogLevel>,
+    ) {
+        let is_more = |level: &LogLevel| self.asked.is_none_or(|asked| *level < asked);
+        let Some(level) = wanted.filter(is_more).filter(|_| self.is_offered) else { return };
+        self.asked = Some(level);
+        let params = Raw::from_value(&json!({ "level": level.as_str() }));
+        drop(asking.request(session, "logging/setLevel", Some(params)));
+    }
+}
