@@ -14,6 +14,7 @@ mod messages;
 mod lively;
 mod connections;
 mod announcing;
+mod asides;
 mod registries;
 mod races;
 mod remote;

@@ -1,0 +1,135 @@
+//! What a server asks beside or outside of calls, and what each client declares for itself.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use trunkline::connection::{Answering, Ask, Attendant, Question, Rounds};
+use trunkline::message::Raw;
+
+use crate::announcing::{announcing, heard};
+use crate::lively::{Attentive, Folder, call, converse, options, params, text_of, within};
+
+/// Somebody who answers everything, and remembers what it was.
+#[derive(Default)]
+struct Known(Mutex<Vec<String>>);
+
+impl Attendant for Known {
+    fn asked(&self, question: Question) -> Answering<'_> {
+        self.0.lock().unwrap().push(question.method.into());
+        Box::pin(async { Ok(Raw::from_value(&json!({ "roots": [], "action": "decline" }))) })
+    }
+}
+
+/// The answer that the server got to its question outside of calls.
+async fn answer_to_roots(folder: &Folder) -> Value {
+    let waiting = async {
+        loop {
+            let text = std::fs::read_to_string(folder.path().join("heard")).unwrap_or_default();
+            let mut messages = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+            if let Some(answer) = messages.find(|message: &Value| message["id"] == "r") {
+                return answer;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    within(waiting).await
+}
+
+#[tokio::test]
+async fn a_question_outside_of_calls_is_refused_with_advice() {
+    let folder = Folder::new();
+    folder.write("rooted", "");
+    let connection = announcing(&folder, options(), "legacy", &json!({}));
+    within(connection.connect()).await.unwrap();
+    let answer = answer_to_roots(&folder).await;
+    assert_eq!(answer["error"]["code"], -32601);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`share: \"per-client\"`"), "{message}");
+    within(connection.close()).await;
+}
+
+#[tokio::test]
+async fn a_question_outside_of_calls_goes_to_whoever_the_server_is_for() {
+    let folder = Folder::new();
+    folder.write("rooted", "");
+    let known = Arc::new(Known::default());
+    let options = options().with_attendant(Arc::clone(&known) as Arc<dyn Attendant>);
+    let connection = announcing(&folder, options, "legacy", &json!({}));
+    within(connection.connect()).await.unwrap();
+    assert_eq!(answer_to_roots(&folder).await["result"]["roots"], json!([]));
+    // One that could be for any of several calls is for them as well.
+    let caller = Attentive::default();
+    let other = converse(&connection, "wait", &caller);
+    tokio::select! {
+        biased;
+        _ = other => panic!("nothing answers that"),
+        result = converse(&connection, "ask", &caller) => {
+            assert!(text_of(&result.unwrap()).contains("decline"));
+        }
+    }
+    // One that belongs to a call is for its caller.
+    let answer = Some(json!({ "action": "accept" }));
+    let caller = Attentive { answer, ..Attentive::default() };
+    let result = converse(&connection, "ask", &caller).await.unwrap();
+    assert!(text_of(&result).contains("accept"));
+    assert_eq!(*known.0.lock().unwrap(), ["roots/list", "elicitation/create"]);
+    within(connection.close()).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_asks_for_more_is_passed_to_whoever_wants_it() {
+    let folder = Folder::new();
+    let connection = announcing(&folder, options(), "modern", &json!({}));
+    let ask = Ask { rounds: Rounds::Passed, ..Ask::new("tools/call", params("ask", &json!({}))) };
+    let result = within(connection.converse(ask, &Attentive::default())).await.unwrap().unwrap();
+    assert_eq!(result.to_value()["resultType"], "input_required");
+    assert_eq!(heard(&folder, "tools/call").len(), 1);
+    within(connection.close()).await;
+}
+
+#[tokio::test]
+async fn a_legacy_server_does_not_see_what_modern_requests_declare() {
+    let sent = json!({
+        "name": "params",
+        "arguments": {},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/logLevel": "debug",
+            "traceparent": "00-1-2-00",
+        },
+    });
+    for generation in ["legacy", "modern"] {
+        let folder = Folder::new();
+        let connection = announcing(&folder, options(), generation, &json!({}));
+        let answer = connection.request("tools/call", Some(Raw::from_value(&sent)));
+        let seen: Value =
+            serde_json::from_str(&text_of(&within(answer).await.unwrap().unwrap())).unwrap();
+        assert_eq!(seen["_meta"]["traceparent"], "00-1-2-00");
+        let is_seen = seen["_meta"].get("io.modelcontextprotocol/logLevel").is_some();
+        assert_eq!(is_seen, generation == "modern");
+        within(connection.close()).await;
+    }
+}
+
+/// Two clients of one server may offer it different things, in two processes; what was learnt about
+/// the server holds for both.
+#[tokio::test]
+async fn each_connection_declares_what_its_options_say() {
+    let folder = Folder::new();
+    let first = options();
+    let second = first.clone().with_capabilities(Raw::from_value(&json!({ "roots": {} })));
+    let first = announcing(&folder, first, "legacy", &json!({}));
+    within(first.connect()).await.unwrap();
+    let second = announcing(&folder, second, "legacy", &json!({}));
+    within(second.connect()).await.unwrap();
+    call(&first, "watched").await;
+    let processes = (first.status().process_id, second.status().process_id);
+    assert!(processes.0.is_some() && processes.1.is_some() && processes.0 != processes.1);
+    let declared: Vec<_> = heard(&folder, "initialize");
+    let declared: Vec<_> = declared.iter().map(|params| &params["capabilities"]).collect();
+    assert_eq!(declared, [&json!({ "elicitation": {} }), &json!({ "roots": {} })]);
+    assert_eq!(heard(&folder, "server/discover").len(), 1, "the generation is known");
+    within(first.close()).await;
+    within(second.close()).await;
+}
