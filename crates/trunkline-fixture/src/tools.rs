@@ -2,6 +2,7 @@
 
 mod plain;
 mod live;
+mod slow;
 mod rounds;
 mod jobs;
 
@@ -20,6 +21,8 @@ pub(crate) async fn call(name: &str, call: &Call) -> Result<CallToolResponse, Er
         rounds::call(name, call).await
     } else if jobs::NAMES.contains(&name) {
         jobs::call(name, call).await
+    } else if name == "test_slow" {
+        slow::call(call).await
     } else {
         live::call(name, call).await
     };

@@ -1,8 +1,9 @@
 //! What all connections of one run share: lists that change, tasks, sessions, and a seal.
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::task_manager::TaskManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -27,6 +28,8 @@ pub(crate) struct World {
     changes: broadcast::Sender<Change>,
     has_added_tool: AtomicBool,
     has_added_prompt: AtomicBool,
+    /// How many calls were cancelled, by their label.
+    cancelled: Mutex<HashMap<String, u64>>,
     seal: RandomState,
 }
 
@@ -38,6 +41,7 @@ impl World {
             changes: broadcast::channel(CHANGES_KEPT).0,
             has_added_tool: AtomicBool::new(false),
             has_added_prompt: AtomicBool::new(false),
+            cancelled: Mutex::default(),
             seal: RandomState::new(),
         }
     }
@@ -64,6 +68,18 @@ impl World {
 
     pub(crate) fn has_added_prompt(&self) -> bool {
         self.has_added_prompt.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that a call with this label was cancelled.
+    pub(crate) fn count_cancelled(&self, label: &str) {
+        let mut cancelled = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
+        *cancelled.entry(label.to_owned()).or_default() += 1;
+    }
+
+    /// How many calls with this label were cancelled.
+    pub(crate) fn cancelled(&self, label: &str) -> u64 {
+        let cancelled = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
+        cancelled.get(label).copied().unwrap_or_default()
     }
 
     /// The text with a mark that only this run can make. A keyed hash is seal enough for a fixture.

@@ -74,7 +74,7 @@ async fn report_progress(call: &Call) -> Outcome {
 }
 
 /// Reports how far the call is, if the client gave it a token for that.
-async fn progress(call: &Call, done: f64) {
+pub(super) async fn progress(call: &Call, done: f64) {
     if let Some(token) = call.context.meta.get_progress_token() {
         let report = ProgressNotificationParam::new(token, done).with_total(100.0);
         // A client that has gone away needs no reports.

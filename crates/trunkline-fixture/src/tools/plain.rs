@@ -26,6 +26,7 @@ pub(super) fn call(name: &str, call: &Call) -> Option<CallToolResponse> {
         "test_added_tool" if call.world.has_added_tool() => text("I am here for now."),
         "test_custom_header" => text(format!("The region is {}.", call.text("region"))),
         "json_schema_2020_12_tool" => text(format!("Got {}", json!(call.arguments))),
+        "test_cancelled_count" => text(call.world.cancelled(call.text("label")).to_string()),
         "greet" => text(format!("Hello, {}!", call.text("name"))),
         _ => return None,
     })

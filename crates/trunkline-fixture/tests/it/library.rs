@@ -46,7 +46,7 @@ async fn look_at(server: &Value) -> Seen {
 
 async fn look_at_both_transports(generation: &str, protocol: &str) {
     let expected =
-        Seen { protocol: protocol.to_owned(), tools: 37, greeting: json!("Hello, Ada!") };
+        Seen { protocol: protocol.to_owned(), tools: 39, greeting: json!("Hello, Ada!") };
     let process = json!({ "command": PROGRAM, "args": ["stdio", "--generation", generation] });
     assert_eq!(look_at(&process).await, expected, "stdio");
     let listening = Listening::new(generation);

@@ -1,0 +1,54 @@
+//! The tool that takes its time and notices when nobody waits for it any more.
+
+use std::time::Duration;
+
+use rmcp::model::ErrorData;
+use serde_json::Value;
+use tokio::time::{Instant, interval};
+
+use super::Outcome;
+use super::live::progress;
+use crate::call::Call;
+use crate::content::text;
+
+/// How often it reports; the first report comes at once and says that it runs.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
+
+pub(super) async fn call(call: &Call) -> Outcome {
+    let seconds = call.arguments.get("seconds").and_then(Value::as_f64).unwrap_or(1.0);
+    let time = Duration::try_from_secs_f64(seconds)
+        .map_err(|_| ErrorData::invalid_params("seconds is not a length of time", None))?;
+    let mut unfinished = Unfinished { call, is_done: false };
+    let is_cancelled = tokio::select! {
+        () = report_for(call, time) => false,
+        () = call.context.ct.cancelled() => true,
+    };
+    unfinished.is_done = !is_cancelled;
+    Ok(text(if is_cancelled { "Cancelled" } else { "Done in time" }))
+}
+
+/// Reports progress until the time is over.
+async fn report_for(call: &Call, time: Duration) {
+    let started = Instant::now();
+    let mut reports = interval(BETWEEN_REPORTS);
+    while started.elapsed() < time {
+        reports.tick().await;
+        let done = started.elapsed().as_secs_f64() / time.as_secs_f64();
+        progress(call, 100.0 * done.min(1.0)).await;
+    }
+}
+
+/// Counts the call as cancelled when it ends before it is done: also when the library drops it, as
+/// it may do where closing the stream cancels.
+struct Unfinished<'a> {
+    call: &'a Call,
+    is_done: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.call.world.count_cancelled(self.call.text("label"));
+        }
+    }
+}
