@@ -4,4 +4,5 @@ pub mod samples;
 pub mod generate;
 pub mod invariants;
 pub mod peers;
+pub mod clients;
 pub mod conformance;

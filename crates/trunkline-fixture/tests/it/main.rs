@@ -7,3 +7,4 @@ mod ending;
 mod generations;
 mod suite;
 mod library;
+mod clients;

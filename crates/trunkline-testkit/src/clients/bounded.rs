@@ -1,0 +1,117 @@
+//! A program that is run to its end, together with everything that it started.
+
+use std::fmt::{self, Display, Formatter};
+use std::process::{ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, Command};
+
+/// How a program ended, and what it said.
+pub(super) struct Finished {
+    pub(super) status: ExitStatus,
+    pub(super) printed: String,
+    complaint: String,
+}
+
+impl Display for Finished {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}{}", self.status, self.printed, self.complaint)
+    }
+}
+
+/// Runs a program to its end with this input. When the returned future ends or is dropped, nothing
+/// is left of the program or of what it started.
+///
+/// # Panics
+///
+/// When the program cannot be started.
+pub(super) async fn finish(mut command: Command, input: &str) -> Finished {
+    // A proxy of the machine has no business between a test and its own server.
+    command.env("NO_PROXY", "*").process_group(0).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = command.spawn();
+    let mut child = started.unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    let _group = Group::of(&child);
+    let mut writer = child.stdin.take().expect("invariant: its input is a pipe");
+    // A program that does not want its input is free to close it.
+    let _ = writer.write_all(input.as_bytes()).await;
+    drop(writer);
+    let output = child.wait_with_output().await.expect("its output can be read");
+    Finished {
+        status: output.status,
+        printed: String::from_utf8_lossy(&output.stdout).into_owned(),
+        complaint: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// The process group of a program, killed when this is dropped.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok());
+        Self(leader.and_then(Pid::from_raw))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            // There is nothing to kill where everything has ended, as it should have.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    async fn has_ended(process: &str) -> bool {
+        for _ in 0..100 {
+            let asked = Command::new("ps").args(["-o", "stat=", "-p", process]).output().await;
+            let state = String::from_utf8(asked.unwrap().stdout).unwrap();
+            // One that nobody has asked after yet is a zombie, and as dead as the others.
+            if state.is_empty() || state.starts_with('Z') {
+                return true;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        false
+    }
+
+    #[tokio::test]
+    async fn a_program_gets_its_input_and_is_heard() {
+        let finished = finish(shell("cat; echo no >&2; exit 3"), "yes").await;
+        assert_eq!((finished.status.code(), &*finished.printed), (Some(3), "yes"));
+        assert!(finished.to_string().ends_with("yesno\n"), "{finished}");
+    }
+
+    #[tokio::test]
+    async fn what_a_program_leaves_behind_is_killed() {
+        let finished = finish(shell("sleep 1000 >/dev/null 2>&1 & echo $!"), "").await;
+        assert!(has_ended(finished.printed.trim()).await);
+    }
+
+    #[tokio::test]
+    async fn what_takes_too_long_is_killed_with_what_it_started() {
+        let file = std::env::temp_dir().join(format!("trunkline-bounded-{}", std::process::id()));
+        let script = format!("sleep 1000 & echo $! > {}; wait", file.display());
+        let late = timeout(Duration::from_secs(1), finish(shell(&script), "")).await;
+        assert!(late.is_err());
+        let started = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert!(has_ended(started.trim()).await);
+    }
+}

@@ -1,0 +1,77 @@
+//! What the clients for the command line have in common.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, process};
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::bounded::{Finished, finish};
+use super::report::Report;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A home directory of its own, so that no client sees what the machine's user has configured, nor
+/// leaves anything there.
+pub(super) struct Home(PathBuf);
+
+impl Home {
+    pub(super) fn new() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("trunkline-client-{}-{number}", process::id()));
+        fs::create_dir_all(&path).expect("a folder can be made");
+        Self(path)
+    }
+
+    /// Writes a file and says where it is.
+    pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).expect("a file can be written");
+        path
+    }
+
+    /// Runs a program that lives here.
+    pub(super) async fn finish(&self, mut command: Command, input: &str) -> Finished {
+        command.env("HOME", &self.0).env("XDG_CONFIG_HOME", &self.0).env("XDG_DATA_HOME", &self.0);
+        command.current_dir(&self.0);
+        finish(command, input).await
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Takes what a step came to into the report: the wanted part of what was printed, or a failure.
+pub(super) fn take<T>(
+    report: &mut Report,
+    step: &str,
+    finished: &Finished,
+    wanted: impl FnOnce(&Value) -> Option<T>,
+) -> Option<T> {
+    let found = printed(&finished.printed).as_ref().and_then(wanted);
+    if found.is_none() {
+        report.failures.insert(step.to_owned(), finished.to_string());
+    }
+    found
+}
+
+/// The JSON at the end of what a program printed; some ask questions before.
+fn printed(text: &str) -> Option<Value> {
+    let starts = text.match_indices(['{', '[']).map(|(start, _)| start);
+    starts.filter_map(|start| serde_json::from_str(&text[start..]).ok()).next()
+}
+
+/// The texts under a key of every object in a list.
+pub(super) fn names(list: &Value, key: &str) -> Option<Vec<String>> {
+    let name = |object: &Value| object[key].as_str().map(str::to_owned);
+    list.as_array()?.iter().map(name).collect()
+}
+
+/// A text, where there is one.
+pub(super) fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
