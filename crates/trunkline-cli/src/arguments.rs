@@ -1,6 +1,7 @@
 //! Arguments as written.
 
 mod calling;
+mod serving;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,6 +15,8 @@ pub(crate) use calling::{
     BoundArguments, CallArguments, CompleteArguments, ExplainArguments, ListArguments,
     PromptArguments, ReadArguments, WhoArguments, quoted,
 };
+
+pub(crate) use serving::ServeArguments;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -212,6 +215,18 @@ pub(crate) enum Command {
   trunkline explain files_write_file
   trunkline explain files_write_file --agent reviewer --bundle reading")]
     Explain(ExplainArguments),
+
+    /// Serve all servers as one MCP server
+    ///
+    /// Over HTTP, the endpoint is /mcp for everything, /mcp/agents/NAME for what an
+    /// agent sees, /mcp/bundles/NAME for what is in a bundle. Clients of either
+    /// generation of the protocol can use it, whatever the servers behind it speak.
+    #[command(after_help = "Examples:
+  trunkline serve                             at http://127.0.0.1:7420/mcp
+  trunkline serve --listen 127.0.0.1:0        at a port that is free, printed first
+  trunkline serve --stdio                     for one client that starts this program
+  trunkline serve --stdio --agent reviewer    with what this agent sees")]
+    Serve(ServeArguments),
 
     /// See Trunkline at work with two demo servers of its own
     ///

@@ -15,6 +15,7 @@ mod complete;
 mod explain;
 mod demo_server;
 mod demo;
+mod serve;
 
 use std::sync::Arc;
 
@@ -47,6 +48,7 @@ pub(crate) fn run(
         Command::Prompt(arguments) => prompt::run(&arguments, settings, environment, terminal),
         Command::Complete(arguments) => complete::run(&arguments, settings, environment, terminal),
         Command::Explain(arguments) => explain::run(&arguments, settings, environment, terminal),
+        Command::Serve(arguments) => serve::run(&arguments, settings, environment, terminal),
         Command::Demo => demo::run(settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),
         Command::Schema => schema::run(terminal),

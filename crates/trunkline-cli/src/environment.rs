@@ -63,6 +63,11 @@ impl Environment {
     }
 
     /// Whether a file is there.
+    /// The text of a file.
+    pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+        std::fs::read_to_string(path)
+    }
+
     pub(crate) fn has_file(&self, path: &Path) -> bool {
         self.working_directory.join(path).is_file()
     }

@@ -13,6 +13,7 @@ mod servers;
 mod finding;
 mod listing;
 mod results;
+mod tokens;
 mod commands;
 
 use std::process::ExitCode;

@@ -107,6 +107,7 @@ impl Shown<'_> {
             timeout: self.bounds.timeout,
             checks_arguments: self.checks_arguments,
             artifacts: folder.as_ref(),
+            ..CallOptions::default()
         };
         let called = call(options).await;
         terminal.clear_progress();

@@ -31,7 +31,7 @@ const INTERRUPTED: &str = "interrupted; the servers have been stopped";
 
 /// What a command works with.
 pub(crate) struct Hosted {
-    pub(crate) host: Host,
+    pub(crate) host: Arc<Host>,
     pub(crate) loaded: Loaded,
     /// Whether the command goes on until a signal ends it, which is no failure then.
     goes_on: Cell<bool>,
@@ -69,11 +69,7 @@ pub(crate) fn with_host(
     if !comes_last {
         terminal.say(&said);
     }
-    let options = match environment.memory_directory() {
-        Some(folder) => options(environment).with_memory_in(folder),
-        None => options(environment),
-    };
-    let result = run((loaded, agents), options, terminal, command);
+    let result = run((loaded, agents), remembering(environment), terminal, command);
     if comes_last && result.is_ok() {
         terminal.say(&said);
     }
@@ -86,6 +82,14 @@ pub(crate) fn options(environment: &Arc<Environment>) -> Options {
     Options::new(resolver, environment.child_options(), environment.http_options())
 }
 
+/// The same, with a folder for what is learnt about servers.
+pub(crate) fn remembering(environment: &Arc<Environment>) -> Options {
+    match environment.memory_directory() {
+        Some(folder) => options(environment).with_memory_in(folder),
+        None => options(environment),
+    }
+}
+
 /// Runs a command on a host of a configuration.
 pub(crate) fn run(
     (loaded, agents): (Loaded, Agents),
@@ -93,8 +97,10 @@ pub(crate) fn run(
     terminal: &mut Terminal,
     command: impl AsyncFnOnce(&Hosted, &mut Terminal) -> Result<Outcome>,
 ) -> Result<Outcome> {
-    runtime()?.block_on(async {
+    let runtime = runtime()?;
+    let result = runtime.block_on(async {
         let host = Host::start(loaded.config.clone(), agents, HostOptions::new(options));
+        let host = Arc::new(host);
         let hosted = Hosted { host, loaded, goes_on: Cell::new(false) };
         let result = tokio::select! {
             result = command(&hosted, terminal) => result,
@@ -107,7 +113,10 @@ pub(crate) fn run(
         terminal.clear_progress();
         hosted.host.shutdown().await;
         result
-    })
+    });
+    // Reading standard input occupies a thread that may never come back.
+    runtime.shutdown_background();
+    result
 }
 
 pub(crate) fn runtime() -> Result<Runtime> {
@@ -161,7 +170,8 @@ impl Hosted {
             }
         }
         let bundles: Vec<&str> = who.arguments.bundles.iter().map(String::as_str).collect();
-        let who = Who { agent: who.arguments.agent.as_deref(), bundles: &bundles, switches };
+        let agent = who.arguments.agent.as_deref();
+        let who = Who { agent, bundles: &bundles, switches, ..Who::default() };
         Ok(self.host.view(who).map_err(|none| self.no_caller(none))?)
     }
 

@@ -102,6 +102,11 @@ impl Report {
         names.filter(|name| self.verdict(name) == Verdict::Passed).count() - self.required_passed()
     }
 
+    /// The scenarios that came to something, with what that is.
+    pub fn verdicts(&self) -> impl Iterator<Item = (&str, Verdict)> {
+        self.scenarios.keys().map(|name| (name.as_str(), self.verdict(name)))
+    }
+
     /// What came of a scenario; one that did not run is skipped.
     #[must_use]
     pub fn verdict(&self, scenario: &str) -> Verdict {

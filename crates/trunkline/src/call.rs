@@ -18,7 +18,7 @@ pub use outcome::Outcome;
 
 use crate::catalog::{Catalog, Entry};
 use crate::config::Server;
-use crate::connection::{Ask, Attendant, Connection, Unattended};
+use crate::connection::{Ask, Attendant, Connection, Rounds, Unattended};
 use crate::content::{check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
@@ -34,11 +34,36 @@ pub struct CallOptions<'c> {
     pub checks_arguments: bool,
     /// Where binary blocks of the result are kept as files; else they stay in it.
     pub artifacts: Option<&'c ArtifactFolder>,
+    /// Who asks again when the server needs more before it can answer.
+    pub rounds: Rounds,
+    /// On whose behalf it is made, if there are several.
+    pub client: Option<&'c Client>,
+}
+
+/// Somebody on whose behalf a host is used, if there are several.
+#[derive(Clone)]
+pub struct Client {
+    /// Who it is: the same for everything the same client asks for.
+    pub id: Arc<str>,
+    /// What it offers to servers, as the protocol writes it.
+    pub capabilities: Raw,
+    /// Who answers what its own servers ask outside of any call.
+    pub attendant: Option<Arc<dyn Attendant>>,
+    /// After how long without a call its own servers are ended; never, if nothing is said, before
+    /// it is released.
+    pub idle: Option<Duration>,
 }
 
 impl Default for CallOptions<'_> {
     fn default() -> Self {
-        Self { attendant: &Unattended, timeout: None, checks_arguments: false, artifacts: None }
+        Self {
+            attendant: &Unattended,
+            timeout: None,
+            checks_arguments: false,
+            artifacts: None,
+            rounds: Rounds::Driven,
+            client: None,
+        }
     }
 }
 
@@ -53,16 +78,15 @@ pub(crate) struct Route<'v> {
     /// What says how callers know addresses.
     pub(crate) catalog: &'v Catalog,
     /// What is being read, if something is.
-    pub(crate) read: Option<Read<'v>>,
+    pub(crate) read: Option<Read>,
 }
 
-/// An address that is read.
-#[derive(Clone, Copy)]
-pub(crate) struct Read<'v> {
+/// An address that is read, which its server calls otherwise.
+pub(crate) struct Read {
     /// As the caller gave it.
-    pub(crate) address: &'v str,
+    pub(crate) address: String,
     /// In the words of its server.
-    pub(crate) own: &'v str,
+    pub(crate) own: String,
 }
 
 impl Route<'_> {
@@ -93,14 +117,18 @@ impl Route<'_> {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let _slot = self.slot(options.timeout).await?;
-        let ask = Ask { timeout: options.timeout, ..Ask::new(method, Some(params)) };
+        let (timeout, rounds) = (options.timeout, options.rounds);
+        let ask = Ask { timeout, rounds, ..Ask::new(method, Some(params)) };
         let answer = self.connection.converse(ask, options.attendant).await?;
         let result = answer.map_err(|error| CallError::refused(&self.server, &error))?;
         if !result.is_object() {
             let message = "its result is not an object, which every result has to be";
             return Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name).into());
         }
-        let result = with_addresses(&result, &|uri| self.exposed_address(uri));
+        let result = match self.read.is_some() || self.catalog.tells_addresses_apart() {
+            true => with_addresses(&result, &|uri| self.exposed_address(uri)),
+            false => result,
+        };
         let bound = usize::try_from(self.server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
         let outcome = Outcome::new(&result, &self.server.name, self.server.trust, bound);
         match options.artifacts {
@@ -111,8 +139,8 @@ impl Route<'_> {
 
     /// What the caller calls an address of the server, if not as the server does.
     fn exposed_address(&self, uri: &str) -> Option<String> {
-        match self.read {
-            Some(read) if read.own == uri => (read.address != uri).then(|| read.address.to_owned()),
+        match &self.read {
+            Some(read) if read.own == uri => Some(read.address.clone()),
             _ => self.catalog.exposed_address(&self.server.name, uri),
         }
     }

@@ -131,6 +131,7 @@ pub struct Catalog {
     kinds: [Entries; Kind::ALL.len()],
     namespaces: Arc<Namespaces>,
     servers: Vec<Arc<CatalogServer>>,
+    tells_addresses_apart: bool,
 }
 
 /// All entries of one kind, sorted by exposed name.
@@ -164,6 +165,11 @@ impl Catalog {
     /// Entries whose names are not simply prefix, separator and own name; each says why (TOOL-2).
     pub fn adjusted(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
         self.entries(kind).iter().filter(|entry| entry.adjusted.is_some())
+    }
+
+    /// Whether any address is shown otherwise than its server writes it.
+    pub(crate) fn tells_addresses_apart(&self) -> bool {
+        self.tells_addresses_apart
     }
 
     /// How exposed names are made.

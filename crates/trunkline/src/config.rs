@@ -55,7 +55,8 @@ pub use load::{
 pub use model::{
     Access, Addresses, Agent, AgentPattern, Agents, Backoff, Behaviour, Bundle, BundleMode, Config,
     Connect, FileOrigin, Found, Kept, ListPlaces, Naming, Origin, Protocol, Provenance, Remote,
-    RemoteProtocol, Restart, RulePlaces, Server, Stdio, Timeouts, ToolLists, Transport, Trust,
+    RemoteProtocol, Restart, RulePlaces, Server, Share, Stdio, Timeouts, ToolLists, Transport,
+    Trust,
 };
 pub(crate) use redact::is_hidden;
 pub use redact::printable;

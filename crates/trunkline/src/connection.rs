@@ -26,6 +26,7 @@ pub use asking::{Ask, Rounds};
 pub use attendant::{Answering, Attendant, Question, Unattended};
 pub use log_level::LogLevel;
 pub use options::Options;
+pub use parameters::header_arguments;
 pub use status::{SetAside, State, Status};
 pub use watching::ResourceSubscription;
 
@@ -148,6 +149,11 @@ impl Connection {
             Err(error) if !listed.is_known => Err(error.of(&self.server.name)),
             _ => Ok(listed.items),
         }
+    }
+
+    /// Whether what the server has of a kind need not be asked for again.
+    pub fn is_fresh(&self, kind: Kind) -> bool {
+        self.shadow.is_fresh(kind)
     }
 
     /// Waits until a list is another one than this.

@@ -34,16 +34,21 @@
 //! ```
 
 mod keeper;
+mod private;
+mod relay;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use self::keeper::{Keeper, Looks};
-use crate::call::{CallError, CallOptions, Completion, CompletionOf, Outcome, Read, Route};
+use self::private::Private;
+pub use self::relay::Relayed;
+use crate::call::{CallError, CallOptions, Client, Completion, Outcome, Route};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Config};
 use crate::connection::{Connection, Options};
@@ -94,6 +99,7 @@ pub struct Host {
     catalog: watch::Receiver<Arc<Catalog>>,
     looks: Looks,
     slots: Mutex<HashMap<ServerName, (u32, Arc<Semaphore>)>>,
+    private: Private,
     keeper: AbortHandle,
 }
 
@@ -106,6 +112,7 @@ impl Host {
     ///
     /// Outside of a tokio runtime.
     pub fn start(config: Config, agents: BTreeMap<AgentName, Agent>, options: HostOptions) -> Self {
+        let private = Private::new(options.connections.clone());
         let registry = Registry::new(options.connections);
         let servers = Arc::new(registry.open(&config));
         let rules = Arc::new(Rules::new(&config, agents));
@@ -113,7 +120,7 @@ impl Host {
         let (keeper, catalog, looks) =
             Keeper::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
         let keeper = tokio::spawn(keeper.run()).abort_handle();
-        Self { servers, standing, catalog, looks, slots: Mutex::default(), keeper }
+        Self { servers, standing, catalog, looks, slots: Mutex::default(), private, keeper }
     }
 
     /// The servers.
@@ -209,7 +216,7 @@ impl Host {
         arguments: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let route = self.bind(view, view.route(Kind::Tool, name)?)?;
+        let route = self.bind(view, view.route(Kind::Tool, name)?, options.client)?;
         route.call(arguments, options).await
     }
 
@@ -220,13 +227,8 @@ impl Host {
         address: &str,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let found = view.route_resource(address)?;
-        // Rules may be about the address as well as about the template that it fits.
-        self.under_rules_of_now(view).route_resource(address).map_err(CallError::from)?;
-        let params = object().with("uri", &Raw::from_string(found.uri));
-        let route = self.bind(view, found.entry)?;
-        let read = Some(Read { address, own: found.uri });
-        Route { read, ..route }.ask("resources/read", params, options).await
+        let params = object().with("uri", &Raw::from_string(address));
+        self.relay(view, Relayed::Read, &params, options).await
     }
 
     /// Gets a prompt by the name it has in a view, filled in with arguments: an object of texts.
@@ -237,10 +239,8 @@ impl Host {
         arguments: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let entry = view.route(Kind::Prompt, name)?;
-        let params = object().with("name", &Raw::from_string(entry.name()));
-        let params = params.with("arguments", &arguments);
-        self.bind(view, entry)?.ask("prompts/get", params, options).await
+        let params = object().with("name", &Raw::from_string(name)).with("arguments", &arguments);
+        self.relay(view, Relayed::Prompt, &params, options).await
     }
 
     /// Asks what an argument of a prompt or of a template may be, under the names they have in a
@@ -251,11 +251,7 @@ impl Host {
         completion: &Completion<'_>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let entry = match completion.of {
-            CompletionOf::Prompt(name) => view.route(Kind::Prompt, name)?,
-            CompletionOf::Template(address) => view.route_template(address)?,
-        };
-        self.bind(view, entry)?.complete(completion, options).await
+        self.relay(view, Relayed::Completion, &completion.params(), options).await
     }
 
     /// Takes over another configuration. Servers that are the same in it do not notice.
@@ -264,6 +260,7 @@ impl Host {
         let config = Arc::new(config);
         self.standing.send_replace(Standing { config: Arc::clone(&config), rules });
         let reloaded = self.servers.reload(&config).await;
+        self.private.follow(&config).await;
         self.looks.again().await;
         reloaded
     }
@@ -271,17 +268,34 @@ impl Host {
     /// Ends every server. When this returns, nothing of them is left running (CON-10).
     pub async fn shutdown(&self) {
         self.keeper.abort();
-        self.servers.close().await;
+        tokio::join!(self.servers.close(), self.private.close_all());
     }
 
-    /// Binds an entry to the connection that serves it.
-    fn bind<'v>(&self, view: &'v View, entry: &'v Entry) -> Result<Route<'v>, CallError> {
+    /// Ends the servers that a client has for itself, because it is gone.
+    pub async fn release(&self, client: &str) {
+        self.private.release(client).await;
+    }
+
+    /// Ends the servers that clients have for themselves and have not used for as long as they may.
+    pub async fn release_idle(&self) {
+        self.private.release_idle(Instant::now()).await;
+    }
+
+    /// Binds an entry to the connection that serves it, to this client if each has its own.
+    fn bind<'v>(
+        &self,
+        view: &'v View,
+        entry: &'v Entry,
+        client: Option<&Client>,
+    ) -> Result<Route<'v>, CallError> {
         self.under_rules_of_now(view).admits(entry)?;
         let name = &entry.server().name;
         let connection = self.servers.get(name.as_str()).ok_or_else(|| lost(name))?;
         // The rules for it may be other ones than when it was started.
         let config = self.config();
         let server = config.server(name.as_str()).unwrap_or_else(|| connection.server()).clone();
+        let own = self.private.connection(&server, client)?;
+        let connection = own.unwrap_or(connection);
         let slots = server.behaviour.concurrency.map(|limit| self.slots(name, limit));
         Ok(Route { entry, connection, server, slots, catalog: view.catalog(), read: None })
     }

@@ -8,3 +8,5 @@ mod generations;
 mod suite;
 mod library;
 mod clients;
+mod gateway;
+mod through;

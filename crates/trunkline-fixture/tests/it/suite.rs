@@ -4,8 +4,8 @@ use trunkline_testkit::conformance::{Report, Verdict, check_server};
 
 use crate::listening::Listening;
 
-const LEGACY: &str = "2025-11-25";
-const MODERN: &str = "2026-07-28";
+pub(crate) const LEGACY: &str = "2025-11-25";
+pub(crate) const MODERN: &str = "2026-07-28";
 
 /// What the extension for tasks asks for.
 const TASKS: &[&str] = &[
@@ -25,12 +25,12 @@ async fn check(generation: &str, revision: &str) -> Report {
     check_server(&server.url, revision).await
 }
 
-fn assert_legacy(report: &Report) {
+pub(crate) fn assert_legacy(report: &Report) {
     let passed = (report.required_passed(), report.others_passed());
     assert_eq!((report.is_content, passed), (true, (30, 3)), "{report}");
 }
 
-fn assert_modern(report: &Report) {
+pub(crate) fn assert_modern(report: &Report) {
     let passed = (report.required_passed(), report.others_passed());
     assert_eq!((report.is_content, passed), (true, (37, 12)), "{report}");
     for scenario in TASKS {

@@ -19,6 +19,7 @@ pub struct CallError {
     message: String,
     hint: Option<String>,
     is_retryable: bool,
+    refusal: Option<RpcError>,
 }
 
 /// What kind of trouble it is, for code that has to decide what to do about it.
@@ -52,13 +53,30 @@ impl CallError {
         self.is_retryable
     }
 
+    /// The error that the server answered with, for those who pass it on. That of an untrusted
+    /// server is without what deceives, and says whose it is.
+    pub fn refusal(&self) -> Option<&RpcError> {
+        self.refusal.as_ref()
+    }
+
     fn new(kind: CallErrorKind, message: String) -> Self {
-        Self { kind, message, hint: None, is_retryable: false }
+        Self { kind, message, hint: None, is_retryable: false, refusal: None }
     }
 
     pub(super) fn not_an_object() -> Self {
         let message = "the arguments are not a JSON object".to_owned();
         Self::new(CallErrorKind::BadArguments, message)
+    }
+
+    /// A parameter that every request of its kind has is not there, or not a text.
+    pub(crate) fn missing(key: &str) -> Self {
+        let message = format!("the parameter `{key}` is missing, or not what it should be");
+        Self::new(CallErrorKind::BadArguments, message)
+    }
+
+    /// The caller sees nothing of a server.
+    pub(crate) fn not_seen() -> Self {
+        Self::new(CallErrorKind::Unknown, "there is no such server".to_owned())
     }
 
     pub(super) fn arguments(bad: &BadArguments) -> Self {
@@ -80,7 +98,11 @@ impl CallError {
                  {words} ({code})"
             ),
         };
-        Self::new(CallErrorKind::Refused(error.code()), message)
+        let refusal = match server.trust {
+            Trust::Trusted => error.clone(),
+            Trust::Untrusted => RpcError::new(code, &message),
+        };
+        Self { refusal: Some(refusal), ..Self::new(CallErrorKind::Refused(code), message) }
     }
 }
 
@@ -91,6 +113,7 @@ impl From<Error> for CallError {
             message: error.to_string(),
             hint: error.hint().map(str::to_owned),
             is_retryable: error.kind().is_retryable(),
+            refusal: None,
         }
     }
 }

@@ -104,7 +104,12 @@ impl Catalog {
                 Kind::Resource | Kind::ResourceTemplate => addressed(drafts, sources),
             })
         });
-        Self { kinds, namespaces: Arc::clone(&sources.namespaces), servers }
+        let is_other = |entry: &Entry| entry.exposed() != entry.name();
+        let addressed = [Kind::Resource, Kind::ResourceTemplate].map(|kind| &kinds[kind as usize]);
+        let tells_addresses_apart =
+            addressed.iter().any(|entries| entries.sorted.iter().any(is_other));
+        let namespaces = Arc::clone(&sources.namespaces);
+        Self { kinds, namespaces, servers, tells_addresses_apart }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::secret::Secret;
 use super::source::Location;
 use super::template::Template;
-pub use super::words::{Access, Addresses, BundleMode, Connect, Protocol, Trust};
+pub use super::words::{Access, Addresses, BundleMode, Connect, Protocol, Share, Trust};
 use crate::name::{AgentName, BundleName, NamePattern, ServerName};
 
 /// Everything a host needs to know, from all layers together.
@@ -263,6 +263,8 @@ pub struct Behaviour {
     pub timeouts: Timeouts,
     /// How many calls may run at once; absent for no limit (CALL-7).
     pub concurrency: Option<u32>,
+    /// Whether all clients of a gateway use the same server, or each one of its own.
+    pub share: Share,
     /// How long a list of tools is used (CON-9).
     pub tools_ttl: Duration,
     /// How long it may be idle before it is stopped; absent for ever (CON-14).
@@ -280,6 +282,7 @@ impl Default for Behaviour {
             restart: Restart::Never,
             timeouts: Timeouts::default(),
             concurrency: None,
+            share: Share::All,
             // Servers announce changes; this only catches those that do not.
             tools_ttl: Duration::from_secs(300),
             idle_timeout: None,

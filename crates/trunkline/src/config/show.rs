@@ -172,6 +172,7 @@ fn behaviour_json(behaviour: &Behaviour) -> Value {
             "grace": milliseconds(timeouts.grace),
         },
         "concurrency": behaviour.concurrency,
+        "share": behaviour.share.as_str(),
         "toolsTtlMs": milliseconds(behaviour.tools_ttl),
         "idleTimeout": behaviour.idle_timeout.map(milliseconds),
         "maxResultBytes": behaviour.max_result_bytes,

@@ -14,6 +14,29 @@ words! {
     }
 }
 
+impl Access {
+    /// The one of two that lets less through.
+    #[must_use]
+    pub fn strictest(self, other: Self) -> Self {
+        let rank = |access| match access {
+            Self::ReadOnlyStrict => 0,
+            Self::ReadOnly => 1,
+            Self::ReadWrite => 2,
+        };
+        if rank(other) < rank(self) { other } else { self }
+    }
+}
+
+words! {
+    /// Who uses one running server.
+    pub enum Share, "a way of sharing" {
+        /// All clients use the same one.
+        All = "all",
+        /// Every client of a gateway has one of its own.
+        PerClient = "per-client",
+    }
+}
+
 words! {
     /// When a server is connected (CON-3).
     pub enum Connect, "a time to connect" {

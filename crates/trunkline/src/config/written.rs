@@ -3,7 +3,9 @@
 
 use super::decode::{Anything, Map, Spanned, written};
 use super::quantity::{Count, Number, PositiveDuration, WrittenDuration, WrittenSize};
-use super::words::{Access, Addresses, BundleMode, Connect, Protocol, RestartRule, TransportWord};
+use super::words::{
+    Access, Addresses, BundleMode, Connect, Protocol, RestartRule, Share, TransportWord,
+};
 
 mod values;
 mod names;
@@ -69,6 +71,8 @@ written! {
         init_timeout: PositiveDuration = "initTimeout",
         /// How many calls may run at once. Default: no limit.
         concurrency: Count = "concurrency",
+        /// Whether all clients of a gateway use the same process, or each one of its own.
+        share: Share = "share",
         /// How long a list of tools is used before it is asked for again, in milliseconds.
         tools_ttl: WrittenDuration = "toolsTtlMs",
         /// How long the server may be idle before it is stopped. Default: for ever.
@@ -233,6 +237,8 @@ written! {
         timeouts: TimeoutsEntry = "timeouts",
         /// How many calls may run at once, per server. Default: no limit.
         concurrency: Count = "concurrency",
+        /// Whether all clients of a gateway use the same processes, or each its own. Default: all.
+        share: Share = "share",
         /// How long a list of tools is used before it is asked for again, in milliseconds.
         tools_ttl: WrittenDuration = "toolsTtlMs",
         /// How long a server may be idle before it is stopped. Default: for ever.

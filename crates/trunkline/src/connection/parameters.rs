@@ -113,6 +113,21 @@ pub(super) fn headers(mirrored: &[Mirrored], params: Option<&Raw>) -> Vec<(Box<s
     mirrored.iter().filter_map(header).collect()
 }
 
+/// The headers that a call of a tool has to have, after `Mcp-Param-`, with the values its arguments
+/// have; nothing for those whose argument is absent.
+pub fn header_arguments(definition: &Raw, params: &Raw) -> Vec<(Box<str>, Option<Box<str>>)> {
+    let wanted = mirrored(definition).unwrap_or_default();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let mut values = headers(&wanted, Some(params));
+    let value = |wanted: Mirrored| {
+        let found = values.iter().position(|(header, _)| *header == wanted.header);
+        (wanted.header, found.map(|at| values.swap_remove(at).1))
+    };
+    wanted.into_iter().map(value).collect()
+}
+
 fn value_at<'v>(arguments: &'v Map<String, Value>, path: &[Box<str>]) -> Option<&'v Value> {
     let (first, rest) = path.split_first()?;
     rest.iter().try_fold(arguments.get(&**first)?, |value, key| value.get(&**key))

@@ -89,6 +89,10 @@ impl Shadow {
         self.of(kind).borrow().clone()
     }
 
+    pub(super) fn is_fresh(&self, kind: Kind) -> bool {
+        self.of(kind).borrow().is_fresh()
+    }
+
     pub(super) fn watch_list(&self, kind: Kind) -> watch::Receiver<Listed> {
         self.of(kind).subscribe()
     }

@@ -29,7 +29,8 @@ impl Id {
         &self.0
     }
 
-    fn new(raw: Raw) -> Option<Self> {
+    /// An id as it was written, if it can be one.
+    pub fn from_raw(raw: Raw) -> Option<Self> {
         let text = raw.text();
         let is_integer = text.parse::<i128>().is_ok();
         (is_integer || text.starts_with('"')).then_some(Self(raw))
@@ -98,6 +99,12 @@ impl RpcError {
         Self(Raw::from_value(&serde_json::json!({ "code": code, "message": message })))
     }
 
+    /// The same error with data for programs.
+    #[must_use]
+    pub fn with_data(&self, data: &Raw) -> Self {
+        Self(self.0.with("data", data))
+    }
+
     /// Its code; zero if it has none that is a number.
     pub fn code(&self) -> i64 {
         self.0.get("code").and_then(|code| code.text().parse().ok()).unwrap_or(0)
@@ -151,7 +158,7 @@ impl Message {
             return Err(malformed(bytes));
         };
         let part = |value: Option<&RawValue>| value.map(|value| Raw::cut(bytes, value));
-        let id = part(envelope.id).and_then(Id::new);
+        let id = part(envelope.id).and_then(Id::from_raw);
         let params = part(envelope.params);
         match (envelope.method, part(envelope.result), part(envelope.error)) {
             (Some(method), None, None) => {
@@ -199,7 +206,7 @@ fn malformed(bytes: &Bytes) -> Malformed {
     if !is_json(bytes) {
         return Malformed::NotJson;
     }
-    let id = Raw::read(bytes).ok().and_then(|raw| raw.get("id")).and_then(Id::new);
+    let id = Raw::read(bytes).ok().and_then(|raw| raw.get("id")).and_then(Id::from_raw);
     Malformed::NotRpc(id)
 }
 

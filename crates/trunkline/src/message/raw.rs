@@ -60,12 +60,12 @@ impl Raw {
     }
 
     /// A whole number.
-    pub(super) fn from_number(number: u64) -> Self {
+    pub fn from_number(number: u64) -> Self {
         Self { text: number.to_string().into() }
     }
 
     /// An array of values, byte for byte.
-    pub(crate) fn from_items(items: &[Self]) -> Self {
+    pub fn from_items(items: &[Self]) -> Self {
         let mut text =
             Vec::with_capacity(2 + items.iter().map(|it| it.text.len() + 1).sum::<usize>());
         text.push(b'[');

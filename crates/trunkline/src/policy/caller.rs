@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::rules::{BundleRules, Rules};
 use super::switches::{Switch, Switches};
-use crate::config::{Agent, AgentPattern, Suggestions};
+use crate::config::{Access, Agent, AgentPattern, Suggestions};
 use crate::name::{AgentName, BundleName, Pairs, ServerName};
 
 /// Who asks, by names.
@@ -16,6 +16,8 @@ pub struct Who<'n> {
     pub bundles: &'n [&'n str],
     /// The switches of the conversation it is part of.
     pub switches: Switches,
+    /// The most that they may do, if that is less than the configuration allows.
+    pub access: Option<Access>,
 }
 
 /// Who asks, with the rules for them at hand. The default is somebody without any limits.
@@ -26,6 +28,7 @@ pub struct Caller {
     pub(super) pairs: Vec<Pairs>,
     pub(super) bundles: Vec<BundleRules>,
     pub(super) switches: Switches,
+    pub(super) access: Option<Access>,
 }
 
 /// An agent or a bundle that does not exist.
@@ -69,7 +72,7 @@ impl Rules {
         let bundles = who.bundles.iter().map(bundle).collect::<Result<_, _>>()?;
         let patterns = agent.iter().flat_map(|(_, agent)| agent.tools.iter().flatten());
         let pairs = patterns.map(|it| it.pattern.pairs()).collect();
-        Ok(Caller { agent, pairs, bundles, switches: who.switches })
+        Ok(Caller { agent, pairs, bundles, switches: who.switches, access: who.access })
     }
 }
 

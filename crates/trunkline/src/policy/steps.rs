@@ -106,10 +106,13 @@ impl<'r> Question<'r> {
 
     fn access(&self) -> Answer<'r> {
         let Some(server) = self.server else { return not_configured(Rule::Access) };
-        let place = server.places.access.as_ref();
+        // What a caller may do at most is not written in the configuration.
+        let limit = self.caller.access.unwrap_or(server.access);
+        let access = server.access.strictest(limit);
+        let place = server.places.access.as_ref().filter(|_| access == server.access);
         let pass = |finding| pass(Rule::Access, finding, place);
         let hide = |finding| hide(Rule::Access, finding, place);
-        let (hints, access) = (self.entry.hints(), server.access);
+        let hints = self.entry.hints();
         if !self.is_tool() {
             return pass(Finding::GuardsToolsOnly);
         }

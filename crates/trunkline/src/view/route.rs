@@ -67,12 +67,12 @@ impl fmt::Display for NoRoute<'_> {
 impl std::error::Error for NoRoute<'_> {}
 
 /// Where a resource is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ResourceRoute<'v> {
     /// The resource, or the template that its address fits.
     pub entry: &'v Entry,
     /// Its address in the words of its server.
-    pub uri: &'v str,
+    pub uri: String,
 }
 
 impl View {
@@ -103,10 +103,7 @@ impl View {
 
     /// Where an address is read: by the server that has a resource of that address, or else by the
     /// server with a template that it fits. What the caller does not know of makes no difference.
-    pub fn route_resource<'v>(
-        &'v self,
-        address: &'v str,
-    ) -> Result<ResourceRoute<'v>, NoRoute<'v>> {
+    pub fn route_resource(&self, address: &str) -> Result<ResourceRoute<'_>, NoRoute<'_>> {
         let mut known = self.catalog.resolve(address);
         known.retain(|(entry, uri)| self.may_know(entry, uri));
         let meant = closest(known);
@@ -118,7 +115,7 @@ impl View {
         let mut denied = None;
         for (entry, uri) in meant {
             match self.decide(entry) {
-                Decision::Allow => return Ok(ResourceRoute { entry, uri }),
+                Decision::Allow => return Ok(ResourceRoute { entry, uri: uri.to_owned() }),
                 Decision::Deny(reason) => denied = denied.or(Some(reason)),
                 Decision::Hide(_) => {}
             }

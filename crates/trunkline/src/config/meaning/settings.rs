@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::decode::{Decoder, FromNode as _, Spanned};
 use crate::config::diagnostic::Code;
 use crate::config::model::{
-    Access, Addresses, Backoff, Behaviour, Connect, Naming, Protocol, Restart, Timeouts,
+    Access, Addresses, Backoff, Behaviour, Connect, Naming, Protocol, Restart, Share, Timeouts,
 };
 use crate::config::quantity::{PositiveDuration, seconds};
 use crate::config::source::Span;
@@ -23,6 +23,7 @@ pub(crate) struct BehaviourChanges {
     restart: Option<Restart>,
     timeouts: TimeoutChanges,
     concurrency: Option<u32>,
+    share: Option<Share>,
     tools_ttl: Option<Duration>,
     idle_timeout: Option<Duration>,
     max_result_bytes: Option<u64>,
@@ -48,6 +49,7 @@ macro_rules! changes_of {
             restart: $written.restart.as_ref().map(|written| restart(&written.value)),
             timeouts: TimeoutChanges::of($written.timeouts.as_ref()),
             concurrency: $written.concurrency.as_ref().map(|written| written.value.0),
+            share: $written.share.as_ref().map(|written| written.value),
             tools_ttl: $written.tools_ttl.as_ref().map(|written| written.value.0),
             idle_timeout: duration($written.idle_timeout.as_ref()),
             max_result_bytes: $written.max_result.as_ref().map(|written| written.value.0),
@@ -117,6 +119,7 @@ impl BehaviourChanges {
         change(&mut to.restart, self.restart);
         self.timeouts.apply(&mut to.timeouts);
         change(&mut to.concurrency, self.concurrency.map(Some));
+        change(&mut to.share, self.share);
         change(&mut to.tools_ttl, self.tools_ttl);
         change(&mut to.idle_timeout, self.idle_timeout.map(Some));
         change(&mut to.max_result_bytes, self.max_result_bytes);

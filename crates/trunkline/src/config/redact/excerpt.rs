@@ -85,6 +85,7 @@ const QUANTITIES: &[&str] = &[
     "startup",
     "request",
     "concurrency",
+    "share",
     "toolsTtlMs",
     "idleTimeout",
     "maxResultBytes",

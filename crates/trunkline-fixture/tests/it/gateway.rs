@@ -1,0 +1,82 @@
+//! A gateway with the server behind it, as long as a test needs it.
+
+use std::env;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+use trunkline::config::{self, NoReferences};
+use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::host::{Host, HostOptions};
+use trunkline_gateway::{client_capabilities, listen, router};
+
+use crate::listening::{Listening, PROGRAM};
+
+/// What the server is reached over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Upstream {
+    Stdio,
+    Http,
+}
+
+/// Who uses the process of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shared {
+    ByAll,
+    ByNobody,
+}
+
+/// A gateway that listens, and ends with the test.
+pub(crate) struct Gateway {
+    pub(crate) url: String,
+    host: Arc<Host>,
+    serving: AbortHandle,
+    _server: Option<Listening>,
+}
+
+impl Gateway {
+    /// A gateway to a server that speaks these generations.
+    pub(crate) async fn to(upstream: Upstream, generation: &str, shared: Shared) -> Self {
+        let (server, mut entry) = match upstream {
+            Upstream::Stdio => {
+                let arguments = ["stdio", "--generation", generation];
+                (None, json!({ "command": PROGRAM, "args": arguments }))
+            }
+            Upstream::Http => {
+                let server = Listening::new(generation);
+                let entry = json!({ "url": server.url });
+                (Some(server), entry)
+            }
+        };
+        // The suite knows its tools by their own names.
+        entry["prefix"] = "".into();
+        entry["access"] = "read-write".into();
+        if shared == Shared::ByNobody {
+            entry["share"] = "per-client".into();
+        }
+        Self::over(&entry, server).await
+    }
+
+    async fn over(entry: &Value, server: Option<Listening>) -> Self {
+        let text = json!({ "mcpServers": { "fixture": entry } }).to_string();
+        let loaded = config::parse("test", text);
+        assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+        let child = ChildOptions::from_environment(env::vars_os());
+        let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default())
+            .with_capabilities(client_capabilities());
+        let agents = loaded.config.agents().named.clone();
+        let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let router = router(Arc::clone(&host), trunkline_gateway::Options::default());
+        let serving = tokio::spawn(listen(router, listener)).abort_handle();
+        let url = format!("http://localhost:{port}/mcp");
+        Self { url, host, serving, _server: server }
+    }
+
+    pub(crate) async fn end(self) {
+        self.serving.abort();
+        self.host.shutdown().await;
+    }
+}

@@ -1,0 +1,96 @@
+//! The official conformance suite, through the gateway: each transport and each generation behind
+//! it, straight and crossed.
+
+use std::collections::BTreeSet;
+
+use trunkline_testkit::conformance::{Report, Verdict, check_server};
+
+use crate::gateway::{Gateway, Shared, Upstream};
+use crate::suite::{LEGACY, MODERN, assert_legacy, assert_modern};
+
+/// What a legacy server cannot be made to do for modern clients, with the reason of each.
+const CROSSED: &str = include_str!("crossed.txt");
+
+async fn check(upstream: Upstream, generation: &str, revision: &str) -> Report {
+    let gateway = Gateway::to(upstream, generation, Shared::ByAll).await;
+    let report = check_server(&gateway.url, revision).await;
+    gateway.end().await;
+    report
+}
+
+/// All that is required, and all else but one: a call that is answered at once needs no stream, and
+/// so none that could be taken up again.
+fn assert_legacy_at_once(report: &Report) {
+    assert_eq!(report.verdict("server-sse-polling"), Verdict::Skipped, "{report}");
+    let passed = (report.required_passed(), report.others_passed());
+    assert_eq!((report.is_content, passed), (true, (30, 2)), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_server_over_stdio_meets_everything_through_the_gateway() {
+    let stdio = Upstream::Stdio;
+    let (legacy, modern) = tokio::join!(check(stdio, "both", LEGACY), check(stdio, "both", MODERN));
+    assert_legacy_at_once(&legacy);
+    assert_modern(&modern);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_server_over_http_meets_everything_through_the_gateway() {
+    let http = Upstream::Http;
+    let (legacy, modern) = tokio::join!(check(http, "both", LEGACY), check(http, "both", MODERN));
+    assert_legacy_at_once(&legacy);
+    assert_modern(&modern);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn servers_of_one_generation_meet_everything_that_clients_of_it_expect() {
+    let http = Upstream::Http;
+    let (legacy, modern) =
+        tokio::join!(check(http, "legacy", LEGACY), check(http, "modern", MODERN));
+    assert_legacy(&legacy);
+    assert_modern(&modern);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn legacy_clients_miss_nothing_of_a_modern_server() {
+    let (stdio, http) = tokio::join!(
+        check(Upstream::Stdio, "modern", LEGACY),
+        check(Upstream::Http, "modern", LEGACY)
+    );
+    assert_legacy_at_once(&stdio);
+    assert_legacy_at_once(&http);
+}
+
+/// The scenarios of one of the lists, each of which says why.
+fn expected(list: &str) -> BTreeSet<&'static str> {
+    let lines = CROSSED.lines().skip_while(|line| *line != format!("[{list}]")).skip(1);
+    let named = |line: &'static str| {
+        let (scenario, reason) = line.split_once(": ").expect("a scenario and a reason");
+        assert!(reason.len() > 20, "{scenario} says why");
+        scenario
+    };
+    lines.take_while(|line| !line.starts_with('[')).filter(|it| !it.is_empty()).map(named).collect()
+}
+
+fn failed(report: &Report) -> BTreeSet<&str> {
+    report.verdicts().filter(|(_, it)| *it == Verdict::Failed).map(|(name, _)| name).collect()
+}
+
+async fn check_crossed(upstream: Upstream, shared: Shared) -> Report {
+    let gateway = Gateway::to(upstream, "legacy", shared).await;
+    let report = check_server(&gateway.url, MODERN).await;
+    gateway.end().await;
+    report
+}
+
+/// Over HTTP, what a server asks says by its stream for whom it is; over stdio only a process of
+/// one's own does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn modern_clients_miss_of_a_legacy_server_only_what_it_cannot_do() {
+    let (shared, alone) = tokio::join!(
+        check_crossed(Upstream::Http, Shared::ByAll),
+        check_crossed(Upstream::Stdio, Shared::ByNobody)
+    );
+    assert_eq!(failed(&shared), expected("one process for all clients"), "{shared}");
+    assert_eq!(failed(&alone), expected("a process for each client"), "{alone}");
+}

@@ -1,0 +1,184 @@
+//! One request's caller: who it is, what it can do, and the way to it.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use trunkline::call as host;
+use trunkline::connection::{Answering, Attendant, LogLevel, Question};
+use trunkline::message::{Notification, Raw, RpcError, code};
+
+use crate::level;
+use crate::parked::{Desk, Desks};
+use crate::protocol::{Client, Era, empty, meta};
+use crate::scope::Identity;
+use crate::session::Session;
+use crate::talk::Talk;
+
+/// How long a client that has no session may be away before servers of its own are ended.
+const LONGEST_ABSENCE: Duration = Duration::from_secs(600);
+
+/// Who asks for something.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) client: Arc<Client>,
+    pub(crate) identity: Arc<Identity>,
+    /// From which level on it wants lines of logs.
+    pub(crate) level: Option<LogLevel>,
+    pub(crate) talk: Talk,
+    /// The session of a legacy client.
+    pub(crate) session: Option<Arc<Session>>,
+}
+
+impl Caller {
+    pub(crate) fn era(&self) -> Era {
+        self.client.era
+    }
+
+    /// The caller as the host knows it, for servers of which each client has its own.
+    pub(crate) fn on_behalf(&self, desks: &Arc<Desks>) -> host::Client {
+        let capabilities = self.client.capabilities.clone();
+        if let Some(session) = &self.session {
+            let attendant = Arc::new(Unasked { session: Arc::downgrade(session) });
+            let id = Arc::clone(&session.id);
+            return host::Client { id, capabilities, attendant: Some(attendant), idle: None };
+        }
+        let id = self.id_without_session();
+        let (client, desks) = (Arc::clone(&self.client), Arc::clone(desks));
+        let attendant = Arc::new(OfAnyCall { id: Arc::clone(&id), client, desks });
+        let idle = Some(LONGEST_ABSENCE);
+        host::Client { id, capabilities, attendant: Some(attendant), idle }
+    }
+
+    /// Who it is, if it has no session.
+    pub(crate) fn id_without_session(&self) -> Arc<str> {
+        // Nothing else tells clients apart that say everything anew each time.
+        let info = self.client.info.as_ref().map_or("", Raw::text);
+        let capabilities = &self.client.capabilities;
+        format!("{}\n{info}\n{capabilities}", self.identity.principal).into()
+    }
+
+    /// Parameters that say for whom they are passed on, as servers of the modern generation want to
+    /// know. Connections take it away where a server is of the other.
+    pub(crate) fn introduced(&self, params: &Raw) -> Raw {
+        if self.era() == Era::Modern {
+            return params.clone();
+        }
+        let said = params.get("_meta").filter(Raw::is_object).unwrap_or_else(empty);
+        let mut said = said.with(meta::CAPABILITIES, &self.client.capabilities);
+        if let Some(info) = &self.client.info {
+            said = said.with(meta::CLIENT_INFO, info);
+        }
+        if let Some(level) = self.level {
+            said = said.with(meta::LOG_LEVEL, &Raw::from_string(level.as_str()));
+        }
+        params.with("_meta", &said)
+    }
+}
+
+/// Answers what a client's own server asks outside of any call, by asking the client.
+struct Unasked {
+    session: Weak<Session>,
+}
+
+impl Attendant for Unasked {
+    fn asked(&self, question: Question) -> Answering<'_> {
+        Box::pin(async move {
+            let gone = || RpcError::new(code::INTERNAL_ERROR, "the client is gone");
+            let session = self.session.upgrade().ok_or_else(gone)?;
+            require_offered(&session.client, &question)?;
+            let send = |message| {
+                (session.standing)(message);
+                true
+            };
+            session.questions.ask(in_words_of_legacy(question), send).await
+        })
+    }
+}
+
+/// Answers what a modern client's own server asks without saying about which call: it is about one
+/// of the same client in any case, so its latest gets the question.
+struct OfAnyCall {
+    id: Arc<str>,
+    client: Arc<Client>,
+    desks: Arc<Desks>,
+}
+
+impl Attendant for OfAnyCall {
+    fn asked(&self, question: Question) -> Answering<'_> {
+        Box::pin(async move {
+            require_offered(&self.client, &question)?;
+            let nobody = || RpcError::new(code::INTERNAL_ERROR, "no call is being made");
+            let desk = self.desks.latest(&self.id).ok_or_else(nobody)?;
+            desk.ask(question).await
+        })
+    }
+}
+
+/// Attends to one call for its caller: passes on what the server tells and asks.
+pub(crate) struct Attending {
+    pub(crate) caller: Caller,
+    /// Whether the caller wants to hear of progress.
+    pub(crate) follows: bool,
+    /// Where questions to a modern client are kept until it calls again.
+    pub(crate) desk: Option<Arc<Desk>>,
+}
+
+impl Attendant for Attending {
+    fn told(&self, notification: &Notification) {
+        let is_wanted = match &*notification.method {
+            "notifications/progress" => self.follows,
+            "notifications/message" => level::is_wanted(notification, self.caller.level),
+            // What is about no call has ways of its own.
+            "notifications/cancelled" | "notifications/resources/updated" => false,
+            method => !method.ends_with("/list_changed"),
+        };
+        if is_wanted {
+            let talk = self.desk.as_ref().map(|desk| desk.talk());
+            talk.as_ref().unwrap_or(&self.caller.talk).tell(notification.clone());
+        }
+    }
+
+    fn asked(&self, question: Question) -> Answering<'_> {
+        Box::pin(async move {
+            require_offered(&self.caller.client, &question)?;
+            match &self.desk {
+                Some(desk) => desk.ask(question).await,
+                None => self.caller.talk.ask(in_words_of_legacy(question)).await,
+            }
+        })
+    }
+}
+
+/// Servers may only ask for what this very client offers.
+fn require_offered(client: &Client, question: &Question) -> Result<(), RpcError> {
+    let is_offered = match &*question.method {
+        "elicitation/create" if wants_visit(question) => client.declares(&["elicitation", "url"]),
+        "elicitation/create" => client.declares(&["elicitation"]),
+        "sampling/createMessage" => client.declares(&["sampling"]),
+        "roots/list" => client.declares(&["roots"]),
+        _ => false,
+    };
+    if is_offered {
+        return Ok(());
+    }
+    let message = format!("the client of this call does not offer `{}`", question.method);
+    Err(RpcError::new(code::METHOD_NOT_FOUND, &message))
+}
+
+/// A question as legacy clients know it.
+fn in_words_of_legacy(question: Question) -> Question {
+    let needs_id = wants_visit(&question)
+        && question.params.as_ref().is_some_and(|it| it.get("elicitationId").is_none());
+    if !needs_id {
+        return question;
+    }
+    let id = Raw::from_string(&crate::seal::unguessable());
+    let params = question.params.map(|params| params.with("elicitationId", &id));
+    Question { params, ..question }
+}
+
+/// Whether somebody is to visit an address, rather than fill in a form.
+fn wants_visit(question: &Question) -> bool {
+    let mode = question.params.as_ref().and_then(|params| params.get("mode"));
+    mode.as_ref().and_then(Raw::as_str).as_deref() == Some("url")
+}

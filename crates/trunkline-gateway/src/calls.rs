@@ -1,0 +1,258 @@
+//! Calls, prompts, resources and completions: passed on to the server that has them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use trunkline::call::{CallError, CallErrorKind, CallOptions};
+use trunkline::config::Share;
+use trunkline::connection::Rounds;
+use trunkline::host::Relayed;
+use trunkline::item::Kind;
+use trunkline::message::{Raw, RpcError, code};
+use trunkline::view::View;
+
+use crate::caller::{Attending, Caller};
+use crate::gateway::Gateway;
+use crate::parked::{Conversation, Desk, LONGEST_WAIT, Turn};
+use crate::protocol::{Era, invalid, lacks};
+use crate::seal::Use;
+use crate::tasks::Tasks;
+use crate::{protocol, translate};
+
+/// What our own request states begin with; those of servers are passed on as they are.
+const OURS: &str = "trunkline.";
+
+impl Gateway {
+    /// Passes a request on, in the way of the client's generation.
+    pub(crate) async fn relay(
+        self: &Arc<Self>,
+        caller: Caller,
+        relayed: Relayed,
+        params: Raw,
+    ) -> Result<Raw, RpcError> {
+        let follows = follows_progress(&params);
+        if caller.era() == Era::Legacy || relayed == Relayed::Completion {
+            let attending = Attending { caller, follows, desk: None };
+            return Arc::clone(self).relay_for(attending, relayed, params).await;
+        }
+        if let Some(state) = our_state(&params) {
+            return self.resume(&caller, &params, &state).await;
+        }
+        let (desk, asked) = Desk::new(caller.talk.clone());
+        if self.has_private() {
+            self.desks.add(&caller.id_without_session(), &desk);
+        }
+        let attending = Attending { caller: caller.clone(), follows, desk: Some(desk.clone()) };
+        let call = Box::pin(Arc::clone(self).relay_for(attending, relayed, params.clone()));
+        self.follow(&caller, &params, Conversation::new(call, desk, asked)).await
+    }
+
+    /// Goes on with a call until the server has answered, or needs something of the client.
+    async fn follow(
+        &self,
+        caller: &Caller,
+        params: &Raw,
+        conversation: Conversation,
+    ) -> Result<Raw, RpcError> {
+        match conversation.go_on().await {
+            Turn::Over(outcome) => outcome,
+            Turn::Asks(conversation) => self.park(caller, params, conversation),
+        }
+    }
+
+    /// Keeps a call until its client comes back, and says what it has to come back with.
+    fn park(
+        &self,
+        caller: &Caller,
+        params: &Raw,
+        conversation: Conversation,
+    ) -> Result<Raw, RpcError> {
+        let number = self.parked.number();
+        let owner = owner(caller, params);
+        let uses = Use { purpose: "call", owner: &owner };
+        let state = self.seal.close(&number.to_string(), uses, Some(LONGEST_WAIT));
+        let result = conversation.as_result(&format!("{OURS}{state}"));
+        self.parked.put(number, conversation)?;
+        Ok(translate::result(Era::Modern, Relayed::Call, &result))
+    }
+
+    /// Goes on with a call for which its client has come back.
+    async fn resume(&self, caller: &Caller, params: &Raw, state: &str) -> Result<Raw, RpcError> {
+        let owner = owner(caller, params);
+        let uses = Use { purpose: "call", owner: &owner };
+        let unknown = || {
+            invalid(
+                "the request state is not one of this call, was used before, or is too old; \
+                 make the call again without it",
+            )
+        };
+        let number = self.seal.open(state, uses).ok_or_else(unknown)?;
+        let number = number.parse().map_err(|_| unknown())?;
+        let mut conversation = self.parked.take(number).ok_or_else(unknown)?;
+        conversation.desk.switch(caller.talk.clone());
+        let answers = params.get("inputResponses").unwrap_or_else(protocol::empty);
+        match conversation.take(&answers) {
+            true => self.follow(caller, params, conversation).await,
+            false => self.park(caller, params, conversation),
+        }
+    }
+
+    /// Passes a request on and waits for what comes of it.
+    async fn relay_for(
+        self: Arc<Self>,
+        attending: Attending,
+        relayed: Relayed,
+        params: Raw,
+    ) -> Result<Raw, RpcError> {
+        let caller = &attending.caller;
+        let era = caller.era();
+        let rounds = match era {
+            Era::Legacy => Rounds::Driven,
+            Era::Modern => Rounds::Passed,
+        };
+        let view = self.view_with(caller, relayed, &params).await?;
+        let client = self.has_private().then(|| caller.on_behalf(&self.desks));
+        let client = client.as_ref();
+        let options =
+            CallOptions { attendant: &attending, rounds, client, ..CallOptions::default() };
+        let sent = caller.introduced(&params);
+        match self.host.relay(&view, relayed, &sent, options).await {
+            Ok(outcome) => {
+                let tasks = self.tasks(caller);
+                let result = match kind_of(&outcome.result).as_deref() {
+                    Some("task") => tasks.named(outcome.server(), &outcome.result),
+                    _ => outcome.result,
+                };
+                Ok(translate::result(era, relayed, &result))
+            }
+            Err(error) => refused(era, relayed, &params, &error),
+        }
+    }
+
+    /// A view in which what a request is about has been looked for: servers that have not been
+    /// asked yet are, and one that is down gets another chance.
+    pub(crate) async fn view_with(
+        &self,
+        caller: &Caller,
+        relayed: Relayed,
+        params: &Raw,
+    ) -> Result<View, RpcError> {
+        let view = self.view(caller)?;
+        let is_missing = self.host.subject(&view, relayed, params).is_err_and(|error| {
+            matches!(error.kind(), CallErrorKind::Unknown | CallErrorKind::Unavailable)
+        });
+        if !is_missing || !self.gather(kinds(relayed)).await {
+            return Ok(view);
+        }
+        self.view(caller)
+    }
+
+    /// Passes on a request about a task.
+    pub(crate) async fn relay_task(
+        self: &Arc<Self>,
+        caller: Caller,
+        method: &str,
+        params: Raw,
+    ) -> Result<Raw, RpcError> {
+        if !caller.client.declares(&["extensions", protocol::TASKS]) {
+            let needed = serde_json::json!({ "extensions": { protocol::TASKS: {} } });
+            return Err(lacks(&needed, "this needs tasks"));
+        }
+        let tasks = self.tasks(&caller);
+        let task = tasks.find(&params)?;
+        let sent = tasks.in_words_of_server(&params, &task);
+        let attending = Attending { caller: caller.clone(), follows: false, desk: None };
+        let client = self.has_private().then(|| caller.on_behalf(&self.desks));
+        let options = CallOptions {
+            attendant: &attending,
+            rounds: Rounds::Passed,
+            client: client.as_ref(),
+            ..CallOptions::default()
+        };
+        let view = self.view(&caller)?;
+        match self.host.relay_to(&view, &task.server, (method, sent), options).await {
+            Ok(outcome) => {
+                let result = tasks.named(outcome.server(), &outcome.result);
+                Ok(translate::result(Era::Modern, Relayed::Call, &result))
+            }
+            Err(error) => match error.refusal() {
+                Some(refusal) => Err(refusal.clone()),
+                None => Err(failed(&error)),
+            },
+        }
+    }
+
+    /// Whether there are servers of which each client has its own.
+    fn has_private(&self) -> bool {
+        self.host.config().servers().any(|server| server.behaviour.share == Share::PerClient)
+    }
+
+    fn tasks<'g>(&'g self, caller: &'g Caller) -> Tasks<'g> {
+        Tasks { seal: &self.seal, principal: &caller.identity.principal }
+    }
+}
+
+/// The answer to a request that came to no result.
+fn refused(era: Era, relayed: Relayed, params: &Raw, error: &CallError) -> Result<Raw, RpcError> {
+    if let Some(refusal) = error.refusal() {
+        let outcome = translate::error(era, relayed, params, refusal);
+        return outcome.map(|result| translate::result(era, relayed, &result));
+    }
+    match error.kind() {
+        CallErrorKind::Unknown | CallErrorKind::BadArguments => {
+            let error = invalid(&error.to_string());
+            let error = match params.get("uri") {
+                Some(uri) => error.with_data(&protocol::empty().with("uri", &uri)),
+                None => error,
+            };
+            translate::error(era, relayed, params, &error)
+        }
+        _ if relayed == Relayed::Call => {
+            let result = translate::unreachable(&error.to_string(), error.is_retryable());
+            Ok(translate::result(era, relayed, &result))
+        }
+        _ => Err(failed(error)),
+    }
+}
+
+fn failed(error: &CallError) -> RpcError {
+    let code = match error.kind() {
+        CallErrorKind::Unknown | CallErrorKind::BadArguments => code::INVALID_PARAMS,
+        _ => code::INTERNAL_ERROR,
+    };
+    let data = serde_json::json!({ "retry": error.is_retryable() });
+    RpcError::new(code, &error.to_string()).with_data(&Raw::from_value(&data))
+}
+
+/// Whose call it is, and of what: a state is good for nothing else.
+fn owner(caller: &Caller, params: &Raw) -> String {
+    let [name, uri] = params.get_all(["name", "uri"]);
+    let subject = name.or(uri).map(|subject| subject.text().to_owned()).unwrap_or_default();
+    format!("{}\n{subject}", caller.identity.principal)
+}
+
+fn our_state(params: &Raw) -> Option<String> {
+    let state = params.get("requestState")?;
+    let state = state.as_str()?;
+    state.strip_prefix(OURS).map(str::to_owned)
+}
+
+fn kind_of(result: &Raw) -> Option<String> {
+    let kind = result.get("resultType")?;
+    kind.as_str().map(Cow::into_owned)
+}
+
+/// Whether the caller wants to hear how far its request is.
+fn follows_progress(params: &Raw) -> bool {
+    params.get("_meta").is_some_and(|said| said.get("progressToken").is_some())
+}
+
+/// The lists in which what a request is about would be.
+fn kinds(relayed: Relayed) -> &'static [Kind] {
+    match relayed {
+        Relayed::Call => &[Kind::Tool],
+        Relayed::Prompt => &[Kind::Prompt],
+        Relayed::Read => &[Kind::Resource, Kind::ResourceTemplate],
+        Relayed::Completion => &[Kind::Prompt, Kind::ResourceTemplate],
+    }
+}

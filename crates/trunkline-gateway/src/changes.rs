@@ -1,0 +1,379 @@
+//! What changes behind the gateway, and who wants to hear of it.
+//!
+//! One task listens to all servers and to the catalog, and says what that means for each scope that
+//! somebody listens in. Each listener takes from it what it asked for.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+use trunkline::connection::{Connection, ResourceSubscription};
+use trunkline::host::Host;
+use trunkline::item::Kind;
+use trunkline::message::{Notification, Raw, RpcError};
+use trunkline::name::ServerName;
+
+use crate::protocol::{empty, invalid};
+use crate::scope::Scope;
+use crate::servers::seen;
+
+/// Changes that a listener may be behind before it is told that everything may have changed.
+const MAX_BEHIND: usize = 1024;
+
+/// Changes that follow each other quickly are one.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Resources one client may want to hear of.
+const MAX_ADDRESSES: usize = 1000;
+
+/// The lists that clients are told about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lists {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+}
+
+impl Lists {
+    pub(crate) const ALL: Self = Self { tools: true, prompts: true, resources: true };
+
+    fn of_kind(kind: Kind) -> Self {
+        match kind {
+            Kind::Tool => Self { tools: true, ..Self::default() },
+            Kind::Prompt => Self { prompts: true, ..Self::default() },
+            Kind::Resource | Kind::ResourceTemplate => Self { resources: true, ..Self::default() },
+        }
+    }
+
+    fn of_method(method: &str) -> Option<Self> {
+        match method {
+            "notifications/tools/list_changed" => Some(Self::of_kind(Kind::Tool)),
+            "notifications/prompts/list_changed" => Some(Self::of_kind(Kind::Prompt)),
+            "notifications/resources/list_changed" => Some(Self::of_kind(Kind::Resource)),
+            _ => None,
+        }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            prompts: self.prompts || other.prompts,
+            resources: self.resources || other.resources,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            tools: self.tools && other.tools,
+            prompts: self.prompts && other.prompts,
+            resources: self.resources && other.resources,
+        }
+    }
+
+    /// The notifications that say so.
+    fn notifications(self) -> impl Iterator<Item = Notification> {
+        let named = [
+            (self.tools, "notifications/tools/list_changed"),
+            (self.prompts, "notifications/prompts/list_changed"),
+            (self.resources, "notifications/resources/list_changed"),
+        ];
+        let said = |(is_said, method): (bool, &str)| {
+            is_said.then(|| Notification { method: method.into(), params: None })
+        };
+        named.into_iter().filter_map(said)
+    }
+}
+
+/// Something that changed.
+#[derive(Clone, Debug)]
+enum Change {
+    /// Lists, as one scope shows them.
+    Lists { scope: Arc<Scope>, lists: Lists },
+    /// A resource, in the words of its server.
+    Resource { server: ServerName, uri: Arc<str>, params: Raw },
+}
+
+/// All that is heard of changes. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Changes {
+    told: broadcast::Sender<Change>,
+    scopes: Arc<Mutex<HashMap<Arc<Scope>, Watched>>>,
+}
+
+/// A scope that somebody listens in, and what its lists were.
+struct Watched {
+    listeners: usize,
+    digests: [u64; Kind::ALL.len()],
+}
+
+/// Somebody who listens. Dropping it ends that.
+pub(crate) struct Listening(AbortHandle);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Changes {
+    /// Begins to listen to the servers of a host, for as long as it lives.
+    pub(crate) fn of(host: &Arc<Host>) -> Self {
+        let changes = Self { told: broadcast::Sender::new(MAX_BEHIND), scopes: Arc::default() };
+        tokio::spawn(follow(Arc::downgrade(host), changes.clone()));
+        changes
+    }
+
+    /// Tells somebody of changes for as long as what is returned is held.
+    pub(crate) fn listen(
+        &self,
+        host: &Arc<Host>,
+        scope: &Scope,
+        wanted: Lists,
+        (addresses, tell): (Arc<Addresses>, impl Fn(Notification) + Send + 'static),
+    ) -> Listening {
+        let scope = self.watch(host, scope);
+        let mut told = self.told.subscribe();
+        let task = tokio::spawn(async move {
+            loop {
+                let lists = match told.recv().await {
+                    Ok(Change::Resource { server, uri, params }) => {
+                        if let Some(address) = addresses.address(&server, &uri) {
+                            tell(updated(&params.with("uri", &Raw::from_string(&address))));
+                        }
+                        continue;
+                    }
+                    Ok(Change::Lists { scope: changed, lists }) if changed == scope.scope => lists,
+                    Ok(Change::Lists { .. }) => continue,
+                    // It has missed some: all may have changed.
+                    Err(RecvError::Lagged(_)) => {
+                        addresses.all().into_iter().for_each(|address| {
+                            tell(updated(&empty().with("uri", &Raw::from_string(&address))));
+                        });
+                        Lists::ALL
+                    }
+                    Err(RecvError::Closed) => return,
+                };
+                lists.and(wanted).notifications().for_each(&tell);
+            }
+        });
+        Listening(task.abort_handle())
+    }
+
+    /// Watches the lists of a scope while somebody listens in it.
+    fn watch(&self, host: &Arc<Host>, scope: &Scope) -> WatchedScope {
+        let mut scopes = lock(&self.scopes);
+        let known = scopes.get_key_value(scope).map(|(scope, _)| Arc::clone(scope));
+        let scope = known.unwrap_or_else(|| Arc::new(scope.clone()));
+        let entry = scopes.entry(Arc::clone(&scope));
+        let watched =
+            entry.or_insert_with(|| Watched { listeners: 0, digests: digests(host, &scope) });
+        watched.listeners += 1;
+        WatchedScope { scope, changes: self.clone() }
+    }
+
+    /// Looks at every scope in which somebody listens, and says what is different.
+    fn compare(&self, host: &Host) {
+        let mut scopes = lock(&self.scopes);
+        for (scope, watched) in scopes.iter_mut() {
+            let now = digests(host, scope);
+            let mut lists = Lists::default();
+            for kind in Kind::ALL {
+                if now[kind as usize] != watched.digests[kind as usize] {
+                    lists = lists.or(Lists::of_kind(kind));
+                }
+            }
+            watched.digests = now;
+            if lists != Lists::default() {
+                let _ = self.told.send(Change::Lists { scope: Arc::clone(scope), lists });
+            }
+        }
+    }
+
+    /// A server says that a list of it has changed.
+    fn announced(&self, host: &Host, server: &ServerName, lists: Lists) {
+        let scopes: Vec<_> = lock(&self.scopes).keys().cloned().collect();
+        for scope in scopes {
+            let Ok(view) = scope.view(host) else { continue };
+            if seen(host, &view).iter().any(|it| it.server().name == *server) {
+                let _ = self.told.send(Change::Lists { scope, lists });
+            }
+        }
+    }
+}
+
+/// A scope that is watched for somebody.
+struct WatchedScope {
+    scope: Arc<Scope>,
+    changes: Changes,
+}
+
+impl Drop for WatchedScope {
+    fn drop(&mut self) {
+        let mut scopes = lock(&self.changes.scopes);
+        let Some(watched) = scopes.get_mut(&self.scope) else { return };
+        watched.listeners -= 1;
+        if watched.listeners == 0 {
+            scopes.remove(&self.scope);
+        }
+    }
+}
+
+/// What the lists of a scope are, in a few bytes.
+fn digests(host: &Host, scope: &Scope) -> [u64; Kind::ALL.len()] {
+    let Ok(view) = scope.view(host) else { return Default::default() };
+    Kind::ALL.map(|kind| {
+        let mut hasher = DefaultHasher::new();
+        for entry in view.entries(kind) {
+            entry.exposed().hash(&mut hasher);
+            entry.definition().bytes().hash(&mut hasher);
+        }
+        hasher.finish()
+    })
+}
+
+fn updated(params: &Raw) -> Notification {
+    let method = "notifications/resources/updated".into();
+    Notification { method, params: Some(params.clone()) }
+}
+
+/// Listens to everything, until the host is gone.
+async fn follow(host: Weak<Host>, changes: Changes) {
+    let (heard, mut hearing) = mpsc::channel(MAX_BEHIND);
+    let mut ears = HashMap::new();
+    let Some(mut catalog) = host.upgrade().map(|host| host.watch_catalog()) else { return };
+    loop {
+        {
+            let Some(host) = host.upgrade() else { return };
+            grow_ears(&mut ears, &host, &heard);
+        }
+        tokio::select! {
+            changed = catalog.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                sleep(PAUSE).await;
+                catalog.borrow_and_update();
+                let Some(host) = host.upgrade() else { return };
+                changes.compare(&host);
+            }
+            Some((server, notification)) = hearing.recv() => {
+                let Some(host) = host.upgrade() else { return };
+                take(&changes, &host, server, notification);
+            }
+        }
+    }
+}
+
+fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notification) {
+    if let Some(lists) = Lists::of_method(&notification.method) {
+        return changes.announced(host, &server, lists);
+    }
+    if &*notification.method != "notifications/resources/updated" {
+        return;
+    }
+    let Some(params) = notification.params else { return };
+    let Some(uri) = params.get("uri") else { return };
+    let Some(uri) = uri.as_str().map(Arc::from) else { return };
+    // What a server of the modern generation says here is about a request of ours.
+    let _ = changes.told.send(Change::Resource { server, uri, params: params.without("_meta") });
+}
+
+type Ears = HashMap<ServerName, (Weak<Connection>, Listening)>;
+
+/// Listens to every connection there is.
+fn grow_ears(ears: &mut Ears, host: &Host, heard: &mpsc::Sender<(ServerName, Notification)>) {
+    let connections = host.servers().connections();
+    ears.retain(|name, _| connections.iter().any(|it| it.server().name == *name));
+    for connection in connections {
+        let name = &connection.server().name;
+        let same = |(known, _): &(Weak<Connection>, Listening)| {
+            std::ptr::eq(known.as_ptr(), Arc::as_ptr(&connection))
+        };
+        if ears.get(name).is_some_and(same) {
+            continue;
+        }
+        let (server, heard) = (name.clone(), heard.clone());
+        let mut notifications = connection.notifications();
+        let task = tokio::spawn(async move {
+            loop {
+                match notifications.recv().await {
+                    Ok(notification) => {
+                        if heard.send((server.clone(), notification)).await.is_err() {
+                            return;
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                }
+            }
+        });
+        let ear = (Arc::downgrade(&connection), Listening(task.abort_handle()));
+        ears.insert(name.clone(), ear);
+    }
+}
+
+/// The resources somebody wants to hear of.
+#[derive(Default)]
+pub(crate) struct Addresses {
+    wanted: Mutex<HashMap<(ServerName, String), Wanted>>,
+}
+
+struct Wanted {
+    /// The address the client knows it by.
+    address: String,
+    /// Keeps the server telling.
+    _subscription: ResourceSubscription,
+}
+
+impl Addresses {
+    /// Wants to hear of a resource of a server.
+    pub(crate) async fn add(
+        &self,
+        connection: &Connection,
+        uri: String,
+        address: String,
+    ) -> Result<(), RpcError> {
+        let key = (connection.server().name.clone(), uri);
+        {
+            let wanted = lock(&self.wanted);
+            if wanted.contains_key(&key) {
+                return Ok(());
+            }
+            if wanted.len() >= MAX_ADDRESSES {
+                return Err(invalid("too many resources are subscribed to already"));
+            }
+        }
+        let subscription = match connection.subscribe(&key.1).await {
+            Ok(subscription) => subscription?,
+            Err(error) => {
+                let message = error.to_string();
+                return Err(RpcError::new(trunkline::message::code::INTERNAL_ERROR, &message));
+            }
+        };
+        lock(&self.wanted).insert(key, Wanted { address, _subscription: subscription });
+        Ok(())
+    }
+
+    /// Wants to hear no more of an address.
+    pub(crate) fn remove(&self, address: &str) {
+        lock(&self.wanted).retain(|_, wanted| wanted.address != address);
+    }
+
+    fn address(&self, server: &ServerName, uri: &str) -> Option<String> {
+        let wanted = lock(&self.wanted);
+        wanted.get(&(server.clone(), uri.to_owned())).map(|wanted| wanted.address.clone())
+    }
+
+    fn all(&self) -> Vec<String> {
+        lock(&self.wanted).values().map(|wanted| wanted.address.clone()).collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

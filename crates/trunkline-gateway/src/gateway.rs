@@ -1,0 +1,324 @@
+//! The gateway: one answer to every request, whatever it came over and whatever it speaks.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::json;
+use tokio::time::interval;
+use trunkline::call::CallOptions;
+use trunkline::connection::{LogLevel, Rounds};
+use trunkline::host::{Host, Relayed};
+use trunkline::item::Kind;
+use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError, code};
+use trunkline::name::ServerName;
+use trunkline::view::View;
+
+use crate::caller::{Attending, Caller};
+use crate::changes::{Addresses, Changes, Lists};
+use crate::parked::{Desks, Parked};
+use crate::protocol::{Era, TASKS, empty, invalid, lacks, meta, unknown_method};
+use crate::seal::Seal;
+use crate::servers::seen;
+use crate::session::Session;
+use crate::{offer, translate};
+
+/// How often what nobody came back for is looked for.
+const SWEEP: Duration = Duration::from_secs(15);
+
+/// Everything the ways in have in common.
+pub(crate) struct Gateway {
+    pub(crate) host: Arc<Host>,
+    pub(crate) seal: Seal,
+    pub(crate) parked: Parked,
+    pub(crate) desks: Arc<Desks>,
+    pub(crate) changes: Changes,
+    /// When servers that failed were last tried again.
+    pub(crate) tried: Mutex<HashMap<ServerName, Instant>>,
+}
+
+impl Gateway {
+    /// A gateway to the servers of a host.
+    pub(crate) fn new(host: Arc<Host>) -> Arc<Self> {
+        let gateway = Arc::new(Self {
+            changes: Changes::of(&host),
+            host,
+            seal: Seal::new(),
+            parked: Parked::default(),
+            desks: Arc::default(),
+            tried: Mutex::default(),
+        });
+        let weak = Arc::downgrade(&gateway);
+        tokio::spawn(async move {
+            let mut ticks = interval(SWEEP);
+            loop {
+                ticks.tick().await;
+                let Some(gateway) = weak.upgrade() else { return };
+                gateway.parked.sweep(Instant::now());
+                gateway.host.release_idle().await;
+            }
+        });
+        gateway
+    }
+
+    /// Answers a request. Whoever opens a session does it before.
+    pub(crate) async fn answer(
+        self: Arc<Self>,
+        caller: Caller,
+        request: Request,
+    ) -> Result<Raw, RpcError> {
+        let params = request.params.clone().unwrap_or_else(empty);
+        if !params.is_object() {
+            return Err(invalid("`params` must be an object"));
+        }
+        let method = &*request.method;
+        if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.list_method() == method) {
+            return self.list(&caller, kind, &params).await;
+        }
+        if let Some(relayed) = Relayed::from_method(method) {
+            return self.relay(caller, relayed, params).await;
+        }
+        match (caller.era(), method) {
+            (Era::Legacy, "ping") => Ok(empty()),
+            (Era::Legacy, "logging/setLevel") => self.set_level(&caller, &params),
+            (Era::Legacy, "resources/subscribe") => self.subscribe(&caller, &params).await,
+            (Era::Legacy, "resources/unsubscribe") => unsubscribe(&caller, &params),
+            (Era::Modern, "server/discover") => {
+                let instructions = self.instructions(&caller).await?;
+                Ok(offer::discovered(instructions))
+            }
+            (Era::Modern, "subscriptions/listen") => self.listen(&caller, &request, &params).await,
+            (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => {
+                self.relay_task(caller, method, params).await
+            }
+            _ if is_of_protocol(method) => Err(unknown_method(method)),
+            _ => self.pass_on(caller, method, params).await,
+        }
+    }
+
+    /// What a caller sees of what is known now.
+    pub(crate) fn view(&self, caller: &Caller) -> Result<View, RpcError> {
+        let view = caller.identity.scope.view(&self.host);
+        view.map_err(|unknown| invalid(&unknown.to_string()))
+    }
+
+    /// What the servers that a caller sees want said, once they had a moment to start.
+    pub(crate) async fn instructions(&self, caller: &Caller) -> Result<Option<String>, RpcError> {
+        self.gather(&[Kind::Tool]).await;
+        let view = self.view(caller)?;
+        Ok(offer::instructions(&self.host, &view))
+    }
+
+    /// Lets a session hear of changes.
+    pub(crate) fn announce_to(&self, session: &Session) {
+        session.listen(|| {
+            let standing = Arc::clone(&session.standing);
+            let tell = move |notification| standing(Message::Notification(notification).write());
+            let addresses = Arc::clone(&session.addresses);
+            let scope = &session.identity.scope;
+            self.changes.listen(&self.host, scope, Lists::ALL, (addresses, tell))
+        });
+    }
+
+    fn set_level(&self, caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
+        let level = params.get("level");
+        let level = level.as_ref().and_then(Raw::as_str).and_then(|it| LogLevel::parse(&it));
+        let level = level.ok_or_else(|| invalid("`level` must be one of the levels of syslog"))?;
+        if let Some(session) = &caller.session {
+            session.set_level(level);
+        }
+        for connection in self.host.servers().connections() {
+            connection.want_log_level(level);
+        }
+        Ok(empty())
+    }
+
+    async fn subscribe(&self, caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
+        let Some(session) = &caller.session else { return Err(invalid("there is no session")) };
+        let address = text(params, "uri")?;
+        self.add_address(caller, &session.addresses, address).await?;
+        self.announce_to(session);
+        Ok(empty())
+    }
+
+    /// Has a server say when a resource changes.
+    async fn add_address(
+        &self,
+        caller: &Caller,
+        addresses: &Addresses,
+        address: String,
+    ) -> Result<(), RpcError> {
+        let params = json!({ "uri": address });
+        let params = Raw::from_value(&params);
+        let view = self.view_with(caller, Relayed::Read, &params).await?;
+        let found = view.route_resource(&address).map_err(|none| invalid(&none.to_string()))?;
+        let server = &found.entry.server().name;
+        let connection = self.host.servers().get(server.as_str());
+        let connection = connection.ok_or_else(|| invalid("the server is gone"))?;
+        addresses.add(&connection, found.uri, address).await
+    }
+
+    /// Tells a modern client of changes, until it does not want to hear of them any more.
+    async fn listen(
+        &self,
+        caller: &Caller,
+        request: &Request,
+        params: &Raw,
+    ) -> Result<Raw, RpcError> {
+        let wanted = params.get("notifications").filter(Raw::is_object);
+        let wanted = wanted.ok_or_else(|| invalid("`notifications` must be an object"))?;
+        let is_on = |key: &str| wanted.get(key).and_then(|it| it.as_bool()) == Some(true);
+        let lists = Lists {
+            tools: is_on("toolsListChanged"),
+            prompts: is_on("promptsListChanged"),
+            resources: is_on("resourcesListChanged"),
+        };
+        if wanted.get("taskIds").is_some() && !caller.client.declares(&["extensions", TASKS]) {
+            return Err(lacks(&json!({ "extensions": { TASKS: {} } }), "this needs tasks"));
+        }
+        self.gather(&kinds_of(lists)).await;
+        let addresses = Arc::new(Addresses::default());
+        let honoured = self.honoured(caller, &wanted, lists, &addresses).await;
+        let tag = Tag { id: request.id.raw().clone() };
+        let acknowledged = Notification {
+            method: "notifications/subscriptions/acknowledged".into(),
+            params: Some(honoured),
+        };
+        caller.talk.tell(tag.on(acknowledged));
+        let talk = caller.talk.clone();
+        let tell = move |notification| talk.tell(tag.on(notification));
+        let scope = &caller.identity.scope;
+        let _listening = self.changes.listen(&self.host, scope, lists, (addresses, tell));
+        // Nobody waits for the end of it but the client, which goes away or cancels.
+        std::future::pending().await
+    }
+
+    /// What of a wish to hear of changes can be had.
+    async fn honoured(
+        &self,
+        caller: &Caller,
+        wanted: &Raw,
+        lists: Lists,
+        addresses: &Addresses,
+    ) -> Raw {
+        let mut honoured = json!({});
+        for (key, is_on) in [
+            ("toolsListChanged", lists.tools),
+            ("promptsListChanged", lists.prompts),
+            ("resourcesListChanged", lists.resources),
+        ] {
+            if is_on {
+                honoured[key] = true.into();
+            }
+        }
+        if let Some(wished) = wanted.get("resourceSubscriptions") {
+            let mut had = Vec::new();
+            for address in wished.items() {
+                let Some(address) = address.as_str().map(Cow::into_owned) else { continue };
+                if self.add_address(caller, addresses, address.clone()).await.is_ok() {
+                    had.push(address);
+                }
+            }
+            honoured["resourceSubscriptions"] = had.into();
+        }
+        Raw::from_value(&json!({ "notifications": honoured }))
+    }
+
+    /// Passes on what is not of the protocol, if there can be no doubt whom it is for.
+    async fn pass_on(
+        self: &Arc<Self>,
+        caller: Caller,
+        method: &str,
+        params: Raw,
+    ) -> Result<Raw, RpcError> {
+        let view = self.view(&caller)?;
+        let [connection] = &*seen(&self.host, &view) else { return Err(unknown_method(method)) };
+        let server = connection.server().name.clone();
+        let era = caller.era();
+        let sent = caller.introduced(&params);
+        let attending = Attending { caller, follows: true, desk: None };
+        let options =
+            CallOptions { attendant: &attending, rounds: Rounds::Passed, ..CallOptions::default() };
+        match self.host.relay_to(&view, &server, (method, sent), options).await {
+            Ok(outcome) => Ok(translate::result(era, Relayed::Call, &outcome.result)),
+            Err(error) => match error.refusal() {
+                Some(refusal) => translate::error(era, Relayed::Call, &params, refusal),
+                None => Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
+            },
+        }
+    }
+}
+
+/// Marks what is said on a subscription with the request that asked for it.
+struct Tag {
+    id: Raw,
+}
+
+impl Tag {
+    fn on(&self, notification: Notification) -> Notification {
+        let params = notification.params.unwrap_or_else(empty);
+        let said = params.get("_meta").unwrap_or_else(empty).with(meta::SUBSCRIPTION, &self.id);
+        Notification { method: notification.method, params: Some(params.with("_meta", &said)) }
+    }
+}
+
+fn unsubscribe(caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
+    let address = text(params, "uri")?;
+    if let Some(session) = &caller.session {
+        session.addresses.remove(&address);
+    }
+    Ok(empty())
+}
+
+/// The answer to a request, as a message.
+pub(crate) fn response(id: &Id, outcome: Result<Raw, RpcError>) -> Bytes {
+    Message::Response(Response { id: id.clone(), outcome }).write()
+}
+
+/// An error about a message, with its id if that much is known.
+pub(crate) fn refusal(id: Option<&Id>, error: &RpcError) -> Bytes {
+    let id = id.map_or("null", |id| id.raw().text());
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, error.raw()).into()
+}
+
+/// The request that its client does not wait for any more.
+pub(crate) fn cancelled(notification: &Notification) -> Option<Id> {
+    if &*notification.method != "notifications/cancelled" {
+        return None;
+    }
+    Id::from_raw(notification.params.as_ref()?.get("requestId")?)
+}
+
+/// Whether a method is one that the protocol knows, in any revision.
+fn is_of_protocol(method: &str) -> bool {
+    const METHODS: &[&str] = &[
+        "initialize",
+        "ping",
+        "server/discover",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "subscriptions/listen",
+        "elicitation/create",
+        "sampling/createMessage",
+        "roots/list",
+    ];
+    METHODS.contains(&method) || method.starts_with("tasks/")
+}
+
+fn kinds_of(lists: Lists) -> Vec<Kind> {
+    let wanted = |kind: &Kind| match kind {
+        Kind::Tool => lists.tools,
+        Kind::Prompt => lists.prompts,
+        Kind::Resource | Kind::ResourceTemplate => lists.resources,
+    };
+    Kind::ALL.into_iter().filter(wanted).collect()
+}
+
+fn text(params: &Raw, key: &str) -> Result<String, RpcError> {
+    let value = params.get(key);
+    let text = value.as_ref().and_then(Raw::as_str).map(Cow::into_owned);
+    text.ok_or_else(|| invalid(&format!("`{key}` must be a text")))
+}

@@ -1,0 +1,226 @@
+//! Who may come in: by the name they ask under, the page they come from, the token they bear, and
+//! how often they come.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+
+use crate::options::Options;
+use crate::scope::{Identity, Scope};
+
+/// How many seconds' worth of requests may come at once.
+const BURST: f64 = 2.0;
+
+/// Why somebody is not let in.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    NoToken,
+    WrongToken,
+    OtherScope,
+    TooMany,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let challenge = |error: &'static str| [(WWW_AUTHENTICATE, error)];
+        match self {
+            Self::NoToken => {
+                let text = "a token is needed: send it as `Authorization: Bearer …`\n";
+                (StatusCode::UNAUTHORIZED, challenge("Bearer"), text).into_response()
+            }
+            Self::WrongToken => {
+                let challenge = challenge("Bearer error=\"invalid_token\"");
+                (StatusCode::UNAUTHORIZED, challenge, "the token is not known here\n")
+                    .into_response()
+            }
+            Self::OtherScope => {
+                (StatusCode::FORBIDDEN, "the token is for another agent\n").into_response()
+            }
+            Self::TooMany => {
+                let text = "too many requests; wait a second\n";
+                (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, "1")], text).into_response()
+            }
+        }
+    }
+}
+
+/// What is left to somebody of the requests they may make.
+struct Allowance {
+    left: f64,
+    seen: Instant,
+}
+
+/// Decides who may come in.
+pub(super) struct Guard {
+    options: Options,
+    allowances: Mutex<HashMap<Box<str>, Allowance>>,
+}
+
+impl Guard {
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, allowances: Mutex::default() }
+    }
+
+    /// Refuses requests under a name that is not ours, and those of pages from elsewhere: what keeps
+    /// DNS rebinding out.
+    pub(super) fn check_neighbours(&self, headers: &HeaderMap) -> Result<(), &'static str> {
+        let host = headers.get(HOST).and_then(|value| value.to_str().ok());
+        if !host.is_some_and(|host| self.is_our_host(host)) {
+            return Err("the Host header must name this machine, or a host that is allowed\n");
+        }
+        match headers.get(ORIGIN).map(|value| value.to_str().unwrap_or_default()) {
+            Some(origin) if !self.is_known_origin(origin) => {
+                Err("the Origin header must name this machine, or an origin that is allowed\n")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_our_host(&self, host: &str) -> bool {
+        let Ok(authority) = host.parse::<Authority>() else { return false };
+        let is_named = |name: &String| {
+            name.eq_ignore_ascii_case(authority.as_str())
+                || name.eq_ignore_ascii_case(authority.host())
+        };
+        is_loopback(authority.host()) || self.options.hosts.iter().any(is_named)
+    }
+
+    fn is_known_origin(&self, origin: &str) -> bool {
+        if self.options.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) {
+            return true;
+        }
+        let Ok(origin) = origin.parse::<Uri>() else { return false };
+        matches!(origin.scheme_str(), Some("http" | "https"))
+            && origin.host().is_some_and(is_loopback)
+    }
+
+    /// Who asks, and for how much: what the address and their token have in common.
+    pub(super) fn identify(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
+        let identity = if self.options.tokens.is_empty() {
+            Identity { scope: scope.clone(), principal: "".into() }
+        } else {
+            let token = bearer(headers).ok_or(Refusal::NoToken)?;
+            let token = self.options.tokens.find(token).ok_or(Refusal::WrongToken)?;
+            let scope = scope.and(&token.scope).ok_or(Refusal::OtherScope)?;
+            Identity { scope, principal: token.name.as_str().into() }
+        };
+        match self.options.limits.requests_per_second {
+            Some(rate) if !self.spends(&identity.principal, f64::from(rate)) => {
+                Err(Refusal::TooMany)
+            }
+            _ => Ok(identity),
+        }
+    }
+
+    /// Takes one request off what somebody has left, if there is one.
+    fn spends(&self, principal: &str, rate: f64) -> bool {
+        let now = Instant::now();
+        let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
+        let allowance = allowances
+            .entry(principal.into())
+            .or_insert_with(|| Allowance { left: rate * BURST, seen: now });
+        let earned = now.duration_since(allowance.seen).as_secs_f64() * rate;
+        allowance.left = (allowance.left + earned).min(rate * BURST);
+        allowance.seen = now;
+        let has_one = allowance.left >= 1.0;
+        if has_one {
+            allowance.left -= 1.0;
+        }
+        has_one
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+/// Whether a host is this machine, seen from itself.
+pub(super) fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::{Token, digest_of};
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    fn guard() -> Guard {
+        let mut options = Options::default();
+        options.hosts.push("tools.example:8443".to_owned());
+        options.origins.push("https://app.example".to_owned());
+        options.tokens.insert(
+            digest_of("secret"),
+            Token { name: "ann".to_owned(), scope: Scope::of_agent("reader") },
+        );
+        Guard::new(options)
+    }
+
+    #[test]
+    fn host_and_origin_are_checked_each_by_itself() {
+        let guard = guard();
+        let is_let_in =
+            |pairs: &[(&'static str, &str)]| guard.check_neighbours(&headers(pairs)).is_ok();
+        for host in
+            ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "[::1]:80", "tools.example:8443"]
+        {
+            assert!(is_let_in(&[("host", host)]), "{host}");
+        }
+        for host in ["", "example.com", "localhost.example.com", "127.0.0.1.example.com", "0.0.0.0"]
+        {
+            assert!(!is_let_in(&[("host", host)]), "{host}");
+        }
+        assert!(!is_let_in(&[]));
+        for origin in ["http://localhost:3000", "https://[::1]", "https://app.example"] {
+            assert!(is_let_in(&[("host", "localhost"), ("origin", origin)]), "{origin}");
+        }
+        for origin in ["null", "", "http://example.com", "file://localhost", "http://localhost@a.b"]
+        {
+            assert!(!is_let_in(&[("host", "localhost"), ("origin", origin)]), "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_token_says_who_it_is_and_how_much_they_see() {
+        let guard = guard();
+        let identify =
+            |pairs: &[(&'static str, &str)], scope: &Scope| guard.identify(&headers(pairs), scope);
+        let all = Scope::default();
+        assert_eq!(identify(&[], &all).unwrap_err(), Refusal::NoToken);
+        let basic = [("authorization", "Basic secret")];
+        assert_eq!(identify(&basic, &all).unwrap_err(), Refusal::NoToken);
+        let wrong = [("authorization", "Bearer other")];
+        assert_eq!(identify(&wrong, &all).unwrap_err(), Refusal::WrongToken);
+        let right = [("authorization", "bearer secret")];
+        let identity = identify(&right, &all).unwrap();
+        assert_eq!(
+            (&*identity.principal, identity.scope.agent.as_deref()),
+            ("ann", Some("reader"))
+        );
+        let other = Scope::of_agent("writer");
+        assert_eq!(identify(&right, &other).unwrap_err(), Refusal::OtherScope);
+    }
+
+    #[test]
+    fn nobody_makes_more_requests_than_they_may() {
+        let mut options = Options::default();
+        options.limits.requests_per_second = Some(5);
+        let guard = Guard::new(options);
+        let all = Scope::default();
+        let made = (0..50).filter(|_| guard.identify(&HeaderMap::new(), &all).is_ok()).count();
+        assert!((10..15).contains(&made), "{made}");
+    }
+}

@@ -1,0 +1,148 @@
+//! What the headers of a modern request say must be what its body says.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use trunkline::message::{Raw, Request, RpcError, code};
+
+use crate::protocol::{LEGACY, claims_modern, require_modern};
+
+pub(super) const VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+const PARAMETER: &str = "mcp-param-";
+
+/// Whether a request is of the modern generation, by its body or by its header.
+pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> Result<bool, RpcError> {
+    if claims_modern(request) {
+        return Ok(true);
+    }
+    match text(headers, VERSION)? {
+        // The body negotiates, so whatever version the header holds is only a proposal.
+        _ if &*request.method == "initialize" => Ok(false),
+        // Versions before 2025-06-18 had no such header.
+        None => Ok(false),
+        Some(version) if LEGACY.contains(&version) => Ok(false),
+        Some(version) => require_modern(version).map(|()| true),
+    }
+}
+
+/// Fails unless the headers say what the body says.
+pub(super) fn check(headers: &HeaderMap, version: &str, request: &Request) -> Result<(), RpcError> {
+    require(headers, VERSION, version)?;
+    require(headers, METHOD, &request.method)?;
+    let subject = match &*request.method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    };
+    let subject = subject.and_then(|key| request.params.as_ref()?.get(key));
+    if let Some(subject) = subject.as_ref().and_then(Raw::as_str) {
+        require(headers, NAME, &subject)?;
+    }
+    // Last, so that a client that contradicts itself is told so rather than sent to another version.
+    require_modern(version)
+}
+
+/// Fails unless arguments that a tool wants repeated are repeated, and no others.
+pub(super) fn check_parameters(
+    headers: &HeaderMap,
+    expected: &[(Box<str>, Option<Box<str>>)],
+) -> Result<(), RpcError> {
+    for (name, value) in expected {
+        let name = format!("{PARAMETER}{}", name.to_ascii_lowercase());
+        match value {
+            Some(value) => require(headers, &name, value)?,
+            None if headers.contains_key(&*name) => {
+                return Err(mismatch(&format!("the header {name} is there, its argument is not")));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Fails unless the header is there and says `expected`.
+fn require(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcError> {
+    let Some(value) = text(headers, name)? else {
+        return Err(mismatch(&format!("the header {name} is missing; the body says {expected:?}")));
+    };
+    // Only names and arguments may hold what a header cannot.
+    let may_be_encoded = name == NAME || name.starts_with(PARAMETER);
+    let value = if may_be_encoded { decoded(value)? } else { Cow::Borrowed(value) };
+    if value == expected || are_same_number(&value, expected) {
+        Ok(())
+    } else {
+        Err(mismatch(&format!("the header {name} says {value:?}, the body {expected:?}")))
+    }
+}
+
+/// Whether two texts are the same whole number, however it is written.
+fn are_same_number(one: &str, other: &str) -> bool {
+    let whole = |text: &str| {
+        let number: f64 = text.parse().ok()?;
+        (number.fract() == 0.0 && text.bytes().all(|it| b"0123456789+-.eE".contains(&it)))
+            .then_some(number)
+    };
+    whole(one).is_some_and(|number| whole(other) == Some(number))
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, RpcError> {
+    let Ok(key) = HeaderName::try_from(name) else { return Ok(None) };
+    let read = |value: &'h HeaderValue| {
+        let text = value.to_str().map(str::trim);
+        text.map_err(|_| mismatch(&format!("the header {name} is not visible ASCII")))
+    };
+    headers.get(key).map(read).transpose()
+}
+
+/// Undoes `=?base64?…?=`, the form of a value that a header cannot hold as it is.
+fn decoded(value: &str) -> Result<Cow<'_, str>, RpcError> {
+    let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="))
+    else {
+        return Ok(Cow::Borrowed(value));
+    };
+    let bytes = STANDARD.decode(encoded).ok();
+    let decoded = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.map(Cow::Owned).ok_or_else(|| mismatch(&format!("{value:?} is not UTF-8 in base64")))
+}
+
+fn mismatch(message: &str) -> RpcError {
+    RpcError::new(code::HEADER_MISMATCH, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_decoded_only_between_exact_markers() {
+        assert_eq!(decoded("=?base64?SGVsbG8sIOS4lueVjA==?=").unwrap(), "Hello, 世界");
+        assert_eq!(decoded("add").unwrap(), "add");
+        assert_eq!(decoded("=?BASE64?YWRk?=").unwrap(), "=?BASE64?YWRk?=");
+        assert!(decoded("=?base64?not base64?=").is_err());
+        assert!(decoded("=?base64?/w==?=").is_err());
+    }
+
+    #[test]
+    fn whole_numbers_are_compared_as_numbers() {
+        assert!(are_same_number("5", "5.0") && are_same_number("1e2", "100"));
+        assert!(!are_same_number("5", "6") && !are_same_number("5.5", "5.5"));
+        assert!(!are_same_number("inf", "inf") && !are_same_number("a", "a"));
+    }
+
+    #[test]
+    fn arguments_are_repeated_or_absent_in_both() {
+        let mut headers = HeaderMap::new();
+        headers.insert("mcp-param-region", "eu".parse().unwrap());
+        let expected = |value: Option<&str>| [("Region".into(), value.map(Into::into))];
+        assert!(check_parameters(&headers, &expected(Some("eu"))).is_ok());
+        assert!(check_parameters(&headers, &expected(Some("us"))).is_err());
+        assert!(check_parameters(&headers, &expected(None)).is_err());
+        assert!(check_parameters(&HeaderMap::new(), &expected(None)).is_ok());
+        assert!(check_parameters(&HeaderMap::new(), &expected(Some("eu"))).is_err());
+    }
+}

@@ -1,0 +1,377 @@
+//! One message of a client, and the answer to it: JSON if it is there soon, a stream of events if
+//! something else comes first.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use trunkline::host::Relayed;
+use trunkline::message::{Id, Malformed, Message, Notification, Raw, Request, RpcError, code};
+
+use super::Door;
+use super::headers;
+use super::replay::{HEARTBEAT, KEEP_ALIVE};
+use super::sessions::{HttpSession, SESSION, events};
+use crate::caller::Caller;
+use crate::gateway::{cancelled, refusal, response};
+use crate::offer;
+use crate::protocol::{Client, empty, level_of};
+use crate::scope::Identity;
+use crate::session::Running;
+use crate::talk::{MAX_UNREAD, Talk};
+
+/// How long a legacy client waits for a plain answer before it gets a stream, which it can take up
+/// again if it breaks.
+const SOON: Duration = Duration::from_millis(250);
+
+/// How long a modern client waits for a plain answer. The status of the answer says something to
+/// it, so that streams come only where they have to show that they are alive.
+const LATER: Duration = Duration::from_secs(5);
+
+type Answer = Result<Raw, RpcError>;
+
+type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// Takes one message.
+pub(super) async fn receive(
+    door: &Arc<Door>,
+    identity: &Arc<Identity>,
+    headers: &HeaderMap,
+    body: super::Body,
+) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            let error = RpcError::new(code::INVALID_REQUEST, "the message is too long");
+            return refuse(StatusCode::PAYLOAD_TOO_LARGE, None, &error);
+        }
+        Err(rejection) => return rejection.into_response(),
+    };
+    if !is_json(headers) {
+        let text = "a message is application/json: say so in the Content-Type header\n";
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
+    }
+    match Message::read(&body) {
+        Ok(Message::Request(request)) => asked(door, identity, headers, request).await,
+        Ok(Message::Notification(notification)) => told(door, identity, headers, &notification),
+        Ok(Message::Response(answer)) => match door.sessions.find(identity, headers) {
+            Ok(session) => {
+                session.session.questions.answered(answer);
+                StatusCode::ACCEPTED.into_response()
+            }
+            Err(refusal) => *refusal,
+        },
+        Err(malformed) => {
+            let (id, error) = match malformed {
+                Malformed::NotJson => (None, RpcError::new(code::PARSE_ERROR, "not JSON")),
+                Malformed::NotRpc(id) => {
+                    let text = "not a JSON-RPC message, or more than one";
+                    (id, RpcError::new(code::INVALID_REQUEST, text))
+                }
+            };
+            refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error)
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|it| it.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// What a legacy client tells about its requests; modern ones have nothing to tell.
+fn told(
+    door: &Door,
+    identity: &Identity,
+    headers: &HeaderMap,
+    notification: &Notification,
+) -> Response {
+    if headers.contains_key(SESSION) {
+        let session = match door.sessions.find(identity, headers) {
+            Ok(session) => session,
+            Err(refusal) => return *refusal,
+        };
+        if let Some(id) = cancelled(notification) {
+            session.session.cancel(&id);
+        }
+    }
+    StatusCode::ACCEPTED.into_response()
+}
+
+async fn asked(
+    door: &Arc<Door>,
+    identity: &Arc<Identity>,
+    headers: &HeaderMap,
+    request: Request,
+) -> Response {
+    match headers::is_modern(headers, &request) {
+        Ok(true) => modern(door, identity, headers, request).await,
+        Ok(false) if &*request.method == "initialize" => open(door, identity, &request).await,
+        Ok(false) => match door.sessions.find(identity, headers) {
+            Ok(session) => legacy(door, &session, request).await,
+            Err(refusal) => *refusal,
+        },
+        Err(error) => refuse(StatusCode::BAD_REQUEST, Some(&request.id), &error),
+    }
+}
+
+/// Opens a session.
+async fn open(door: &Door, identity: &Arc<Identity>, request: &Request) -> Response {
+    let client = Client::of_initialize(&request.params.clone().unwrap_or_else(empty));
+    let Some(session) = door.sessions.open(client, identity) else {
+        let text = "there are too many sessions; try again later\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    };
+    let (outlet, _) = mpsc::channel(1);
+    let caller = caller_of(&session, outlet);
+    match door.gateway.instructions(&caller).await {
+        Ok(instructions) => {
+            let result = offer::initialized(&session.session.client, instructions);
+            let mut answer = json(StatusCode::OK, response(&request.id, Ok(result)));
+            if let Ok(id) = session.session.id.parse() {
+                answer.headers_mut().insert(SESSION, id);
+            }
+            answer
+        }
+        Err(error) => refuse(StatusCode::BAD_REQUEST, Some(&request.id), &error),
+    }
+}
+
+fn caller_of(session: &HttpSession, outlet: mpsc::Sender<Bytes>) -> Caller {
+    let session = &session.session;
+    Caller {
+        client: Arc::clone(&session.client),
+        identity: Arc::clone(&session.identity),
+        level: Some(session.level()),
+        talk: Talk::with_questions(outlet, Arc::clone(&session.questions)),
+        session: Some(Arc::clone(session)),
+    }
+}
+
+/// A request in a session. Its client may go away without giving it up.
+async fn legacy(door: &Door, session: &Arc<HttpSession>, request: Request) -> Response {
+    let id = request.id.clone();
+    let Some(running) = session.session.begin(&id) else {
+        let error = RpcError::new(code::INVALID_REQUEST, "a request of this id is not over yet");
+        return refuse(StatusCode::BAD_REQUEST, Some(&id), &error);
+    };
+    let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
+    let caller = caller_of(session, outlet);
+    let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, request));
+    let mut work = Work { going_on: Some((answering, running)), inbox, last: None };
+    let first = tokio::select! {
+        biased;
+        event = work.next() => event,
+        () = sleep(SOON) => Event::Nothing,
+    };
+    let message = match first {
+        Event::Over(answer) => return json(StatusCode::OK, response(&id, answer)),
+        Event::Cancelled => return StatusCode::ACCEPTED.into_response(),
+        Event::Said(message) => Some(message),
+        Event::Nothing => None,
+    };
+    let stream = session.stream();
+    if let Some(message) = message {
+        stream.push(message);
+    }
+    let answer = session.answer(&stream, 0);
+    tokio::spawn(async move {
+        loop {
+            match work.next().await {
+                Event::Said(message) => stream.push(message),
+                Event::Over(answer) => {
+                    stream.push(response(&id, answer));
+                    break;
+                }
+                Event::Cancelled | Event::Nothing => break,
+            }
+        }
+        stream.finish();
+    });
+    answer
+}
+
+/// A request that is being worked on, with what is said meanwhile. If its client goes away before
+/// it has an answer, it is worked on all the same: only a cancellation cancels.
+struct Work {
+    /// Nothing once it is over.
+    going_on: Option<(Answering, Running)>,
+    inbox: mpsc::Receiver<Bytes>,
+    last: Option<Answer>,
+}
+
+enum Event {
+    Over(Answer),
+    Said(Bytes),
+    Cancelled,
+    Nothing,
+}
+
+impl Work {
+    async fn next(&mut self) -> Event {
+        if let Some((answering, running)) = &mut self.going_on {
+            tokio::select! {
+                biased;
+                Some(message) = self.inbox.recv() => return Event::Said(message),
+                answer = answering => self.last = Some(answer),
+                () = running.cancelled() => {}
+            }
+            self.going_on = None;
+        }
+        // What was said before the answer comes before it.
+        match (self.inbox.try_recv(), self.last.take()) {
+            (Ok(message), last) => {
+                self.last = last;
+                Event::Said(message)
+            }
+            (Err(_), Some(answer)) => Event::Over(answer),
+            (Err(_), None) => Event::Cancelled,
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let Some((answering, running)) = self.going_on.take() else { return };
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = answering => {}
+                () = running.cancelled() => {}
+            }
+        });
+    }
+}
+
+/// A request that stands for itself. Its client goes away to cancel it.
+async fn modern(
+    door: &Door,
+    identity: &Arc<Identity>,
+    headers: &HeaderMap,
+    request: Request,
+) -> Response {
+    let id = request.id.clone();
+    let caller = |outlet| modern_caller(door, identity, headers, &request, outlet);
+    let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
+    let caller = match caller(outlet) {
+        Ok(caller) => caller,
+        Err(error) => return refuse(status_of(&error), Some(&id), &error),
+    };
+    let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, request));
+    let mut work = Exchange { answering: Some(answering), inbox, id, last: None };
+    match timeout(LATER, work.next()).await {
+        Ok(Some(Said::Answer(answer))) => {
+            let status = answer.as_ref().map_or_else(status_of, |_| StatusCode::OK);
+            json(status, response(&work.id, answer))
+        }
+        Ok(Some(Said::Message(message))) => work.streamed(Some(message)),
+        Ok(None) | Err(_) => work.streamed(None),
+    }
+}
+
+fn modern_caller(
+    door: &Door,
+    identity: &Arc<Identity>,
+    headers: &HeaderMap,
+    request: &Request,
+    outlet: mpsc::Sender<Bytes>,
+) -> Result<Caller, RpcError> {
+    let client = Client::of_request(request)?;
+    headers::check(headers, &client.version, request)?;
+    let caller = Caller {
+        client: Arc::new(client),
+        identity: Arc::clone(identity),
+        level: level_of(request)?,
+        talk: Talk::new(outlet),
+        session: None,
+    };
+    if let ("tools/call", Some(params)) = (&*request.method, &request.params) {
+        let view = door.gateway.view(&caller)?;
+        if let Ok(tool) = door.gateway.host.subject(&view, Relayed::Call, params) {
+            let expected = trunkline::connection::header_arguments(tool.definition(), params);
+            headers::check_parameters(headers, &expected)?;
+        }
+    }
+    Ok(caller)
+}
+
+/// A modern request that is being worked on. Dropping it cancels it.
+struct Exchange {
+    answering: Option<Answering>,
+    inbox: mpsc::Receiver<Bytes>,
+    id: Id,
+    last: Option<Answer>,
+}
+
+enum Said {
+    Message(Bytes),
+    Answer(Answer),
+}
+
+impl Exchange {
+    /// What is said next; nothing after the answer.
+    async fn next(&mut self) -> Option<Said> {
+        if let Some(answering) = &mut self.answering {
+            tokio::select! {
+                biased;
+                Some(message) = self.inbox.recv() => return Some(Said::Message(message)),
+                answer = answering => self.last = Some(answer),
+            }
+            self.answering = None;
+        }
+        // What was said before the answer comes before it.
+        match self.inbox.try_recv() {
+            Ok(message) => Some(Said::Message(message)),
+            Err(_) => self.last.take().map(Said::Answer),
+        }
+    }
+
+    /// The rest of it as a stream of events.
+    fn streamed(self, first: Option<Bytes>) -> Response {
+        let first = first.map(|message| event(&message));
+        let body = unfold((self, first), |(mut work, first)| async {
+            if let Some(first) = first {
+                return Some((Ok::<_, std::convert::Infallible>(first), (work, None)));
+            }
+            let chunk = match timeout(KEEP_ALIVE, work.next()).await {
+                Err(_) => Bytes::from_static(HEARTBEAT),
+                Ok(Some(Said::Message(message))) => event(&message),
+                Ok(Some(Said::Answer(answer))) => event(&response(&work.id, answer)),
+                Ok(None) => return None,
+            };
+            Some((Ok(chunk), (work, None)))
+        });
+        events(Body::from_stream(body))
+    }
+}
+
+fn event(message: &Bytes) -> Bytes {
+    [b"data: ", &message[..], b"\n\n"].concat().into()
+}
+
+/// The status of an answer to a modern client that is an error.
+fn status_of(error: &RpcError) -> StatusCode {
+    match error.code() {
+        code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        code::HEADER_MISMATCH
+        | code::MISSING_CLIENT_CAPABILITY
+        | code::UNSUPPORTED_PROTOCOL_VERSION
+        | code::INVALID_PARAMS
+        | code::INVALID_REQUEST => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+fn json(status: StatusCode, body: Bytes) -> Response {
+    (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+fn refuse(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Response {
+    json(status, refusal(id, error))
+}

@@ -1,0 +1,246 @@
+//! Sessions of legacy clients over HTTP, and the streams each of them has.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tokio::time::interval;
+
+use super::headers::VERSION;
+use super::replay::{self, Replay};
+use crate::gateway::Gateway;
+use crate::options::Limits;
+use crate::protocol::{Client, LEGACY};
+use crate::scope::Identity;
+use crate::session::Session;
+
+pub(super) const SESSION: &str = "mcp-session-id";
+
+/// The first revision that takes up broken streams by an event without content.
+const PRIMED: &str = LEGACY[0];
+
+/// How long a stream that is over can still be taken up.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// How often what is not needed any more is looked for.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// All sessions.
+pub(super) struct Sessions {
+    gateway: Arc<Gateway>,
+    limits: Limits,
+    open: Mutex<HashMap<Arc<str>, Arc<HttpSession>>>,
+}
+
+/// A session over HTTP.
+pub(super) struct HttpSession {
+    pub(super) session: Arc<Session>,
+    /// What belongs to no request.
+    standing: Arc<Replay>,
+    streams: Mutex<HashMap<u64, Arc<Replay>>>,
+    next: AtomicU64,
+    used: Mutex<Instant>,
+}
+
+impl HttpSession {
+    /// A stream for one request.
+    pub(super) fn stream(&self) -> Arc<Replay> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let stream = Replay::new(number);
+        lock(&self.streams).insert(number, Arc::clone(&stream));
+        stream
+    }
+
+    /// A stream as the answer to a request.
+    pub(super) fn answer(&self, stream: &Arc<Replay>, after: u64) -> Response {
+        // Older clients take an event without content for a broken one.
+        let primes = &*self.session.client.version == PRIMED;
+        events(stream.body(after, primes))
+    }
+
+    fn find(&self, number: u64) -> Option<Arc<Replay>> {
+        match number {
+            0 => Some(Arc::clone(&self.standing)),
+            _ => lock(&self.streams).get(&number).cloned(),
+        }
+    }
+
+    fn is_unused(&self, since: Instant) -> bool {
+        *lock(&self.used) < since && !self.session.is_busy() && !self.standing.is_read()
+    }
+
+    fn forget_streams(&self, before: Instant) {
+        let is_needed = |stream: &Arc<Replay>| stream.over_since().is_none_or(|it| it > before);
+        lock(&self.streams).retain(|_, stream| is_needed(stream));
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(gateway: Arc<Gateway>, limits: Limits) -> Arc<Self> {
+        let sessions = Arc::new(Self { gateway, limits, open: Mutex::default() });
+        let weak = Arc::downgrade(&sessions);
+        tokio::spawn(async move {
+            let mut ticks = interval(SWEEP);
+            loop {
+                ticks.tick().await;
+                let Some(sessions) = weak.upgrade() else { return };
+                sessions.sweep(Instant::now());
+            }
+        });
+        sessions
+    }
+
+    /// Opens a session, unless there are too many.
+    pub(super) fn open(
+        &self,
+        client: Client,
+        identity: &Arc<Identity>,
+    ) -> Option<Arc<HttpSession>> {
+        let standing = Replay::new(0);
+        let tell = {
+            let standing = Arc::clone(&standing);
+            Arc::new(move |message| standing.push(message))
+        };
+        let session = Arc::new(HttpSession {
+            session: Arc::new(Session::new(client, Arc::clone(identity), tell)),
+            standing,
+            streams: Mutex::default(),
+            next: AtomicU64::new(0),
+            used: Mutex::new(Instant::now()),
+        });
+        let id = Arc::clone(&session.session.id);
+        let mut open = lock(&self.open);
+        if open.len() >= self.limits.sessions && !make_room(&mut open) {
+            return None;
+        }
+        open.insert(id, Arc::clone(&session));
+        Some(session)
+    }
+
+    /// The session that a request names, if it is of the same client; or how to say that it is not.
+    pub(super) fn find(
+        &self,
+        identity: &Identity,
+        headers: &HeaderMap,
+    ) -> Result<Arc<HttpSession>, Box<Response>> {
+        let refuse =
+            |status: StatusCode, text: &'static str| Box::new((status, text).into_response());
+        let Some(id) = headers.get(SESSION).map(|id| id.to_str().unwrap_or_default()) else {
+            let text = "the Mcp-Session-Id header is missing: open a session with `initialize`\n";
+            return Err(refuse(StatusCode::BAD_REQUEST, text));
+        };
+        let found = lock(&self.open).get(id).cloned();
+        let found = found.filter(|it| *it.session.identity == *identity);
+        let Some(session) = found else {
+            let text = "there is no such session, or it has ended: open another one\n";
+            return Err(refuse(StatusCode::NOT_FOUND, text));
+        };
+        let version = headers.get(VERSION).map(|it| it.to_str().unwrap_or_default().trim());
+        if version.is_some_and(|version| !LEGACY.contains(&version)) {
+            let text = "the MCP-Protocol-Version header names no revision that opens sessions\n";
+            return Err(refuse(StatusCode::BAD_REQUEST, text));
+        }
+        *lock(&session.used) = Instant::now();
+        Ok(session)
+    }
+
+    /// Opens the stream for what belongs to no request, or takes up one that broke.
+    pub(super) fn open_stream(&self, identity: &Identity, headers: &HeaderMap) -> Response {
+        if !headers.contains_key(SESSION) && is_modern(headers) {
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        }
+        let session = match self.find(identity, headers) {
+            Ok(session) => session,
+            Err(refusal) => return *refusal,
+        };
+        let accepts = headers.get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or("*/*");
+        if !accepts.contains("text/event-stream") && !accepts.contains("*/*") {
+            let text = "a stream is text/event-stream: say so in the Accept header\n";
+            return (StatusCode::NOT_ACCEPTABLE, text).into_response();
+        }
+        let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default());
+        let (number, after) = match last.map(replay::place) {
+            None => (0, None),
+            Some(Some((number, place))) => (number, Some(place)),
+            Some(None) => {
+                return (StatusCode::BAD_REQUEST, "there is no such event\n").into_response();
+            }
+        };
+        self.gateway.announce_to(&session.session);
+        match session.find(number) {
+            Some(stream) => session.answer(&stream, after.unwrap_or(0)),
+            None => (StatusCode::NOT_FOUND, "that stream is over\n").into_response(),
+        }
+    }
+
+    /// Ends a session because its client says so.
+    pub(super) fn end(&self, identity: &Identity, headers: &HeaderMap) -> Response {
+        if !headers.contains_key(SESSION) && is_modern(headers) {
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        }
+        if let Err(refusal) = self.find(identity, headers) {
+            return *refusal;
+        }
+        let id = headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let ended = lock(&self.open).remove(id);
+        if let Some(ended) = &ended {
+            ended.standing.finish();
+            release(&self.gateway, &ended.session);
+        }
+        StatusCode::NO_CONTENT.into_response()
+    }
+
+    fn sweep(&self, now: Instant) {
+        let before = |pause: Duration| now.checked_sub(pause).unwrap_or(now);
+        let (idle, kept) = (now.checked_sub(self.limits.session_idle), before(KEPT));
+        let mut ended = Vec::new();
+        lock(&self.open).retain(|_, session| {
+            session.forget_streams(kept);
+            let is_unused = idle.is_some_and(|idle| session.is_unused(idle));
+            if is_unused {
+                ended.push(Arc::clone(session));
+            }
+            !is_unused
+        });
+        // Dropping them runs code of others, which must not find the table locked.
+        for session in ended {
+            release(&self.gateway, &session.session);
+        }
+    }
+}
+
+/// Ends the session that has not been used for longest, if there is one that is not in use.
+fn make_room(open: &mut HashMap<Arc<str>, Arc<HttpSession>>) -> bool {
+    let unused = open.iter().filter(|(_, it)| it.is_unused(Instant::now()));
+    let oldest = unused.min_by_key(|(_, it)| *lock(&it.used)).map(|(id, _)| id.clone());
+    oldest.is_some_and(|id| open.remove(&id).is_some())
+}
+
+fn is_modern(headers: &HeaderMap) -> bool {
+    let version = headers.get(VERSION).and_then(|it| it.to_str().ok());
+    version.is_some_and(|version| !LEGACY.contains(&version.trim()))
+}
+
+/// Ends what was kept for a session.
+fn release(gateway: &Arc<Gateway>, session: &Session) {
+    let (gateway, id) = (Arc::clone(gateway), Arc::clone(&session.id));
+    tokio::spawn(async move { gateway.host.release(&id).await });
+}
+
+/// A stream of events as an answer.
+pub(super) fn events(body: axum::body::Body) -> Response {
+    let headers = [
+        (CONTENT_TYPE.as_str(), "text/event-stream"),
+        (CACHE_CONTROL.as_str(), "no-cache"),
+        ("x-accel-buffering", "no"),
+    ];
+    (headers, body).into_response()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

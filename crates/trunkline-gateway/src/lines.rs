@@ -1,0 +1,92 @@
+//! Messages on a stream, one a line, none longer than is allowed.
+
+use std::io;
+
+use bytes::Bytes;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+
+/// The lines of a stream.
+pub(crate) struct Lines<R> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    longest: usize,
+    /// Whether the line that is being read is longer than allowed.
+    is_too_long: bool,
+}
+
+pub(crate) enum Line {
+    Blank,
+    Message(Bytes),
+    TooLong,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(crate) fn new(reader: R, longest: usize) -> Self {
+        Self { reader: BufReader::new(reader), line: Vec::new(), longest, is_too_long: false }
+    }
+
+    /// The next line, which the end of the stream ends as well. Whoever stops waiting for it loses
+    /// nothing.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            let read = self.read_part().await?;
+            if self.line.ends_with(b"\n") {
+                break;
+            }
+            if self.line.len() > self.longest {
+                self.is_too_long = true;
+                self.line.clear();
+            } else if read == 0 {
+                if self.line.is_empty() && !self.is_too_long {
+                    return Ok(None);
+                }
+                break;
+            }
+        }
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.is_too_long) {
+            return Ok(Some(Line::TooLong));
+        }
+        let message = Bytes::from(line);
+        let message = message.slice_ref(message.trim_ascii());
+        Ok(Some(if message.is_empty() { Line::Blank } else { Line::Message(message) }))
+    }
+
+    /// Reads up to the end of the line, but one byte more than allowed at most.
+    async fn read_part(&mut self) -> io::Result<usize> {
+        let room = (self.longest + 1).saturating_sub(self.line.len());
+        let mut part = (&mut self.reader).take(room as u64);
+        part.read_until(b'\n', &mut self.line).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(text: &[u8]) -> Vec<String> {
+        let mut lines = Lines::new(text, 4);
+        let mut found = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            found.push(match line {
+                Line::Blank => "blank".to_owned(),
+                Line::TooLong => "too long".to_owned(),
+                Line::Message(message) => String::from_utf8(message.to_vec()).unwrap(),
+            });
+        }
+        found
+    }
+
+    #[tokio::test]
+    async fn every_line_is_one_message_whatever_ends_it() {
+        assert_eq!(lines(b"ab\n\r\n  \nabcd\nend").await, ["ab", "blank", "blank", "abcd", "end"]);
+        assert!(lines(b"").await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_passed_over_whole() {
+        assert_eq!(lines(b"abcde\nab\n").await, ["too long", "ab"]);
+        assert_eq!(lines(b"0123456789012345678901234\nab").await, ["too long", "ab"]);
+        assert_eq!(lines(b"ab\n012345678901").await, ["ab", "too long"]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Lists of everything a client may see, of all servers together.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use trunkline::connection::State;
+use trunkline::host::Patience;
+use trunkline::item::Kind;
+use trunkline::message::{Raw, RpcError};
+
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::offer::server_info;
+use crate::protocol::{Era, empty, invalid, meta};
+use crate::servers::unavailable;
+use crate::translate;
+
+/// The key of `_meta` that names servers which cannot be used just now.
+pub(crate) const UNAVAILABLE: &str = "io.trunkline/unavailable";
+
+/// How often a server that failed is tried again because somebody wants a list.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// How long clients may keep lists, at most, in milliseconds.
+const LONGEST_TTL: u64 = 60_000;
+
+impl Gateway {
+    /// What there is of a kind, for this caller, in one page.
+    pub(crate) async fn list(
+        self: &Arc<Self>,
+        caller: &Caller,
+        kind: Kind,
+        params: &Raw,
+    ) -> Result<Raw, RpcError> {
+        if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
+            return Err(invalid("there is no such page: lists have one page only"));
+        }
+        self.gather(&[kind]).await;
+        let view = self.view(caller)?;
+        let definitions = view.list(kind, self.host.describes()).into_iter();
+        let era = caller.era();
+        let definitions: Vec<_> =
+            definitions.map(|definition| translate::definition(era, definition)).collect();
+        let result = empty().with(kind.list_key(), &Raw::from_items(&definitions));
+        let missing = unavailable(&self.host, &view, &caller.identity.scope);
+        Ok(self.with_notes(era, &result, missing))
+    }
+
+    /// A list with what goes beside it.
+    fn with_notes(&self, era: Era, result: &Raw, missing: Vec<Value>) -> Raw {
+        let ttl = if missing.is_empty() { self.ttl() } else { 0 };
+        let mut said = match era {
+            Era::Modern => json!({ meta::SERVER_INFO: server_info() }),
+            Era::Legacy => json!({}),
+        };
+        if !missing.is_empty() {
+            said[UNAVAILABLE] = missing.into();
+        }
+        let result = match era {
+            Era::Modern => result
+                .with("resultType", &Raw::from_string("complete"))
+                .with("ttlMs", &Raw::from_number(ttl))
+                .with("cacheScope", &Raw::from_string("private")),
+            Era::Legacy => result.clone(),
+        };
+        match said.as_object().is_some_and(serde_json::Map::is_empty) {
+            true => result,
+            false => result.with("_meta", &Raw::from_value(&said)),
+        }
+    }
+
+    /// How long lists hold, in milliseconds: as long as the list that holds shortest.
+    fn ttl(&self) -> u64 {
+        let config = self.host.config();
+        let ttls = config.servers().map(|server| server.behaviour.tools_ttl.as_millis());
+        let shortest = ttls.min().unwrap_or(0);
+        u64::try_from(shortest).unwrap_or(u64::MAX).min(LONGEST_TTL)
+    }
+
+    /// Asks servers for lists that are not known or not fresh. Says whether any was asked.
+    pub(crate) async fn gather(&self, kinds: &[Kind]) -> bool {
+        let mut wanted = Vec::new();
+        for connection in self.host.servers().connections() {
+            if kinds.iter().all(|kind| connection.is_fresh(*kind)) {
+                continue;
+            }
+            let name = connection.server().name.clone();
+            let has_failed = connection.watch().borrow().state == State::Failed;
+            if !has_failed || self.may_try(&name) {
+                wanted.push(name);
+            }
+        }
+        if wanted.is_empty() {
+            return false;
+        }
+        self.host.gather_of(&wanted, kinds, Patience::Grace).await;
+        true
+    }
+
+    /// Whether a server that failed is tried again already.
+    fn may_try(&self, server: &trunkline::name::ServerName) -> bool {
+        let mut tried = self.tried.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let now = Instant::now();
+        let is_due = tried.get(server).is_none_or(|last| now.duration_since(*last) >= PAUSE);
+        if is_due {
+            tried.insert(server.clone(), now);
+        }
+        is_due
+    }
+}

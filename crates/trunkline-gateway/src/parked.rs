@@ -1,0 +1,241 @@
+//! Calls whose server waits for an answer of a modern client, which has to call again to give it.
+//!
+//! The server of such a call is of the legacy generation: it asks in the middle of a call and waits.
+//! The call stays as it is, on a desk, until the client comes back with the answers and the sealed
+//! number of the desk; or until its time is over, which cancels it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+use trunkline::connection::Question;
+use trunkline::message::{Raw, RpcError, code};
+
+use crate::protocol::empty;
+use crate::talk::Talk;
+
+/// How long a call waits for its client.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+/// Calls that may wait at the same time.
+const MAX_PARKED: usize = 1000;
+
+/// Questions one call may have open.
+const MAX_QUESTIONS: usize = 16;
+
+/// What comes of a call in the end.
+pub(crate) type Calling = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
+
+type Reply = oneshot::Sender<Result<Raw, RpcError>>;
+
+/// Where questions of a server wait for the client of its call.
+pub(crate) struct Desk {
+    questions: mpsc::Sender<(Question, Reply)>,
+    /// The way to the client, which is another one whenever it calls again.
+    talk: Mutex<Talk>,
+    /// How many questions wait for an answer.
+    waiting: AtomicUsize,
+}
+
+impl Desk {
+    pub(crate) fn new(talk: Talk) -> (Arc<Self>, mpsc::Receiver<(Question, Reply)>) {
+        let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
+        let desk = Self { questions, talk: Mutex::new(talk), waiting: AtomicUsize::new(0) };
+        (Arc::new(desk), asked)
+    }
+
+    pub(crate) fn talk(&self) -> Talk {
+        self.lock().clone()
+    }
+
+    /// Goes on with another way to the client.
+    pub(crate) fn switch(&self, talk: Talk) {
+        *self.lock() = talk;
+    }
+
+    /// Whether the client has something to answer.
+    fn has_questions(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Puts a question on the desk, and waits until the client has come back with an answer.
+    pub(crate) async fn ask(&self, question: Question) -> Result<Raw, RpcError> {
+        let (reply, answer) = oneshot::channel();
+        let is_put = self.questions.try_send((question, reply)).is_ok();
+        if !is_put {
+            return Err(RpcError::new(code::INTERNAL_ERROR, "too many questions are open"));
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let answer = answer.await;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let gone = || RpcError::new(code::INTERNAL_ERROR, "the client did not come back");
+        answer.unwrap_or_else(|_| Err(gone()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The desks of every client that has servers of its own, whose questions may be about any of its
+/// calls.
+#[derive(Default)]
+pub(crate) struct Desks {
+    of_clients: Mutex<HashMap<Arc<str>, Vec<Weak<Desk>>>>,
+}
+
+impl Desks {
+    /// Remembers a desk for as long as it is there.
+    pub(crate) fn add(&self, client: &Arc<str>, desk: &Arc<Desk>) {
+        let mut clients = self.lock();
+        clients.retain(|_, desks| {
+            desks.retain(|desk| desk.strong_count() > 0);
+            !desks.is_empty()
+        });
+        clients.entry(Arc::clone(client)).or_default().push(Arc::downgrade(desk));
+    }
+
+    /// The desk of a client's latest call, one that waits for nothing first.
+    pub(crate) fn latest(&self, client: &str) -> Option<Arc<Desk>> {
+        let clients = self.lock();
+        let desks = clients.get(client)?.iter().rev().filter_map(Weak::upgrade);
+        let desks: Vec<_> = desks.collect();
+        desks.iter().find(|desk| !desk.has_questions()).or(desks.first()).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Vec<Weak<Desk>>>> {
+        self.of_clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call, with everything that is needed to go on with it.
+pub(crate) struct Conversation {
+    pub(crate) call: Calling,
+    pub(crate) desk: Arc<Desk>,
+    asked: mpsc::Receiver<(Question, Reply)>,
+    open: BTreeMap<String, (Question, Reply)>,
+    count: u64,
+}
+
+/// What a conversation came to.
+pub(crate) enum Turn {
+    /// The server has answered.
+    Over(Result<Raw, RpcError>),
+    /// It needs something of the client first.
+    Asks(Conversation),
+}
+
+impl Conversation {
+    pub(crate) fn new(
+        call: Calling,
+        desk: Arc<Desk>,
+        asked: mpsc::Receiver<(Question, Reply)>,
+    ) -> Self {
+        Self { call, desk, asked, open: BTreeMap::new(), count: 0 }
+    }
+
+    /// Goes on until the server has answered or asked.
+    pub(crate) async fn go_on(mut self) -> Turn {
+        tokio::select! {
+            biased;
+            outcome = &mut self.call => Turn::Over(outcome),
+            Some(question) = self.asked.recv() => {
+                self.note(question);
+                while let Ok(question) = self.asked.try_recv() {
+                    self.note(question);
+                }
+                Turn::Asks(self)
+            }
+        }
+    }
+
+    fn note(&mut self, (question, reply): (Question, Reply)) {
+        self.count += 1;
+        self.open.insert(format!("question-{}", self.count), (question, reply));
+    }
+
+    /// Takes answers, and says whether that were all. What was not asked is passed over.
+    pub(crate) fn take(&mut self, answers: &Raw) -> bool {
+        for (key, answer) in answers.members() {
+            if let Some((_, reply)) = self.open.remove(&key) {
+                let _ = reply.send(Ok(answer));
+            }
+        }
+        self.open.is_empty()
+    }
+
+    /// The questions, as a result that asks the client for them.
+    pub(crate) fn as_result(&self, state: &str) -> Raw {
+        let mut requests = empty();
+        for (key, (question, _)) in &self.open {
+            let mut request = empty().with("method", &Raw::from_string(&question.method));
+            if let Some(params) = &question.params {
+                request = request.with("params", &params.without("elicitationId"));
+            }
+            requests = requests.with(key, &request);
+        }
+        let result = json!({ "resultType": "input_required", "requestState": state });
+        Raw::from_value(&result).with("inputRequests", &requests)
+    }
+}
+
+/// All calls that wait for their clients.
+#[derive(Default)]
+pub(crate) struct Parked {
+    calls: Mutex<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    next: u64,
+    waiting: HashMap<u64, (Conversation, Instant)>,
+}
+
+impl Parked {
+    /// A number for a call that is to be kept. Whoever comes back has to know it.
+    pub(crate) fn number(&self) -> u64 {
+        let mut calls = self.lock();
+        calls.next += 1;
+        calls.next
+    }
+
+    /// Keeps a call under its number.
+    pub(crate) fn put(&self, number: u64, conversation: Conversation) -> Result<(), RpcError> {
+        let mut calls = self.lock();
+        if calls.waiting.len() >= MAX_PARKED {
+            let message = "too many calls wait for answers of their clients; try again later";
+            return Err(RpcError::new(code::INTERNAL_ERROR, message));
+        }
+        calls.waiting.insert(number, (conversation, Instant::now() + LONGEST_WAIT));
+        Ok(())
+    }
+
+    /// The call of a number. A number is good for one time.
+    pub(crate) fn take(&self, number: u64) -> Option<Conversation> {
+        let (conversation, _) = self.lock().waiting.remove(&number)?;
+        Some(conversation)
+    }
+
+    /// Gives up calls whose clients did not come back. Their servers are told.
+    pub(crate) fn sweep(&self, now: Instant) {
+        let mut calls = self.lock();
+        let late: Vec<u64> = calls
+            .waiting
+            .iter()
+            .filter(|(_, (_, until))| *until < now)
+            .map(|(it, _)| *it)
+            .collect();
+        let given_up: Vec<_> = late.iter().filter_map(|it| calls.waiting.remove(it)).collect();
+        // Dropping them runs code of others, which must not find the table locked.
+        drop(calls);
+        drop(given_up);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

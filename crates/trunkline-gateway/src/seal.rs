@@ -1,0 +1,136 @@
+//! What clients keep for us: sealed, so that nobody else can read, change or make it.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+/// The length of the time up to which a seal holds.
+const TIME: usize = 8;
+
+/// Seals and opens texts with a key that only this gateway has.
+pub(crate) struct Seal {
+    key: LessSafeKey,
+    nonces: hmac::Key,
+}
+
+/// What a sealed text is for: one made for something else does not open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Use<'u> {
+    /// What it is.
+    pub(crate) purpose: &'u str,
+    /// Whose it is.
+    pub(crate) owner: &'u str,
+}
+
+impl Seal {
+    /// A seal with a new key.
+    pub(crate) fn new() -> Self {
+        let mut bytes = [0; 64];
+        SystemRandom::new().fill(&mut bytes).expect("invariant: the system has randomness");
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes[..32]);
+        let key = LessSafeKey::new(key.expect("invariant: the key has the right length"));
+        Self { key, nonces: hmac::Key::new(hmac::HMAC_SHA256, &bytes[32..]) }
+    }
+
+    /// Seals a text, for good or for a while. The same text for the same use and time becomes the
+    /// same sealed one, so that clients can compare.
+    pub(crate) fn close(&self, text: &str, uses: Use<'_>, holds: Option<Duration>) -> String {
+        let until = holds.map_or(u64::MAX, |holds| seconds(SystemTime::now() + holds));
+        let associated = associated(uses);
+        // Made of everything that goes in: two texts never share one, and nothing is remembered.
+        let mut context = hmac::Context::with_key(&self.nonces);
+        for part in [&associated, &until.to_be_bytes()[..], text.as_bytes()] {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        let tag = context.sign();
+        let mut nonce = [0; NONCE_LEN];
+        nonce.copy_from_slice(&tag.as_ref()[..NONCE_LEN]);
+        let mut sealed = [&until.to_be_bytes()[..], text.as_bytes()].concat();
+        let aad = Aad::from(&associated);
+        self.key
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed)
+            .expect("invariant: texts are short enough to be sealed");
+        URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
+    }
+
+    /// Opens a sealed text, if it was sealed here, for this use, and still holds.
+    pub(crate) fn open(&self, sealed: &str, uses: Use<'_>) -> Option<String> {
+        self.open_at(sealed, uses, SystemTime::now())
+    }
+
+    fn open_at(&self, sealed: &str, uses: Use<'_>, now: SystemTime) -> Option<String> {
+        let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut sealed = sealed.to_vec();
+        let associated = associated(uses);
+        let opened = self.key.open_in_place(nonce, Aad::from(&associated), &mut sealed).ok()?;
+        let (until, text) = opened.split_at_checked(TIME)?;
+        let until = u64::from_be_bytes(until.try_into().ok()?);
+        (seconds(now) <= until).then(|| String::from_utf8(text.to_vec()).ok()).flatten()
+    }
+}
+
+/// A number that nobody can guess, as text.
+pub(crate) fn unguessable() -> String {
+    let mut bytes = [0; 24];
+    SystemRandom::new().fill(&mut bytes).expect("invariant: the system has randomness");
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn associated(Use { purpose, owner }: Use<'_>) -> Vec<u8> {
+    [&(purpose.len() as u64).to_be_bytes()[..], purpose.as_bytes(), owner.as_bytes()].concat()
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USES: Use<'_> = Use { purpose: "task", owner: "ann" };
+
+    #[test]
+    fn what_is_sealed_opens_for_its_use_alone() {
+        let seal = Seal::new();
+        let sealed = seal.close("words 7", USES, None);
+        assert_eq!(seal.open(&sealed, USES).unwrap(), "words 7");
+        assert_eq!(sealed, seal.close("words 7", USES, None));
+        assert_eq!(seal.open(&sealed, Use { owner: "bob", ..USES }), None);
+        assert_eq!(seal.open(&sealed, Use { purpose: "call", ..USES }), None);
+        assert_eq!(Seal::new().open(&sealed, USES), None);
+        // Where one ends and the other begins is part of it.
+        assert_eq!(seal.open(&sealed, Use { purpose: "tas", owner: "kann" }), None);
+    }
+
+    #[test]
+    fn nothing_that_was_changed_opens() {
+        let seal = Seal::new();
+        let sealed = seal.close("words 7", USES, None);
+        for place in 0..sealed.len() {
+            let other = if sealed.as_bytes()[place] == b'A' { "B" } else { "A" };
+            let mut changed = sealed.clone();
+            changed.replace_range(place..=place, other);
+            assert_eq!(seal.open(&changed, USES), None, "{place}");
+        }
+        for text in ["", "A", "not base64 at all!", &sealed[..20]] {
+            assert_eq!(seal.open(text, USES), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_seal_holds_for_its_time() {
+        let seal = Seal::new();
+        let sealed = seal.close("x", USES, Some(Duration::from_secs(60)));
+        assert_eq!(seal.open(&sealed, USES).unwrap(), "x");
+        let late = SystemTime::now() + Duration::from_secs(62);
+        assert_eq!(seal.open_at(&sealed, USES, late), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! The servers behind a view: which there are, and which cannot be used just now.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trunkline::connection::{Connection, State};
+use trunkline::host::Host;
+use trunkline::item::Kind;
+use trunkline::name::ServerName;
+use trunkline::policy::Rule;
+use trunkline::view::View;
+
+use crate::scope::Scope;
+
+/// The connections of every server of which a view shows something.
+pub(crate) fn seen(host: &Host, view: &View) -> Vec<Arc<Connection>> {
+    let entries = Kind::ALL.iter().flat_map(|kind| view.entries(*kind));
+    let names: BTreeSet<&ServerName> = entries.map(|entry| &entry.server().name).collect();
+    names.into_iter().filter_map(|name| host.servers().get(name.as_str())).collect()
+}
+
+/// The servers of a scope that cannot be used just now, each with why, for programs to read.
+pub(crate) fn unavailable(host: &Host, view: &View, scope: &Scope) -> Vec<Value> {
+    let connections = host.servers().connections();
+    let mut troubled = connections.iter().filter(|it| !is_usable(it)).peekable();
+    if troubled.peek().is_none() {
+        return Vec::new();
+    }
+    let denied: BTreeSet<&ServerName> = Kind::ALL
+        .iter()
+        .flat_map(|kind| view.hidden(*kind))
+        .filter(|(_, reason)| reason.rule() == Rule::Available)
+        .map(|(entry, _)| &entry.server().name)
+        .collect();
+    // Whoever is limited learns of a server only through what it would have for them.
+    let is_limited = *scope != Scope::default();
+    let concerned = troubled.filter(|it| !is_limited || denied.contains(&it.server().name));
+    concerned.filter_map(|connection| described(connection)).collect()
+}
+
+/// Whether a server can be called, or has said before what it has.
+fn is_usable(connection: &Connection) -> bool {
+    let state = connection.watch().borrow().state;
+    match state {
+        State::Failed => false,
+        State::Starting => Kind::ALL.iter().any(|kind| !connection.list(*kind).is_empty()),
+        State::Idle | State::Ready | State::Stopped => true,
+    }
+}
+
+fn described(connection: &Connection) -> Option<Value> {
+    let watch = connection.watch();
+    let status = watch.borrow();
+    let reason = match (status.state, &status.last_error) {
+        (State::Failed, Some(error)) => error.message().to_owned(),
+        (State::Failed, None) => "it failed".to_owned(),
+        (State::Starting, _) => "it is being started".to_owned(),
+        _ => return None,
+    };
+    let is_retryable = status.state == State::Starting || status.next_attempt.is_some();
+    Some(json!({
+        "server": connection.server().name.as_str(),
+        "state": status.state.as_str(),
+        "reason": reason,
+        "retry": is_retryable,
+    }))
+}

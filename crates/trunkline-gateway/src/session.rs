@@ -1,0 +1,109 @@
+//! A legacy client between its requests: what it said when it opened, and what it wants to hear.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+use trunkline::connection::LogLevel;
+use trunkline::message::Id;
+
+use crate::changes::{Addresses, Listening};
+use crate::protocol::Client;
+use crate::scope::Identity;
+use crate::seal::unguessable;
+use crate::talk::Questions;
+
+/// Where messages go that belong to none of a client's requests.
+pub(crate) type Standing = Arc<dyn Fn(Bytes) + Send + Sync>;
+
+/// A legacy client between its requests.
+pub(crate) struct Session {
+    /// Which it is, for those who keep something for it.
+    pub(crate) id: Arc<str>,
+    pub(crate) client: Arc<Client>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) standing: Standing,
+    /// The resources it wants to hear of.
+    pub(crate) addresses: Arc<Addresses>,
+    level: Mutex<LogLevel>,
+    listening: Mutex<Option<Listening>>,
+    running: Mutex<HashMap<Id, Arc<Notify>>>,
+}
+
+impl Session {
+    pub(crate) fn new(client: Client, identity: Arc<Identity>, standing: Standing) -> Self {
+        Self {
+            id: unguessable().into(),
+            client: Arc::new(client),
+            identity,
+            questions: Arc::default(),
+            standing,
+            addresses: Arc::default(),
+            level: Mutex::new(LogLevel::Info),
+            listening: Mutex::default(),
+            running: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn level(&self) -> LogLevel {
+        *lock(&self.level)
+    }
+
+    pub(crate) fn set_level(&self, level: LogLevel) {
+        *lock(&self.level) = level;
+    }
+
+    /// Hears of changes from now on, if it does not yet.
+    pub(crate) fn listen(&self, listening: impl FnOnce() -> Listening) {
+        lock(&self.listening).get_or_insert_with(listening);
+    }
+
+    /// Begins a request, unless one of the same id is not over yet.
+    pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
+        let mut running = lock(&self.running);
+        if running.contains_key(id) {
+            return None;
+        }
+        let cancelled = Arc::new(Notify::new());
+        running.insert(id.clone(), Arc::clone(&cancelled));
+        Some(Running { session: Arc::clone(self), id: id.clone(), cancelled })
+    }
+
+    /// Ends a request that the client does not wait for any more.
+    pub(crate) fn cancel(&self, id: &Id) {
+        if let Some(cancelled) = lock(&self.running).get(id) {
+            cancelled.notify_one();
+        }
+    }
+
+    /// Whether it waits for anything.
+    pub(crate) fn is_busy(&self) -> bool {
+        !lock(&self.running).is_empty()
+    }
+}
+
+/// A request that is being worked on. Dropping it ends it.
+pub(crate) struct Running {
+    session: Arc<Session>,
+    id: Id,
+    cancelled: Arc<Notify>,
+}
+
+impl Running {
+    /// Waits until the client says that it does not wait any more.
+    pub(crate) async fn cancelled(&self) {
+        self.cancelled.notified().await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        lock(&self.session.running).remove(&self.id);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,236 @@
+//! The gateway over a pair of streams: one client, of either generation, a message a line.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+use trunkline::host::Host;
+use trunkline::message::{Id, Malformed, Message, Notification, Raw, Request, RpcError, code};
+
+use crate::caller::Caller;
+use crate::gateway::{Gateway, cancelled, refusal, response};
+use crate::lines::{Line, Lines};
+use crate::offer;
+use crate::options::Limits;
+use crate::protocol::{Client, claims_modern, empty, level_of, require_modern};
+use crate::scope::{Identity, Scope};
+use crate::session::Session;
+use crate::talk::{MAX_UNREAD, Talk};
+
+/// How long requests may take that were made before the client closed its side.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// Bytes that are written at once.
+const MAX_BATCH: usize = 64 * 1024;
+
+/// Serves one client over a pair of streams, until the reader ends.
+///
+/// # Errors
+///
+/// When the reader or the writer fails. A message that makes no sense is answered, not an error.
+///
+/// # Panics
+///
+/// Outside of a tokio runtime.
+pub async fn serve<R, W>(host: Arc<Host>, scope: Scope, reader: R, writer: W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
+    let identity = Arc::new(Identity { scope, principal: "".into() });
+    let peer = Peer {
+        gateway: Gateway::new(host),
+        identity,
+        outlet,
+        session: None,
+        requests: JoinSet::new(),
+        running: HashMap::new(),
+    };
+    tokio::select! {
+        read = peer.read(Lines::new(reader, Limits::default().message_bytes)) => read,
+        written = write(inbox, writer) => written,
+    }
+}
+
+/// Writes messages as they come; those that are there together are written together.
+async fn write(
+    mut inbox: mpsc::Receiver<Bytes>,
+    mut writer: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    let mut batch = Vec::new();
+    while let Some(message) = inbox.recv().await {
+        let mut next = Some(message);
+        while let Some(message) = next {
+            batch.extend_from_slice(&message);
+            batch.push(b'\n');
+            next = if batch.len() < MAX_BATCH { inbox.try_recv().ok() } else { None };
+        }
+        writer.write_all(&batch).await?;
+        writer.flush().await?;
+        batch.clear();
+        batch.shrink_to(MAX_BATCH);
+    }
+    // Whoever reads decides when it is over.
+    std::future::pending().await
+}
+
+/// The client, and what it waits for.
+struct Peer {
+    gateway: Arc<Gateway>,
+    identity: Arc<Identity>,
+    outlet: mpsc::Sender<Bytes>,
+    /// What a legacy client has opened.
+    session: Option<Arc<Session>>,
+    requests: JoinSet<Id>,
+    running: HashMap<Id, AbortHandle>,
+}
+
+impl Peer {
+    async fn read(mut self, mut lines: Lines<impl AsyncRead + Unpin>) -> io::Result<()> {
+        loop {
+            tokio::select! {
+                line = lines.next() => match line? {
+                    None => break,
+                    Some(Line::Blank) => {}
+                    Some(Line::TooLong) => {
+                        let error = RpcError::new(code::INVALID_REQUEST, "the message is too long");
+                        self.send(refusal(None, &error)).await;
+                    }
+                    Some(Line::Message(message)) => self.receive(&message).await,
+                },
+                Some(done) = self.requests.join_next() => self.forget(done.ok()),
+            }
+        }
+        // Nobody waits for these any more once the time is over.
+        let _ = timeout(LAST_ANSWERS, async {
+            while self.running.values().any(|request| !request.is_finished()) {
+                match self.requests.join_next().await {
+                    Some(done) => self.forget(done.ok()),
+                    None => break,
+                }
+            }
+            while self.outlet.capacity() < MAX_UNREAD {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+        Ok(())
+    }
+
+    fn forget(&mut self, done: Option<Id>) {
+        if let Some(id) = done {
+            self.running.remove(&id);
+        }
+    }
+
+    async fn send(&self, message: Bytes) {
+        // If nobody writes any more, this ends soon.
+        let _ = self.outlet.send(message).await;
+    }
+
+    async fn receive(&mut self, message: &Bytes) {
+        match Message::read(message) {
+            Ok(Message::Request(request)) => self.asked(request).await,
+            Ok(Message::Notification(notification)) => self.told(&notification),
+            Ok(Message::Response(answer)) => {
+                if let Some(session) = &self.session {
+                    session.questions.answered(answer);
+                }
+            }
+            Err(Malformed::NotJson) => {
+                let error = RpcError::new(code::PARSE_ERROR, "not JSON");
+                self.send(refusal(None, &error)).await;
+            }
+            Err(Malformed::NotRpc(id)) => {
+                let text = "not a JSON-RPC message, or more than one";
+                let error = RpcError::new(code::INVALID_REQUEST, text);
+                self.send(refusal(id.as_ref(), &error)).await;
+            }
+        }
+    }
+
+    fn told(&mut self, notification: &Notification) {
+        let request = cancelled(notification).and_then(|id| self.running.remove(&id));
+        if let Some(request) = request {
+            request.abort();
+        }
+    }
+
+    async fn asked(&mut self, request: Request) {
+        let caller = match self.caller(&request) {
+            Ok(caller) => caller,
+            Err(error) => return self.send(response(&request.id, Err(error))).await,
+        };
+        let id = request.id.clone();
+        if self.running.contains_key(&id) {
+            let text = "a request of this id is not over yet";
+            let error = RpcError::new(code::INVALID_REQUEST, text);
+            return self.send(response(&id, Err(error))).await;
+        }
+        let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
+        let done = id.clone();
+        let request = self.requests.spawn(async move {
+            let answer = match (&*request.method, &caller.session) {
+                ("initialize", Some(session)) => opened(&gateway, &caller, session).await,
+                _ => gateway.answer(caller, request).await,
+            };
+            let _ = outlet.send(response(&id, answer)).await;
+            id
+        });
+        self.running.insert(done, request);
+    }
+
+    /// Who asks, as the request or the session says.
+    fn caller(&mut self, request: &Request) -> Result<Caller, RpcError> {
+        if claims_modern(request) {
+            let client = Client::of_request(request)?;
+            require_modern(&client.version)?;
+            return Ok(Caller {
+                client: Arc::new(client),
+                identity: Arc::clone(&self.identity),
+                level: level_of(request)?,
+                talk: Talk::new(self.outlet.clone()),
+                session: None,
+            });
+        }
+        if &*request.method == "initialize" {
+            let params = request.params.clone().unwrap_or_else(empty);
+            self.session = Some(Arc::new(self.opened_by(&params)));
+        }
+        let Some(session) = &self.session else {
+            let text = "open with `initialize`, or say in `params._meta` which revision this is";
+            return Err(RpcError::new(code::INVALID_REQUEST, text));
+        };
+        Ok(Caller {
+            client: Arc::clone(&session.client),
+            identity: Arc::clone(&self.identity),
+            level: Some(session.level()),
+            talk: Talk::with_questions(self.outlet.clone(), Arc::clone(&session.questions)),
+            session: Some(Arc::clone(session)),
+        })
+    }
+
+    fn opened_by(&self, params: &Raw) -> Session {
+        let outlet = self.outlet.clone();
+        // A client that does not keep up misses something; nobody waits for it.
+        let standing = Arc::new(move |message| drop(outlet.try_send(message)));
+        Session::new(Client::of_initialize(params), Arc::clone(&self.identity), standing)
+    }
+}
+
+async fn opened(
+    gateway: &Arc<Gateway>,
+    caller: &Caller,
+    session: &Session,
+) -> Result<Raw, RpcError> {
+    let instructions = gateway.instructions(caller).await?;
+    gateway.announce_to(session);
+    Ok(offer::initialized(&session.client, instructions))
+}

@@ -1,0 +1,111 @@
+//! What goes to a client beside the answer to its request: notifications, and questions to it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use trunkline::connection::Question;
+use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError, code};
+
+/// How long a client may think about a question: people answer some of them.
+const LONGEST_THOUGHT: Duration = Duration::from_secs(600);
+
+/// Messages that may wait for one stream. A reader that is slower misses notifications.
+pub(crate) const MAX_UNREAD: usize = 256;
+
+/// The way to a client while one of its requests is worked on.
+#[derive(Clone)]
+pub(crate) struct Talk {
+    outlet: mpsc::Sender<Bytes>,
+    /// Where answers of the client arrive, if it can be asked.
+    questions: Option<Arc<Questions>>,
+}
+
+impl Talk {
+    /// A way on which a client can be told things.
+    pub(crate) fn new(outlet: mpsc::Sender<Bytes>) -> Self {
+        Self { outlet, questions: None }
+    }
+
+    /// A way on which a client can be asked as well.
+    pub(crate) fn with_questions(outlet: mpsc::Sender<Bytes>, questions: Arc<Questions>) -> Self {
+        Self { outlet, questions: Some(questions) }
+    }
+
+    /// Tells the client something. One that does not keep up misses it; nobody waits for it.
+    pub(crate) fn tell(&self, notification: Notification) {
+        let _ = self.outlet.try_send(Message::Notification(notification).write());
+    }
+
+    /// Asks the client something, and waits for what it says.
+    pub(crate) async fn ask(&self, question: Question) -> Result<Raw, RpcError> {
+        let Some(questions) = &self.questions else {
+            return Err(RpcError::new(code::INTERNAL_ERROR, "the client cannot be asked"));
+        };
+        questions.ask(question, |message| self.outlet.try_send(message).is_ok()).await
+    }
+}
+
+/// The questions a client has been asked and has not answered.
+#[derive(Default)]
+pub(crate) struct Questions {
+    next: AtomicU64,
+    open: Mutex<HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>>,
+}
+
+/// A question that waits. Dropping it forgets the question.
+struct Asked {
+    number: u64,
+    answer: oneshot::Receiver<Result<Raw, RpcError>>,
+    questions: Arc<Questions>,
+}
+
+impl Questions {
+    /// Asks a question by sending a message, and waits for what the client says.
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        question: Question,
+        send: impl FnOnce(Bytes) -> bool,
+    ) -> Result<Raw, RpcError> {
+        let mut asked = self.open();
+        let (id, Question { method, params }) = (Id::number(asked.number), question);
+        if !send(Message::Request(Request { id, method, params }).write()) {
+            return Err(RpcError::new(code::INTERNAL_ERROR, "the client does not listen"));
+        }
+        match timeout(LONGEST_THOUGHT, &mut asked.answer).await {
+            Ok(Ok(answer)) => answer,
+            _ => Err(RpcError::new(code::INTERNAL_ERROR, "the client did not answer")),
+        }
+    }
+
+    fn open(self: &Arc<Self>) -> Asked {
+        let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let (reply, answer) = oneshot::channel();
+        self.lock().insert(number, reply);
+        Asked { number, answer, questions: Arc::clone(self) }
+    }
+
+    /// Takes an answer of the client. One to nothing that was asked is nobody's.
+    pub(crate) fn answered(&self, response: Response) {
+        let asked = response.id.as_number().and_then(|number| self.lock().remove(&number));
+        if let Some(reply) = asked {
+            let _ = reply.send(response.outcome);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Reply>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Reply = oneshot::Sender<Result<Raw, RpcError>>;
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.questions.lock().remove(&self.number);
+    }
+}

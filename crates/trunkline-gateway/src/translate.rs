@@ -1,0 +1,204 @@
+//! Results and errors in the words of the client's generation. What both generations have in common
+//! stays byte for byte.
+
+use serde_json::{Value, json};
+use trunkline::host::Relayed;
+use trunkline::message::{Raw, RpcError, code};
+
+use crate::offer::server_info;
+use crate::protocol::{Era, empty, meta};
+
+/// The code of older revisions for a resource that is not there.
+const NO_SUCH_RESOURCE: i64 = -32002;
+
+/// The code of 2025-11-25 for a call that needs a visit to an address first.
+const ADDRESS_FIRST: i64 = -32042;
+
+/// A result as a client of this generation expects it.
+pub(crate) fn result(era: Era, relayed: Relayed, result: &Raw) -> Raw {
+    match era {
+        Era::Modern => modern_result(relayed, result),
+        Era::Legacy => legacy_result(relayed, result),
+    }
+}
+
+fn modern_result(relayed: Relayed, result: &Raw) -> Raw {
+    let [kind, ttl, scope, said] = result.get_all(["resultType", "ttlMs", "cacheScope", "_meta"]);
+    let is_complete = kind.as_ref().and_then(Raw::as_str).is_none_or(|kind| kind == "complete");
+    let mut result = result.clone();
+    if kind.is_none() {
+        result = result.with("resultType", &Raw::from_string("complete"));
+    }
+    if relayed == Relayed::Read && is_complete {
+        if ttl.is_none() {
+            result = result.with("ttlMs", &Raw::from_number(0));
+        }
+        if scope.is_none() {
+            result = result.with("cacheScope", &Raw::from_string("private"));
+        }
+    }
+    let said = said.unwrap_or_else(empty);
+    if said.get(meta::SERVER_INFO).is_some() {
+        return result;
+    }
+    result.with("_meta", &said.with(meta::SERVER_INFO, &Raw::from_value(&server_info())))
+}
+
+fn legacy_result(relayed: Relayed, result: &Raw) -> Raw {
+    let keys = ["resultType", "ttlMs", "cacheScope", "structuredContent"];
+    let [kind, ttl, scope, structured] = result.get_all(keys);
+    let mut result = result.clone();
+    for (key, value) in [("resultType", kind), ("ttlMs", ttl), ("cacheScope", scope)] {
+        if value.is_some() {
+            result = result.without(key);
+        }
+    }
+    // Those revisions know structured content only as an object; the text says it as well.
+    match structured {
+        Some(other) if relayed == Relayed::Call && !other.is_object() => {
+            result.without("structuredContent")
+        }
+        _ => result,
+    }
+}
+
+/// An error as a client of this generation expects it; or the result that stands in its place.
+pub(crate) fn error(
+    era: Era,
+    relayed: Relayed,
+    params: &Raw,
+    error: &RpcError,
+) -> Result<Raw, RpcError> {
+    match (era, error.code()) {
+        (Era::Modern, ADDRESS_FIRST) => Ok(visits(error)),
+        (Era::Modern, NO_SUCH_RESOURCE) => {
+            let data = error.raw().get("data").filter(Raw::is_object).unwrap_or_else(empty);
+            let uri = params.get("uri").unwrap_or_else(|| Raw::from_string(""));
+            Err(RpcError::new(code::INVALID_PARAMS, &error.message())
+                .with_data(&data.with("uri", &uri)))
+        }
+        (Era::Legacy, code::INVALID_PARAMS) if relayed == Relayed::Read => {
+            Err(recoded(error, NO_SUCH_RESOURCE))
+        }
+        // Codes of the other generation mean nothing there.
+        (Era::Legacy, code::HEADER_MISMATCH..=code::HEADER_MISMATCH)
+        | (Era::Legacy, code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION) => {
+            Err(recoded(error, code::INTERNAL_ERROR))
+        }
+        _ => Err(error.clone()),
+    }
+}
+
+/// The same error under another code.
+fn recoded(error: &RpcError, code: i64) -> RpcError {
+    let recoded = RpcError::new(code, &error.message());
+    match error.raw().get("data") {
+        Some(data) => recoded.with_data(&data),
+        None => recoded,
+    }
+}
+
+/// A request for visits to addresses, in the words of the modern generation.
+fn visits(error: &RpcError) -> Raw {
+    let data = error.raw().get("data").unwrap_or_else(empty);
+    let wanted = data.get("elicitations").map(|it| it.items()).unwrap_or_default();
+    let mut requests = empty();
+    for (number, elicitation) in (1..).zip(wanted) {
+        let request = empty().with("method", &Raw::from_string("elicitation/create"));
+        let request = request.with("params", &elicitation.without("elicitationId"));
+        requests = requests.with(&format!("visit-{number}"), &request);
+    }
+    Raw::from_value(&json!({ "resultType": "input_required" })).with("inputRequests", &requests)
+}
+
+/// A definition of a list as a client of this generation expects it.
+pub(crate) fn definition(era: Era, definition: Raw) -> Raw {
+    match era {
+        // It speaks of tasks as they were before they became an extension.
+        Era::Modern if definition.get("execution").is_some() => definition.without("execution"),
+        Era::Legacy if has_other_output(&definition) => definition.without("outputSchema"),
+        _ => definition,
+    }
+}
+
+/// Whether a tool returns something that older revisions cannot describe.
+fn has_other_output(definition: &Raw) -> bool {
+    let Some(schema) = definition.get("outputSchema") else { return false };
+    schema.get("type").as_ref().and_then(Raw::as_str).as_deref() != Some("object")
+}
+
+/// The result of a call that reached no server: for the model to read (CALL-2).
+pub(crate) fn unreachable(message: &str, is_retryable: bool) -> Raw {
+    let advice = match is_retryable {
+        true => "Trying again later may help.",
+        false => "Trying again will not help before somebody has looked at it.",
+    };
+    let text = format!("MCP server unreachable: {message}. {advice}");
+    let retry: Value = json!({ "io.trunkline/retry": is_retryable });
+    let content = json!([{ "type": "text", "text": text }]);
+    Raw::from_value(&json!({ "content": content, "isError": true, "_meta": retry }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::from_text(text).unwrap()
+    }
+
+    #[test]
+    fn a_modern_client_is_told_what_kind_of_result_it_is_and_nothing_else_changes() {
+        let sent = raw(r#"{ "content" : [] ,"x":12345678901234567890}"#);
+        let seen = result(Era::Modern, Relayed::Call, &sent);
+        assert!(seen.text().starts_with(
+            r#"{ "content" : [] ,"x":12345678901234567890,"resultType":"complete","_meta":{"#
+        ));
+        let read = result(Era::Modern, Relayed::Read, &raw(r#"{"contents":[],"ttlMs":5}"#));
+        assert_eq!(read.get("ttlMs").unwrap().text(), "5");
+        assert_eq!(read.get("cacheScope").unwrap().text(), "\"private\"");
+        let asks = raw(r#"{"resultType":"input_required","requestState":"s"}"#);
+        assert!(result(Era::Modern, Relayed::Read, &asks).get("ttlMs").is_none());
+    }
+
+    #[test]
+    fn a_legacy_client_gets_what_its_revision_knows() {
+        let sent = raw(r#"{"resultType":"complete","content":[],"structuredContent":[1]}"#);
+        assert_eq!(result(Era::Legacy, Relayed::Call, &sent).text(), r#"{"content":[]}"#);
+        let same = raw(r#"{"content":[],"structuredContent":{"a":1}}"#);
+        assert_eq!(result(Era::Legacy, Relayed::Call, &same), same);
+    }
+
+    #[test]
+    fn errors_have_the_codes_of_the_generation() {
+        let params = raw(r#"{"uri":"x://y"}"#);
+        let missing = RpcError::new(-32002, "no such resource");
+        let seen = error(Era::Modern, Relayed::Read, &params, &missing).unwrap_err();
+        assert_eq!(seen.code(), code::INVALID_PARAMS);
+        assert_eq!(seen.raw().get("data").unwrap().text(), r#"{"uri":"x://y"}"#);
+        let back = error(Era::Legacy, Relayed::Read, &params, &seen).unwrap_err();
+        assert_eq!(back.code(), -32002);
+        let lacking = RpcError::new(code::MISSING_CLIENT_CAPABILITY, "x");
+        let seen = error(Era::Legacy, Relayed::Call, &params, &lacking).unwrap_err();
+        assert_eq!(seen.code(), code::INTERNAL_ERROR);
+        assert_eq!(error(Era::Legacy, Relayed::Call, &params, &missing), Err(missing));
+    }
+
+    #[test]
+    fn a_visit_that_is_needed_first_is_asked_for() {
+        let data = r#"{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a.b"}]}"#;
+        let needed = RpcError::new(ADDRESS_FIRST, "visit").with_data(&raw(data));
+        let asked = error(Era::Modern, Relayed::Call, &empty(), &needed).unwrap();
+        let request = asked.get("inputRequests").unwrap().get("visit-1").unwrap();
+        assert_eq!(request.get("params").unwrap().text(), r#"{"mode":"url","url":"https://a.b"}"#);
+    }
+
+    #[test]
+    fn definitions_lose_only_what_the_generation_does_not_know() {
+        let tool = raw(r#"{"name":"a","execution":{"taskSupport":"optional"},"x":1}"#);
+        assert_eq!(definition(Era::Modern, tool.clone()).text(), r#"{"name":"a","x":1}"#);
+        assert_eq!(definition(Era::Legacy, tool.clone()), tool);
+        let array = raw(r#"{"name":"a","outputSchema":{"type":"array"}}"#);
+        assert_eq!(definition(Era::Legacy, array).text(), r#"{"name":"a"}"#);
+    }
+}

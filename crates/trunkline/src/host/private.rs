@@ -1,0 +1,105 @@
+//! Servers of which every client has one of its own (`share: "per-client"`).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use crate::call::Client;
+use crate::config::{Config, Server, Share};
+use crate::connection::{Connection, Options};
+use crate::error::{Error, ErrorKind};
+use crate::name::ServerName;
+
+/// Connections that all clients together may have for themselves.
+const MAX_PRIVATE: usize = 256;
+
+/// The connections that clients have for themselves.
+pub(super) struct Private {
+    options: Options,
+    connections: Mutex<HashMap<(Arc<str>, ServerName), Held>>,
+}
+
+struct Held {
+    connection: Arc<Connection>,
+    used: Instant,
+    idle: Option<Duration>,
+}
+
+impl Private {
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, connections: Mutex::default() }
+    }
+
+    /// The connection a client has to a server for itself, if it is to have one.
+    pub(super) fn connection(
+        &self,
+        server: &Server,
+        client: Option<&Client>,
+    ) -> Result<Option<Arc<Connection>>, Error> {
+        let Some(client) = client.filter(|_| server.behaviour.share == Share::PerClient) else {
+            return Ok(None);
+        };
+        let key = (Arc::clone(&client.id), server.name.clone());
+        let mut connections = self.lock();
+        let is_open = |held: &&mut Held| !held.connection.is_closed();
+        if let Some(held) = connections.get_mut(&key).filter(is_open) {
+            held.used = Instant::now();
+            return Ok(Some(Arc::clone(&held.connection)));
+        }
+        if connections.len() >= MAX_PRIVATE {
+            let message = format!("{MAX_PRIVATE} clients have servers of their own already");
+            return Err(Error::new(ErrorKind::TooLarge, message).of(&server.name));
+        }
+        let mut options = self.options.clone().with_capabilities(client.capabilities.clone());
+        if let Some(attendant) = &client.attendant {
+            options = options.with_attendant(Arc::clone(attendant));
+        }
+        let connection = Arc::new(Connection::new(server.clone(), options));
+        let (used, idle) = (Instant::now(), client.idle);
+        let held = Held { connection: Arc::clone(&connection), used, idle };
+        connections.insert(key, held);
+        Ok(Some(connection))
+    }
+
+    /// Ends the connections of a client that is gone.
+    pub(super) async fn release(&self, client: &str) {
+        self.close(|(id, _), _| **id == *client).await;
+    }
+
+    /// Ends the connections that nobody has used for a while.
+    pub(super) async fn release_idle(&self, now: Instant) {
+        let is_idle =
+            |held: &Held| held.idle.is_some_and(|idle| now.duration_since(held.used) > idle);
+        self.close(|_, held| is_idle(held)).await;
+    }
+
+    /// Ends the connections to servers that are other ones by now.
+    pub(super) async fn follow(&self, config: &Config) {
+        let is_same = |held: &Held| {
+            let server = held.connection.server();
+            let now = config.server(server.name.as_str()).filter(|now| now.enabled);
+            now.is_some_and(|now| {
+                now.fingerprint() == server.fingerprint() && now.behaviour.share == Share::PerClient
+            })
+        };
+        self.close(|_, held| !is_same(held)).await;
+    }
+
+    pub(super) async fn close_all(&self) {
+        self.close(|_, _| true).await;
+    }
+
+    async fn close(&self, is_over: impl Fn(&(Arc<str>, ServerName), &Held) -> bool) {
+        let mut ends = JoinSet::new();
+        for (_, held) in self.lock().extract_if(|key, held| is_over(key, held)) {
+            ends.spawn(async move { held.connection.close().await });
+        }
+        ends.join_all().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(Arc<str>, ServerName), Held>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

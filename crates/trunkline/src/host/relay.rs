@@ -1,0 +1,156 @@
+//! Requests that are passed on for somebody else: in their own words, but for names.
+
+use std::borrow::Cow;
+
+use super::Host;
+use crate::call::{CallError, CallOptions, Outcome, Read, Route};
+use crate::catalog::{Entry, Kind};
+use crate::message::Raw;
+use crate::name::ServerName;
+use crate::view::{ResourceRoute, View};
+
+/// A request about one thing of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relayed {
+    /// `tools/call`.
+    Call,
+    /// `prompts/get`.
+    Prompt,
+    /// `resources/read`.
+    Read,
+    /// `completion/complete`.
+    Completion,
+}
+
+impl Relayed {
+    /// The request of a method.
+    pub fn from_method(method: &str) -> Option<Self> {
+        match method {
+            "tools/call" => Some(Self::Call),
+            "prompts/get" => Some(Self::Prompt),
+            "resources/read" => Some(Self::Read),
+            "completion/complete" => Some(Self::Completion),
+            _ => None,
+        }
+    }
+
+    /// The method of the request.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Call => "tools/call",
+            Self::Prompt => "prompts/get",
+            Self::Read => "resources/read",
+            Self::Completion => "completion/complete",
+        }
+    }
+
+    /// What a request is about, if this caller may have it, and its parameters in the words of the
+    /// server.
+    fn resolve<'v>(self, view: &'v View, params: &Raw) -> Result<Resolved<'v>, CallError> {
+        match self {
+            Self::Call => named(view, Kind::Tool, params),
+            Self::Prompt => named(view, Kind::Prompt, params),
+            Self::Read => addressed(view, params),
+            Self::Completion => {
+                let reference = params.get("ref").ok_or_else(|| CallError::missing("ref"))?;
+                let found = match text(&reference, "type")?.as_str() {
+                    "ref/resource" => template(view, &reference)?,
+                    _ => named(view, Kind::Prompt, &reference)?,
+                };
+                Ok(Resolved { params: params.with("ref", &found.params), ..found })
+            }
+        }
+    }
+}
+
+/// What a request is about, in the words of its server.
+struct Resolved<'v> {
+    entry: &'v Entry,
+    params: Raw,
+    read: Option<Read>,
+}
+
+impl Host {
+    /// The server and the definition of what a request is about, if this caller may have it.
+    pub fn subject<'v>(
+        &self,
+        view: &'v View,
+        relayed: Relayed,
+        params: &Raw,
+    ) -> Result<&'v Entry, CallError> {
+        relayed.resolve(view, params).map(|found| found.entry)
+    }
+
+    /// Passes a request on to the server that has what it is about. Only the name in it is another;
+    /// all else is the caller's, byte for byte.
+    pub async fn relay(
+        &self,
+        view: &View,
+        relayed: Relayed,
+        params: &Raw,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        let Resolved { entry, params: sent, read } = relayed.resolve(view, params)?;
+        if relayed == Relayed::Read {
+            // Rules may be about the address as well as about the template that it fits.
+            relayed.resolve(&self.under_rules_of_now(view), params)?;
+        }
+        let route = Route { read, ..self.bind(view, entry, options.client)? };
+        match relayed {
+            Relayed::Completion => route.complete(sent, options).await,
+            _ => route.ask(relayed.method(), sent, options).await,
+        }
+    }
+
+    /// Passes on a request about something that only the server knows, such as a task. The caller
+    /// has to see something of that server.
+    pub async fn relay_to(
+        &self,
+        view: &View,
+        server: &ServerName,
+        (method, params): (&str, Raw),
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
+        let route = self.bind(view, entry, options.client)?;
+        route.ask(method, params, options).await
+    }
+}
+
+/// Anything of a server that a view shows.
+fn something_of<'v>(view: &'v View, server: &ServerName) -> Option<&'v Entry> {
+    let mut seen = Kind::ALL.iter().flat_map(|kind| view.entries(*kind));
+    seen.find(|entry| entry.server().name == *server)
+}
+
+fn named<'v>(view: &'v View, kind: Kind, params: &Raw) -> Result<Resolved<'v>, CallError> {
+    let entry = view.route(kind, &text(params, "name")?)?;
+    let params = renamed(params, "name", entry.name(), entry.exposed());
+    Ok(Resolved { entry, params, read: None })
+}
+
+fn addressed<'v>(view: &'v View, params: &Raw) -> Result<Resolved<'v>, CallError> {
+    let address = text(params, "uri")?;
+    let ResourceRoute { entry, uri: own } = view.route_resource(&address)?;
+    let params = renamed(params, "uri", &own, &address);
+    let read = (own != address).then_some(Read { address, own });
+    Ok(Resolved { entry, params, read })
+}
+
+fn template<'v>(view: &'v View, reference: &Raw) -> Result<Resolved<'v>, CallError> {
+    let address = text(reference, "uri")?;
+    let entry = view.route_template(&address)?;
+    let params = renamed(reference, "uri", entry.name(), &address);
+    Ok(Resolved { entry, params, read: None })
+}
+
+/// Parameters with the server's own name for something, as they are where it is the same.
+fn renamed(params: &Raw, key: &str, own: &str, exposed: &str) -> Raw {
+    if own == exposed { params.clone() } else { params.with(key, &Raw::from_string(own)) }
+}
+
+fn text(params: &Raw, key: &'static str) -> Result<String, CallError> {
+    let value = params.get(key);
+    let text = value.as_ref().and_then(Raw::as_str);
+    text.map(Cow::into_owned).ok_or_else(|| CallError::missing(key))
+}
