@@ -6,9 +6,10 @@ use std::sync::Arc;
 use trunkline::call::{CallError, CallErrorKind, CallOptions};
 use trunkline::config::Share;
 use trunkline::connection::Rounds;
-use trunkline::host::Relayed;
+use trunkline::host::{Patience, Relayed};
 use trunkline::item::Kind;
 use trunkline::message::{Raw, RpcError, code};
+use trunkline::name::ServerName;
 use trunkline::view::View;
 
 use crate::caller::{Attending, Caller};
@@ -138,13 +139,41 @@ impl Gateway {
         params: &Raw,
     ) -> Result<View, RpcError> {
         let view = self.view(caller)?;
-        let is_missing = self.host.subject(&view, relayed, params).is_err_and(|error| {
-            matches!(error.kind(), CallErrorKind::Unknown | CallErrorKind::Unavailable)
-        });
-        if !is_missing || !self.gather(kinds(relayed)).await {
-            return Ok(view);
+        match self.host.subject(&view, relayed, params) {
+            Ok(entry) => {
+                if let Some(session) = &caller.session {
+                    self.recent.note(&entry.server().name, session);
+                }
+                return Ok(view);
+            }
+            Err(error) if !is_worth_a_look(&error) => return Ok(view),
+            Err(_) => {}
         }
-        self.view(caller)
+        let kinds = kinds(relayed);
+        let name = params.get("name");
+        let has_asked = match name.as_ref().and_then(Raw::as_str) {
+            // Whoever calls by name waits for the server of that name, and for no other.
+            Some(name) if self.wait_for_owners(&view, &name, kinds).await => true,
+            _ => self.gather(kinds).await,
+        };
+        if has_asked { self.view(caller) } else { Ok(view) }
+    }
+
+    /// Waits until servers are ready, or have failed, that a name looks like one of. Says whether
+    /// there are any that were not.
+    async fn wait_for_owners(&self, view: &View, name: &str, kinds: &[Kind]) -> bool {
+        let owners = view.catalog().namespaces().owners(name);
+        let is_wanted = |owner: &&&ServerName| {
+            let connection = self.host.servers().get(owner.as_str());
+            connection.is_some_and(|it| self.is_worth_asking(&it, kinds))
+        };
+        let owners: Vec<ServerName> =
+            owners.iter().filter(is_wanted).map(|it| (*it).clone()).collect();
+        if owners.is_empty() {
+            return false;
+        }
+        self.host.gather_of(&owners, kinds, Patience::UntilAllAreReady).await;
+        true
     }
 
     /// Passes on a request about a task.
@@ -190,6 +219,11 @@ impl Gateway {
     fn tasks<'g>(&'g self, caller: &'g Caller) -> Tasks<'g> {
         Tasks { seal: &self.seal, principal: &caller.identity.principal }
     }
+}
+
+/// Whether something that cannot be had may be there if servers are asked again.
+fn is_worth_a_look(error: &CallError) -> bool {
+    matches!(error.kind(), CallErrorKind::Unknown | CallErrorKind::Unavailable)
 }
 
 /// The answer to a request that came to no result.

@@ -98,11 +98,15 @@ enum Change {
     Resource { server: ServerName, uri: Arc<str>, params: Raw },
 }
 
+/// Where lines of a server's log go that belong to no request.
+pub(crate) type Log = Arc<dyn Fn(&ServerName, &Notification) + Send + Sync>;
+
 /// All that is heard of changes. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct Changes {
     told: broadcast::Sender<Change>,
     scopes: Arc<Mutex<HashMap<Arc<Scope>, Watched>>>,
+    log: Log,
 }
 
 /// A scope that somebody listens in, and what its lists were.
@@ -122,8 +126,9 @@ impl Drop for Listening {
 
 impl Changes {
     /// Begins to listen to the servers of a host, for as long as it lives.
-    pub(crate) fn of(host: &Arc<Host>) -> Self {
-        let changes = Self { told: broadcast::Sender::new(MAX_BEHIND), scopes: Arc::default() };
+    pub(crate) fn of(host: &Arc<Host>, log: Log) -> Self {
+        let told = broadcast::Sender::new(MAX_BEHIND);
+        let changes = Self { told, scopes: Arc::default(), log };
         tokio::spawn(follow(Arc::downgrade(host), changes.clone()));
         changes
     }
@@ -273,8 +278,10 @@ fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notifi
     if let Some(lists) = Lists::of_method(&notification.method) {
         return changes.announced(host, &server, lists);
     }
-    if &*notification.method != "notifications/resources/updated" {
-        return;
+    match &*notification.method {
+        "notifications/message" => return (changes.log)(&server, &notification),
+        "notifications/resources/updated" => {}
+        _ => return,
     }
     let Some(params) = notification.params else { return };
     let Some(uri) = params.get("uri") else { return };

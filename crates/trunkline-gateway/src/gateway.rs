@@ -17,9 +17,10 @@ use trunkline::name::ServerName;
 use trunkline::view::View;
 
 use crate::caller::{Attending, Caller};
-use crate::changes::{Addresses, Changes, Lists};
+use crate::changes::{Addresses, Changes, Lists, Log};
 use crate::parked::{Desks, Parked};
 use crate::protocol::{Era, TASKS, empty, invalid, lacks, meta, unknown_method};
+use crate::recent::Recent;
 use crate::seal::Seal;
 use crate::servers::seen;
 use crate::session::Session;
@@ -35,6 +36,7 @@ pub(crate) struct Gateway {
     pub(crate) parked: Parked,
     pub(crate) desks: Arc<Desks>,
     pub(crate) changes: Changes,
+    pub(crate) recent: Arc<Recent>,
     /// When servers that failed were last tried again.
     pub(crate) tried: Mutex<HashMap<ServerName, Instant>>,
 }
@@ -42,8 +44,10 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// A gateway to the servers of a host.
     pub(crate) fn new(host: Arc<Host>) -> Arc<Self> {
+        let recent = Arc::new(Recent::default());
         let gateway = Arc::new(Self {
-            changes: Changes::of(&host),
+            changes: Changes::of(&host, log_of(&recent)),
+            recent,
             host,
             seal: Seal::new(),
             parked: Parked::default(),
@@ -249,6 +253,12 @@ impl Gateway {
             },
         }
     }
+}
+
+/// Passes lines of logs on to whom they can only be about.
+fn log_of(recent: &Arc<Recent>) -> Log {
+    let recent = Arc::clone(recent);
+    Arc::new(move |server, notification| recent.pass_on(server, notification))
 }
 
 /// Marks what is said on a subscription with the request that asked for it.

@@ -21,6 +21,7 @@ mod talk;
 mod parked;
 mod changes;
 mod session;
+mod recent;
 mod caller;
 mod tasks;
 mod gateway;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use trunkline::connection::State;
+use trunkline::connection::{Connection, State};
 use trunkline::host::Patience;
 use trunkline::item::Kind;
 use trunkline::message::{Raw, RpcError};
+use trunkline::name::ServerName;
 
 use crate::caller::Caller;
 use crate::gateway::Gateway;
@@ -80,17 +81,9 @@ impl Gateway {
 
     /// Asks servers for lists that are not known or not fresh. Says whether any was asked.
     pub(crate) async fn gather(&self, kinds: &[Kind]) -> bool {
-        let mut wanted = Vec::new();
-        for connection in self.host.servers().connections() {
-            if kinds.iter().all(|kind| connection.is_fresh(*kind)) {
-                continue;
-            }
-            let name = connection.server().name.clone();
-            let has_failed = connection.watch().borrow().state == State::Failed;
-            if !has_failed || self.may_try(&name) {
-                wanted.push(name);
-            }
-        }
+        let connections = self.host.servers().connections();
+        let wanted = connections.iter().filter(|it| self.is_worth_asking(it, kinds));
+        let wanted: Vec<_> = wanted.map(|it| it.server().name.clone()).collect();
         if wanted.is_empty() {
             return false;
         }
@@ -98,8 +91,17 @@ impl Gateway {
         true
     }
 
+    /// Whether a server has something to say that is not known.
+    pub(crate) fn is_worth_asking(&self, connection: &Connection, kinds: &[Kind]) -> bool {
+        if kinds.iter().all(|kind| connection.is_fresh(*kind)) {
+            return false;
+        }
+        let has_failed = connection.watch().borrow().state == State::Failed;
+        !has_failed || self.may_try(&connection.server().name)
+    }
+
     /// Whether a server that failed is tried again already.
-    fn may_try(&self, server: &trunkline::name::ServerName) -> bool {
+    fn may_try(&self, server: &ServerName) -> bool {
         let mut tried = self.tried.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let now = Instant::now();
         let is_due = tried.get(server).is_none_or(|last| now.duration_since(*last) >= PAUSE);

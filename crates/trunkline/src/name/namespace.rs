@@ -177,6 +177,14 @@ impl Namespaces {
         self.other_owner(name, "").or_else(|| self.owners.get(""))
     }
 
+    /// All servers whose names a name looks like one of: several may have one prefix.
+    pub fn owners(&self, name: &str) -> Vec<&ServerName> {
+        let Some(prefix) = self.owner(name).and_then(|owner| self.prefix(owner)) else {
+            return Vec::new();
+        };
+        self.spaces.keys().filter(|server| self.prefix(server) == Some(prefix)).collect()
+    }
+
     pub(super) fn space(&self, server: &ServerName) -> Option<&Namespace> {
         self.spaces.get(server)
     }

@@ -241,6 +241,7 @@ impl Task {
         match step {
             Step::Make => chores.subscription.make(session, &mut self.watched, self.ids.next()),
             Step::Late => chores.subscription.late(session, &mut self.watched),
+            Step::Retire => chores.subscription.retire(session),
             Step::Over(which, answer) => {
                 chores.subscription.over(which, &answer, &mut self.watched);
                 // What changed while nobody listened was not heard.

@@ -1,7 +1,7 @@
 //! Hearing of changes in the modern generation: a request that stays open (`subscriptions/listen`).
 //!
 //! What it is to hear of cannot be changed while it is open. So another one is made, and the old one
-//! is closed once the server has acknowledged the new one: in between both are heard.
+//! is closed a moment after the server has acknowledged the new one: in between both are heard.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -39,6 +39,10 @@ const GATHERING: Duration = Duration::from_millis(10);
 /// How long a server may take to acknowledge. It is the first thing it says.
 const ACKNOWLEDGING: Duration = Duration::from_secs(10);
 
+/// How long an old request is kept after a new one was acknowledged: some servers acknowledge before
+/// they listen themselves.
+const OVERLAP: Duration = Duration::from_millis(250);
+
 /// A wish to hear of changes, and what has come of it.
 pub(super) struct Subscription {
     /// The lists to hear of.
@@ -49,6 +53,8 @@ pub(super) struct Subscription {
     current: Option<Standing>,
     /// What takes its place once it is acknowledged.
     next: Option<Standing>,
+    /// What was heard before, and until when it is kept.
+    old: Option<(u64, Instant)>,
     /// When it is made anew.
     due: Option<Instant>,
     pause: Duration,
@@ -68,6 +74,8 @@ pub(super) enum Step {
     Make,
     /// The new one has not been acknowledged.
     Late,
+    /// The old one is not needed any more.
+    Retire,
     /// One is over, with this answer.
     Over(Which, Answer),
 }
@@ -85,7 +93,7 @@ impl Subscription {
         let lists = wishes(described);
         let is_known = session.generation == Generation::Modern;
         let due = (is_known && !lists.is_empty()).then(Instant::now);
-        Self { lists, is_known, current: None, next: None, due, pause: FIRST_PAUSE }
+        Self { lists, is_known, current: None, next: None, old: None, due, pause: FIRST_PAUSE }
     }
 
     /// Takes note that there may be other resources to hear of.
@@ -109,6 +117,7 @@ impl Subscription {
             answer = over(&mut self.next) => Step::Over(Which::Next, answer),
             () = at(due) => Step::Make,
             () = at(late) => Step::Late,
+            () = at(self.old.map(|(_, until)| until)) => Step::Retire,
         }
     }
 
@@ -178,9 +187,18 @@ impl Subscription {
         self.see_to(watched);
     }
 
+    /// Ends what is heard now, in a moment.
     fn close(&mut self, session: &mut Session) {
-        if let Some(old) = self.current.take() {
-            session.abandon(old.id);
+        if let Some(current) = self.current.take() {
+            self.retire(session);
+            self.old = Some((current.id, Instant::now() + OVERLAP));
+        }
+    }
+
+    /// Ends what was heard before.
+    pub(super) fn retire(&mut self, session: &mut Session) {
+        if let Some((id, _)) = self.old.take() {
+            session.abandon(id);
         }
     }
 
