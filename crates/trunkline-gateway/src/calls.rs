@@ -16,6 +16,7 @@ use crate::caller::{Attending, Caller};
 use crate::gateway::Gateway;
 use crate::parked::{Conversation, Desk, LONGEST_WAIT, Turn};
 use crate::protocol::{Era, invalid, lacks};
+use crate::recent::Noted;
 use crate::seal::Use;
 use crate::tasks::Tasks;
 use crate::{protocol, translate};
@@ -112,6 +113,7 @@ impl Gateway {
             Era::Modern => Rounds::Passed,
         };
         let view = self.view_with(caller, relayed, &params).await?;
+        let _noted = self.noted(caller, &view, relayed, &params);
         let client = self.has_private().then(|| caller.on_behalf(&self.desks));
         let client = client.as_ref();
         let options =
@@ -139,15 +141,9 @@ impl Gateway {
         params: &Raw,
     ) -> Result<View, RpcError> {
         let view = self.view(caller)?;
-        match self.host.subject(&view, relayed, params) {
-            Ok(entry) => {
-                if let Some(session) = &caller.session {
-                    self.recent.note(&entry.server().name, session);
-                }
-                return Ok(view);
-            }
-            Err(error) if !is_worth_a_look(&error) => return Ok(view),
-            Err(_) => {}
+        let found = self.host.subject(&view, relayed, params);
+        if !found.is_err_and(|error| is_worth_a_look(&error)) {
+            return Ok(view);
         }
         let kinds = kinds(relayed);
         let name = params.get("name");
@@ -157,6 +153,13 @@ impl Gateway {
             _ => self.gather(kinds).await,
         };
         if has_asked { self.view(caller) } else { Ok(view) }
+    }
+
+    /// Notes that a session calls a server, while it does.
+    fn noted(&self, caller: &Caller, view: &View, relayed: Relayed, params: &Raw) -> Option<Noted> {
+        let session = caller.session.as_ref()?;
+        let entry = self.host.subject(view, relayed, params).ok()?;
+        Some(self.recent.note(&entry.server().name, session))
     }
 
     /// Waits until servers are ready, or have failed, that a name looks like one of. Says whether

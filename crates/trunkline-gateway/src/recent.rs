@@ -1,7 +1,7 @@
-//! Who has called a server of late: for what it says after the answer, or without saying about what.
+//! Who calls a server just now, or did a moment ago: for what it says without saying about what.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use trunkline::message::{Message, Notification};
@@ -10,54 +10,84 @@ use trunkline::name::ServerName;
 use crate::level;
 use crate::session::Session;
 
-/// How long a call is remembered.
-const WINDOW: Duration = Duration::from_secs(5);
+/// How long a call is remembered after its answer: what a server said before it may come after it,
+/// on another stream.
+const TAIL: Duration = Duration::from_millis(100);
 
-/// The last callers of servers.
+/// The callers of servers.
 #[derive(Default)]
 pub(crate) struct Recent {
-    calls: Mutex<HashMap<ServerName, Last>>,
+    callers: Mutex<HashMap<ServerName, Vec<Calling>>>,
 }
 
-struct Last {
-    session: Weak<Session>,
-    at: Instant,
-    /// When another session called, if one did.
-    other: Option<Instant>,
+/// The calls of one session to one server.
+struct Calling {
+    session: Arc<Session>,
+    running: usize,
+    ended: Instant,
+}
+
+impl Calling {
+    fn is_of(&self, session: &Arc<Session>) -> bool {
+        Arc::ptr_eq(&self.session, session)
+    }
+
+    fn counts(&self) -> bool {
+        self.running > 0 || self.ended.elapsed() < TAIL
+    }
+}
+
+/// A call that is being made.
+pub(crate) struct Noted {
+    recent: Arc<Recent>,
+    server: ServerName,
+    session: Arc<Session>,
 }
 
 impl Recent {
-    /// Notes that a session calls a server.
-    pub(crate) fn note(&self, server: &ServerName, session: &Arc<Session>) {
-        let now = Instant::now();
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        match calls.get_mut(server) {
-            Some(last) => {
-                if !std::ptr::eq(last.session.as_ptr(), Arc::as_ptr(session)) {
-                    last.other = Some(last.at);
-                    last.session = Arc::downgrade(session);
-                }
-                last.at = now;
-            }
+    /// Notes that a session calls a server, for as long as what is returned is held.
+    pub(crate) fn note(self: &Arc<Self>, server: &ServerName, session: &Arc<Session>) -> Noted {
+        let mut callers = self.lock();
+        let calling = callers.entry(server.clone()).or_default();
+        calling.retain(Calling::counts);
+        match calling.iter_mut().find(|it| it.is_of(session)) {
+            Some(known) => known.running += 1,
             None => {
-                let last = Last { session: Arc::downgrade(session), at: now, other: None };
-                calls.insert(server.clone(), last);
+                let session = Arc::clone(session);
+                calling.push(Calling { session, running: 1, ended: Instant::now() });
             }
         }
+        let (recent, session) = (Arc::clone(self), Arc::clone(session));
+        Noted { recent, server: server.clone(), session }
     }
 
     /// Passes on a line of a server's log that belongs to no request, if it can only be about the
     /// calls of one session. Nobody learns what others do.
     pub(crate) fn pass_on(&self, server: &ServerName, notification: &Notification) {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = |at: Instant| at.elapsed() < WINDOW;
-        let last = calls.get(server).filter(|last| is_fresh(last.at));
-        let last = last.filter(|last| !last.other.is_some_and(is_fresh));
-        let session = last.and_then(|last| last.session.upgrade());
-        drop(calls);
-        let Some(session) = session else { return };
+        let session = {
+            let mut callers = self.lock();
+            let Some(calling) = callers.get_mut(server) else { return };
+            calling.retain(Calling::counts);
+            let [only] = &**calling else { return };
+            Arc::clone(&only.session)
+        };
         if level::is_wanted(notification, Some(session.level())) {
             (session.standing)(Message::Notification(notification.clone()).write());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServerName, Vec<Calling>>> {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        let mut callers = self.recent.lock();
+        let calling = callers.get_mut(&self.server).into_iter().flatten();
+        for known in calling.filter(|it| it.is_of(&self.session)) {
+            known.running -= 1;
+            known.ended = Instant::now();
         }
     }
 }

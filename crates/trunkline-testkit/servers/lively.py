@@ -4,7 +4,7 @@
 
 `FOLDER/starts` gets a line at every start, `FOLDER/asked` one for every request. `FOLDER/tools` has the names of
 more tools, one a line; they are announced when `change` is called. Such a tool `NAME` gives the text of `FOLDER/NAME.json`
-as its result, byte for byte. `FOLDER/prompts` has the names of prompts. `FOLDER/dying`, if it is there, makes the server
+as its result, byte for byte. `FOLDER/writing` has the names of tools that declare that they write. `FOLDER/prompts` has the names of prompts. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
 its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. `deaf`, which is not listed,
@@ -38,6 +38,13 @@ def send(**message):
 def names():
     more = FOLDER / "tools"
     return TOOLS + (more.read_text().split() if more.exists() else [])
+
+
+def definition(name):
+    writing = FOLDER / "writing"
+    writes = writing.exists() and name in writing.read_text().split()
+    hints = {"annotations": {"readOnlyHint": False}} if writes else {}
+    return {"name": name, "inputSchema": {"type": "object"}, **hints}
 
 
 def complete(**result):
@@ -118,7 +125,7 @@ def result_of(request):
                 send(method="notifications/tools/list_changed")
             ttl = FOLDER / "ttl"
             hint = {"ttlMs": int(ttl.read_text())} if ttl.exists() else {}
-            return complete(tools=[{"name": name, "inputSchema": {"type": "object"}} for name in names()], **hint)
+            return complete(tools=[definition(name) for name in names()], **hint)
         case "tools/call":
             return call(request)
         case "prompts/list" if PROMPTS.exists():

@@ -85,7 +85,7 @@ pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
     let connections = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
     // Names that are taken are never given to a tool of a server.
     let reserved: BTreeSet<Box<str>> = registry.keys().map(|name| name.as_str().into()).collect();
-    let options = HostOptions { connections, reserved };
+    let options = HostOptions { reserved, ..HostOptions::new(connections) };
     let host = Arc::new(Host::start(loaded.config, BTreeMap::new(), options));
 
     // One server that fails is a warning, not the end.

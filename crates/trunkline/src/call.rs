@@ -6,7 +6,7 @@ mod keeping;
 mod outcome;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -72,7 +72,7 @@ impl Default for CallOptions<'_> {
 pub(crate) struct Route<'v> {
     pub(crate) entry: &'v Entry,
     pub(crate) connection: Arc<Connection>,
-    pub(crate) server: Server,
+    pub(crate) server: Arc<Server>,
     /// Slots of the server, if their number is limited.
     pub(crate) slots: Option<Arc<Semaphore>>,
     /// What says how callers know addresses.
@@ -116,8 +116,11 @@ impl Route<'_> {
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
+        let begin = Instant::now();
         let _slot = self.slot(options.timeout).await?;
-        let (timeout, rounds) = (options.timeout, options.rounds);
+        // Whoever says how long it may take means all of it.
+        let timeout = options.timeout.map(|own| own.saturating_sub(begin.elapsed()));
+        let rounds = options.rounds;
         let ask = Ask { timeout, rounds, ..Ask::new(method, Some(params)) };
         let answer = self.connection.converse(ask, options.attendant).await?;
         let result = answer.map_err(|error| CallError::refused(&self.server, &error))?;

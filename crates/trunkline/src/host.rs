@@ -50,7 +50,7 @@ use self::private::Private;
 pub use self::relay::Relayed;
 use crate::call::{CallError, CallOptions, Client, Completion, Outcome, Route};
 use crate::catalog::{Catalog, Entry};
-use crate::config::{Agent, Config};
+use crate::config::{Agent, Config, Server};
 use crate::connection::{Connection, Options};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
@@ -67,12 +67,15 @@ pub struct HostOptions {
     pub connections: Options,
     /// Names of tools that the embedding host has itself (TOOL-13).
     pub reserved: BTreeSet<Box<str>>,
+    /// Where connections are shared with other hosts, one for each project folder for example
+    /// (CFG-12); one of its own, if there is none. Its options are the registry's.
+    pub registry: Option<Registry>,
 }
 
 impl HostOptions {
     /// Only what connections need.
     pub fn new(connections: Options) -> Self {
-        Self { connections, reserved: BTreeSet::new() }
+        Self { connections, reserved: BTreeSet::new(), registry: None }
     }
 }
 
@@ -90,6 +93,17 @@ pub enum Patience {
 struct Standing {
     config: Arc<Config>,
     rules: Arc<Rules>,
+    /// Its servers, to be shared by calls.
+    servers: Arc<HashMap<ServerName, Arc<Server>>>,
+}
+
+impl Standing {
+    fn new(config: Config, agents: BTreeMap<AgentName, Agent>) -> Self {
+        let rules = Arc::new(Rules::new(&config, agents));
+        let server = |server: &Server| (server.name.clone(), Arc::new(server.clone()));
+        let servers = Arc::new(config.servers().map(server).collect());
+        Self { config: Arc::new(config), rules, servers }
+    }
 }
 
 /// A host. Dropping it ends its servers, though not in order: use [`Host::shutdown`] for that.
@@ -113,10 +127,10 @@ impl Host {
     /// Outside of a tokio runtime.
     pub fn start(config: Config, agents: BTreeMap<AgentName, Agent>, options: HostOptions) -> Self {
         let private = Private::new(options.connections.clone());
-        let registry = Registry::new(options.connections);
+        let own = || Registry::new(options.connections);
+        let registry = options.registry.unwrap_or_else(own);
         let servers = Arc::new(registry.open(&config));
-        let rules = Arc::new(Rules::new(&config, agents));
-        let standing = watch::Sender::new(Standing { config: Arc::new(config), rules });
+        let standing = watch::Sender::new(Standing::new(config, agents));
         let (keeper, catalog, looks) =
             Keeper::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
         let keeper = tokio::spawn(keeper.run()).abort_handle();
@@ -256,9 +270,9 @@ impl Host {
 
     /// Takes over another configuration. Servers that are the same in it do not notice.
     pub async fn reload(&self, config: Config, agents: BTreeMap<AgentName, Agent>) -> Reloaded {
-        let rules = Arc::new(Rules::new(&config, agents));
-        let config = Arc::new(config);
-        self.standing.send_replace(Standing { config: Arc::clone(&config), rules });
+        let standing = Standing::new(config, agents);
+        let config = Arc::clone(&standing.config);
+        self.standing.send_replace(standing);
         let reloaded = self.servers.reload(&config).await;
         self.private.follow(&config).await;
         self.looks.again().await;
@@ -288,22 +302,45 @@ impl Host {
         entry: &'v Entry,
         client: Option<&Client>,
     ) -> Result<Route<'v>, CallError> {
-        self.under_rules_of_now(view).admits(entry)?;
+        self.require_as_shown(view, entry)?;
         let name = &entry.server().name;
         let connection = self.servers.get(name.as_str()).ok_or_else(|| lost(name))?;
         // The rules for it may be other ones than when it was started.
-        let config = self.config();
-        let server = config.server(name.as_str()).unwrap_or_else(|| connection.server()).clone();
+        let server = self.standing.borrow().servers.get(name).cloned();
+        let server = server.ok_or_else(|| lost(name))?;
         let own = self.private.connection(&server, client)?;
         let connection = own.unwrap_or(connection);
         let slots = server.behaviour.concurrency.map(|limit| self.slots(name, limit));
         Ok(Route { entry, connection, server, slots, catalog: view.catalog(), read: None })
     }
 
-    /// What was shown under older rules has to be allowed by those of now as well.
-    fn under_rules_of_now(&self, view: &View) -> View {
+    /// What was shown is what runs: it has to be there still, a tool to the letter, and allowed by
+    /// the rules of now.
+    fn require_as_shown(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
+        let now = self.as_of_now(view)?;
+        if Arc::ptr_eq(now.catalog(), view.catalog()) {
+            return Ok(now.admits(entry)?);
+        }
+        let same = now.catalog().get(entry.kind(), entry.exposed());
+        let same = same.filter(|same| same.server().name == entry.server().name);
+        match same.filter(|same| same.name() == entry.name()) {
+            None => Err(CallError::gone(entry)),
+            Some(same) if same.kind() == Kind::Tool && same.definition() != entry.definition() => {
+                Err(CallError::changed(entry))
+            }
+            Some(same) => Ok(now.admits(same)?),
+        }
+    }
+
+    /// What the same caller sees now.
+    fn as_of_now(&self, view: &View) -> Result<View, CallError> {
         let rules = Arc::clone(&self.standing.borrow().rules);
-        View::new(Arc::clone(view.catalog()), rules, Arc::clone(view.caller()))
+        let catalog = self.catalog();
+        if Arc::ptr_eq(&rules, view.rules()) {
+            return Ok(View::new(catalog, rules, Arc::clone(view.caller())));
+        }
+        let caller = rules.caller_again(view.caller())?;
+        Ok(View::new(catalog, rules, Arc::new(caller)))
     }
 
     /// The slots of a server; other ones when their number has changed.

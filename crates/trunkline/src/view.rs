@@ -77,6 +77,11 @@ impl View {
         &self.catalog
     }
 
+    /// The rules it is made with.
+    pub(crate) fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
     /// Who sees it.
     pub fn caller(&self) -> &Arc<Caller> {
         &self.caller

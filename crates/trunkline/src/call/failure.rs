@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use crate::catalog::Entry;
 use crate::clean::cleaned;
 use crate::config::{Server, Trust};
 use crate::content::BadArguments;
 use crate::error::Error;
 use crate::message::RpcError;
+use crate::policy::NoSuchCaller;
 use crate::view::NoRoute;
 
 /// Characters of a server's error that are repeated: enough to act on.
@@ -74,6 +76,20 @@ impl CallError {
         Self::new(CallErrorKind::BadArguments, message)
     }
 
+    /// Something is not there any more that was shown.
+    pub(crate) fn gone(entry: &Entry) -> Self {
+        let (kind, name) = (entry.kind().as_str(), entry.exposed());
+        let message = format!("the {kind} `{name}` is not there any more; look again");
+        Self::new(CallErrorKind::Unknown, message)
+    }
+
+    /// Something is not what was shown.
+    pub(crate) fn changed(entry: &Entry) -> Self {
+        let (kind, name) = (entry.kind().as_str(), entry.exposed());
+        let message = format!("the {kind} `{name}` is not what was shown any more; look again");
+        Self::new(CallErrorKind::Unknown, message)
+    }
+
     /// The caller sees nothing of a server.
     pub(crate) fn not_seen() -> Self {
         Self::new(CallErrorKind::Unknown, "there is no such server".to_owned())
@@ -115,6 +131,12 @@ impl From<Error> for CallError {
             is_retryable: error.kind().is_retryable(),
             refusal: None,
         }
+    }
+}
+
+impl From<NoSuchCaller> for CallError {
+    fn from(none: NoSuchCaller) -> Self {
+        Self::new(CallErrorKind::Unknown, none.to_string())
     }
 }
 

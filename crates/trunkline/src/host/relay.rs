@@ -93,7 +93,7 @@ impl Host {
         let Resolved { entry, params: sent, read } = relayed.resolve(view, params)?;
         if relayed == Relayed::Read {
             // Rules may be about the address as well as about the template that it fits.
-            relayed.resolve(&self.under_rules_of_now(view), params)?;
+            relayed.resolve(&self.as_of_now(view)?, params)?;
         }
         let route = Route { read, ..self.bind(view, entry, options.client)? };
         match relayed {

@@ -76,6 +76,19 @@ impl Rules {
     }
 }
 
+impl Rules {
+    /// The same caller under these rules; its agent or its bundles may be other ones, or gone.
+    pub fn caller_again(&self, caller: &Caller) -> Result<Caller, NoSuchCaller> {
+        let bundles: Vec<&str> = caller.bundles.iter().map(|bundle| bundle.name.as_str()).collect();
+        self.caller(Who {
+            agent: caller.agent.as_ref().map(|(name, _)| name.as_str()),
+            bundles: &bundles,
+            switches: caller.switches.clone(),
+            access: caller.access,
+        })
+    }
+}
+
 fn no_such<'k>(
     what: &'static str,
     name: &str,

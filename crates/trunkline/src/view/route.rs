@@ -89,11 +89,12 @@ impl View {
     }
 
     /// Whether the caller may have something of the catalog.
-    pub fn admits(&self, entry: &Entry) -> Result<(), NoRoute<'static>> {
+    pub fn admits<'v>(&'v self, entry: &'v Entry) -> Result<(), NoRoute<'v>> {
         match self.decide(entry) {
             Decision::Allow => Ok(()),
+            Decision::Deny(reason) => Err(NoRoute::Denied(reason)),
             // It was there a moment ago: nothing else is suggested in its place.
-            Decision::Hide(_) | Decision::Deny(_) => Err(NoRoute::Unknown {
+            Decision::Hide(_) => Err(NoRoute::Unknown {
                 kind: entry.kind(),
                 name: entry.exposed().to_owned(),
                 suggestions: Vec::new(),

@@ -1,5 +1,6 @@
 //! A host from the outside: what it gathers, what a caller sees of it, and what calls give back.
 
+mod held;
 mod life;
 mod real;
 mod rules;
@@ -40,7 +41,7 @@ fn host_with(value: &Value, own: &[&str]) -> Host {
     let connections = options().with_capabilities(capabilities);
     let config = configuration(value);
     let agents = config.agents().named.clone();
-    Host::start(config, agents, HostOptions { connections, reserved })
+    Host::start(config, agents, HostOptions { reserved, ..HostOptions::new(connections) })
 }
 
 /// Waits until everything is there.

@@ -119,6 +119,9 @@ impl Task {
             let params = notification.params.as_ref();
             return chores.subscription.acknowledged(session, &mut self.watched, params);
         }
+        if chores.subscription.repeats(&notification) {
+            return;
+        }
         for kind in changed_kinds(&notification.method) {
             self.shadow.is_stale(*kind);
             // What nobody has asked for yet is not asked for now.

@@ -16,10 +16,13 @@ use crate::connection::generation::Generation;
 use crate::connection::session::{Answer, Asked, Session, at, gone};
 use crate::connection::status::Described;
 use crate::connection::watching::Watched;
-use crate::message::{Raw, RpcError, code};
+use crate::message::{Notification, Raw, RpcError, code};
 
 /// What the server says first when it is subscribed to.
 pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
+/// What says on which request something is said.
+const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The pause before a subscription that broke is made again; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -55,6 +58,9 @@ pub(super) struct Subscription {
     next: Option<Standing>,
     /// What was heard before, and until when it is kept.
     old: Option<(u64, Instant)>,
+    /// What was said on one of the two meanwhile, and not yet on the other: whether on the old one,
+    /// and what.
+    said: Vec<(bool, Box<str>, Raw)>,
     /// When it is made anew.
     due: Option<Instant>,
     pause: Duration,
@@ -93,7 +99,16 @@ impl Subscription {
         let lists = wishes(described);
         let is_known = session.generation == Generation::Modern;
         let due = (is_known && !lists.is_empty()).then(Instant::now);
-        Self { lists, is_known, current: None, next: None, old: None, due, pause: FIRST_PAUSE }
+        Self {
+            lists,
+            is_known,
+            current: None,
+            next: None,
+            old: None,
+            said: Vec::new(),
+            due,
+            pause: FIRST_PAUSE,
+        }
     }
 
     /// Takes note that there may be other resources to hear of.
@@ -195,8 +210,27 @@ impl Subscription {
         }
     }
 
+    /// Whether something was heard already: on one of two requests that are open for a moment.
+    pub(super) fn repeats(&mut self, notification: &Notification) -> bool {
+        let (Some((old, _)), Some(params)) = (self.old, &notification.params) else { return false };
+        let id = params.get("_meta").and_then(|it| it.get(SUBSCRIPTION_ID)?.as_u64());
+        let said = (id == Some(old), notification.method.clone(), params.without("_meta"));
+        let twin = (!said.0, said.1.clone(), said.2.clone());
+        match self.said.iter().position(|other| *other == twin) {
+            Some(at) => {
+                self.said.swap_remove(at);
+                true
+            }
+            None => {
+                self.said.push(said);
+                false
+            }
+        }
+    }
+
     /// Ends what was heard before.
     pub(super) fn retire(&mut self, session: &mut Session) {
+        self.said.clear();
         if let Some((id, _)) = self.old.take() {
             session.abandon(id);
         }
@@ -259,7 +293,7 @@ impl Acknowledgement {
     fn read(params: Option<&Raw>) -> Self {
         let [meta, notifications] =
             params.map(|params| params.get_all(["_meta", "notifications"])).unwrap_or_default();
-        let id = meta.and_then(|meta| meta.get("io.modelcontextprotocol/subscriptionId"));
+        let id = meta.and_then(|meta| meta.get(SUBSCRIPTION_ID));
         let uris = notifications.and_then(|told| told.get("resourceSubscriptions"));
         let uris = uris.map(|uris| uris.items()).unwrap_or_default();
         let uris = uris.iter().filter_map(|uri| Some(uri.as_str()?.into_owned()));

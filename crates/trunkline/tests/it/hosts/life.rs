@@ -63,10 +63,10 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
         let reloaded = reload(&host, &json!({ "mcpServers": servers })).await;
         assert_eq!(reloaded.kept.len(), 2);
     }
-    // Whoever still has an older view is told by the server's own connection.
+    // Whoever still has an older view is told the same.
     let arguments = trunkline::message::Raw::from_value(&json!({}));
     let gone = within(host.call(&old_view, "dead_started", arguments, Default::default())).await;
-    assert_eq!(gone.unwrap_err().kind(), CallErrorKind::Failed(ErrorKind::Exited));
+    assert_eq!(gone.unwrap_err().kind(), CallErrorKind::Unavailable);
     within(host.servers().get("dead").unwrap().connect()).await.unwrap();
     gather(&host, &[Kind::Tool]).await;
     assert_eq!(call(&host, "dead_started", &json!({})).await.unwrap().text(), "2");
