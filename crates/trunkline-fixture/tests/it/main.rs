@@ -10,3 +10,5 @@ mod library;
 mod clients;
 mod gateway;
 mod through;
+mod program;
+mod served;

@@ -1,0 +1,68 @@
+//! The program `trunkline` with the server behind it, in a folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, process};
+
+use serde_json::{Value, json};
+
+use crate::listening::PROGRAM;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A folder with a configuration; it is removed at the end.
+pub(crate) struct Program {
+    folder: PathBuf,
+}
+
+impl Program {
+    /// The program with a server over stdio that speaks these generations.
+    pub(crate) fn to(generation: &str) -> Self {
+        let arguments = ["stdio", "--generation", generation];
+        // Clients look for the server's things under their own names.
+        let mut server = json!({ "command": PROGRAM, "args": arguments, "prefix": "" });
+        server["access"] = "read-write".into();
+        Self::over(&json!({ "mcpServers": { "fixture": server } }))
+    }
+
+    fn over(config: &Value) -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("trunkline-program-{}-{number}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("config.json"), config.to_string()).unwrap();
+        Self { folder }
+    }
+
+    /// The command line that serves over stdio, away from everything its user has.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let folder = self.folder.display();
+        vec![
+            "env".to_owned(),
+            format!("HOME={folder}"),
+            format!("XDG_CONFIG_HOME={folder}"),
+            format!("XDG_CACHE_HOME={folder}"),
+            trunkline().display().to_string(),
+            "serve".to_owned(),
+            "--stdio".to_owned(),
+            // One word: some clients take `--config` among the words of a server for their own.
+            format!("--config={folder}/config.json"),
+        ]
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Where the program is built to: beside the server.
+fn trunkline() -> PathBuf {
+    let program = Path::new(PROGRAM).with_file_name("trunkline");
+    assert!(
+        program.is_file(),
+        "{} is missing: run the tests of the whole workspace, or `cargo build -p trunkline-cli`",
+        program.display()
+    );
+    program
+}
