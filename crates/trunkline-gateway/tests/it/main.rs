@@ -8,3 +8,6 @@ mod tools;
 mod streams;
 mod http;
 mod clients;
+mod hosting;
+mod comparing;
+mod differential;

@@ -1,0 +1,96 @@
+//! A gateway to servers as configured, for as long as a test needs it.
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, process};
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+use trunkline::config::{self, Config, NoReferences};
+use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::host::{Host, HostOptions};
+use trunkline_gateway::{client_capabilities, listen, router};
+
+/// A gateway that listens, and ends with the test.
+pub(crate) struct Hosted {
+    pub(crate) address: SocketAddr,
+    pub(crate) host: Arc<Host>,
+    serving: AbortHandle,
+}
+
+impl Hosted {
+    /// A gateway that lets everybody do everything, to these servers by their names.
+    pub(crate) async fn to(servers: &Value) -> Self {
+        Self::with(servers, trunkline_gateway::Options::default()).await
+    }
+
+    pub(crate) async fn with(servers: &Value, options: trunkline_gateway::Options) -> Self {
+        let config = configuration(servers);
+        let agents = config.agents().named.clone();
+        let host = Host::start(config, agents, HostOptions::new(connecting()));
+        let host = Arc::new(host);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(listen(router(Arc::clone(&host), options), listener));
+        Self { address, host, serving: serving.abort_handle() }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    pub(crate) async fn end(self) {
+        self.serving.abort();
+        self.host.shutdown().await;
+    }
+}
+
+/// A configuration with these servers.
+pub(crate) fn configuration(servers: &Value) -> Config {
+    let loaded = config::parse("test", json!({ "mcpServers": servers }).to_string());
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    loaded.config
+}
+
+/// How servers are connected to: by somebody who offers what a gateway offers.
+pub(crate) fn connecting() -> Options {
+    let child = ChildOptions::from_environment(env::vars_os());
+    Options::new(Arc::new(NoReferences), child, HttpOptions::default())
+        .with_capabilities(client_capabilities())
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A folder that is removed at the end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("trunkline-gateway-{}-{number}", process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path.canonicalize().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
