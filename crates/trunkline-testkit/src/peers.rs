@@ -169,6 +169,13 @@ pub fn announcing_server() -> PathBuf {
     server("announcing.py")
 }
 
+/// A server over stdio that says what it is told, when it is told to: started with Python, it takes a
+/// generation as its argument.
+#[must_use]
+pub fn echoing_server() -> PathBuf {
+    server("echoing.py")
+}
+
 /// Runs a program to its end and returns what it printed; it is killed when it takes too long and
 /// when the returned future is dropped.
 ///

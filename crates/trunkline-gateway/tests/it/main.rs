@@ -11,3 +11,7 @@ mod clients;
 mod hosting;
 mod comparing;
 mod differential;
+mod channel;
+mod asker;
+#[cfg(target_os = "linux")]
+mod load;

@@ -1,0 +1,158 @@
+//! A client of either generation, in its plainest form.
+
+use std::io;
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use crate::channel::{Channel, Head, Sent};
+use crate::wire::MODERN;
+
+pub(crate) const LEGACY: &str = "2025-11-25";
+
+/// A generation of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    Legacy,
+    Modern,
+}
+
+/// A message, ready to be sent.
+pub(crate) struct Written {
+    pub(crate) id: u64,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+/// A client that makes one request after the other.
+pub(crate) struct Asker {
+    pub(crate) era: Era,
+    pub(crate) channel: Channel,
+    pub(crate) address: SocketAddr,
+    /// The session of a legacy client.
+    pub(crate) session: Option<String>,
+    /// Headers of every request.
+    headers: Vec<(String, String)>,
+    next: u64,
+}
+
+impl Asker {
+    /// A client that can be asked for names, and offers nothing else.
+    pub(crate) async fn new(era: Era, address: SocketAddr) -> io::Result<Self> {
+        Self::with(era, address, &[]).await
+    }
+
+    /// A client that sends these headers with everything.
+    pub(crate) async fn with(
+        era: Era,
+        address: SocketAddr,
+        headers: &[(&str, &str)],
+    ) -> io::Result<Self> {
+        let channel = Channel::to(address).await?;
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let headers = headers.iter().map(owned).collect();
+        let mut asker = Self { era, channel, address, session: None, headers, next: 0 };
+        if era == Era::Legacy {
+            asker.open().await?;
+        }
+        Ok(asker)
+    }
+
+    /// Opens a session, and forgets the one before.
+    pub(crate) async fn open(&mut self) -> io::Result<()> {
+        self.session = None;
+        let params = json!({
+            "protocolVersion": LEGACY,
+            "capabilities": { "elicitation": {} },
+            "clientInfo": { "name": "asker", "version": "1" },
+        });
+        let written = self.write("initialize", params);
+        let (head, messages) = self.exchange(&written).await?;
+        assert!(messages[0]["result"].is_object(), "{head:?} {messages:?}");
+        self.session = head.get("mcp-session-id").map(str::to_owned);
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.tell(&initialized).await
+    }
+
+    /// A request in the words of the generation.
+    pub(crate) fn write(&mut self, method: &str, mut params: Value) -> Written {
+        self.next += 1;
+        let id = self.next;
+        let mut headers = self.headers();
+        if self.era == Era::Modern {
+            let said = &mut params["_meta"];
+            said["io.modelcontextprotocol/protocolVersion"] = MODERN.into();
+            said["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+            headers.push(("Mcp-Method".to_owned(), method.to_owned()));
+            let subject = params["name"].as_str().or(params["uri"].as_str());
+            headers.extend(subject.map(|it| ("Mcp-Name".to_owned(), it.to_owned())));
+        }
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        Written { id, headers, body: message.to_string() }
+    }
+
+    /// The headers of everything in the generation, and in the session.
+    pub(crate) fn headers(&self) -> Vec<(String, String)> {
+        let version = if self.era == Era::Modern { MODERN } else { LEGACY };
+        let mut headers = self.headers.clone();
+        headers.push(("MCP-Protocol-Version".to_owned(), version.to_owned()));
+        headers.extend(self.session.iter().map(|it| ("Mcp-Session-Id".to_owned(), it.clone())));
+        headers
+    }
+
+    /// Sends a request and reads everything that is said to it.
+    pub(crate) async fn exchange(&mut self, written: &Written) -> io::Result<(Head, Vec<Value>)> {
+        let headers = borrowed(&written.headers);
+        self.channel.messages(&Sent::post(&headers, &written.body)).await
+    }
+
+    /// Sends a request and reads no more than the head of the answer.
+    pub(crate) async fn begin(&mut self, written: &Written) -> io::Result<Head> {
+        let headers = borrowed(&written.headers);
+        self.channel.send(&Sent::post(&headers, &written.body)).await
+    }
+
+    /// Sends something that is not answered.
+    pub(crate) async fn tell(&mut self, message: &Value) -> io::Result<()> {
+        let headers = self.headers();
+        let headers = borrowed(&headers);
+        let body = message.to_string();
+        let (head, _) = self.channel.messages(&Sent::post(&headers, &body)).await?;
+        assert_eq!(head.status, 202, "{head:?}");
+        Ok(())
+    }
+
+    /// The answer to a request.
+    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let written = self.write(method, params);
+        let (head, mut messages) = self.exchange(&written).await.unwrap();
+        let answer = messages.pop().unwrap_or_else(|| panic!("an answer: {head:?}"));
+        assert_eq!(answer["id"], written.id, "{answer}");
+        answer
+    }
+
+    /// What a tool says.
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// A request without a message, on a connection of its own.
+    pub(crate) async fn request(&self, method: &str, more: &[(&str, &str)]) -> (Head, Channel) {
+        let headers = self.headers();
+        let headers = [&borrowed(&headers)[..], more].concat();
+        let mut channel = Channel::to(self.address).await.unwrap();
+        let sent = Sent { method, path: "/mcp", headers: &headers, body: "" };
+        let head = channel.send(&sent).await.unwrap();
+        (head, channel)
+    }
+}
+
+pub(crate) fn borrowed(headers: &[(String, String)]) -> Vec<(&str, &str)> {
+    headers.iter().map(|(name, value)| (&**name, &**value)).collect()
+}
+
+/// The text of a result.
+pub(crate) fn text(answer: &Value) -> &str {
+    let text = answer["result"]["content"][0]["text"].as_str();
+    text.unwrap_or_else(|| panic!("a text: {answer}"))
+}

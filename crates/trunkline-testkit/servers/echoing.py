@@ -1,0 +1,136 @@
+"""An MCP server over stdio that says what it is told, when it is told to; it needs the standard library only.
+
+    python echoing.py legacy|modern
+
+Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the token, after so many milliseconds;
+`hang TOKEN` never answers; `hung` says which calls of `hang` there were; `cancelled` says which of them were cancelled;
+`chatter COUNT SIZE` says a lot before it answers; `announce` says that the list of tools has changed; `ask` asks the
+user for a name and says it; `exit` ends the server.
+"""
+
+import heapq
+import itertools
+import json
+import os
+import select
+import sys
+import time
+
+GENERATION = sys.argv[1]
+TOOLS = ["announce", "ask", "cancelled", "chatter", "echo", "exit", "hang", "hung"]
+CAPABILITIES = {"tools": {"listChanged": True}}
+READ_ONLY = {"readOnlyHint": True}
+
+# What is said later: when, a number that keeps the order, and the message.
+later = []
+numbers = itertools.count()
+hanging = {}
+hung = []
+cancelled = []
+# What was asked, and the call it was asked for.
+asked = {}
+
+
+def send(**message):
+    line = json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+    while line:
+        line = line[os.write(1, line) :]
+
+
+def complete(**result):
+    return {"resultType": "complete", **result} if GENERATION == "modern" else result
+
+
+def text(words):
+    return complete(content=[{"type": "text", "text": words}])
+
+
+def chatter(request):
+    arguments = request["params"]["arguments"]
+    token = request["params"].get("_meta", {}).get("progressToken")
+    for number in range(arguments["count"]):
+        message = "x" * arguments["size"]
+        send(method="notifications/progress", params={"progressToken": token, "progress": number, "message": message})
+    return text("done")
+
+
+def ask(request):
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    number = f"question-{next(numbers)}"
+    asked[number] = request["id"]
+    send(id=number, method="elicitation/create", params={"message": "Who?", "requestedSchema": schema})
+
+
+def call(request):
+    arguments = request["params"].get("arguments", {})
+    match request["params"]["name"]:
+        case "echo" if "wait" in arguments:
+            answer = {"id": request["id"], "result": text(arguments["token"])}
+            heapq.heappush(later, (time.monotonic() + arguments["wait"] / 1000, next(numbers), answer))
+        case "echo":
+            return text(arguments["token"])
+        case "hang":
+            hanging[request["id"]] = arguments["token"]
+            hung.append(arguments["token"])
+        case "hung":
+            return text(json.dumps(hung))
+        case "cancelled":
+            return text(json.dumps(cancelled))
+        case "chatter":
+            return chatter(request)
+        case "announce":
+            send(method="notifications/tools/list_changed")
+            return text("announced")
+        case "ask":
+            return ask(request)
+        case "exit":
+            os._exit(3)
+
+
+def result_of(request):
+    match request["method"]:
+        case "initialize" if GENERATION == "legacy":
+            info = {"name": "echoing", "version": "1"}
+            return {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": info}
+        case "server/discover" if GENERATION == "modern":
+            return complete(supportedVersions=["2026-07-28"], capabilities=CAPABILITIES)
+        case "tools/list":
+            tools = [{"name": name, "inputSchema": {"type": "object"}, "annotations": READ_ONLY} for name in TOOLS]
+            return complete(tools=tools)
+        case "tools/call":
+            return call(request)
+        case "subscriptions/listen" if GENERATION == "modern":
+            send(method="notifications/subscriptions/acknowledged", params={})
+        case "ping":
+            return {}
+        case _:
+            return {"code": -32601, "message": "unknown method"}
+
+
+def serve(message):
+    if message.get("method") == "notifications/cancelled":
+        token = hanging.pop(message["params"]["requestId"], None)
+        if token is not None:
+            cancelled.append(token)
+    elif "method" not in message:
+        answer = message.get("result", {}).get("content", {}).get("name", "nobody")
+        send(id=asked.pop(message["id"]), result=text(answer))
+    elif "id" in message:
+        result = result_of(message)
+        if result is not None:
+            send(id=message["id"], **{"error" if "code" in result else "result": result})
+
+
+unread = b""
+while True:
+    now = time.monotonic()
+    while later and later[0][0] <= now:
+        send(**heapq.heappop(later)[2])
+    wait = later[0][0] - now if later else None
+    if select.select([0], [], [], wait)[0]:
+        read = os.read(0, 1 << 16)
+        if not read:
+            break
+        *lines, unread = (unread + read).split(b"\n")
+        for line in lines:
+            serve(json.loads(line))
