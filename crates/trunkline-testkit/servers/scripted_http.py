@@ -47,7 +47,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if self.misbehaves(message["method"]):
+        if self.misbehaves(message["method"], message):
             return
         if "id" not in message:
             self.reply(202)
@@ -73,7 +73,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def misbehaves(self, method):
+    def misbehaves(self, method, message=None):
         """Whether it did, in place of an answer."""
         if WHEN not in ("always", method):
             return False
@@ -100,6 +100,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             case "huge":
                 self.begin_body(length=100_000_000)
                 self.wfile.write(b"x" * 100_000_000)
+            case "say-headers" if method == "tools/call":
+                said = json.dumps(dict(self.headers.items()))
+                result = {"content": [{"type": "text", "text": said}]}
+                body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+                self.reply(200, body, {"content-type": "application/json"})
             case "forget-session" if self.headers["mcp-session-id"] == "1":
                 self.reply(404)
             case _:

@@ -13,5 +13,8 @@ mod comparing;
 mod differential;
 mod channel;
 mod asker;
+mod manners;
+mod resuming;
+mod identities;
 #[cfg(target_os = "linux")]
 mod load;

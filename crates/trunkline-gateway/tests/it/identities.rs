@@ -1,0 +1,201 @@
+//! Who somebody is decides what they can reach: sessions, parked calls, and what servers learn of them.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use trunkline_gateway::{Limits, Options, Scope, Token, Tokens, digest_of};
+use trunkline_testkit::peers;
+
+use crate::asker::{Asker, Era, text};
+use crate::hosting::Hosted;
+use crate::manners::echoing;
+
+const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
+const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
+
+/// A gateway that knows two people.
+async fn hosted(servers: &Value) -> Hosted {
+    let mut tokens = Tokens::default();
+    for (name, token) in [("ann", "token-of-ann"), ("bob", "token-of-bob")] {
+        let known = Token { name: name.to_owned(), scope: Scope::default() };
+        tokens.insert(digest_of(token), known);
+    }
+    Hosted::with(servers, Options { tokens, ..Options::default() }).await
+}
+
+#[tokio::test]
+async fn a_session_is_nobody_elses() {
+    let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    bob.session = ann.session.clone();
+    for method in ["GET", "DELETE"] {
+        assert_eq!(bob.request(method, &[]).await.0.status, 404, "{method}");
+    }
+    let written = bob.write("tools/list", json!({}));
+    assert_eq!(bob.begin(&written).await.unwrap().status, 404);
+    // What an answer of somebody else is about is nothing that was asked.
+    let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
+    let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    bob.session = ann.session.clone();
+    let told = tokio::spawn(async move { bob.tell(&answer).await });
+    assert!(told.await.is_err());
+    assert_eq!(text(&ann.call("echo", json!({ "token": "still mine" })).await), "still mine");
+    hosted.end().await;
+}
+
+/// The answer to a call that goes on with a state, and a name.
+async fn go_on(asker: &mut Asker, tool: &str, state: &str) -> Value {
+    let answers = json!({ "question-1": { "action": "accept", "content": { "name": "Ada" } } });
+    let call = json!({ "name": tool, "arguments": {}, "requestState": state,
+        "inputResponses": answers });
+    asker.ask("tools/call", call).await
+}
+
+fn state_of(answer: &Value) -> String {
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    answer["result"]["requestState"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_parked_call_goes_on_once_for_its_caller_alone() {
+    let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
+    let state = state_of(&ann.call("ask", json!({})).await);
+    let refused = |answer: &Value| answer["error"]["code"] == -32_602;
+    for place in [state.len() / 2, state.len() - 1] {
+        let other = if state.as_bytes()[place] == b'A' { "B" } else { "A" };
+        let mut tampered = state.clone();
+        tampered.replace_range(place..=place, other);
+        assert!(refused(&go_on(&mut ann, "ask", &tampered).await), "{tampered}");
+    }
+    for invented in ["trunkline.", "trunkline.AAAA", "trunkline.1"] {
+        assert!(refused(&go_on(&mut ann, "ask", invented).await), "{invented}");
+    }
+    assert!(refused(&go_on(&mut bob, "ask", &state).await));
+    assert!(refused(&go_on(&mut ann, "echo", &state).await));
+    // None of these has used it up.
+    assert_eq!(text(&go_on(&mut ann, "ask", &state).await), "Ada");
+    assert!(refused(&go_on(&mut ann, "ask", &state).await));
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn answers_that_do_not_fit_leave_the_question_open() {
+    let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let first = state_of(&ann.call("ask", json!({})).await);
+    let call = json!({ "name": "ask", "arguments": {}, "requestState": first,
+        "inputResponses": { "question-7": { "action": "accept" } } });
+    let second = state_of(&ann.ask("tools/call", call).await);
+    assert_eq!(go_on(&mut ann, "ask", &first).await["error"]["code"], -32_602);
+    assert_eq!(text(&go_on(&mut ann, "ask", &second).await), "Ada");
+    hosted.end().await;
+}
+
+/// A server over HTTP that says which headers it got.
+struct Frank {
+    process: Child,
+    url: String,
+}
+
+impl Frank {
+    fn new() -> Self {
+        let mut command = Command::new(peers::python());
+        command.arg("-I").arg(peers::scripted_http_server()).args(["tools/call", "say-headers"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        Self { process, url: format!("http://127.0.0.1:{}/mcp", port.trim()) }
+    }
+}
+
+impl Drop for Frank {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test]
+async fn servers_never_see_the_token_of_a_client() {
+    let frank = Frank::new();
+    let plain = json!({ "url": frank.url, "access": "read-write" });
+    let mut known = plain.clone();
+    known["headers"] = json!({ "Authorization": "Bearer of-the-host" });
+    let hosted = hosted(&json!({ "plain": plain, "known": known })).await;
+    for era in [Era::Legacy, Era::Modern] {
+        let more = [ANN, ("Cookie", "cookie-of-ann"), ("X-Other", "header-of-ann")];
+        let mut ann = Asker::with(era, hosted.address, &more).await.unwrap();
+        for (tool, has_own) in [("plain_wait", false), ("known_wait", true)] {
+            let answer = ann.call(tool, json!({})).await;
+            let seen = text(&answer).to_ascii_lowercase();
+            assert!(seen.contains("\"host\""), "{seen}");
+            assert!(!seen.contains("of-ann"), "{era:?} {tool}: {seen}");
+            assert_eq!(seen.contains("bearer of-the-host"), has_own, "{seen}");
+            if let Some(session) = &ann.session {
+                assert!(!seen.contains(&session.to_ascii_lowercase()), "{seen}");
+            }
+        }
+    }
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn one_session_too_many_ends_the_one_unused_for_longest() {
+    let limit = Limits::default().sessions;
+    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let first = asker.session.clone();
+    for _ in 1..limit {
+        asker.open().await.unwrap();
+    }
+    let last = asker.session.clone();
+    asker.session = first.clone();
+    let (head, _) = asker.request("GET", &[("Accept", "application/json")]).await;
+    assert_eq!(head.status, 406, "the first is still there");
+    // Whoever was just asked for is not the one that goes.
+    asker.open().await.unwrap();
+    for session in [first, last, asker.session.clone()] {
+        asker.session = session;
+        assert_eq!(text(&asker.call("echo", json!({ "token": "in" })).await), "in");
+    }
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn sessions_in_use_are_not_ended_for_others() {
+    let limits = Limits { sessions: 2, ..Limits::default() };
+    let options = Options { limits, ..Options::default() };
+    let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
+    let mut reading = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let stream = reading.request("GET", &[]).await;
+    assert!(stream.0.is_stream());
+    let mut busy = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let call = json!({ "name": "hang", "arguments": { "token": "busy" } });
+    let written = busy.write("tools/call", call);
+    assert!(busy.begin(&written).await.unwrap().is_stream());
+    let mut late = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    late.era = Era::Legacy;
+    let written = late.write("initialize", json!({}));
+    assert_eq!(late.begin(&written).await.unwrap().status, 503);
+    drop(stream);
+    assert_eq!(text(&reading.call("echo", json!({ "token": "in" })).await), "in");
+    let opened = loop {
+        let mut late = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        late.era = Era::Legacy;
+        let written = late.write("initialize", json!({}));
+        let status = late.begin(&written).await.unwrap().status;
+        if status != 503 {
+            break status;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    assert_eq!(opened, 200);
+    let written = reading.write("tools/list", json!({}));
+    assert_eq!(reading.begin(&written).await.unwrap().status, 404);
+    hosted.end().await;
+}

@@ -1,0 +1,237 @@
+//! Clients with bad manners: what they send, how they read, how they leave. Nobody else notices.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+use trunkline_gateway::{Limits, Options};
+use trunkline_testkit::peers;
+
+use crate::asker::{Asker, Era, borrowed, text};
+use crate::channel::{Channel, Sent};
+use crate::hosting::Hosted;
+use crate::wire::{MODERN, legacy, modern};
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A server that does as it is told.
+pub(crate) fn echoing(generation: &str) -> Value {
+    json!({
+        "command": peers::python(),
+        "args": ["-I", peers::echoing_server(), generation],
+        "prefix": "",
+        "timeouts": { "call": "60s", "shutdown": "1s" },
+    })
+}
+
+async fn hosted(generation: &str) -> Hosted {
+    Hosted::to(&json!({ "echoing": echoing(generation) })).await
+}
+
+/// Waits until a list that a tool says holds a token, or does so no more than before.
+pub(crate) async fn until_said(asker: &mut Asker, tool: &str, token: &str) {
+    let deadline = Instant::now() + LONGEST;
+    while !text(&asker.call(tool, json!({})).await).contains(token) {
+        assert!(Instant::now() < deadline, "{tool} does not say {token}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn status_of(hosted: &Hosted, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+    let mut channel = Channel::to(hosted.address).await.unwrap();
+    let sent = Sent::post(headers, body);
+    let answered = timeout(LONGEST, channel.messages(&sent)).await;
+    let (head, messages) = answered.expect("an answer in time").unwrap();
+    let code = messages.first().map_or(Value::Null, |it| it["error"]["code"].clone());
+    (head.status, code)
+}
+
+#[tokio::test]
+async fn what_is_not_a_message_is_refused_and_nothing_else_happens() {
+    let options = Options {
+        limits: Limits { message_bytes: 1024 * 1024, ..Limits::default() },
+        ..Options::default()
+    };
+    let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
+    let list = legacy("tools/list", &json!({}));
+    let huge = legacy("ping", &json!({ "text": "x".repeat(2 * 1024 * 1024) }));
+    assert_eq!(status_of(&hosted, &[], &huge).await, (413, json!(-32_600)));
+    assert_eq!(status_of(&hosted, &[], "{").await, (400, json!(-32_700)));
+    for batch in ["[]".to_owned(), format!("[{list}]"), format!("[{list},{list}]")] {
+        assert_eq!(status_of(&hosted, &[], &batch).await, (400, json!(-32_600)), "{batch}");
+    }
+    for kind in ["text/plain", "application/jsonp", ""] {
+        let headers = [("Content-Type", kind)];
+        assert_eq!(status_of(&hosted, &headers, &list).await, (415, Value::Null), "{kind}");
+    }
+    let kind = [("Content-Type", "Application/JSON; charset=utf-8")];
+    assert_eq!(status_of(&hosted, &kind, &legacy("initialize", &json!({}))).await.0, 200);
+    hosted.end().await;
+}
+
+/// A stack that overflows would take everybody down.
+#[tokio::test]
+async fn values_as_deep_as_a_message_allows_do_no_harm() {
+    let hosted = hosted("legacy").await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let headers = asker.headers();
+    let headers = borrowed(&headers);
+    for depth in [100, 1_000, 100_000, 4_000_000] {
+        let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(status_of(&hosted, &[], &deep).await.0, 400, "{depth}");
+        // The server itself need not be able to read it: it is for nobody.
+        for (method, subject) in [("tools/call", r#""name":"none""#), ("ping", r#""x":1"#)] {
+            let params = format!(r#"{{{subject},"arguments":{{"x":{deep}}},"_meta":{deep}}}"#);
+            let request =
+                format!(r#"{{"jsonrpc":"2.0","id":"deep","method":"{method}","params":{params}}}"#);
+            let (status, _) = status_of(&hosted, &headers, &request).await;
+            assert!([200, 400].contains(&status), "{depth} {method} {status}");
+        }
+        assert_eq!(text(&asker.call("echo", json!({ "token": "flat" })).await), "flat", "{depth}");
+    }
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn other_names_and_other_pages_are_refused_each_by_itself() {
+    let hosted = hosted("legacy").await;
+    let body = modern(MODERN, "server/discover", json!({}));
+    let said = [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "server/discover")];
+    let local = hosted.address.to_string();
+    for (host, origin, status) in [
+        (&*local, None, 200),
+        (&*local, Some("http://localhost:3000"), 200),
+        ("evil.example", None, 403),
+        (&*local, Some("http://evil.example"), 403),
+        (&*local, Some("null"), 403),
+        ("evil.example", Some("http://localhost:3000"), 403),
+    ] {
+        let mut headers = said.to_vec();
+        headers.push(("Host", host));
+        headers.extend(origin.map(|origin| ("Origin", origin)));
+        let got = status_of(&hosted, &headers, &body).await.0;
+        assert_eq!(got, status, "{host} {origin:?}");
+    }
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn an_id_is_used_once_at_a_time_in_a_session() {
+    let hosted = hosted("legacy").await;
+    let mut first = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let call = json!({ "name": "hang", "arguments": { "token": "first" } });
+    let written = first.write("tools/call", call);
+    assert!(first.begin(&written).await.unwrap().is_stream());
+    let mut channel = Channel::to(hosted.address).await.unwrap();
+    let headers = borrowed(&written.headers);
+    let again = channel.messages(&Sent::post(&headers, &written.body)).await.unwrap();
+    assert_eq!((again.0.status, &again.1[0]["error"]["code"]), (400, &json!(-32_600)));
+    assert_eq!(again.1[0]["id"], written.id);
+    // The same id is another one in another session, and without one.
+    for era in [Era::Legacy, Era::Modern] {
+        let mut other = Asker::new(era, hosted.address).await.unwrap();
+        assert_eq!(text(&other.call("echo", json!({ "token": "mine" })).await), "mine");
+    }
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": written.id } });
+    first.channel = Channel::to(hosted.address).await.unwrap();
+    first.tell(&cancel).await.unwrap();
+    until_said(&mut first, "cancelled", "first").await;
+    // Once it is over, the id is free.
+    let asked = timeout(LONGEST, channel.messages(&Sent::post(&headers, "{}"))).await.unwrap();
+    assert_eq!(asked.unwrap().0.status, 400);
+    let body = written.body.replace("hang", "echo");
+    let asked = timeout(LONGEST, channel.messages(&Sent::post(&headers, &body))).await.unwrap();
+    assert_eq!(text(&asked.unwrap().1[0]), "first");
+    hosted.end().await;
+}
+
+/// Leaving is how a client of the newer generation cancels.
+#[tokio::test]
+async fn a_modern_client_that_leaves_has_cancelled() {
+    for generation in ["legacy", "modern"] {
+        let hosted = hosted(generation).await;
+        let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let mut leaving = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let call = json!({ "name": "hang", "arguments": { "token": "left" } });
+        let written = leaving.write("tools/call", call);
+        let asking = tokio::spawn(async move { leaving.exchange(&written).await.is_ok() });
+        until_said(&mut other, "hung", "left").await;
+        asking.abort();
+        until_said(&mut other, "cancelled", "left").await;
+        hosted.end().await;
+    }
+}
+
+/// Leaving is an accident where cancelling has a message of its own.
+#[tokio::test]
+async fn a_legacy_client_that_leaves_has_not_cancelled() {
+    for generation in ["legacy", "modern"] {
+        let hosted = hosted(generation).await;
+        let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        for token in ["before-stream", "in-stream"] {
+            let mut leaving = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+            let call = json!({ "name": "hang", "arguments": { "token": token } });
+            let written = leaving.write("tools/call", call);
+            let session = leaving.session.clone();
+            if token == "in-stream" {
+                assert!(leaving.begin(&written).await.unwrap().is_stream());
+                drop(leaving);
+            } else {
+                let asking = tokio::spawn(async move { leaving.exchange(&written).await.is_ok() });
+                until_said(&mut other, "hung", token).await;
+                asking.abort();
+            }
+            // What leaving causes has happened by then.
+            sleep(Duration::from_millis(300)).await;
+            let cancelled = other.call("cancelled", json!({})).await;
+            assert!(!text(&cancelled).contains(token), "{generation} {token}");
+            let mut back = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+            back.session = session;
+            let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+                "params": { "requestId": 2 } });
+            back.tell(&cancel).await.unwrap();
+            until_said(&mut other, "cancelled", token).await;
+        }
+        hosted.end().await;
+    }
+}
+
+/// One that reads nothing keeps neither its server nor anybody else from going on.
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_up_nobody() {
+    for (generation, era) in [
+        ("legacy", Era::Legacy),
+        ("legacy", Era::Modern),
+        ("modern", Era::Legacy),
+        ("modern", Era::Modern),
+    ] {
+        let hosted = hosted(generation).await;
+        let mut slow = Asker::new(era, hosted.address).await.unwrap();
+        // More than all buffers between a server and its client hold together.
+        let arguments = json!({ "count": 4000, "size": 10_000 });
+        let call = json!({ "name": "chatter", "arguments": arguments,
+            "_meta": { "progressToken": "slow" } });
+        let written = slow.write("tools/call", call);
+        assert!(slow.begin(&written).await.unwrap().is_stream(), "{generation} {era:?}");
+        for era in [Era::Legacy, Era::Modern] {
+            let mut other = Asker::new(era, hosted.address).await.unwrap();
+            for _ in 0..3 {
+                let asked = timeout(LONGEST, other.call("echo", json!({ "token": "on" }))).await;
+                assert_eq!(text(&asked.expect("an answer in time")), "on");
+            }
+        }
+        // Whoever reads in the end has an answer, too.
+        let answer = async {
+            loop {
+                let event = slow.channel.event().await.unwrap().expect("an answer at the end");
+                if let Some(message) = event.message.filter(|it| it["id"] == written.id) {
+                    break message;
+                }
+            }
+        };
+        assert_eq!(text(&timeout(LONGEST, answer).await.expect("an answer in time")), "done");
+        hosted.end().await;
+    }
+}

@@ -1,0 +1,120 @@
+//! Streams that break and are taken up again where they broke, by their own client alone.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::asker::{Asker, Era, text};
+use crate::channel::{Channel, Event};
+use crate::hosting::Hosted;
+use crate::manners::echoing;
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(60);
+
+async fn hosted() -> Hosted {
+    Hosted::to(&json!({ "echoing": echoing("legacy") })).await
+}
+
+async fn next(channel: &mut Channel) -> Option<Event> {
+    timeout(LONGEST, channel.event()).await.expect("an event in time").unwrap()
+}
+
+/// The next message of a stream, with the id of its event.
+async fn message(channel: &mut Channel) -> (String, Value) {
+    loop {
+        let event = next(channel).await.expect("a message");
+        if let Some(message) = event.message {
+            return (event.id.expect("an id"), message);
+        }
+    }
+}
+
+/// Begins a call that is answered later, and leaves after the event that says how to come back.
+async fn begin_and_leave(asker: &mut Asker, token: &str) -> (u64, String) {
+    let arguments = json!({ "token": token, "wait": 1500 });
+    let written = asker.write("tools/call", json!({ "name": "echo", "arguments": arguments }));
+    assert!(asker.begin(&written).await.unwrap().is_stream());
+    let primer = next(&mut asker.channel).await.unwrap();
+    assert_eq!(primer.message, None);
+    asker.channel = Channel::to(asker.address).await.unwrap();
+    (written.id, primer.id.expect("an id"))
+}
+
+#[tokio::test]
+async fn the_stream_of_a_call_is_taken_up_where_it_broke() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let (id, last) = begin_and_leave(&mut asker, "later").await;
+    let (head, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    assert!(head.is_stream(), "{head:?}");
+    let (last, answer) = message(&mut channel).await;
+    assert_eq!((&answer["id"], text(&answer)), (&json!(id), "later"));
+    assert!(next(&mut channel).await.is_none(), "nothing comes after the answer");
+    // Whoever has everything hears nothing twice.
+    let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    while let Some(event) = next(&mut channel).await {
+        assert_eq!(event.message, None);
+    }
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_came_meanwhile_is_there_for_whoever_comes_back() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let (_, last) = begin_and_leave(&mut asker, "meanwhile").await;
+    // By the time of its answer, that of the call before it is there as well.
+    let call = json!({ "token": "after", "wait": 1600 });
+    assert_eq!(text(&asker.call("echo", call).await), "after");
+    let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    assert_eq!(text(&message(&mut channel).await.1), "meanwhile");
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn a_broken_stream_is_nobody_elses() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let (_, last) = begin_and_leave(&mut asker, "secret").await;
+    let other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    assert_eq!(other.request("GET", &[("Last-Event-ID", &last)]).await.0.status, 404);
+    for invented in ["", "x", "1", "1-", "-1", "1-x", "99999999999999999999-1"] {
+        let (head, _) = other.request("GET", &[("Last-Event-ID", invented)]).await;
+        assert_eq!(head.status, 400, "{invented:?}");
+    }
+    assert_eq!(other.request("GET", &[("Last-Event-ID", "77-0")]).await.0.status, 404);
+    let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    assert_eq!(text(&message(&mut channel).await.1), "secret");
+    hosted.end().await;
+}
+
+/// Has the server say that its tools have changed.
+async fn announce(asker: &mut Asker) {
+    assert_eq!(text(&asker.call("announce", json!({})).await), "announced");
+}
+
+#[tokio::test]
+async fn the_standing_stream_is_taken_up_where_it_broke() {
+    const CHANGED: &str = "notifications/tools/list_changed";
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    assert_eq!(text(&asker.call("echo", json!({ "token": "there" })).await), "there");
+    let (_, mut channel) = asker.request("GET", &[]).await;
+    announce(&mut asker).await;
+    let (last, changed) = message(&mut channel).await;
+    assert_eq!(changed["method"], CHANGED);
+    drop(channel);
+    announce(&mut asker).await;
+    let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    let (missed, changed) = message(&mut channel).await;
+    assert_eq!(changed["method"], CHANGED);
+    assert_ne!(missed, last);
+    // Whoever takes up a stream that somebody reads is the one who reads it.
+    let (_, mut later) = asker.request("GET", &[("Last-Event-ID", &missed)]).await;
+    while next(&mut channel).await.is_some() {}
+    announce(&mut asker).await;
+    assert_eq!(message(&mut later).await.1["method"], CHANGED);
+    hosted.end().await;
+}
