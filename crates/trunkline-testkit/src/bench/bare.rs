@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,7 +13,7 @@ use crate::host::{program, runtime};
 use crate::server::{SERVE, lengths};
 
 /// Bytes read at once.
-const READ_BYTES: usize = 64 * 1024;
+pub(crate) const READ_BYTES: usize = 64 * 1024;
 
 /// A process and its streams.
 pub(crate) struct BareProcess {
@@ -51,6 +52,18 @@ impl BareProcess {
         }
     }
 
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// What comes next, as much of it as there is room for.
+    pub(crate) fn read(&mut self, chunk: &mut [u8]) -> usize {
+        let read = self.output.get_mut().read(chunk).expect("it answers");
+        assert!(read > 0, "it goes on");
+        read
+    }
+
     /// Writes a line so many times and reads as many answers, with so many in flight at any time.
     pub(crate) fn call(&mut self, line: &[u8], count: usize, in_flight: usize) {
         let lines = line.repeat(in_flight);
@@ -58,8 +71,7 @@ impl BareProcess {
         let (mut asked, mut answered) = (in_flight.min(count), 0);
         self.write(&lines[..line.len() * asked]);
         while answered < count {
-            let read = self.output.get_mut().read(&mut chunk).expect("it answers");
-            assert!(read > 0, "it goes on");
+            let read = self.read(&mut chunk);
             let came = memchr::memchr_iter(b'\n', &chunk[..read]).count();
             answered += came;
             let more = came.min(count - asked);
@@ -96,29 +108,39 @@ impl BareConnections {
         Self { runtime, streams }
     }
 
-    /// Sends a request so many times, on all connections at the same time.
-    pub(crate) fn call(&mut self, request: &[u8], count: usize) {
+    /// Sends a request so many times, on all connections at the same time, and says how long each
+    /// answer took.
+    pub(crate) fn call(&mut self, request: &[u8], count: usize) -> Vec<Duration> {
         let each = count / self.streams.len();
         let calls = self.streams.iter_mut().map(|stream| call_http(stream, request, each));
-        for called in self.runtime.block_on(join_all(calls)) {
-            called.expect("it answers");
-        }
+        let called = self.runtime.block_on(join_all(calls));
+        called.into_iter().flat_map(|times| times.expect("it answers")).collect()
     }
 }
 
-async fn call_http(stream: &mut TcpStream, request: &[u8], count: usize) -> io::Result<()> {
+async fn call_http(
+    stream: &mut TcpStream,
+    request: &[u8],
+    count: usize,
+) -> io::Result<Vec<Duration>> {
     let mut chunk = vec![0; READ_BYTES];
+    let mut times = Vec::with_capacity(count);
     for _ in 0..count {
+        let start = Instant::now();
         stream.write_all(request).await?;
         let mut read = stream.read(&mut chunk).await?;
         // The head comes whole: the server writes it at once, and it is short.
         let (head, body) = lengths(&chunk[..read]).ok_or(io::ErrorKind::InvalidData)?;
+        if !chunk.starts_with(b"HTTP/1.1 200 ") {
+            return Err(io::Error::other(String::from_utf8_lossy(&chunk[..read])));
+        }
         while read < head + body {
             match stream.read(&mut chunk).await? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 more => read += more,
             }
         }
+        times.push(start.elapsed());
     }
-    Ok(())
+    Ok(times)
 }

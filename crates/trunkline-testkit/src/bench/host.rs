@@ -110,13 +110,23 @@ pub(crate) struct HttpServer {
 
 impl HttpServer {
     pub(crate) fn start() -> Self {
+        Self::start_as(&[SERVE_HTTP])
+    }
+
+    /// This program as another server, which prints its port and ends when its input does as well.
+    pub(crate) fn start_as(arguments: &[&str]) -> Self {
         let mut command = Command::new(program());
-        command.arg(SERVE_HTTP).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("the server starts");
         let mut line = String::new();
         let output = process.stdout.take().expect("it was piped");
         io::BufRead::read_line(&mut io::BufReader::new(output), &mut line).expect("it speaks");
         Self { process, port: line.trim().parse().expect("it says its port") }
+    }
+
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// The server as it is configured.

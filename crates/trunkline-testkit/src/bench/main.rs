@@ -15,6 +15,10 @@ mod start;
 mod memory;
 mod catalog;
 mod results;
+mod load;
+mod forwarder;
+mod proxy;
+mod gateway;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,8 +28,8 @@ use table::Table;
 
 const USAGE: &str = "usage: cargo xtask bench [--quick] [GROUP…]\n\n  \
     --quick  a few rounds only: enough to see that everything runs\n\n\
-    groups: configuration, stdio, http, allocations, start, memory, catalog, results; \
-    without one, all of them";
+    groups: configuration, stdio, http, allocations, start, memory, catalog, results, \
+    gateway; without one, all of them";
 
 /// A part of the benchmark that can be run alone.
 struct Group {
@@ -42,6 +46,7 @@ const GROUPS: &[Group] = &[
     Group { name: "memory", rows: memory::rows },
     Group { name: "catalog", rows: catalog::rows },
     Group { name: "results", rows: results::rows },
+    Group { name: "gateway", rows: gateway::rows },
 ];
 
 fn main() -> ExitCode {
@@ -52,6 +57,7 @@ fn main() -> ExitCode {
         [server::SERVE, delay] => done(&server::serve(milliseconds(delay))),
         [server::SERVE_HTTP] => done(&server::serve_http()),
         [memory::HOST, servers] => memory::host(servers.parse().unwrap_or(0)),
+        [proxy::PROXY, ways @ ..] => done(&proxy::run(ways)),
         ["-h" | "--help"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::hint::black_box;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How much time is spent on a row.
@@ -58,9 +59,25 @@ pub(crate) fn processor_time<T>(rounds: u32, mut work: impl FnMut() -> T) -> Dur
 }
 
 fn on_processor() -> Duration {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    scheduled(Path::new("/proc/thread-self/schedstat"))
+}
+
+/// How long all threads of another process have been on a processor since they began.
+pub(crate) fn on_processor_of(process: u32) -> Duration {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    threads.map(|thread| scheduled(&thread.path().join("schedstat"))).sum()
+}
+
+fn scheduled(file: &Path) -> Duration {
+    let text = fs::read_to_string(file).unwrap_or_default();
     let nanoseconds = text.split(' ').next().and_then(|word| word.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or(0))
+}
+
+/// The middle one of some measurements.
+pub(crate) fn median<T: Copy + Ord>(mut measured: Vec<T>) -> Option<T> {
+    measured.sort_unstable();
+    measured.get(measured.len() / 2).copied()
 }
 
 /// The shortest time of several rounds: noise only ever adds.

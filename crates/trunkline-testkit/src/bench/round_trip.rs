@@ -95,7 +95,7 @@ pub(crate) fn http_rows(effort: Effort, table: &mut Table) {
         host.call(&Calls { count: 1, ..calls.clone() });
         let request = last_call(&host);
         let mut bare = BareConnections::open(server.port, shape.in_flight);
-        let bare = || bare.call(&request, shape.count);
+        let bare = || drop(bare.call(&request, shape.count));
         table.extend(shape.measure("HTTP", effort.many_rounds(), || host.call(&calls), bare));
     }
     host.end();

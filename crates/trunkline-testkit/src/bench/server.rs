@@ -24,6 +24,13 @@ pub(crate) const SERVE_HTTP: &str = "--serve-http";
 /// The method that returns the last call as it came, to be sent again without us.
 pub(crate) const LAST_CALL: &str = "bench/last-call";
 
+/// The one tool that there is.
+const TOOL: &str = "text";
+
+const DISCOVERED: &[u8] = br#""supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}"#;
+
+const TOOLS: &[u8] = br#""tools":[{"name":"text","inputSchema":{"type":"object"}}]"#;
+
 /// Answers that are ready are written together up to this size.
 const BATCH_BYTES: usize = 64 * 1024;
 
@@ -35,7 +42,7 @@ static TEXT: LazyLock<String> = LazyLock::new(|| "x".repeat(LONGEST_TEXT));
 /// The parameters of a call whose result holds a text of this size, and which itself carries one.
 pub(crate) fn params(answered: usize, carried: usize) -> Raw {
     let arguments = serde_json::json!({ "bytes": answered, "carried": "x".repeat(carried) });
-    Raw::from_value(&serde_json::json!({ "name": "text", "arguments": arguments }))
+    Raw::from_value(&serde_json::json!({ "name": TOOL, "arguments": arguments }))
 }
 
 /// Serves over standard input and output until that ends.
@@ -70,9 +77,9 @@ fn answer(message: &Bytes, sent: &Bytes, last_call: &mut Bytes, answers: &mut Ve
     answers.extend_from_slice(br#","result":{"resultType":"complete","#);
     match &*request.method {
         "server/discover" => {
-            answers.extend_from_slice(br#""supportedVersions":["2026-07-28"],"capabilities":{}"#);
+            answers.extend_from_slice(DISCOVERED);
         }
-        "tools/list" => answers.extend_from_slice(br#""tools":[]"#),
+        "tools/list" => answers.extend_from_slice(TOOLS),
         LAST_CALL => {
             let text = Raw::from_string(&String::from_utf8_lossy(last_call));
             answers.extend_from_slice(br#""sent":"#);
@@ -98,19 +105,30 @@ fn size(request: &Request) -> usize {
 
 /// Serves HTTP on a port of the system's choice until standard input ends.
 pub(crate) fn serve_http() -> io::Result<()> {
-    thread::spawn(|| {
-        let _ = io::stdin().read_to_end(&mut Vec::new());
-        std::process::exit(0);
-    });
+    end_with_input();
     LocalSet::new().block_on(&runtime(), async {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        writeln!(io::stdout(), "{}", listener.local_addr()?.port())?;
+        let listener = listener().await?;
         let last_call = Rc::new(RefCell::new(Bytes::new()));
         loop {
             let (stream, _) = listener.accept().await?;
             spawn_local(serve_connection(stream, Rc::clone(&last_call)));
         }
     })
+}
+
+/// Ends this program when its standard input does.
+pub(crate) fn end_with_input() {
+    thread::spawn(|| {
+        let _ = io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+}
+
+/// A port of the system's choice, printed for whoever started this program.
+pub(crate) async fn listener() -> io::Result<TcpListener> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    writeln!(io::stdout(), "{}", listener.local_addr()?.port())?;
+    Ok(listener)
 }
 
 /// Answers the requests of one connection, one after another. It knows as much of HTTP as a client

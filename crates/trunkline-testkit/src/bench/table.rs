@@ -80,8 +80,10 @@ impl Table {
 }
 
 impl Row {
+    /// Nothing is no measure for anything.
     fn ratio(&self) -> Option<f64> {
-        self.baseline.map(|(_, baseline)| self.measured.value() / baseline.value())
+        let ratio = self.baseline.map(|(_, baseline)| self.measured.value() / baseline.value());
+        ratio.filter(|ratio| ratio.is_finite())
     }
 
     fn aim(&self) -> String {
