@@ -15,6 +15,7 @@
 //! ```
 
 pub mod code;
+mod scan;
 mod raw;
 mod envelope;
 

@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use bytes::Bytes;
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+
+use super::scan;
 
 /// A JSON value as it was written.
 ///
@@ -140,41 +143,30 @@ impl Raw {
 
     /// The value under a key, if this is an object that has it; the last one, if it is there twice.
     pub fn get(&self, key: &str) -> Option<Self> {
-        let mut found = None;
-        self.each_member(|name, value| {
-            if name == key {
-                found = Some(value);
-            }
-        });
-        found.map(|value| self.part(value))
+        let found = scan::members(&self.text).filter(|member| member.is(key)).last();
+        found.map(|member| self.part(member.value))
     }
 
     /// The values under several keys, found in one pass.
     pub fn get_all<const N: usize>(&self, keys: [&str; N]) -> [Option<Self>; N] {
-        let mut found = [None; N];
-        self.each_member(|name, value| {
-            if let Some(index) = keys.iter().position(|key| name == *key) {
-                found[index] = Some(value);
+        let mut found = [const { None }; N];
+        for member in scan::members(&self.text) {
+            if let Some(index) = keys.iter().position(|key| member.is(key)) {
+                found[index] = Some(member.value);
             }
-        });
+        }
         found.map(|value| value.map(|value| self.part(value)))
     }
 
     /// The members of an object, in their order; nothing for any other value.
     pub fn members(&self) -> Vec<(String, Self)> {
-        let mut members = Vec::new();
-        self.each_member(|name, value| members.push((name.into_owned(), self.part(value))));
-        members
+        let members = scan::members(&self.text);
+        members.map(|it| (it.key().into_owned(), self.part(it.value))).collect()
     }
 
     /// The items of an array; nothing for any other value.
     pub fn items(&self) -> Vec<Self> {
-        let mut items = Vec::new();
-        if self.text.starts_with(b"[") {
-            let mut reader = serde_json::Deserializer::from_slice(&self.text);
-            let _ = reader.deserialize_seq(Items(|item| items.push(self.part(item))));
-        }
-        items
+        scan::items(&self.text).map(|item| self.part(item)).collect()
     }
 
     /// The same object with another value under a key, which is added at the end if it was not
@@ -187,14 +179,14 @@ impl Raw {
             return self.clone();
         }
         let (mut found, mut end_of_last) = (None, None);
-        self.each_span(|span| {
-            end_of_last = Some(span.end);
-            if span.key == key {
-                found = Some((span.start, span.end));
+        for member in scan::members(&self.text) {
+            end_of_last = Some(member.value.end);
+            if member.is(key) {
+                found = Some(member.value);
             }
-        });
-        if let Some((start, end)) = found {
-            return self.spliced(start, end, &[&value.text]);
+        }
+        if let Some(place) = found {
+            return self.spliced(place.start, place.end, &[&value.text]);
         }
         let key = Self::from_string(key);
         let comma: &[u8] = if end_of_last.is_some() { b"," } else { b"" };
@@ -241,14 +233,20 @@ impl Raw {
 
     /// What to cut so that a member and one comma beside it are gone.
     fn member_range(&self, key: &str) -> Option<(usize, usize)> {
-        let spans = self.member_spans()?;
-        let index = spans.iter().position(|span| span.key == key)?;
-        if index > 0 {
-            return Some((spans[index - 1].end, spans[index].end));
+        let mut members = scan::members(&self.text);
+        let mut end_of_last = None;
+        let end = loop {
+            let member = members.next()?;
+            if member.is(key) {
+                break member.value.end;
+            }
+            end_of_last = Some(member.value.end);
+        };
+        match (end_of_last, members.next()) {
+            (Some(start), _) => Some((start, end)),
+            (None, None) => Some((1, end)),
+            (None, Some(_)) => Some((1, end + 1 + memchr::memchr(b',', self.text.get(end..)?)?)),
         }
-        let end = spans[0].end;
-        let after = if spans.len() > 1 { 1 + self.text().get(end..)?.find(',')? } else { 0 };
-        Some((1, end + after))
     }
 
     fn spliced(&self, start: usize, end: usize, inserted: &[&[u8]]) -> Self {
@@ -262,40 +260,9 @@ impl Raw {
         Self { text: text.into() }
     }
 
-    fn part(&self, value: &RawValue) -> Self {
-        Self::cut(&self.text, value)
+    fn part(&self, place: Range<usize>) -> Self {
+        Self { text: self.text.slice(place) }
     }
-
-    fn each_member<'a>(&'a self, visit: impl FnMut(Cow<'a, str>, &'a RawValue)) {
-        if self.is_object() {
-            let mut reader = serde_json::Deserializer::from_slice(&self.text);
-            let _ = reader.deserialize_map(Members(visit));
-        }
-    }
-
-    /// Where the values of an object stand; `None` for any other value.
-    fn member_spans(&self) -> Option<Vec<MemberSpan<'_>>> {
-        if !self.is_object() {
-            return None;
-        }
-        let mut spans = Vec::new();
-        self.each_span(|span| spans.push(span));
-        Some(spans)
-    }
-
-    fn each_span<'a>(&'a self, mut visit: impl FnMut(MemberSpan<'a>)) {
-        let base = self.text.as_ptr().addr();
-        self.each_member(|key, value| {
-            let start = value.get().as_ptr().addr() - base;
-            visit(MemberSpan { key, start, end: start + value.get().len() });
-        });
-    }
-}
-
-struct MemberSpan<'a> {
-    key: Cow<'a, str>,
-    start: usize,
-    end: usize,
 }
 
 impl fmt::Debug for Raw {
@@ -307,69 +274,6 @@ impl fmt::Debug for Raw {
 impl fmt::Display for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
-    }
-}
-
-/// A key that is borrowed where it has no escapes.
-struct KeySeed;
-
-impl<'de> serde::de::DeserializeSeed<'de> for KeySeed {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
-        reader.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for KeySeed {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(key))
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(key.to_owned()))
-    }
-}
-
-/// Calls a function for every member of an object.
-struct Members<F>(F);
-
-impl<'de, F: FnMut(Cow<'de, str>, &'de RawValue)> Visitor<'de> for Members<F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key_seed(KeySeed)? {
-            (self.0)(key, map.next_value()?);
-        }
-        Ok(())
-    }
-}
-
-/// Calls a function for every item of an array.
-struct Items<F>(F);
-
-impl<'de, F: FnMut(&'de RawValue)> Visitor<'de> for Items<F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
-        while let Some(item) = items.next_element()? {
-            (self.0)(item);
-        }
-        Ok(())
     }
 }
 

@@ -1,0 +1,112 @@
+//! Where the parts of a JSON value stand. The text was read as JSON before, so nothing of it is
+//! checked again: what is skipped costs no more than looking for its end.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A member of an object.
+pub(super) struct Member<'a> {
+    /// The key as it is written, between its quotes.
+    written: &'a [u8],
+    /// Where the value stands.
+    pub(super) value: Range<usize>,
+}
+
+impl Member<'_> {
+    /// Whether it is under this key.
+    pub(super) fn is(&self, key: &str) -> bool {
+        match memchr::memchr(b'\\', self.written) {
+            None => self.written == key.as_bytes(),
+            Some(_) => self.key() == key,
+        }
+    }
+
+    /// The key.
+    pub(super) fn key(&self) -> Cow<'_, str> {
+        let text = String::from_utf8_lossy(self.written);
+        match text.contains('\\') {
+            true => serde_json::from_str(&format!("\"{text}\"")).unwrap_or_default(),
+            false => text,
+        }
+    }
+}
+
+/// The members of an object, in their order; nothing for any other value.
+pub(super) fn members(text: &[u8]) -> impl Iterator<Item = Member<'_>> {
+    let mut place = inside(text, b'{');
+    std::iter::from_fn(move || {
+        let start = next(text, place?)?;
+        let end = end_of_string(text, start);
+        let written = text.get(start + 1..end - 1)?;
+        let value = next(text, end)?;
+        let value = value..end_of_value(text, value);
+        place = Some(value.end);
+        Some(Member { written, value })
+    })
+}
+
+/// Where the items of an array stand; nothing for any other value.
+pub(super) fn items(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut place = inside(text, b'[');
+    std::iter::from_fn(move || {
+        let start = next(text, place?)?;
+        let item = start..end_of_value(text, start);
+        place = Some(item.end);
+        Some(item)
+    })
+}
+
+fn inside(text: &[u8], opening: u8) -> Option<usize> {
+    (text.first() == Some(&opening)).then_some(1)
+}
+
+/// Where the next key, value or item begins, if this is not the end of what it would be in.
+fn next(text: &[u8], from: usize) -> Option<usize> {
+    let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':');
+    let start = from + text[from..].iter().position(|byte| !is_between(byte))?;
+    (!matches!(text[start], b'}' | b']')).then_some(start)
+}
+
+fn end_of_value(text: &[u8], start: usize) -> usize {
+    match text[start] {
+        b'"' => end_of_string(text, start),
+        b'{' | b'[' => end_of_container(text, start),
+        _ => {
+            let is_over = |byte: &u8| b",}] \t\n\r".contains(byte);
+            text[start..].iter().position(is_over).map_or(text.len(), |length| start + length)
+        }
+    }
+}
+
+fn end_of_string(text: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if text[at] == b'"' {
+            return at + 1;
+        }
+        // Whatever is escaped is no end.
+        at += 2;
+    }
+    text.len()
+}
+
+fn end_of_container(text: &[u8], start: usize) -> usize {
+    let (mut at, mut depth) = (start, 0_usize);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                at = end_of_string(text, at);
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
