@@ -1,5 +1,6 @@
 //! `trunkline explain`: every rule that has a say about something, and which one decides.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use trunkline::catalog::{Entry, Kind};
 use trunkline::config::printable;
 use trunkline::error::Error;
-use trunkline::name::{ServerName, address_of};
+use trunkline::name::ServerName;
 use trunkline::policy::{Step, Verdict};
 use trunkline::view::View;
 
@@ -84,8 +85,8 @@ fn could_have(search: &Search<'_>) -> Vec<ServerName> {
     }
 }
 
-/// Everything that the name may mean. An address may be of several servers, and is nobody's without
-/// saying whose then.
+/// Everything that the name may mean. An address may be of several servers, and leads nowhere
+/// without saying whose then: of each it is explained what it comes closest to.
 fn found<'v>(search: &Search<'_>, kinds: &[Kind], view: &'v View) -> Vec<&'v Entry> {
     let (catalog, name) = (view.catalog(), search.name);
     let is_of = |server: &ServerName| search.server.as_ref().is_none_or(|it| it == server);
@@ -102,14 +103,12 @@ fn found<'v>(search: &Search<'_>, kinds: &[Kind], view: &'v View) -> Vec<&'v Ent
     if !named.is_empty() {
         return named.into_iter().filter(|entry| is_of(&entry.server().name)).collect();
     }
-    if let Some((entry, _)) = catalog.resolve(name).first() {
-        return vec![*entry];
-    }
-    let servers = search.hosted.loaded.config.servers().map(|server| &server.name);
-    let closest = |server: &ServerName| {
-        catalog.resolve(&address_of(server, name)).first().map(|(entry, _)| *entry)
-    };
-    servers.filter(|server| is_of(server)).filter_map(closest).collect()
+    let meant = catalog.resolve(name).into_iter().map(|(entry, _)| entry);
+    let meant: Vec<_> = meant.filter(|entry| is_of(&entry.server().name)).collect();
+    let has_resource = meant.iter().any(|entry| entry.kind() == Kind::Resource);
+    let mut servers = BTreeSet::new();
+    let is_closest = |entry: &&Entry| !has_resource || entry.kind() == Kind::Resource;
+    meant.into_iter().filter(is_closest).filter(|it| servers.insert(&it.server().name)).collect()
 }
 
 fn nothing(search: &Search<'_>, view: &View, failures: &[Error], terminal: &Terminal) -> Failure {
