@@ -1,6 +1,7 @@
 //! Who may ask: tokens, of which only digests are known.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,10 +16,12 @@ const PREFIX: &str = "trunkline_";
 /// Random bytes of a token: more than anybody can try.
 const LENGTH: usize = 32;
 
-/// The tokens that are accepted, by their digests.
+/// The tokens that are accepted, by their digests. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens {
-    known: BTreeMap<String, Token>,
+    known: Arc<RwLock<BTreeMap<String, Token>>>,
+    /// Whether nobody is let in without one, also when none is left.
+    are_needed: bool,
 }
 
 /// What is known of a token.
@@ -33,18 +36,28 @@ pub struct Token {
 impl Tokens {
     /// Accepts the token of a digest.
     pub fn insert(&mut self, digest: impl Into<String>, token: Token) {
-        self.known.insert(digest.into(), token);
+        self.are_needed = true;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(digest.into(), token);
     }
 
-    /// Whether nobody needs a token.
+    /// Accepts the tokens of another instead, here and wherever they are shared. Where tokens are
+    /// needed they stay so: without any, nobody is let in.
+    pub fn replace(&self, others: &Self) {
+        let others = others.known.read().unwrap_or_else(PoisonError::into_inner).clone();
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = others;
+    }
+
+    /// Whether there never were any, so that nobody needs one.
     pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        !self.are_needed
     }
 
     /// What is known of the token that somebody bears. Only digests are compared: how long that
     /// takes says nothing about a token.
-    pub(crate) fn find(&self, token: &str) -> Option<&Token> {
-        self.known.get(&digest_of(token))
+    pub(crate) fn find(&self, token: &str) -> Option<Token> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&digest_of(token)).cloned()
     }
 }
 
@@ -72,9 +85,21 @@ mod tests {
         let mut tokens = Tokens::default();
         let known = Token { name: "ann".to_owned(), scope: Scope::default() };
         tokens.insert(digest_of(&token), known.clone());
-        assert_eq!(tokens.find(&token), Some(&known));
+        assert_eq!(tokens.find(&token), Some(known));
         assert_eq!(tokens.find(&other), None);
         assert_eq!(tokens.find(&digest_of(&token)), None);
         assert!(!format!("{tokens:?}").contains(&token));
+    }
+
+    #[test]
+    fn when_the_last_token_is_gone_nobody_is_let_in() {
+        let token = new_token();
+        let mut tokens = Tokens::default();
+        assert!(tokens.is_empty());
+        tokens.insert(digest_of(&token), Token { name: "ann".to_owned(), scope: Scope::default() });
+        let shared = tokens.clone();
+        tokens.replace(&Tokens::default());
+        assert_eq!(shared.find(&token), None);
+        assert!(!shared.is_empty());
     }
 }
