@@ -3,6 +3,59 @@
 //!
 //! The crate reads no environment and touches no terminal: hosts, streams and listeners are passed
 //! in. The demonstration beside it is two small MCP servers, complete enough for any client.
+//!
+//! [`router`] is a part of an axum application like any other:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use axum::Router;
+//! use axum::routing::get;
+//! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+//! use tokio::net::{TcpListener, TcpStream};
+//! use trunkline::config::{self, NoReferences};
+//! use trunkline::connection::{ChildOptions, HttpOptions, Options};
+//! use trunkline::host::{Host, HostOptions};
+//! use trunkline_gateway::demo::DemoServer;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! // A server somewhere, and a host with a configuration of it.
+//! let words = TcpListener::bind("127.0.0.1:0").await?;
+//! let text = format!(
+//!     r#"{{ "mcpServers": {{ "words": {{ "url": "http://{}/mcp" }} }} }}"#,
+//!     words.local_addr()?,
+//! );
+//! tokio::spawn(DemoServer::Words.listen(words));
+//! let loaded = config::parse("mcp.json", text);
+//! let child = ChildOptions::from_environment(std::env::vars_os());
+//! let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default())
+//!     .with_capabilities(trunkline_gateway::client_capabilities());
+//! let agents = loaded.config.agents().named.clone();
+//! let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
+//!
+//! // An application with a route of its own, and the gateway at /tools/mcp.
+//! let gateway = trunkline_gateway::router(Arc::clone(&host), Default::default());
+//! let application =
+//!     Router::new().route("/health", get(async || "good")).nest("/tools", gateway);
+//! let listener = TcpListener::bind("127.0.0.1:0").await?;
+//! let address = listener.local_addr()?;
+//! tokio::spawn(trunkline_gateway::listen(application, listener));
+//!
+//! // Any client can use it now. This one opens with `initialize`, by hand.
+//! let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+//! let request = format!(
+//!     "POST /tools/mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+//!      Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+//!     body.len(),
+//! );
+//! let mut stream = TcpStream::connect(address).await?;
+//! stream.write_all(request.as_bytes()).await?;
+//! let mut answer = String::new();
+//! stream.read_to_string(&mut answer).await?;
+//! assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("## words"), "{answer}");
+//! host.shutdown().await;
+//! # std::io::Result::Ok(()) }).unwrap();
+//! ```
 
 mod lines;
 pub mod demo;

@@ -1,0 +1,40 @@
+//! An axum application that has routes of its own and serves all MCP servers of a configuration
+//! beside them: `cargo run --example mounted -- mcp.json`, then `http://127.0.0.1:8080/tools/mcp`.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use trunkline::config::{self, NoReferences, Style};
+use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::host::{Host, HostOptions};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let file = std::env::args().nth(1).ok_or("give the file of a configuration")?;
+    let loaded = config::parse(&file, std::fs::read(&file)?);
+    for problem in &loaded.diagnostics {
+        eprint!("{}", problem.render(Style::Plain));
+    }
+    // References such as ${TOKEN} are filled in by a resolver of your own; this one knows none.
+    let child = ChildOptions::from_environment(std::env::vars_os());
+    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default())
+        .with_capabilities(trunkline_gateway::client_capabilities());
+    let agents = loaded.config.agents().named.clone();
+    let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
+
+    let gateway =
+        trunkline_gateway::router(Arc::clone(&host), trunkline_gateway::Options::default());
+    let application = Router::new().route("/health", get(async || "good")).nest("/tools", gateway);
+    let listener = TcpListener::bind("127.0.0.1:8080").await?;
+    println!("http://{}/tools/mcp", listener.local_addr()?);
+    tokio::select! {
+        served = trunkline_gateway::listen(application, listener) => served?,
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+    }
+    // Without this, servers end all the same, though not in order.
+    host.shutdown().await;
+    Ok(())
+}
