@@ -16,7 +16,7 @@ pub(crate) use calling::{
     PromptArguments, ReadArguments, WhoArguments, quoted,
 };
 
-pub(crate) use serving::ServeArguments;
+pub(crate) use serving::{DemoArguments, ServeArguments, TokenAddArguments, TokenCommand};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -24,7 +24,7 @@ Exit codes:
   1  something is wrong, and the messages say what
   2  the command line cannot be understood
   3  the tool was called, and its result says that it failed
-  4  there is no tool, prompt, resource, server, agent or bundle of that name
+  4  there is no tool, prompt, resource, server, agent, bundle or token of that name
   5  its server cannot be used now
   6  the arguments of the call do not fit
   7  the server refused the request
@@ -221,19 +221,43 @@ pub(crate) enum Command {
     /// Over HTTP, the endpoint is /mcp for everything, /mcp/agents/NAME for what an
     /// agent sees, /mcp/bundles/NAME for what is in a bundle. Clients of either
     /// generation of the protocol can use it, whatever the servers behind it speak.
+    /// The endpoint is printed on the first line. When the configuration changes, it
+    /// is taken up; servers that are the same in it do not notice.
     #[command(after_help = "Examples:
   trunkline serve                             at http://127.0.0.1:7420/mcp
   trunkline serve --listen 127.0.0.1:0        at a port that is free, printed first
+  trunkline serve --tokens                    only for bearers of a token
   trunkline serve --stdio                     for one client that starts this program
   trunkline serve --stdio --agent reviewer    with what this agent sees")]
     Serve(ServeArguments),
 
+    /// Make, list and remove tokens for `serve --tokens`
+    ///
+    /// A token is shown once, when it is made; kept is only its digest. A gateway
+    /// that runs takes up what has changed.
+    #[command(
+        subcommand_value_name = "WHAT",
+        after_help = "Examples:
+  trunkline token add ann                                      for everything
+  trunkline token add ci --agent reviewer --access read-only   for less
+  trunkline token list
+  trunkline token remove ann"
+    )]
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+
     /// See Trunkline at work with two demo servers of its own
     ///
     /// Needs no configuration and no network: one server is this program itself
-    /// over stdio, the other listens on a loopback address for as long as the
-    /// demonstration runs.
-    Demo,
+    /// over stdio, the other listens on a loopback address, and both are served as
+    /// one by a gateway on another, for as long as the demonstration runs. On a
+    /// terminal it goes on until Ctrl-C, so that a client can be tried on it.
+    #[command(after_help = "Examples:
+  trunkline demo          on a terminal, until Ctrl-C
+  trunkline demo --stay   also where there is no terminal")]
+    Demo(DemoArguments),
 
     /// Print the JSON Schema of configuration files
     ///

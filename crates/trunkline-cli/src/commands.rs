@@ -14,8 +14,9 @@ mod prompt;
 mod complete;
 mod explain;
 mod demo_server;
-mod demo;
 mod serve;
+mod token;
+mod demo;
 
 use std::sync::Arc;
 
@@ -49,7 +50,8 @@ pub(crate) fn run(
         Command::Complete(arguments) => complete::run(&arguments, settings, environment, terminal),
         Command::Explain(arguments) => explain::run(&arguments, settings, environment, terminal),
         Command::Serve(arguments) => serve::run(&arguments, settings, environment, terminal),
-        Command::Demo => demo::run(settings, environment, terminal),
+        Command::Token { command } => token::run(&command, settings, environment, terminal),
+        Command::Demo(arguments) => demo::run(&arguments, settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),
         Command::Schema => schema::run(terminal),
         Command::Completions { shell } => completions::run(shell, terminal),

@@ -1,13 +1,20 @@
 //! The process around the program: the only place that reads variables, folders and files of it.
 
+mod private;
+mod seen;
+
 use std::env;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use trunkline::config::{MAX_SOURCE_BYTES, Resolver, Secret, Surroundings};
 use trunkline::connection::{ChildOptions, HttpOptions, Proxies};
+
+pub(crate) use private::PrivateFile;
+pub(crate) use seen::Seen;
 
 const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority of your own, name \
                                       the file with that one in NODE_EXTRA_CA_CERTS";
@@ -63,13 +70,19 @@ impl Environment {
     }
 
     /// Whether a file is there.
-    /// The text of a file.
-    pub(crate) fn read_text(path: &Path) -> io::Result<String> {
-        std::fs::read_to_string(path)
-    }
-
     pub(crate) fn has_file(&self, path: &Path) -> bool {
         self.working_directory.join(path).is_file()
+    }
+
+    /// The day it is, as `2026-07-28`, in the time zone that everybody knows.
+    pub(crate) fn today() -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        day(now.as_secs() / SECONDS_OF_DAY)
+    }
+
+    /// Where tokens are kept unless another file is named.
+    pub(crate) fn tokens_file(&self) -> Option<PathBuf> {
+        self.user_directory().map(|folder| folder.join("tokens.json"))
     }
 
     /// Whether a variable is set to something.
@@ -115,6 +128,30 @@ impl Environment {
         });
         base.map(|base| base.join("trunkline"))
     }
+}
+
+const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
+
+/// The date of a day, counted from the first of January 1970.
+fn day(mut days: u64) -> String {
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    format!("{year}-{month:02}-{:02}", days + 1)
 }
 
 /// The variable that answers `${input:id}`.
@@ -176,5 +213,25 @@ impl Resolver for Environment {
 
     fn input_hint(&self, id: &str) -> Option<String> {
         Some(format!("set the variable {}", input_variable(id)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_the_dates_of_the_calendar() {
+        for (days, date) in [
+            (0, "1970-01-01"),
+            (58, "1970-02-28"),
+            (59, "1970-03-01"),
+            (11_016, "2000-02-29"),
+            (20_662, "2026-07-28"),
+            (20_818, "2026-12-31"),
+            (20_819, "2027-01-01"),
+        ] {
+            assert_eq!(day(days), date);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use trunkline::config::{self, Agent, Loaded};
+use trunkline::config::{self, Agent, LoadOptions, Loaded, Surroundings};
 use trunkline::name::AgentName;
 
 use crate::environment::Environment;
@@ -18,8 +18,16 @@ pub(crate) fn load(
     environment: &Environment,
     file: Option<PathBuf>,
 ) -> (Loaded, Agents) {
-    let mut loaded = config::load(environment, &settings.load_options(environment, file));
-    let agents = config::load_agents(environment, loaded.config.agents());
+    load_through(environment, &settings.load_options(environment, file))
+}
+
+/// The same, with something between that is asked for files and folders.
+pub(crate) fn load_through(
+    surroundings: &dyn Surroundings,
+    options: &LoadOptions,
+) -> (Loaded, Agents) {
+    let mut loaded = config::load(surroundings, options);
+    let agents = config::load_agents(surroundings, loaded.config.agents());
     loaded.diagnostics.extend(agents.diagnostics);
     (loaded, agents.agents)
 }

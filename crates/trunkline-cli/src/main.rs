@@ -14,6 +14,8 @@ mod finding;
 mod listing;
 mod results;
 mod tokens;
+mod following;
+mod entries;
 mod commands;
 
 use std::process::ExitCode;

@@ -102,13 +102,15 @@ pub(crate) fn run(
         let host = Host::start(loaded.config.clone(), agents, HostOptions::new(options));
         let host = Arc::new(host);
         let hosted = Hosted { host, loaded, goes_on: Cell::new(false) };
-        let result = tokio::select! {
-            result = command(&hosted, terminal) => result,
-            signal = asked_to_end() => match signal {
-                Ok(()) if hosted.goes_on.get() => Ok(Outcome::Good),
-                Ok(()) => Err(anyhow!(INTERRUPTED)),
-                Err(error) => Err(error),
+        let result = match asked_to_end() {
+            Ok(signal) => tokio::select! {
+                result = command(&hosted, terminal) => result,
+                () = signal => match hosted.goes_on.get() {
+                    true => Ok(Outcome::Good),
+                    false => Err(anyhow!(INTERRUPTED)),
+                },
             },
+            Err(error) => Err(error),
         };
         terminal.clear_progress();
         hosted.host.shutdown().await;
@@ -124,22 +126,26 @@ pub(crate) fn runtime() -> Result<Runtime> {
     builder.worker_threads(1).enable_all().build().context("cannot start")
 }
 
-/// Waits for a signal that asks us to end.
-async fn asked_to_end() -> Result<()> {
+/// A signal that asks us to end. From now on it does nothing else.
+fn asked_to_end() -> Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
+        let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hang_up = signal(SignalKind::hangup())?;
-        tokio::select! {
-            result = tokio::signal::ctrl_c() => result?,
-            _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
-        }
+        Ok(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hang_up.recv() => {}
+            }
+        })
     }
     #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await?;
-    Ok(())
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
 }
 
 impl Hosted {
@@ -176,7 +182,7 @@ impl Hosted {
     }
 
     /// An agent or a bundle that does not exist, perhaps because it could not be read.
-    fn no_caller(&self, none: NoSuchCaller) -> Failure {
+    pub(crate) fn no_caller(&self, none: NoSuchCaller) -> Failure {
         let failure = Failure::from(none);
         match self.loaded.fails(false) {
             true => failure.with_hint("the configuration has errors: `trunkline check` shows them"),

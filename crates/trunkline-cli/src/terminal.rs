@@ -80,6 +80,11 @@ impl Terminal {
         Some((usize::from(width.0).max(1), usize::from(height.0).max(1)))
     }
 
+    /// Whether somebody may be sitting at standard input.
+    pub(crate) fn has_keyboard(&self) -> bool {
+        io::stdin().is_terminal()
+    }
+
     /// Everything on standard input.
     pub(crate) fn read_input(&mut self) -> io::Result<String> {
         io::read_to_string(io::stdin().lock())
@@ -94,6 +99,13 @@ impl Terminal {
     pub(crate) fn warn(&self, text: &str) {
         if self.says_warnings {
             self.say(&format!("warning: {text}\n"));
+        }
+    }
+
+    /// Prints something worth knowing, unless only failures are to be said.
+    pub(crate) fn tell(&self, text: &str) {
+        if self.says_warnings {
+            self.say(text);
         }
     }
 

@@ -1,25 +1,330 @@
-//! The file of tokens: digests of them, and what their bearers may see.
+//! The file of tokens: digests of them, and what their bearers may see. No message about it holds
+//! anything that stands in the place of a secret.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
-use serde_json::Value;
+use anyhow::{Context as _, Result, anyhow, bail};
+use serde_json::{Map, Value, json};
+use trunkline::config::{Access, nearest, printable};
 use trunkline_gateway::{Scope, Token, Tokens};
 
-use crate::environment::Environment;
+use crate::arguments::quoted;
+use crate::environment::{Environment, PrivateFile};
+use crate::terminal::Terminal;
 
-/// The tokens of a file.
-pub(crate) fn read(file: &Path) -> Result<Tokens> {
-    let shown = file.display();
-    let text = Environment::read_text(file).with_context(|| format!("cannot read {shown}"))?;
-    let value: Value = serde_json::from_str(&text).with_context(|| format!("{shown}: not JSON"))?;
-    let listed = value["tokens"].as_object();
-    let listed = listed.with_context(|| format!("{shown}: there is no object `tokens` in it"))?;
-    let mut tokens = Tokens::default();
-    for (name, entry) in listed {
-        let digest = entry["digest"].as_str();
-        let digest = digest.with_context(|| format!("{shown}: `{name}` has no `digest`"))?;
-        tokens.insert(digest, Token { name: name.clone(), scope: Scope::default() });
+/// All there is to access.
+const ACCESS: [Access; 3] = [Access::ReadOnly, Access::ReadOnlyStrict, Access::ReadWrite];
+
+/// What a digest begins with, and how many characters follow.
+const DIGEST: (&str, usize) = ("sha256:", 43);
+
+/// Characters of a digest that are enough to tell it from others.
+const SHOWN_OF_DIGEST: usize = 8;
+
+/// Longest name of a token, which has to fit into a line.
+const MAX_NAME: usize = 64;
+
+/// The keys of one token.
+const KEYS: [&str; 5] = ["digest", "agent", "bundles", "access", "created"];
+
+/// What is kept of one token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) digest: String,
+    pub(crate) scope: Scope,
+    /// The day it was made.
+    pub(crate) created: Option<String>,
+}
+
+/// A file of tokens and what is in it.
+pub(crate) struct TokenFile {
+    pub(crate) file: PrivateFile,
+    pub(crate) kept: BTreeMap<String, Kept>,
+}
+
+impl TokenFile {
+    /// Where tokens are kept.
+    pub(crate) fn place(named: Option<&Path>, environment: &Environment) -> Result<PrivateFile> {
+        let path = match named {
+            Some(path) => environment.working_directory().join(path),
+            None => environment
+                .tokens_file()
+                .context("there is no folder for tokens here; name a file for them")?,
+        };
+        Ok(PrivateFile::at(path))
     }
-    Ok(tokens)
+
+    /// Reads what is there. A file that is not there has no tokens.
+    pub(crate) fn read(file: PrivateFile) -> Result<Self> {
+        let shown = shown(file.path());
+        let bytes = file.read().with_context(|| format!("{shown} cannot be read"))?;
+        let kept = match bytes {
+            Some(bytes) => parse(&bytes).map_err(|problems| unusable(&shown, &problems))?,
+            None => BTreeMap::new(),
+        };
+        Ok(Self { file, kept })
+    }
+
+    pub(crate) fn shown(&self) -> String {
+        shown(self.file.path())
+    }
+
+    /// Says so if others than the owner could read or change it.
+    pub(crate) fn warn_if_open(&self, terminal: &Terminal) {
+        if self.file.is_open_to_others() {
+            let shown = self.shown();
+            let advice = format!("`chmod 600 {shown}` makes it yours alone");
+            terminal.warn(&format!("others can read or change {shown}; {advice}"));
+        }
+    }
+
+    /// The tokens for a gateway.
+    pub(crate) fn tokens(&self) -> Tokens {
+        let mut tokens = Tokens::default();
+        for (name, kept) in &self.kept {
+            let token = Token { name: name.clone(), scope: kept.scope.clone() };
+            tokens.insert(kept.digest.clone(), token);
+        }
+        tokens
+    }
+
+    /// The text of the file.
+    pub(crate) fn as_text(&self) -> String {
+        let tokens = self.kept.iter().map(|(name, kept)| (name.clone(), kept.as_written()));
+        format!("{:#}\n", json!({ "tokens": Map::from_iter(tokens) }))
+    }
+}
+
+/// The tokens of the file that `serve` is to use: there have to be some.
+pub(crate) fn for_serving(place: PrivateFile, named: Option<&Path>) -> Result<(TokenFile, Tokens)> {
+    let file = TokenFile::read(place)?;
+    if file.kept.is_empty() {
+        let option =
+            named.map(|_| format!(" --file {}", quoted(&file.shown()))).unwrap_or_default();
+        bail!(
+            "there are no tokens in {}, so nobody could be let in\n  \
+             `trunkline token add NAME{option}` makes one",
+            file.shown()
+        );
+    }
+    let tokens = file.tokens();
+    Ok((file, tokens))
+}
+
+/// Why a name cannot be one of a token.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    match name.trim() {
+        "" => bail!("a token needs a name, such as that of who will bear it"),
+        _ if name.chars().count() > MAX_NAME => {
+            bail!("the name of a token has at most {MAX_NAME} characters")
+        }
+        trimmed if trimmed != name || printable(name) != name => {
+            bail!("the name of a token has no characters that cannot be seen")
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Kept {
+    /// As much of the digest as may be shown.
+    pub(crate) fn shown_digest(&self) -> String {
+        let start: String = self.digest.chars().take(DIGEST.0.len() + SHOWN_OF_DIGEST).collect();
+        format!("{start}…")
+    }
+
+    /// What its bearer may see, for people.
+    pub(crate) fn shown_scope(&self) -> String {
+        let agent = self.scope.agent.iter().map(|it| format!("agent {}", printable(it)));
+        let bundles = self.scope.bundles.iter().map(|it| format!("bundle {}", printable(it)));
+        let access = self.scope.access.iter().map(|it| it.as_str().to_owned());
+        let parts: Vec<_> = agent.chain(bundles).chain(access).collect();
+        if parts.is_empty() { "everything".to_owned() } else { parts.join(", ") }
+    }
+
+    fn as_written(&self) -> Value {
+        let mut written = json!({ "digest": self.digest });
+        if let Some(agent) = &self.scope.agent {
+            written["agent"] = agent.as_str().into();
+        }
+        if !self.scope.bundles.is_empty() {
+            written["bundles"] = self.scope.bundles.clone().into();
+        }
+        if let Some(access) = self.scope.access {
+            written["access"] = access.as_str().into();
+        }
+        if let Some(created) = &self.created {
+            written["created"] = created.as_str().into();
+        }
+        written
+    }
+}
+
+fn shown(path: &Path) -> String {
+    printable(&path.to_string_lossy())
+}
+
+fn unusable(shown: &str, problems: &[String]) -> anyhow::Error {
+    anyhow!("{shown} is no file of tokens\n  {}", problems.join("\n  "))
+}
+
+/// Reads the text of a file, or says everything that is wrong with it.
+fn parse(bytes: &[u8]) -> Result<BTreeMap<String, Kept>, Vec<String>> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
+        vec![format!("it is not JSON: line {}, column {}", error.line(), error.column())]
+    })?;
+    let form = || vec!["it has to be an object such as {\"tokens\": {}}".to_owned()];
+    let members = value.as_object().ok_or_else(form)?;
+    let mut problems = unknown_keys("", members, &["tokens"]);
+    let listed = match members.get("tokens") {
+        Some(Value::Object(listed)) => listed.clone(),
+        Some(_) => {
+            problems.push("`tokens` has to be an object".to_owned());
+            Map::new()
+        }
+        None => {
+            problems.push("there is no `tokens` in it".to_owned());
+            Map::new()
+        }
+    };
+    let mut kept: BTreeMap<String, Kept> = BTreeMap::new();
+    for (name, entry) in &listed {
+        let shown = printable(name);
+        let read = parse_one(&shown, entry, &mut problems);
+        let same = kept.iter().find(|(_, other)| other.digest == read.digest);
+        if let Some((other, _)) = same.filter(|_| !read.digest.is_empty()) {
+            problems.push(format!("`{shown}` has the digest of `{}`", printable(other)));
+        }
+        kept.insert(name.clone(), read);
+    }
+    if problems.is_empty() { Ok(kept) } else { Err(problems) }
+}
+
+fn parse_one(name: &str, entry: &Value, problems: &mut Vec<String>) -> Kept {
+    let empty = Map::new();
+    let members = entry.as_object().unwrap_or_else(|| {
+        problems.push(format!("`{name}` has to be an object with a `digest`"));
+        &empty
+    });
+    problems.extend(unknown_keys(&format!("`{name}`: "), members, &KEYS));
+    let mut wrong = |what: &str| problems.push(format!("`{name}`: {what}"));
+    let mut text = |key: &str| match members.get(key) {
+        None => None,
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(_) => {
+            wrong(&format!("`{key}` has to be a text"));
+            None
+        }
+    };
+    let [digest, agent, access, created] =
+        ["digest", "agent", "access", "created"].map(|key| text(key));
+    let is_written = members.contains_key("digest");
+    match &digest {
+        Some(digest) if !is_digest(digest) => wrong(
+            "`digest` is not what `trunkline token add` writes: sha256: and 43 characters. A token \
+             itself does not belong here",
+        ),
+        None if !is_written && entry.is_object() => wrong("there is no `digest`"),
+        _ => {}
+    }
+    let bundles = match members.get("bundles") {
+        None => Some(Vec::new()),
+        Some(Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+        }
+        Some(_) => None,
+    };
+    if bundles.is_none() {
+        wrong("`bundles` has to be a list of names");
+    }
+    let access = access.and_then(|word| {
+        let found = ACCESS.into_iter().find(|it| it.as_str() == word);
+        if found.is_none() {
+            wrong(&unknown_access(&word));
+        }
+        found
+    });
+    let scope = Scope { agent, bundles: bundles.unwrap_or_default(), access };
+    Kept { digest: digest.unwrap_or_default(), scope, created }
+}
+
+fn is_digest(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    text.strip_prefix(DIGEST.0)
+        .is_some_and(|rest| rest.len() == DIGEST.1 && rest.chars().all(is_part))
+}
+
+fn unknown_access(word: &str) -> String {
+    match nearest(word, ACCESS.iter().map(|it| it.as_str())) {
+        Some(near) => format!("`{}` is no access; did you mean `{near}`?", printable(word)),
+        None => {
+            let known = ACCESS.map(|it| format!("`{}`", it.as_str())).join(", ");
+            format!("`access` has to be one of {known}")
+        }
+    }
+}
+
+/// Keys that mean nothing here. A limit that is misspelt would be no limit, so none is passed over.
+fn unknown_keys(place: &str, members: &Map<String, Value>, known: &[&str]) -> Vec<String> {
+    let unknown = members.keys().filter(|key| !known.contains(&key.as_str()));
+    let problem = |key: &String| match nearest(key, known.iter().copied()) {
+        Some(near) => format!("{place}`{}` is no key; did you mean `{near}`?", printable(key)),
+        None => format!("{place}there is a key that is none: there are {}", known.join(", ")),
+    };
+    unknown.map(problem).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST_OF_ANN: &str = "sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+    fn problems(text: &str) -> String {
+        parse(text.as_bytes()).unwrap_err().join("\n")
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let scope = Scope {
+            agent: Some("reader".to_owned()),
+            bundles: vec!["b".to_owned()],
+            access: Some(Access::ReadOnlyStrict),
+        };
+        let created = Some("2026-07-28".to_owned());
+        let full = Kept { digest: DIGEST_OF_ANN.to_owned(), scope, created };
+        let kept = BTreeMap::from([("ann".to_owned(), full)]);
+        let file = TokenFile { file: PrivateFile::at("tokens.json".into()), kept: kept.clone() };
+        assert_eq!(parse(file.as_text().as_bytes()).unwrap(), kept);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_and_nothing_secret() {
+        let wrong = json!({ "tokens": {
+            "a": { "digest": "trunkline_secret" },
+            "b": { "digets": DIGEST_OF_ANN, "access": "readonly" },
+            "c": { "digest": DIGEST_OF_ANN, "bundles": "x", "agent": 5 },
+            "d": { "digest": DIGEST_OF_ANN, "access": "trunkline_secret", "trunkline_secret": 1 },
+            "e": 1,
+        }});
+        let said = problems(&wrong.to_string());
+        for part in [
+            "`a`: `digest` is not what",
+            "`b`: `digets` is no key; did you mean `digest`?",
+            "`b`: there is no `digest`",
+            "did you mean `read-only`?",
+            "`c`: `bundles` has to be a list of names",
+            "`c`: `agent` has to be a text",
+            "`d`: `access` has to be one of",
+            "`d`: there is a key that is none",
+            "`d` has the digest of `c`",
+            "`e` has to be an object",
+        ] {
+            assert!(said.contains(part), "{part} is missing in {said}");
+        }
+        assert!(!said.contains("trunkline_secret") && !said.contains(DIGEST_OF_ANN), "{said}");
+        assert!(problems("{").contains("not JSON: line 1"));
+        assert!(problems("[]").contains("has to be an object"));
+        assert!(problems(r#"{"token":{}}"#).contains("did you mean `tokens`?"));
+    }
 }

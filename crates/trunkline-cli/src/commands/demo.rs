@@ -10,14 +10,17 @@ use tokio::net::TcpListener;
 use trunkline::call::{CallOptions, Outcome as Called};
 use trunkline::catalog::Kind;
 use trunkline::config::{self, Style};
+use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::message::Raw;
 use trunkline::policy::Who;
 use trunkline::view::View;
 use trunkline_gateway::demo::DemoServer;
+use trunkline_gateway::{Options, client_capabilities, listen, router};
 
 use super::demo_server::{bind, endpoint};
 use super::status;
-use crate::arguments::Format;
+use crate::arguments::{DemoArguments, Format};
+use crate::entries::client_entry;
 use crate::environment::Environment;
 use crate::exit::{Failure, Outcome};
 use crate::listing::Listing;
@@ -31,7 +34,17 @@ use crate::terminal::Terminal;
 /// The call that is shown.
 const CALL: (&str, &str) = ("words_count_words", "one line to every MCP server");
 
+/// The name of the same tool for a client of the gateway, which has it under a name of its own.
+const CALL_THROUGH: &str = "trunkline_words_count_words";
+
+const STAYS: &str =
+    "The gateway goes on serving until Ctrl-C, so that you can try a client on it.\n";
+
+const ENDS: &str = "The gateway and both servers are being stopped; with `--stay` they go on until \
+                    Ctrl-C.\n`trunkline --help` says what else there is.\n";
+
 pub(crate) fn run(
+    arguments: &DemoArguments,
     settings: &Settings,
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
@@ -42,16 +55,31 @@ pub(crate) fn run(
     // It serves for as long as the demonstration runs, and ends with the runtime.
     runtime.spawn(DemoServer::Numbers.listen(listener));
     let loaded = (config::parse("demo.json", &text), Agents::new());
-    servers::run(loaded, servers::options(environment), terminal, async |hosted, terminal| {
+    let options = servers::options(environment).with_capabilities(client_capabilities());
+    let is_to_stay = arguments.stay || terminal.has_keyboard();
+    servers::run(loaded, options, terminal, async |hosted, terminal| {
         let failures = hosted.gather(&hosted.all(), &[Kind::Tool], terminal).await;
         let view = hosted.host.view(Who::default()).map_err(Failure::from)?;
-        let demo = Demo { hosted, called: call(hosted, &view).await?, view };
+        let called = call(&hosted.host, &view, CALL.0).await?;
+        let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+        let url = endpoint(&gateway)?;
+        let mut serving =
+            tokio::spawn(listen(router(Arc::clone(&hosted.host), Options::default()), gateway));
+        let entry = client_entry(&url, false);
+        let called_through = call_through(&entry, environment).await?;
+        let demo =
+            Demo { hosted, called, view, text: &text, entry, url, called_through, is_to_stay };
         let shown = match settings.format {
             Format::Json | Format::Raw => report::document(&demo.as_json(), settings.format),
-            Format::Text => demo.as_text(&text, terminal.output_style()),
+            Format::Text => demo.as_text(terminal.output_style()),
         };
         terminal.print(&shown)?;
         say_failures(&failures, terminal);
+        if is_to_stay {
+            hosted.go_on();
+            (&mut serving).await??;
+        }
+        serving.abort();
         Ok(if failures.is_empty() { Outcome::Good } else { Outcome::Bad })
     })
 }
@@ -70,11 +98,23 @@ fn configuration(environment: &Environment, listener: &TcpListener) -> Result<St
     ))
 }
 
-async fn call(hosted: &Hosted, view: &View) -> Result<Called> {
-    let (tool, text) = CALL;
-    let arguments = Raw::from_value(&json!({ "text": text }));
-    let called = hosted.host.call(view, tool, arguments, CallOptions::default()).await;
+async fn call(host: &Host, view: &View, tool: &str) -> Result<Called> {
+    let arguments = Raw::from_value(&json!({ "text": CALL.1 }));
+    let called = host.call(view, tool, arguments, CallOptions::default()).await;
     Ok(called.map_err(Failure::from)?)
+}
+
+/// The same call by a client that knows nothing but the gateway: another host, with the entry that
+/// any client would have.
+async fn call_through(entry: &str, environment: &Arc<Environment>) -> Result<Called> {
+    let loaded = config::parse("client.json", entry);
+    let options = HostOptions::new(servers::options(environment));
+    let host = Host::start(loaded.config, Agents::new(), options);
+    host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
+    let view = host.view(Who::default()).map_err(Failure::from)?;
+    let called = call(&host, &view, CALL_THROUGH).await;
+    host.shutdown().await;
+    called
 }
 
 /// What there is to show.
@@ -82,6 +122,14 @@ struct Demo<'h> {
     hosted: &'h Hosted,
     view: View,
     called: Called,
+    /// The configuration as it was written.
+    text: &'h str,
+    /// Where the gateway is.
+    url: String,
+    /// What a client needs to write.
+    entry: String,
+    called_through: Called,
+    is_to_stay: bool,
 }
 
 impl Demo<'_> {
@@ -95,8 +143,8 @@ impl Demo<'_> {
         }
     }
 
-    fn as_text(&self, text: &str, style: Style) -> String {
-        let (tool, argument) = CALL;
+    fn as_text(&self, style: Style) -> String {
+        let (text, (tool, argument)) = (self.text, CALL);
         let mut shown = format!(
             "Two demo servers: `words` is this program over stdio, `numbers` is at an HTTP address.\n\
              Their configuration, as you would write it in trunkline.json:\n\n{text}\n"
@@ -108,6 +156,11 @@ impl Demo<'_> {
         section("Their tools (`trunkline tools --all`):", &self.tools().as_text());
         let title = format!("A call (`trunkline call {tool} --arg text=\"{argument}\"`):");
         section(&title, &text_of(&self.called));
+        let title =
+            format!("Both are served as one at {} (`trunkline serve`). For any client:", self.url);
+        section(&title, &self.entry);
+        let title = format!("The same call by a client of that address, as `{CALL_THROUGH}`:");
+        section(&title, &text_of(&self.called_through));
         let slips = text.replace("\"command\"", "\"comand\"").replace("\"http\"", "\"htpp\"");
         let slips = config::parse("demo.json", slips);
         let problems = report::problems(&slips, Verbosity::Normal, style);
@@ -115,7 +168,12 @@ impl Demo<'_> {
             "The same configuration with two slips in it (`trunkline check`):",
             problems.trim_end(),
         );
-        shown + "\n\nBoth servers are being stopped. `trunkline --help` says what else there is.\n"
+        shown
+            + "\n\n"
+            + match self.is_to_stay {
+                true => STAYS,
+                false => ENDS,
+            }
     }
 
     fn as_json(&self) -> Value {
@@ -124,6 +182,11 @@ impl Demo<'_> {
             "status": status::as_json(self.hosted),
             "tools": self.tools().as_json(),
             "result": self.called.result.to_value(),
+            "gateway": {
+                "url": self.url,
+                "client": serde_json::from_str::<Value>(&self.entry).unwrap_or_default(),
+                "result": self.called_through.result.to_value(),
+            },
         })
     }
 }

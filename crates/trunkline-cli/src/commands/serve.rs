@@ -1,20 +1,24 @@
 //! `trunkline serve`: all servers as one, over HTTP or over standard input and output.
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
+use tokio::net::TcpListener;
+use trunkline::config::printable;
 use trunkline_gateway::{Limits, Options, Scope, Tokens, client_capabilities, listen, router};
 
-use super::demo_server::{bind, endpoint};
-use crate::arguments::ServeArguments;
+use crate::arguments::{Format, ServeArguments};
+use crate::entries::{Addresses, client_entry};
 use crate::environment::Environment;
-use crate::exit::{Failure, Outcome};
-use crate::loading;
-use crate::report;
+use crate::exit::Outcome;
+use crate::following::Following;
+use crate::report::{self, NOTHING_FOUND, plural};
 use crate::servers::{self, Hosted};
-use crate::settings::Settings;
+use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
+use crate::tokens::TokenFile;
 
 pub(crate) fn run(
     arguments: &ServeArguments,
@@ -22,67 +26,188 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let options = options_of(arguments)?;
-    let loaded = loading::load(settings, environment, None);
-    let style = terminal.message_style();
-    terminal.say(&report::problems(&loaded.0, settings.verbosity, style));
+    let (mut following, (loaded, agents)) = Following::load(settings, environment);
+    let tokens = arguments.tokens.as_ref();
+    let tokens = tokens.map(|named| following.read_tokens(named.as_deref())).transpose()?;
+    let options = options_of(arguments, tokens.as_ref().map(|(_, tokens)| tokens.clone()))?;
+    terminal.say(&report::problems(&loaded, settings.verbosity, terminal.message_style()));
+    if loaded.origins.is_empty() && !loaded.fails(false) {
+        terminal.tell(NOTHING_FOUND);
+    }
+    let door = Door {
+        arguments,
+        settings,
+        tokens: tokens.map(|(file, _)| file),
+        addresses: Addresses::new(&loaded.config, &agents),
+    };
     let connections = servers::remembering(environment).with_capabilities(client_capabilities());
-    servers::run(loaded, connections, terminal, async |hosted, terminal| match arguments.stdio {
-        true => over_streams(arguments, hosted, terminal).await,
-        false => over_http(arguments.listen, options, hosted, terminal).await,
+    servers::run((loaded, agents), connections, terminal, async |hosted, terminal| match arguments
+        .stdio
+    {
+        true => door.over_streams(hosted, following, terminal).await,
+        false => door.over_http(options, hosted, following, terminal).await,
     })
 }
 
 /// How the gateway behaves, as the command line says.
-fn options_of(arguments: &ServeArguments) -> Result<Options> {
-    let tokens = match &arguments.tokens {
-        Some(file) => crate::tokens::read(file)?,
-        None => Tokens::default(),
-    };
-    if !arguments.listen.ip().is_loopback() && tokens.is_empty() {
+fn options_of(arguments: &ServeArguments, tokens: Option<Tokens>) -> Result<Options> {
+    let address = arguments.listen.ip();
+    if !address.is_loopback() && tokens.is_none() {
         bail!(
-            "{} can be reached by others, who could use every server: give `--tokens FILE` to \
-             let in only those who have a token (`trunkline token add` makes one), or listen on \
-             127.0.0.1",
+            "{} can be reached by others, who could use every server\n  \
+             give `--tokens` to let in only those who have a token (`trunkline token add NAME` \
+             makes one), or listen on 127.0.0.1",
             arguments.listen
         );
     }
     let limits = Limits { requests_per_second: arguments.rate, ..Limits::default() };
     let mut hosts = arguments.hosts.clone();
-    if !arguments.listen.ip().is_unspecified() {
-        hosts.push(arguments.listen.ip().to_string());
+    if !address.is_unspecified() {
+        hosts.push(bracketed(address));
     }
+    let tokens = tokens.unwrap_or_default();
     Ok(Options { tokens, hosts, origins: arguments.origins.clone(), limits })
 }
 
-async fn over_streams(
-    arguments: &ServeArguments,
-    hosted: &Hosted,
-    terminal: &mut Terminal,
-) -> Result<Outcome> {
-    let scope =
-        Scope { agent: arguments.agent.clone(), bundles: arguments.bundles.clone(), access: None };
-    scope.check(&hosted.host).map_err(Failure::from)?;
-    hosted.go_on();
-    let (input, output) = terminal.streams();
-    trunkline_gateway::serve(Arc::clone(&hosted.host), scope, input, output).await?;
-    Ok(Outcome::Good)
+/// An address of a machine as it stands in other addresses.
+fn bracketed(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
 }
 
-async fn over_http(
-    address: SocketAddr,
-    options: Options,
-    hosted: &Hosted,
-    terminal: &mut Terminal,
-) -> Result<Outcome> {
-    let listener = bind(address).await?;
-    let url = endpoint(&listener)?;
-    let router = router(Arc::clone(&hosted.host), options);
-    let count = hosted.host.servers().connections().len();
-    let servers = if count == 1 { "1 server".to_owned() } else { format!("{count} servers") };
-    terminal.print(&format!("{url}\n"))?;
-    terminal.say(&format!("serving {servers} at {url}; Ctrl-C ends it\n"));
-    hosted.go_on();
-    listen(router, listener).await?;
-    Ok(Outcome::Good)
+/// Opens the address to listen on.
+async fn bind(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let advice = match error.kind() {
+            ErrorKind::AddrInUse => format!(
+                "another program listens there, perhaps another `trunkline serve`; `--listen \
+                 {}:0` takes a port that is free",
+                bracketed(address.ip())
+            ),
+            ErrorKind::AddrNotAvailable => {
+                "it is no address of this machine; 127.0.0.1 always is".to_owned()
+            }
+            ErrorKind::PermissionDenied => "ports below 1024 are not for everybody".to_owned(),
+            _ => return anyhow!("cannot listen on {address}: {error}"),
+        };
+        anyhow!("cannot listen on {address}: {error}\n  {advice}")
+    })
+}
+
+/// What is known before anything is opened.
+struct Door<'a> {
+    arguments: &'a ServeArguments,
+    settings: &'a Settings,
+    tokens: Option<TokenFile>,
+    addresses: Addresses,
+}
+
+impl Door<'_> {
+    async fn over_streams(
+        &self,
+        hosted: &Hosted,
+        following: Following<'_>,
+        terminal: &mut Terminal,
+    ) -> Result<Outcome> {
+        let (agent, bundles) = (self.arguments.agent.clone(), self.arguments.bundles.clone());
+        let scope = Scope { agent, bundles, access: None };
+        scope.check(&hosted.host).map_err(|none| hosted.no_caller(none))?;
+        hosted.go_on();
+        if terminal.has_keyboard() {
+            terminal.tell(
+                "Speaking MCP over standard input and output, as to a client that has started \
+                 this; Ctrl-D ends it.\n",
+            );
+        }
+        let (input, output) = terminal.streams();
+        let served = trunkline_gateway::serve(Arc::clone(&hosted.host), scope, input, output);
+        let served = tokio::select! {
+            served = served => served,
+            never = following.run(&hosted.host, terminal) => match never {},
+        };
+        match served {
+            // A client that has gone has seen enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Outcome::Good),
+            served => served.map(|()| Outcome::Good).context("standard input or output failed"),
+        }
+    }
+
+    async fn over_http(
+        &self,
+        options: Options,
+        hosted: &Hosted,
+        following: Following<'_>,
+        terminal: &mut Terminal,
+    ) -> Result<Outcome> {
+        let listener = bind(self.arguments.listen).await?;
+        let url = self.url(listener.local_addr()?);
+        let router = router(Arc::clone(&hosted.host), options);
+        hosted.go_on();
+        terminal.print(&match self.settings.format {
+            Format::Text => format!("{url}\n"),
+            Format::Json | Format::Raw => format!("{}\n", self.addresses.as_json(&url)),
+        })?;
+        terminal.tell(&self.introduction(&url, hosted));
+        self.warn(hosted, terminal);
+        tokio::select! {
+            served = listen(router, listener) => served.context("cannot listen any more")?,
+            never = following.run(&hosted.host, terminal) => match never {},
+        }
+        Ok(Outcome::Good)
+    }
+
+    /// The address to give to a client. One that stands for all addresses of a machine is none to
+    /// ask under.
+    fn url(&self, listening: SocketAddr) -> String {
+        let named = self.arguments.hosts.first();
+        let authority = match (listening.ip(), named) {
+            (address, None) if address.is_unspecified() && address.is_ipv4() => {
+                format!("127.0.0.1:{}", listening.port())
+            }
+            (address, None) if address.is_unspecified() => format!("[::1]:{}", listening.port()),
+            (address, Some(name)) if address.is_unspecified() => {
+                let has_port =
+                    name.rsplit_once(':').is_some_and(|(_, it)| it.parse::<u16>().is_ok());
+                if has_port { name.clone() } else { format!("{name}:{}", listening.port()) }
+            }
+            _ => listening.to_string(),
+        };
+        format!("http://{authority}/mcp")
+    }
+
+    fn introduction(&self, url: &str, hosted: &Hosted) -> String {
+        let count = plural(hosted.host.servers().connections().len(), "server");
+        let entry = client_entry(url, self.tokens.is_some());
+        let scopes = self.addresses.scopes_as_text(url);
+        format!(
+            "Serving {count} at {url}; Ctrl-C ends it.\n{scopes}For the configuration of a client:\n\
+             {entry}"
+        )
+    }
+
+    /// Says what may not be as it was meant.
+    fn warn(&self, hosted: &Hosted, terminal: &Terminal) {
+        let address = self.arguments.listen.ip();
+        if address.is_unspecified() && self.arguments.hosts.is_empty() {
+            terminal.warn(
+                "requests under any other name than those of this machine itself are refused; \
+                 `--allow-host NAME` allows one",
+            );
+        }
+        let Some(file) = &self.tokens else { return };
+        file.warn_if_open(terminal);
+        for (name, kept) in &file.kept {
+            if let Err(none) = kept.scope.check(&hosted.host) {
+                terminal.warn(&format!("the token `{}` is of no use: {none}", printable(name)));
+            }
+        }
+        if !address.is_loopback() && self.settings.verbosity > Verbosity::Quiet {
+            terminal.warn(
+                "tokens are sent in clear over HTTP; on a network that is not yours alone, put \
+                 something in front that speaks HTTPS",
+            );
+        }
+    }
 }

@@ -15,6 +15,8 @@ fn the_demonstration_needs_no_configuration_and_really_calls_a_tool() {
     {
         assert!(run.output.contains(part), "{part} is missing in {run}");
     }
+    assert_eq!(run.output.matches("\"words\":6").count(), 2, "{run}");
+    assert!(run.output.contains("both servers are being stopped"), "{run}");
     assert_eq!(run.messages, "");
 }
 
@@ -26,6 +28,38 @@ fn the_demonstration_is_json_for_machines() {
     let states: Vec<_> = json["status"]["servers"].as_array().unwrap().iter().collect();
     assert!(states.len() == 2 && states.iter().all(|status| status["state"] == "ready"));
     assert_eq!(json["result"]["structuredContent"]["words"], 6);
+    let gateway = &json["gateway"];
+    assert_eq!(gateway["result"]["structuredContent"]["words"], 6);
+    let entry = &gateway["client"]["mcpServers"]["trunkline"];
+    assert_eq!((&entry["type"], &entry["url"]), (&json!("http"), &gateway["url"]));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_demonstration_can_go_on_for_a_client() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    use crate::processes::{LONGEST_END, Process, children, send, wait_until};
+
+    let folder = Folder::new();
+    let mut command = folder.command(&["demo", "--stay"]);
+    let mut demo = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut shown = Vec::new();
+    shown.extend(lines.by_ref().take_while(|line| !line.contains("until Ctrl-C")));
+    let served = shown.iter().find(|line| line.starts_with("Both are served as one at ")).unwrap();
+    let url = served.split_whitespace().nth(6).unwrap();
+    let entry = json!({ "mcpServers": { "trunkline": { "type": "http", "url": url } } });
+    let folder = folder.file("client.json", entry.to_string());
+    let call = ["call", "trunkline_words_shout", "--arg", "text=hello", "--config", "client.json"];
+    let run = folder.run(&call);
+    assert_eq!((run.code, run.output.as_str()), (0, "HELLO\n"), "{run}");
+    let servers = children(demo.id());
+    assert!(!servers.is_empty());
+    send("INT", demo.id());
+    assert_eq!(demo.wait().unwrap().code(), Some(0));
+    wait_until("its servers end", LONGEST_END, || !servers.iter().any(Process::runs));
 }
 
 /// The program as a stdio server, for a client.

@@ -16,6 +16,9 @@ fn help_teaches() {
         &["tools", "--help"],
         &["call", "--help"],
         &["explain", "--help"],
+        &["serve", "--help"],
+        &["token", "--help"],
+        &["token", "add", "--help"],
     ] {
         let run = folder.run(arguments);
         assert_eq!(run.code, 0);

@@ -7,6 +7,8 @@ mod listening;
 mod host;
 #[cfg(target_os = "linux")]
 mod processes;
+#[cfg(target_os = "linux")]
+mod gateway;
 mod check;
 mod config;
 mod general;
@@ -27,3 +29,11 @@ mod soak;
 mod leftovers;
 #[cfg(target_os = "linux")]
 mod watching;
+#[cfg(target_os = "linux")]
+mod serving;
+#[cfg(target_os = "linux")]
+mod serving_streams;
+#[cfg(target_os = "linux")]
+mod reloading;
+#[cfg(target_os = "linux")]
+mod tokens;

@@ -1,0 +1,76 @@
+//! What was looked at to load something, to know when it would load as something else.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use trunkline::config::Surroundings;
+
+use super::Environment;
+
+/// What tells one state of a file or folder from another; nothing if it is not there.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// Everything that was looked at, whether it was there or not: also a file that comes later may be
+/// the one that counts then.
+pub(crate) struct Seen<'e> {
+    environment: &'e Environment,
+    stamps: RefCell<BTreeMap<PathBuf, Stamp>>,
+}
+
+impl<'e> Seen<'e> {
+    pub(crate) fn through(environment: &'e Environment) -> Self {
+        Self { environment, stamps: RefCell::default() }
+    }
+
+    /// Notes a path as it is now, before it is looked at: what changes meanwhile is seen the next
+    /// time.
+    pub(crate) fn note(&self, path: &Path) {
+        let mut stamps = self.stamps.borrow_mut();
+        stamps.entry(path.to_owned()).or_insert_with(|| stamp(path));
+    }
+
+    /// What is not as it was any more.
+    pub(crate) fn changed(&self) -> Vec<PathBuf> {
+        let stamps = self.stamps.borrow();
+        let changed = stamps.iter().filter(|(path, before)| stamp(path) != **before);
+        changed.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Takes everything for known as it is now.
+    pub(crate) fn catch_up(&self) {
+        for (path, known) in self.stamps.borrow_mut().iter_mut() {
+            *known = stamp(path);
+        }
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len()))
+}
+
+impl Surroundings for Seen<'_> {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        Surroundings::variable(self.environment, name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.note(path);
+        self.environment.read(path)
+    }
+
+    fn is_regular_file(&self, path: &Path) -> bool {
+        self.note(path);
+        self.environment.is_regular_file(path)
+    }
+
+    fn files_in(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        self.note(folder);
+        self.environment.files_in(folder)
+    }
+}

@@ -1,0 +1,157 @@
+//! A configuration that is used for long: what becomes of its files is taken up meanwhile (CFG-10).
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use trunkline::config::{LoadOptions, Loaded, printable};
+use trunkline::host::Host;
+use trunkline::name::ServerName;
+use trunkline::registry::Reloaded;
+use trunkline_gateway::Tokens;
+
+use crate::environment::{Environment, PrivateFile, Seen};
+use crate::loading::{Agents, load_through};
+use crate::report::{self, plural};
+use crate::settings::Settings;
+use crate::terminal::Terminal;
+use crate::tokens::{self, TokenFile};
+
+/// How often files are looked at.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a file has to stay as it is to be read: whoever writes it may not be done.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// How often it is waited for that, for a file that is written all the time.
+const MAX_WAITS: usize = 20;
+
+/// The files of a configuration, as they were when it was loaded.
+pub(crate) struct Following<'e> {
+    settings: &'e Settings,
+    environment: &'e Environment,
+    options: LoadOptions,
+    seen: Seen<'e>,
+    tokens: Option<(PathBuf, Tokens, Seen<'e>)>,
+}
+
+impl<'e> Following<'e> {
+    /// Loads the configuration used here, and remembers which files that took.
+    pub(crate) fn load(
+        settings: &'e Settings,
+        environment: &'e Environment,
+    ) -> (Self, (Loaded, Agents)) {
+        let options = settings.load_options(environment, None);
+        let seen = Seen::through(environment);
+        let loaded = load_through(&seen, &options);
+        (Self { settings, environment, options, seen, tokens: None }, loaded)
+    }
+
+    /// Reads the tokens to serve with, and follows their file as well.
+    pub(crate) fn read_tokens(&mut self, named: Option<&Path>) -> Result<(TokenFile, Tokens)> {
+        let place = TokenFile::place(named, self.environment)?;
+        let (path, seen) = (place.path().to_owned(), Seen::through(self.environment));
+        seen.note(&path);
+        let (file, tokens) = tokens::for_serving(place, named)?;
+        self.tokens = Some((path, tokens.clone(), seen));
+        Ok((file, tokens))
+    }
+
+    /// Takes up changes, for ever.
+    pub(crate) async fn run(mut self, host: &Host, terminal: &Terminal) -> Infallible {
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            let changed = settled(&self.seen).await;
+            if !changed.is_empty() {
+                self.take_up(host, &changed, terminal).await;
+            }
+            if let Some((path, tokens, seen)) = &self.tokens
+                && !settled(seen).await.is_empty()
+            {
+                take_up_tokens(path, tokens, terminal);
+            }
+        }
+    }
+
+    /// Takes up another configuration, unless something is wrong with it.
+    async fn take_up(&mut self, host: &Host, changed: &[PathBuf], terminal: &Terminal) {
+        let seen = Seen::through(self.environment);
+        let (loaded, agents) = load_through(&seen, &self.options);
+        self.seen = seen;
+        let style = terminal.message_style();
+        terminal.say(&report::problems(&loaded, self.settings.verbosity, style));
+        let files: Vec<_> = changed.iter().map(|path| printable(&path.to_string_lossy())).collect();
+        let files = files.join(", ");
+        if loaded.fails(false) {
+            let what = "the configuration has errors; what was loaded before stays in use";
+            terminal.say(&format!("error: {files} changed: {what}\n"));
+            return;
+        }
+        let reloaded = host.reload(loaded.config, agents).await;
+        terminal.tell(&format!("{files} changed: {}\n", described(&reloaded)));
+    }
+}
+
+/// What has changed, once it has stopped changing.
+async fn settled(seen: &Seen<'_>) -> Vec<PathBuf> {
+    let changed = seen.changed();
+    if changed.is_empty() {
+        return changed;
+    }
+    for _ in 0..MAX_WAITS {
+        // What is known as it is now does not count as changed; loading will look anew.
+        seen.catch_up();
+        tokio::time::sleep(SETTLED).await;
+        if seen.changed().is_empty() {
+            break;
+        }
+    }
+    changed
+}
+
+fn take_up_tokens(path: &Path, tokens: &Tokens, terminal: &Terminal) {
+    match TokenFile::read(PrivateFile::at(path.to_owned())) {
+        Ok(file) => {
+            file.warn_if_open(terminal);
+            tokens.replace(&file.tokens());
+            let count = match file.kept.len() {
+                0 => "there are no tokens, so nobody is let in".to_owned(),
+                1 => "1 token is accepted".to_owned(),
+                count => format!("{count} tokens are accepted"),
+            };
+            terminal.tell(&format!("{} changed: {count}\n", file.shown()));
+        }
+        Err(error) => {
+            let what = "the tokens that were there before are still accepted";
+            terminal.say(&format!("error: {error:#}\n  {what}\n"));
+        }
+    }
+}
+
+/// What a new configuration changed, in a line.
+fn described(reloaded: &Reloaded) -> String {
+    let lists = [
+        ("added", &reloaded.added),
+        ("changed", &reloaded.changed),
+        ("removed", &reloaded.removed),
+    ];
+    let named = |names: &[ServerName]| {
+        names.iter().map(|name| printable(name.as_str())).collect::<Vec<_>>().join(", ")
+    };
+    let mut parts: Vec<_> = lists
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(what, names)| format!("{what} {}", named(names)))
+        .collect();
+    let kept = plural(reloaded.kept.len(), "server");
+    match (parts.is_empty(), reloaded.kept.len()) {
+        (true, _) => {
+            return "the servers are the same; rules and settings are in effect".to_owned();
+        }
+        (false, 0) => {}
+        (false, 1) => parts.push(format!("{kept} goes on")),
+        (false, _) => parts.push(format!("{kept} go on")),
+    }
+    parts.join("; ")
+}

@@ -1,0 +1,137 @@
+//! The program as a gateway, and what clients see of it.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use serde_json::{Value, json};
+
+use crate::processes::{LONGEST_START, send, wait_until};
+use crate::run::Folder;
+
+/// The first request of a client of the older generation.
+pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+
+/// The program in `serve`; it ends with the test.
+pub(crate) struct Serving {
+    process: Child,
+    /// The first line it printed.
+    pub(crate) line: String,
+    output: Option<BufReader<ChildStdout>>,
+    messages: Arc<Mutex<String>>,
+    reading: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    /// Starts it on a port that is free, and waits until it listens.
+    pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Self {
+        Self::start_with(folder, &[&["--listen", "127.0.0.1:0"], arguments].concat())
+    }
+
+    /// The same with these arguments only.
+    pub(crate) fn start_with(folder: &Folder, arguments: &[&str]) -> Self {
+        let mut command = folder.command(&[&["serve"], arguments].concat());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        let messages = Arc::new(Mutex::new(String::new()));
+        let said = Arc::clone(&messages);
+        let reading = thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                *said.lock().unwrap() += &format!("{line}\n");
+            }
+        });
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let line = line.trim_end().to_owned();
+        Self { process, line, output: Some(output), messages, reading: Some(reading) }
+    }
+
+    /// The address of everything.
+    pub(crate) fn url(&self) -> &str {
+        &self.line
+    }
+
+    pub(crate) fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// What it has said so far.
+    pub(crate) fn messages(&self) -> String {
+        self.messages.lock().unwrap().clone()
+    }
+
+    /// Waits until it has said something.
+    pub(crate) fn wait_for(&self, text: &str) {
+        wait_until(text, LONGEST_START, || self.messages().contains(text));
+    }
+
+    /// Sends it a signal. Returns how it ended, and everything it printed.
+    pub(crate) fn ended_by(mut self, signal: &str) -> (Option<i32>, String) {
+        send(signal, self.process.id());
+        let code = self.process.wait().unwrap().code();
+        let mut printed = format!("{}\n", self.line);
+        self.output.take().unwrap().read_to_string(&mut printed).unwrap();
+        self.reading.take().unwrap().join().unwrap();
+        (code, printed + &self.messages())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The names of the tools that another instance of the program sees at an address.
+pub(crate) fn tools_at(folder: &Folder, url: &str, token: Option<&str>) -> Vec<String> {
+    let mut entry = json!({ "type": "http", "url": url, "prefix": "", "access": "read-write" });
+    if let Some(token) = token {
+        entry["headers"] = json!({ "Authorization": format!("Bearer {token}") });
+    }
+    let config = json!({ "mcpServers": { "gateway": entry } }).to_string();
+    let mut command = folder.command(&["tools", "--format", "json"]);
+    // Nothing is remembered of an address, and no other configuration is looked for.
+    command.env("TRUNKLINE_CACHE", "off").env("TRUNKLINE_CONFIG_JSON", config);
+    command.current_dir("/");
+    let run = folder.finish(&mut command);
+    assert_eq!(run.code, 0, "{run}");
+    let listed = run.json();
+    let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
+    listed["tools"].as_array().unwrap().iter().map(name).collect()
+}
+
+/// What is answered to one request: the status, and all of it as text.
+pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+    let host = url.split('/').nth(2).unwrap();
+    post_under(host, url, headers, body)
+}
+
+/// The same, asked under another name than that in the address. Returns the status.
+pub(crate) fn post_as(url: &str, host: &str, body: &str) -> u16 {
+    post_under(host, url, &[], body).0
+}
+
+fn post_under(host: &str, url: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+    let rest = url.strip_prefix("http://").unwrap();
+    let (authority, path) = rest.split_once('/').unwrap();
+    let mut head = format!(
+        "POST /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\
+         content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+         content-length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    let mut stream = TcpStream::connect(authority).unwrap();
+    stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split_whitespace().nth(1).unwrap().parse().unwrap();
+    (status, answer)
+}
