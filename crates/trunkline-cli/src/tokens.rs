@@ -208,7 +208,7 @@ fn parse_one(name: &str, entry: &Value, problems: &mut Vec<String>) -> Kept {
     });
     problems.extend(unknown_keys(&format!("`{name}`: "), members, &KEYS));
     let mut wrong = |what: &str| problems.push(format!("`{name}`: {what}"));
-    let mut text = |key: &str| match members.get(key) {
+    let text = |key: &str| match members.get(key) {
         None => None,
         Some(Value::String(text)) => Some(text.clone()),
         Some(_) => {
@@ -216,8 +216,7 @@ fn parse_one(name: &str, entry: &Value, problems: &mut Vec<String>) -> Kept {
             None
         }
     };
-    let [digest, agent, access, created] =
-        ["digest", "agent", "access", "created"].map(|key| text(key));
+    let [digest, agent, access, created] = ["digest", "agent", "access", "created"].map(text);
     let is_written = members.contains_key("digest");
     match &digest {
         Some(digest) if !is_digest(digest) => wrong(

@@ -1,6 +1,8 @@
 //! An axum application that has routes of its own and serves all MCP servers of a configuration
 //! beside them: `cargo run --example mounted -- mcp.json`, then `http://127.0.0.1:8080/tools/mcp`.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example is a program")]
+
 use std::error::Error;
 use std::sync::Arc;
 

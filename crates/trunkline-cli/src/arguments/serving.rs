@@ -115,6 +115,7 @@ pub(crate) struct TokenAddArguments {
 }
 
 /// The most a bearer may see.
+#[expect(clippy::enum_variant_names, reason = "they are the words of the configuration")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AccessArgument {
     /// No tools that declare they write
