@@ -114,10 +114,16 @@ impl Sessions {
         });
         let id = Arc::clone(&session.session.id);
         let mut open = lock(&self.open);
-        if open.len() >= self.limits.sessions && !make_room(&mut open) {
-            return None;
-        }
+        let ended = match open.len() >= self.limits.sessions {
+            true => Some(make_room(&mut open)?),
+            false => None,
+        };
         open.insert(id, Arc::clone(&session));
+        // Dropping it runs code of others, which must not find the table locked.
+        drop(open);
+        if let Some(ended) = ended {
+            release(&self.gateway, &ended.session);
+        }
         Some(session)
     }
 
@@ -214,10 +220,10 @@ impl Sessions {
 }
 
 /// Ends the session that has not been used for longest, if there is one that is not in use.
-fn make_room(open: &mut HashMap<Arc<str>, Arc<HttpSession>>) -> bool {
+fn make_room(open: &mut HashMap<Arc<str>, Arc<HttpSession>>) -> Option<Arc<HttpSession>> {
     let unused = open.iter().filter(|(_, it)| it.is_unused(Instant::now()));
     let oldest = unused.min_by_key(|(_, it)| *lock(&it.used)).map(|(id, _)| id.clone());
-    oldest.is_some_and(|id| open.remove(&id).is_some())
+    open.remove(&oldest?)
 }
 
 fn is_modern(headers: &HeaderMap) -> bool {
