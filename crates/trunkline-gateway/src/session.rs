@@ -78,6 +78,11 @@ impl Session {
         }
     }
 
+    /// Ends every request, because nobody can hear an answer any more.
+    pub(crate) fn cancel_all(&self) {
+        lock(&self.running).values().for_each(|cancelled| cancelled.notify_one());
+    }
+
     /// Whether it waits for anything.
     pub(crate) fn is_busy(&self) -> bool {
         !lock(&self.running).is_empty()

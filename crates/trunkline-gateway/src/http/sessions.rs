@@ -195,6 +195,7 @@ impl Sessions {
         let ended = lock(&self.open).remove(id);
         if let Some(ended) = &ended {
             ended.standing.finish();
+            ended.session.cancel_all();
             release(&self.gateway, &ended.session);
         }
         StatusCode::NO_CONTENT.into_response()
