@@ -2,14 +2,19 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 use trunkline_gateway::{Limits, Options, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, text};
-use crate::hosting::Hosted;
+use crate::hosting::{Folder, Hosted};
 use crate::manners::echoing;
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(30);
 
 const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
 const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
@@ -192,10 +197,49 @@ async fn sessions_in_use_are_not_ended_for_others() {
         if status != 503 {
             break status;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(20)).await;
     };
     assert_eq!(opened, 200);
     let written = reading.write("tools/list", json!({}));
     assert_eq!(reading.begin(&written).await.unwrap().status, 404);
     hosted.end().await;
+}
+
+/// How a session ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    ByItsClient,
+    ForAnother,
+}
+
+/// A process for one client alone is of no use without it.
+#[tokio::test]
+async fn servers_of_a_session_end_with_it() {
+    for end in [End::ByItsClient, End::ForAnother] {
+        let folder = Folder::new();
+        folder.write("polite", "");
+        let server = json!({
+            "command": peers::python(),
+            "args": ["-I", peers::lively_server(), folder.path(), "legacy"],
+            "share": "per-client",
+            "access": "read-write",
+            "timeouts": { "shutdown": "1s" },
+        });
+        let limits = Limits { sessions: 1, ..Limits::default() };
+        let options = Options { limits, ..Options::default() };
+        let hosted = Hosted::with(&json!({ "own": server }), options).await;
+        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        // One process lists what there is, the other is the client's.
+        assert_eq!(text(&asker.call("own_started", json!({})).await), "2");
+        match end {
+            End::ByItsClient => assert_eq!(asker.request("DELETE", &[]).await.0.status, 204),
+            End::ForAnother => asker.open().await.unwrap(),
+        }
+        let deadline = Instant::now() + LONGEST;
+        while !folder.path().join("saved").exists() {
+            assert!(Instant::now() < deadline, "{end:?}: its server goes on");
+            sleep(Duration::from_millis(20)).await;
+        }
+        hosted.end().await;
+    }
 }

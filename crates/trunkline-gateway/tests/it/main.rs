@@ -16,5 +16,6 @@ mod asker;
 mod manners;
 mod resuming;
 mod identities;
+mod piped;
 #[cfg(target_os = "linux")]
 mod load;

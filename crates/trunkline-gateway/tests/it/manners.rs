@@ -21,7 +21,7 @@ pub(crate) fn echoing(generation: &str) -> Value {
         "command": peers::python(),
         "args": ["-I", peers::echoing_server(), generation],
         "prefix": "",
-        "timeouts": { "call": "60s", "shutdown": "1s" },
+        "timeouts": { "call": "10m", "shutdown": "1s" },
     })
 }
 
@@ -234,4 +234,20 @@ async fn a_client_that_does_not_read_holds_up_nobody() {
         assert_eq!(text(&timeout(LONGEST, answer).await.expect("an answer in time")), "done");
         hosted.end().await;
     }
+}
+
+/// Nobody can fetch the answer to a call of a session that is over.
+#[tokio::test]
+async fn calls_of_a_session_end_with_it() {
+    let hosted = hosted("legacy").await;
+    let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut leaving = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let call = json!({ "name": "hang", "arguments": { "token": "over" } });
+    let written = leaving.write("tools/call", call);
+    assert!(leaving.begin(&written).await.unwrap().is_stream());
+    assert_eq!(leaving.request("DELETE", &[]).await.0.status, 204);
+    until_said(&mut other, "cancelled", "over").await;
+    let end = async { while leaving.channel.event().await.unwrap().is_some() {} };
+    timeout(LONGEST, end).await.expect("its stream ends");
+    hosted.end().await;
 }

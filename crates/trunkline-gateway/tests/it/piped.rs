@@ -1,0 +1,179 @@
+//! The gateway over a pair of streams, with clients that do not behave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use trunkline_gateway::{Scope, serve};
+
+use crate::asker::text;
+use crate::hosting::Hosted;
+use crate::manners::echoing;
+use crate::wire::{MODERN, legacy, modern};
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What fits into the pipe at a time.
+const ROOM: usize = 64 * 1024;
+
+/// The client's end of a pipe, with a gateway at the other.
+struct Piped {
+    stream: BufReader<DuplexStream>,
+    hosted: Hosted,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+impl Piped {
+    async fn new(generation: &str) -> Self {
+        let hosted = Hosted::to(&json!({ "echoing": echoing(generation) })).await;
+        let (near, far) = duplex(ROOM);
+        let (reader, writer) = split(far);
+        let host = Arc::clone(&hosted.host);
+        let serving =
+            tokio::spawn(async move { serve(host, Scope::default(), reader, writer).await });
+        Self { stream: BufReader::new(near), hosted, serving }
+    }
+
+    async fn write(&mut self, message: &str) {
+        self.stream.write_all(message.as_bytes()).await.unwrap();
+        self.stream.write_all(b"\n").await.unwrap();
+    }
+
+    async fn read(&mut self) -> Value {
+        let mut line = String::new();
+        let read = timeout(LONGEST, self.stream.read_line(&mut line)).await;
+        read.expect("a message in time").unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    async fn open(&mut self) {
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "piped", "version": "1" } });
+        self.write(&legacy("initialize", &params)).await;
+        assert_eq!(self.read().await["result"]["serverInfo"]["name"], "trunkline");
+        self.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    }
+
+    /// The next message that answers something.
+    async fn answer(&mut self) -> Value {
+        loop {
+            let message = self.read().await;
+            if message.get("method").is_none() {
+                return message;
+            }
+        }
+    }
+
+    async fn end(self) {
+        drop(self.stream);
+        timeout(LONGEST, self.serving).await.expect("it ends").unwrap().unwrap();
+        self.hosted.end().await;
+    }
+}
+
+/// A call in a generation, with an id.
+fn call(is_modern: bool, id: &str, tool: &str, arguments: &Value) -> String {
+    let params = json!({ "name": tool, "arguments": arguments });
+    let written = if is_modern {
+        modern(MODERN, "tools/call", params)
+    } else {
+        legacy("tools/call", &params)
+    };
+    let mut message: Value = serde_json::from_str(&written).unwrap();
+    message["id"] = id.into();
+    message.to_string()
+}
+
+#[tokio::test]
+async fn what_is_not_a_message_is_answered_and_does_not_end_it() {
+    let mut piped = Piped::new("legacy").await;
+    piped.open().await;
+    let ping = legacy("ping", &json!({}));
+    let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+    let huge = legacy("ping", &json!({ "text": "x".repeat(17 * 1024 * 1024) }));
+    for (message, code) in [
+        ("hello", -32_700),
+        ("[]", -32_600),
+        (&*format!("[{ping},{ping}]"), -32_600),
+        (&*deep, -32_600),
+        (&*huge, -32_600),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32_600),
+        (r#"{"jsonrpc":"2.0","id":"x","method":"ping","params":[]}"#, -32_602),
+    ] {
+        piped.write(message).await;
+        let answer = piped.read().await;
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+        piped.write(&ping).await;
+        assert_eq!(piped.read().await["result"], json!({}));
+    }
+    piped.end().await;
+}
+
+#[tokio::test]
+async fn an_id_is_used_once_at_a_time_on_a_pipe() {
+    for is_modern in [false, true] {
+        let mut piped = Piped::new("legacy").await;
+        piped.open().await;
+        piped.write(&call(is_modern, "same", "hang", &json!({ "token": "first" }))).await;
+        piped.write(&call(is_modern, "same", "echo", &json!({ "token": "second" }))).await;
+        let refused = piped.read().await;
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("same"), &json!(-32_600)));
+        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": { "requestId": "same" } });
+        piped.write(&cancel.to_string()).await;
+        // A call that was cancelled is not answered, and its id is free.
+        piped.write(&call(is_modern, "same", "echo", &json!({ "token": "third" }))).await;
+        assert_eq!(text(&piped.read().await), "third");
+        let mut said = String::new();
+        while !said.contains("first") {
+            piped.write(&call(is_modern, "look", "cancelled", &json!({}))).await;
+            text(&piped.read().await).clone_into(&mut said);
+        }
+        piped.end().await;
+    }
+}
+
+/// Answers wait for whoever reads slowly; what is said beside them may be missed.
+#[tokio::test]
+async fn a_pipe_that_is_not_read_loses_no_answer() {
+    let mut piped = Piped::new("legacy").await;
+    piped.open().await;
+    let params = json!({ "name": "chatter", "arguments": { "count": 2000, "size": 10_000 },
+        "_meta": { "progressToken": 7 } });
+    let mut chatter: Value = serde_json::from_str(&legacy("tools/call", &params)).unwrap();
+    chatter["id"] = "chatter".into();
+    piped.write(&chatter.to_string()).await;
+    for number in 0..20 {
+        let token = json!({ "token": format!("token-{number}") });
+        piped.write(&call(number % 2 == 0, &number.to_string(), "echo", &token)).await;
+    }
+    let mut answered = Vec::new();
+    while answered.len() < 21 {
+        let answer = piped.answer().await;
+        let id = answer["id"].as_str().unwrap();
+        let expected = if id == "chatter" { "done".to_owned() } else { format!("token-{id}") };
+        assert_eq!(text(&answer), expected);
+        answered.push(id.to_owned());
+    }
+    answered.sort();
+    answered.dedup();
+    assert_eq!(answered.len(), 21);
+    piped.end().await;
+}
+
+/// A client that closes its side still gets what it asked for before.
+#[tokio::test]
+async fn the_last_answers_come_after_the_end_of_the_questions() {
+    let mut piped = Piped::new("modern").await;
+    piped.open().await;
+    let later = json!({ "token": "last", "wait": 300 });
+    piped.write(&call(false, "last", "echo", &later)).await;
+    piped.write(&call(true, "hangs", "hang", &json!({ "token": "never" }))).await;
+    piped.stream.shutdown().await.unwrap();
+    assert_eq!(text(&piped.read().await), "last");
+    piped.end().await;
+}
