@@ -239,3 +239,50 @@ impl Parked {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tells when it is dropped.
+    struct Told(oneshot::Sender<()>);
+
+    fn waiting() -> (Conversation, oneshot::Receiver<()>) {
+        let (outlet, _) = mpsc::channel(1);
+        let (desk, asked) = Desk::new(Talk::new(outlet));
+        let (dropped, is_dropped) = oneshot::channel();
+        let told = Told(dropped);
+        let call: Calling = Box::pin(async move {
+            std::future::pending::<()>().await;
+            drop(told.0);
+            Ok(empty())
+        });
+        (Conversation::new(call, desk, asked), is_dropped)
+    }
+
+    #[test]
+    fn a_call_waits_for_its_client_for_its_time_and_is_given_up_then() {
+        let parked = Parked::default();
+        let (early, mut is_early_dropped) = waiting();
+        let number = parked.number();
+        parked.put(number, early).unwrap();
+        parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(0.9));
+        assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(1.1));
+        assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert!(parked.take(number).is_none());
+    }
+
+    #[test]
+    fn a_number_is_good_for_one_time_and_only_so_many_calls_wait() {
+        let parked = Parked::default();
+        let numbers: Vec<_> = (0..MAX_PARKED).map(|_| parked.number()).collect();
+        for number in &numbers {
+            parked.put(*number, waiting().0).unwrap();
+        }
+        let refused = parked.put(parked.number(), waiting().0).unwrap_err();
+        assert_eq!(refused.code(), code::INTERNAL_ERROR);
+        assert!(parked.take(numbers[0]).is_some() && parked.take(numbers[0]).is_none());
+        parked.put(parked.number(), waiting().0).unwrap();
+    }
+}
