@@ -5,7 +5,7 @@
 Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the token, after so many milliseconds;
 `hang TOKEN` never answers; `hung` says which calls of `hang` there were; `cancelled` says which of them were cancelled;
 `chatter COUNT SIZE` says a lot before it answers; `announce` says that the list of tools has changed; `ask` asks the
-user for a name and says it; `exit` ends the server.
+user for a name and says it, or why there is none; `exit` ends the server.
 """
 
 import heapq
@@ -113,8 +113,8 @@ def serve(message):
         if token is not None:
             cancelled.append(token)
     elif "method" not in message:
-        answer = message.get("result", {}).get("content", {}).get("name", "nobody")
-        send(id=asked.pop(message["id"]), result=text(answer))
+        answer = message["error"]["message"] if "error" in message else message["result"].get("content", {}).get("name")
+        send(id=asked.pop(message["id"]), result=text(f"{answer}"))
     elif "id" in message:
         result = result_of(message)
         if result is not None:

@@ -60,6 +60,13 @@ impl Asker {
 
     /// Opens a session, and forgets the one before.
     pub(crate) async fn open(&mut self) -> io::Result<()> {
+        self.initialize().await?;
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.tell(&initialized).await
+    }
+
+    /// Opens a session, and leaves it at that.
+    pub(crate) async fn initialize(&mut self) -> io::Result<()> {
         self.session = None;
         let params = json!({
             "protocolVersion": LEGACY,
@@ -70,8 +77,7 @@ impl Asker {
         let (head, messages) = self.exchange(&written).await?;
         assert!(messages[0]["result"].is_object(), "{head:?} {messages:?}");
         self.session = head.get("mcp-session-id").map(str::to_owned);
-        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        self.tell(&initialized).await
+        Ok(())
     }
 
     /// A request in the words of the generation.

@@ -104,7 +104,12 @@ impl Pair {
             |protocol: &str| connection(&json!({ "url": hosted.url(), "protocol": protocol }));
         let through =
             [(Era::Legacy, to_gateway("legacy")), (Era::Modern, to_gateway("2026-07-28"))];
-        Self { direct: connection(direct), hosted, through }
+        let direct = connection(direct);
+        let starting =
+            async { tokio::join!(direct.connect(), hosted.host.servers().connect_all()) };
+        let (started, failed) = timeout(LONGEST, starting).await.expect("servers start in time");
+        assert!(started.is_ok() && failed.is_empty(), "{started:?} {failed:?}");
+        Self { direct, hosted, through }
     }
 
     /// Compares every list and the answers to these requests. Returns how many things were listed.

@@ -100,6 +100,31 @@ async fn answers_that_do_not_fit_leave_the_question_open() {
     hosted.end().await;
 }
 
+/// What a server asks over stdio does not say for whom it is: with one call there is no doubt.
+#[tokio::test]
+async fn a_question_that_may_be_about_anybodys_call_is_refused_with_the_reason() {
+    for (share, is_refused) in [("all", true), ("per-client", false)] {
+        let mut server = echoing("legacy");
+        if share == "per-client" {
+            server["share"] = share.into();
+        }
+        let hosted = hosted(&json!({ "echoing": server })).await;
+        let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+        let call = json!({ "name": "hang", "arguments": { "token": "bobs" } });
+        let written = bob.write("tools/call", call);
+        assert!(bob.begin(&written).await.unwrap().is_stream());
+        let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+        let answer = ann.call("ask", json!({})).await;
+        if is_refused {
+            assert!(text(&answer).contains("per-client"), "{answer}");
+        } else {
+            let state = state_of(&answer);
+            assert_eq!(text(&go_on(&mut ann, "ask", &state).await), "Ada");
+        }
+        hosted.end().await;
+    }
+}
+
 /// A server over HTTP that says which headers it got.
 struct Frank {
     process: Child,
@@ -156,7 +181,7 @@ async fn one_session_too_many_ends_the_one_unused_for_longest() {
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let first = asker.session.clone();
     for _ in 1..limit {
-        asker.open().await.unwrap();
+        asker.initialize().await.unwrap();
     }
     let last = asker.session.clone();
     asker.session = first.clone();

@@ -77,7 +77,7 @@ async fn values_as_deep_as_a_message_allows_do_no_harm() {
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let headers = asker.headers();
     let headers = borrowed(&headers);
-    for depth in [100, 1_000, 100_000, 4_000_000] {
+    for depth in [100, 10_000, 1_000_000] {
         let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert_eq!(status_of(&hosted, &[], &deep).await.0, 400, "{depth}");
         // The server itself need not be able to read it: it is for nobody.
@@ -210,7 +210,7 @@ async fn a_client_that_does_not_read_holds_up_nobody() {
         let hosted = hosted(generation).await;
         let mut slow = Asker::new(era, hosted.address).await.unwrap();
         // More than all buffers between a server and its client hold together.
-        let arguments = json!({ "count": 4000, "size": 10_000 });
+        let arguments = json!({ "count": 2000, "size": 10_000 });
         let call = json!({ "name": "chatter", "arguments": arguments,
             "_meta": { "progressToken": "slow" } });
         let written = slow.write("tools/call", call);
