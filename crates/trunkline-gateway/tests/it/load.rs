@@ -330,3 +330,11 @@ async fn a_thousand_clients_get_their_own_answers_whatever_happens_to_servers() 
     // The guard that ends servers if this process is killed lives as long as it.
     assert_eq!(children(), before.children - servers);
 }
+
+/// The control: what is looked for would be found.
+#[test]
+#[should_panic(expected = "token-2-1.")]
+fn an_answer_of_somebody_else_is_noticed() {
+    let answer = json!({ "result": { "content": [{ "type": "text", "text": "token-2-1." }] } });
+    count(&mut Tally::default(), &answer, "old_echo", "token-1-1.");
+}

@@ -118,3 +118,30 @@ async fn the_standing_stream_is_taken_up_where_it_broke() {
     assert_eq!(message(&mut later).await.1["method"], CHANGED);
     hosted.end().await;
 }
+
+/// An answer to a question, in the name of somebody.
+fn answer(question: &Value, name: &str) -> Value {
+    let result = json!({ "action": "accept", "content": { "name": name } });
+    json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })
+}
+
+#[tokio::test]
+async fn a_question_waits_for_whoever_comes_back_and_for_nobody_else() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let written = asker.write("tools/call", json!({ "name": "ask", "arguments": {} }));
+    assert!(asker.begin(&written).await.unwrap().is_stream());
+    let last = next(&mut asker.channel).await.unwrap().id.expect("an id");
+    asker.channel = Channel::to(asker.address).await.unwrap();
+    let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    let (_, question) = message(&mut channel).await;
+    assert_eq!(question["method"], "elicitation/create");
+    // Numbers of questions are a matter of each session.
+    other.tell(&answer(&question, "Mallory")).await.unwrap();
+    asker.tell(&answer(&question, "Ada")).await.unwrap();
+    // It is answered once, whatever comes after.
+    asker.tell(&answer(&question, "Bob")).await.unwrap();
+    assert_eq!(text(&message(&mut channel).await.1), "Ada");
+    hosted.end().await;
+}
