@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 const PAGE: &str = "ARCHITECTURE.md";
 
 /// A page longer than this is skimmed, and then no longer kept true.
-const LONGEST: usize = 200;
+const LONGEST: usize = 220;
 
 /// First parts of protocol methods and media types, which look like paths and are not.
 const NOT_FOLDERS: &[&str] = &[
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_long_page_fails() {
         let found = problems(&"line\n".repeat(201));
-        assert_eq!(found, ["ARCHITECTURE.md:201: 201 lines, and 200 is the limit; shorten it"]);
+        assert_eq!(found, ["ARCHITECTURE.md:221: 221 lines, and 220 is the limit; shorten it"]);
     }
 
     #[test]
