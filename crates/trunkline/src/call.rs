@@ -8,7 +8,7 @@ mod outcome;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 pub use completion::{Completion, CompletionOf};
@@ -116,10 +116,9 @@ impl Route<'_> {
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let begin = Instant::now();
-        let _slot = self.slot(options.timeout).await?;
+        let (_slot, waited) = self.slot(options.timeout).await?;
         // Whoever says how long it may take means all of it.
-        let timeout = options.timeout.map(|own| own.saturating_sub(begin.elapsed()));
+        let timeout = options.timeout.map(|own| own.saturating_sub(waited));
         let rounds = options.rounds;
         let ask = Ask { timeout, rounds, ..Ask::new(method, Some(params)) };
         let answer = self.connection.converse(ask, options.attendant).await?;
@@ -148,16 +147,17 @@ impl Route<'_> {
         }
     }
 
-    /// A slot of the server, for as long as the call runs (CALL-7).
+    /// A slot of the server, for as long as the call runs, and how long it was waited for (CALL-7).
     async fn slot(
         &self,
         own: Option<Duration>,
-    ) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, Error> {
-        let Some(slots) = &self.slots else { return Ok(None) };
+    ) -> Result<(Option<OwnedSemaphorePermit>, Duration), Error> {
+        let Some(slots) = &self.slots else { return Ok((None, Duration::ZERO)) };
+        let begin = Instant::now();
         let bound = self.server.behaviour.timeouts.call;
         let bound = own.map_or(bound, |own| own.min(bound));
         match timeout(bound, Arc::clone(slots).acquire_owned()).await {
-            Ok(slot) => Ok(slot.ok()),
+            Ok(slot) => Ok((slot.ok(), begin.elapsed())),
             Err(_) => {
                 let message = format!("no slot for the call was free within {bound:?}");
                 Err(Error::new(ErrorKind::TimedOut, message)
