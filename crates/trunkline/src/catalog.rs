@@ -167,7 +167,7 @@ impl Catalog {
         self.entries(kind).iter().filter(|entry| entry.adjusted.is_some())
     }
 
-    /// Whether any address is shown otherwise than its server writes it.
+    /// Whether any address may have to be shown otherwise than its server writes it.
     pub(crate) fn tells_addresses_apart(&self) -> bool {
         self.tells_addresses_apart
     }
