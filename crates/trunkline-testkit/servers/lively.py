@@ -7,8 +7,8 @@ more tools, one a line; they are announced when `change` is called. Such a tool 
 as its result, byte for byte. `FOLDER/writing` has the names of tools that declare that they write. `FOLDER/prompts` has the names of prompts. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
-its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. `deaf`, which is not listed,
-makes it close its input.
+its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. Not listed: `deaf`
+makes it close its input, `tell` refuses with what its variable TOKEN holds.
 """
 
 import json
@@ -100,6 +100,8 @@ def call(request):
             return ask(request)
         case "work":
             return work(request)
+        case "tell":
+            return {"code": -32000, "message": "bad token " + os.environ["TOKEN"]}
         case "started":
             return text(len((FOLDER / "starts").read_text().split()))
         case "wait":

@@ -122,7 +122,11 @@ impl Route<'_> {
         let rounds = options.rounds;
         let ask = Ask { timeout, rounds, ..Ask::new(method, Some(params)) };
         let answer = self.connection.converse(ask, options.attendant).await?;
-        let result = answer.map_err(|error| CallError::refused(&self.server, &error))?;
+        let result = answer.map_err(|error| {
+            // What a server was given may be in what it says of it (SEC-2).
+            let words = self.connection.redacted(&error.message());
+            CallError::refused(&self.server, &error, &words)
+        })?;
         if !result.is_object() {
             let message = "its result is not an object, which every result has to be";
             return Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name).into());

@@ -115,6 +115,11 @@ impl Connection {
         self.shadow.status()
     }
 
+    /// A text of the server without anything that the server was given.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        self.shadow.redacted(text)
+    }
+
     /// How the server is doing, now and whenever that changes. Changes that follow each other
     /// quickly may be seen as one.
     pub fn watch(&self) -> watch::Receiver<Status> {

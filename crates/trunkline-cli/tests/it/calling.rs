@@ -213,6 +213,21 @@ fn a_result_that_is_too_large_is_cut_and_says_so() {
     assert!(run.output.len() < 2500 && run.output.contains("bytes are missing]"), "{run}");
 }
 
+/// SEC-2, CFG-9: whatever a reference stands for is not shown, also in the name of a program.
+#[test]
+fn a_program_that_is_not_found_does_not_tell_what_its_reference_stands_for() {
+    let content = r#"{ "mcpServers": { "n": { "command": "no-such-${TOK}" } } }"#;
+    let folder = Folder::new().file("trunkline.json", content);
+    for arguments in [&["call", "n_x"][..], &["status"], &["status", "--format", "json"]] {
+        let mut command = folder.command(arguments);
+        command.env("TOK", "sup3rS3cretTOKEN");
+        let run = folder.finish(&mut command);
+        let all = run.to_string();
+        assert!(!all.contains("sup3rS3cretTOKEN"), "{run}");
+        assert!(all.contains("no-such-${TOK}: not found"), "{run}");
+    }
+}
+
 #[test]
 fn the_old_way_with_two_words_is_a_mistake() {
     let run = folder().run(&["call", "words", "shout"]);

@@ -55,7 +55,7 @@ impl CallError {
         self.is_retryable
     }
 
-    /// The error that the server answered with, for those who pass it on. That of an untrusted
+    /// The error that the server answered with, for those who pass it on, in its own words. That of an untrusted
     /// server is without what deceives, and says whose it is.
     pub fn refusal(&self) -> Option<&RpcError> {
         self.refusal.as_ref()
@@ -99,12 +99,11 @@ impl CallError {
         Self::new(CallErrorKind::BadArguments, bad.to_string())
     }
 
-    /// The server answered with an error. Its words may reach a model, so they are bounded, on one
+    /// The server answered with an error, in these words, which may reach a model: so they are bounded, on one
     /// line and without what cannot be seen; those of an untrusted server are said to be that
     /// (TOOL-10).
-    pub(super) fn refused(server: &Server, error: &RpcError) -> Self {
-        let words = error.message();
-        let words: String = cleaned(&words).chars().take(MAX_WORDS).collect();
+    pub(super) fn refused(server: &Server, error: &RpcError, words: &str) -> Self {
+        let words: String = cleaned(words).chars().take(MAX_WORDS).collect();
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
         let (name, code) = (&server.name, error.code());
         let message = match server.trust {

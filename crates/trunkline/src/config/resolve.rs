@@ -77,6 +77,8 @@ impl std::fmt::Debug for ResolvedTransport {
 pub struct ResolvedStdio {
     /// The program.
     pub command: Secret,
+    /// The program as it can be shown: its name, or what was written where it refers to something.
+    pub shown: Box<str>,
     /// Its arguments.
     pub args: Vec<Secret>,
     /// The directory to run it in.
@@ -155,6 +157,7 @@ impl Filler<'_> {
         }
         ResolvedStdio {
             command,
+            shown: shown_program(&stdio.command),
             args: stdio.args.iter().map(|arg| self.fill(arg)).collect(),
             cwd: stdio.cwd.as_ref().map(|cwd| {
                 let directory = self.fill(cwd);
@@ -306,6 +309,15 @@ impl Filler<'_> {
                 Vec::new()
             }
         }
+    }
+}
+
+/// A program as it can be shown. What a reference stands for may be anywhere in it, so that no part
+/// of the filled in command is harmless.
+fn shown_program(command: &Template) -> Box<str> {
+    match command.as_literal() {
+        Some(path) => Path::new(path).file_name().unwrap_or_default().to_string_lossy().into(),
+        None => command.shown().into(),
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Shadow {
     /// Counted apart from the status: those who watch it do not watch calls.
     calls: AtomicU64,
     failures: AtomicU64,
-    /// The standard error of the process that was started last.
+    /// The standard error of the process that was started last, and what it was given.
     tail: Mutex<Tail>,
 }
 
@@ -107,6 +107,11 @@ impl Shadow {
     /// A process has been started, and this is its standard error.
     pub(super) fn hears(&self, tail: Tail) {
         *self.tail.lock().unwrap_or_else(PoisonError::into_inner) = tail;
+    }
+
+    /// A text of the server without what the server was given.
+    pub(super) fn redacted(&self, text: &str) -> String {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).redacted(text)
     }
 
     pub(super) fn starting(&self) {

@@ -104,11 +104,13 @@ impl Wire {
         }
     }
 
-    /// The last lines of the server's standard error, as they come.
+    /// The last lines of the server's standard error, as they come; without any where there is
+    /// none. It knows what the server was given.
     pub(crate) fn tail(&self) -> Tail {
         match self {
             Self::Stdio(wire) => wire.tail().clone(),
-            Self::Http(_) | Self::Sse(_) => Tail::default(),
+            Self::Http(wire) => wire.tail(),
+            Self::Sse(wire) => wire.tail(),
         }
     }
 

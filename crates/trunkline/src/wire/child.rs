@@ -247,8 +247,7 @@ fn start_error(program: &ResolvedStdio, error: &io::Error) -> Error {
         return Error::new(ErrorKind::StartFailed, message).with_hint("correct `cwd`");
     }
     let command = program.command.expose();
-    // The last part only: a path may have come from a secret.
-    let name = Path::new(command).file_name().unwrap_or_default().to_string_lossy();
+    let name = &program.shown;
     match error.kind() {
         io::ErrorKind::NotFound if command.contains('/') && Path::new(command).exists() => {
             Error::new(ErrorKind::StartFailed, format!("{name}: its interpreter was not found"))
@@ -256,7 +255,7 @@ fn start_error(program: &ResolvedStdio, error: &io::Error) -> Error {
         }
         io::ErrorKind::NotFound => {
             Error::new(ErrorKind::CommandNotFound, format!("{name}: not found"))
-                .with_hint(missing_program_hint(&name))
+                .with_hint(missing_program_hint(name))
         }
         io::ErrorKind::PermissionDenied => {
             Error::new(ErrorKind::StartFailed, format!("{name}: not allowed to run it"))

@@ -22,8 +22,10 @@ use super::delivery::deliver;
 use super::exchanges::{Exchanges, Step};
 use super::failure;
 use super::request::HttpRequest;
+use super::tail::Tail;
 use super::target::HttpTarget;
 use super::{Incoming, Outgoing, Purpose, beside};
+use crate::config::Secret;
 
 /// The first version without sessions and resumption. Versions are dates, so they compare as text.
 const FIRST_MODERN_VERSION: &str = "2026-07-28";
@@ -71,6 +73,11 @@ impl HttpWire {
     /// A text of the server as it can be shown.
     pub(crate) fn quoted(&self, text: &str) -> String {
         failure::quoted(&self.target, text)
+    }
+
+    /// No lines, and what the server was given.
+    pub(crate) fn tail(&self) -> Tail {
+        Tail::without(self.target.secrets().into_iter().map(Secret::new))
     }
 
     /// Takes a message; it moves in [`next`](Self::next).

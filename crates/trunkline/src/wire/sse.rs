@@ -18,8 +18,10 @@ use super::events::EventDecoder;
 use super::exchanges::{Exchanges, Step};
 use super::failure::{self, Answer};
 use super::request::{HttpRequest, collect, is_event_stream, next_event};
+use super::tail::Tail;
 use super::target::{HttpTarget, is_same_origin, origin};
 use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing, Purpose, beside};
+use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
 
 /// A wire to a server that speaks HTTP+SSE.
@@ -61,6 +63,11 @@ impl SseWire {
     /// A text of the server as it can be shown.
     pub(crate) fn quoted(&self, text: &str) -> String {
         failure::quoted(&self.target, text)
+    }
+
+    /// No lines, and what the server was given.
+    pub(crate) fn tail(&self) -> Tail {
+        Tail::without(self.target.secrets().into_iter().map(Secret::new))
     }
 
     /// Takes a message; it moves in [`next`](Self::next).

@@ -1,6 +1,7 @@
 //! A server that speaks over its standard input and output, one message a line.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -229,7 +230,10 @@ impl Ending {
 
 /// What was given to the process and must not come back in what we show.
 fn secrets(program: &ResolvedStdio) -> Vec<Secret> {
-    program.env.values().flatten().chain(&program.args).cloned().collect()
+    // A plain name of a program is no secret; one that refers to something is not shown as it is.
+    let is_shown = Path::new(program.command.expose()).ends_with(&*program.shown);
+    let command = Some(&program.command).filter(|_| !is_shown);
+    program.env.values().flatten().chain(&program.args).chain(command).cloned().collect()
 }
 
 /// A line as something that happened.

@@ -51,6 +51,11 @@ impl Tail {
         self.lock().shown(text.as_bytes())
     }
 
+    /// A text of the server without what the server was given, as it is otherwise.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        self.lock().redacted(text)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,6 +68,7 @@ fn parts(secret: &Secret) -> Vec<Secret> {
     let words = text.split_whitespace().filter(|_| text.split_whitespace().count() <= 3);
     let parts = text.lines().chain(words).chain([text]);
     let worth = parts.map(str::trim).filter(|part| part.len() >= SHORTEST_SECRET);
+    let worth = worth.filter(|part| !part.eq_ignore_ascii_case("bearer"));
     worth.map(Secret::new).collect()
 }
 
@@ -89,15 +95,20 @@ impl Inner {
     }
 
     fn shown(&self, bytes: &[u8]) -> String {
-        let mut text = String::from_utf8_lossy(bytes).into_owned();
-        for secret in &self.secrets {
-            text = text.replace(secret.expose(), MASK);
-        }
+        let text = self.redacted(&String::from_utf8_lossy(bytes));
         let visible =
             text.chars().filter(|character| !character.is_control() || *character == '\t');
         let text: String = visible.collect();
         let end = text.floor_char_boundary(MAX_LINE_BYTES);
         text[..end].trim_end().to_owned()
+    }
+
+    fn redacted(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in &self.secrets {
+            text = text.replace(secret.expose(), MASK);
+        }
+        text
     }
 
     fn lines(&self) -> Vec<String> {

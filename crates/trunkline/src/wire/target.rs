@@ -49,7 +49,7 @@ impl HttpTarget {
     }
 
     /// Longest first, so that no part of one is left behind by a shorter one.
-    fn secrets(&self) -> Vec<String> {
+    pub(super) fn secrets(&self) -> Vec<String> {
         let mut secrets = Vec::new();
         for value in self.headers.values() {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();

@@ -9,6 +9,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn program(command: &str, args: &[&str]) -> ResolvedStdio {
     ResolvedStdio {
         command: Secret::new(command),
+        shown: command.into(),
         args: args.iter().map(|arg| Secret::new(*arg)).collect(),
         cwd: None,
         env: std::collections::BTreeMap::new(),

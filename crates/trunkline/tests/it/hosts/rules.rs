@@ -49,6 +49,21 @@ async fn what_is_no_object_is_no_result() {
     }
 }
 
+/// SEC-2: what a server was given is not repeated by a message of ours that quotes it. Those who pass
+/// its error on get it as it is.
+#[tokio::test]
+async fn a_refusal_does_not_repeat_what_the_server_was_given() {
+    let folder = Folder::new();
+    folder.write("tools", "tell");
+    let env = json!({ "env": { "TOKEN": "sup3rS3cretTOKEN" } });
+    let host = host_of(&json!({ "s": folder.server("legacy", &env) }));
+    gather(&host, &[Kind::Tool]).await;
+    let error = call(&host, "s_tell", &json!({})).await.unwrap_err();
+    assert_eq!(error.to_string(), "server `s` says: bad token *** (-32000)");
+    assert_eq!(error.refusal().unwrap().message(), "bad token sup3rS3cretTOKEN");
+    within(host.shutdown()).await;
+}
+
 /// TOOL-12: a server that completes nothing is not asked to, and that is no error.
 #[tokio::test]
 async fn a_server_that_completes_nothing_is_not_asked() {
