@@ -10,7 +10,7 @@ mod pattern;
 use std::borrow::Borrow;
 use std::fmt;
 
-pub(crate) use address::normalised;
+pub(crate) use address::Spellings;
 pub use address::{UriClaim, UriForm, address_of, expose_uris, split_address};
 pub(crate) use digest::digest;
 pub use exposed::{Adjusted, Adjustment, Claim, Exposed, ExposedName};

@@ -26,14 +26,15 @@ mod switches;
 mod caller;
 mod reason;
 mod steps;
+mod addresses;
 
+pub(crate) use addresses::{explain_address, hides_address};
 pub use caller::{Caller, NoSuchCaller, Who};
 pub use reason::{Reason, Rule};
 pub use rules::Rules;
 pub use switches::{Switch, Switches};
 
 use crate::catalog::Entry;
-use crate::name::ServerName;
 use steps::{Question, STEPS};
 
 /// What comes of all rules together.
@@ -72,20 +73,6 @@ pub struct Step<'r> {
 /// Whether a caller may see and call something: the first rule that does not pass decides.
 pub fn decide<'r>(rules: &'r Rules, caller: &'r Caller, entry: &'r Entry) -> Decision<'r> {
     decided(&Question::new(rules.server(&entry.server().name), caller, entry))
-}
-
-/// Whether a list of a server, or of a bundle of it, denies an address by itself, whatever template
-/// it fits.
-pub(crate) fn denies_address(
-    rules: &Rules,
-    caller: &Caller,
-    server: &ServerName,
-    is_meant: impl Fn(&str) -> bool,
-) -> bool {
-    let own = rules.server(server).map(|rules| &rules.lists);
-    let bundles = caller.bundles.iter().filter(|bundle| bundle.server == *server);
-    let mut lists = own.into_iter().chain(bundles.map(|bundle| &bundle.lists));
-    lists.any(|lists| lists.deny.iter().any(|denied| is_meant(denied)))
 }
 
 /// The decisions about many entries. Neighbours are mostly of one server, whose rules are looked up

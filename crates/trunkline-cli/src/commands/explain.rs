@@ -52,7 +52,8 @@ pub(crate) fn run(
         let is_of =
             |error: &&Error| found.iter().any(|it| error.server() == Some(&it.server().name));
         say_failures(&failures.iter().filter(is_of).cloned().collect::<Vec<_>>(), terminal);
-        let explained: Vec<_> = found.iter().map(|entry| (*entry, view.explain(entry))).collect();
+        let explained: Vec<_> =
+            found.iter().map(|entry| (*entry, view.explain_address(entry, search.name))).collect();
         terminal.print(&match settings.format {
             Format::Text => all_as_text(search.name, &explained),
             Format::Json | Format::Raw => {
@@ -136,7 +137,8 @@ fn nothing(search: &Search<'_>, view: &View, failures: &[Error], terminal: &Term
 type Explained<'v> = (&'v Entry, Vec<Step<'v>>);
 
 fn all_as_text(name: &str, explained: &[Explained<'_>]) -> String {
-    let texts: Vec<_> = explained.iter().map(|(entry, steps)| as_text(entry, steps)).collect();
+    let text = |(entry, steps): &Explained<'_>| as_text(name, entry, steps);
+    let texts: Vec<_> = explained.iter().map(text).collect();
     match texts.as_slice() {
         [one] => one.clone(),
         several => {
@@ -162,7 +164,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn as_text(entry: &Entry, steps: &[Step<'_>]) -> String {
+fn as_text(name: &str, entry: &Entry, steps: &[Step<'_>]) -> String {
     let (kind, exposed) = (entry.kind().as_str(), printable(entry.exposed()));
     let (own, server) = (printable(entry.name()), printable(entry.server().name.as_str()));
     let decisive = steps.iter().find(|step| step.decides);
@@ -175,7 +177,13 @@ fn as_text(entry: &Entry, steps: &[Step<'_>]) -> String {
         Some(Verdict::Hide) => "is hidden",
         Some(Verdict::Deny) => "is not available",
     };
-    let mut text = format!("The {kind} {exposed} {fate}. It is {own} of server {server}.\n");
+    let mut text = match is_fitting(name, entry) {
+        true => format!(
+            "The address {} {fate}. It fits the {kind} {own} of server {server}.\n",
+            printable(name)
+        ),
+        false => format!("The {kind} {exposed} {fate}. It is {own} of server {server}.\n"),
+    };
     if entry.renamed().is_some() {
         let _ = writeln!(text, "Its name was changed: {}.", renamed_text(entry));
     }
@@ -186,6 +194,11 @@ fn as_text(entry: &Entry, steps: &[Step<'_>]) -> String {
         let _ = writeln!(text, "\nTo change that: {hint}.");
     }
     text
+}
+
+/// Whether a name is an address that fits a template, and not the template itself.
+fn is_fitting(name: &str, entry: &Entry) -> bool {
+    entry.kind() == Kind::ResourceTemplate && !name.ends_with(entry.name())
 }
 
 fn row(step: &Step<'_>) -> [String; 4] {

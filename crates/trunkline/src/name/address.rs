@@ -8,6 +8,9 @@ use super::ServerName;
 /// What an address in the form that says whose it is starts with.
 const SCHEME: &str = "trunkline://";
 
+/// How often an address is decoded to compare it. Each time makes it shorter; nobody decodes so often.
+const MAX_DECODED: usize = 16;
+
 /// When an address is put into the form that says whose it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UriForm {
@@ -110,16 +113,58 @@ pub fn split_address(address: &str) -> Option<(ServerName, &str)> {
     Some((server, uri))
 }
 
-/// An address for comparing: spellings that a server may take for the same become the same. What is
-/// hidden under one of them must not be had under another.
-pub(crate) fn normalised(uri: &str) -> String {
+/// An address in the spellings that a server may take for the same: what is hidden under one of them
+/// must not be had under another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spellings {
+    whole: String,
+    /// Without what is asked of it, and without parameters of its parts.
+    path: String,
+}
+
+impl Spellings {
+    pub(crate) fn of(uri: &str) -> Self {
+        let whole = normalised(uri);
+        let path = whole.split_once('?').map_or(&*whole, |(path, _)| path);
+        let plain = |part: &str| part.split(';').next().unwrap_or_default().trim().to_owned();
+        let path = normalised(&path.split('/').map(plain).collect::<Vec<_>>().join("/"));
+        Self { whole, path }
+    }
+
+    /// Whether another address may be meant.
+    pub(crate) fn mean(&self, address: &str) -> bool {
+        let other = normalised(address);
+        other == self.whole || other == self.path
+    }
+
+    /// The spellings as people write addresses, for patterns: with one to three slashes after the
+    /// scheme.
+    pub(crate) fn written(&self) -> Vec<String> {
+        let slashes = |text: &String| match text.split_once(":/") {
+            Some((scheme, rest)) => {
+                ["/", "//", "///"].map(|it| format!("{scheme}:{it}{rest}")).to_vec()
+            }
+            None => vec![text.clone()],
+        };
+        [&self.whole, &self.path].into_iter().flat_map(slashes).collect()
+    }
+}
+
+/// An address for comparing: spellings that a server may take for the same become the same.
+fn normalised(uri: &str) -> String {
     let mut decoded = percent_decoded(uri);
-    // Some servers decode twice.
-    if decoded.contains('%') {
-        decoded = percent_decoded(&decoded);
+    // Some servers decode twice, and so may something before them.
+    for _ in 0..MAX_DECODED {
+        let again = percent_decoded(&decoded);
+        if again == decoded {
+            break;
+        }
+        decoded = again;
     }
     let decoded = decoded.to_lowercase().replace('\\', "/");
-    let path = decoded.split_once('#').map_or(&*decoded, |(path, _)| path).trim_end_matches('?');
+    // For some a text ends there.
+    let decoded = decoded.split('\0').next().unwrap_or_default().trim();
+    let path = decoded.split_once('#').map_or(decoded, |(path, _)| path).trim_end_matches('?');
     let mut segments: Vec<&str> = Vec::new();
     for segment in path.split('/') {
         match segment {
@@ -202,6 +247,19 @@ mod tests {
         ] {
             assert_eq!(normalised(other), plain, "{other}");
         }
+        for other in [
+            "x://files/secret?a=1",
+            "x://files/secret;v=1",
+            "x://files;a/secret;v=1?b#c",
+            "x://files/secret%00.txt",
+            "x://files/secret%20",
+            "x://files/%252573ecret",
+            "x://files/secret%3Fa",
+        ] {
+            assert!(Spellings::of(other).mean("x://files/secret"), "{other}");
+        }
+        assert!(!Spellings::of("x://files/secret").mean("x://files/secret?a=1"));
+        assert!(Spellings::of("FILE:/A%2Fb?c").written().contains(&"file:///a/b".to_owned()));
         for other in ["x://files/secrets", "y://files/secret", "x://secret", "x://files/secret?a=1"]
         {
             assert_ne!(normalised(other), plain, "{other}");

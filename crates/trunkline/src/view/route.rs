@@ -6,8 +6,8 @@ use std::fmt;
 use super::View;
 use crate::catalog::{Entry, Kind, closest};
 use crate::config::{Suggestions, printable};
-use crate::name::{address_of, normalised, split_address};
-use crate::policy::{Decision, Reason, denies_address};
+use crate::name::{Spellings, address_of, split_address};
+use crate::policy::{Decision, Reason, Step, explain_address, hides_address};
 
 /// Most names that are suggested for one that does not exist.
 const MAX_SUGGESTIONS: usize = 3;
@@ -144,15 +144,35 @@ impl View {
     }
 
     /// Whether an address that fits a template may be another spelling for a resource that is hidden,
-    /// or that a list denies.
+    /// or is hidden by itself.
     fn spells_hidden(&self, template: &Entry, uri: &str) -> bool {
-        let meant = normalised(uri);
+        let spellings = Spellings::of(uri);
+        let rules = (&*self.rules, &*self.caller);
+        self.hidden_under(template, &spellings).is_some()
+            || hides_address(rules, template, uri, &spellings).is_some()
+    }
+
+    /// A hidden resource of the server of a template that an address may mean.
+    fn hidden_under(&self, template: &Entry, spellings: &Spellings) -> Option<&Entry> {
         let server = &template.server().name;
-        let resources = self.catalog.entries(Kind::Resource).iter();
-        let mut same = resources
-            .filter(|entry| entry.server().name == *server && normalised(entry.name()) == meant);
-        same.any(|entry| self.is_hidden(entry))
-            || denies_address(&self.rules, &self.caller, server, |it| normalised(it) == meant)
+        let mut resources = self.catalog.entries(Kind::Resource).iter();
+        resources.find(|entry| {
+            entry.server().name == *server && spellings.mean(entry.name()) && self.is_hidden(entry)
+        })
+    }
+
+    /// Every rule that has a say about what an address leads to, whether or not the caller may see it
+    /// (TOOL-11). Rules may be about an address as well as about the template that it fits.
+    pub fn explain_address<'v>(&'v self, entry: &'v Entry, address: &str) -> Vec<Step<'v>> {
+        let own = split_address(address).map_or(address, |(_, own)| own);
+        if entry.kind() != Kind::ResourceTemplate || own == entry.name() {
+            return self.explain(entry);
+        }
+        let spellings = Spellings::of(own);
+        match self.hidden_under(entry, &spellings) {
+            Some(hidden) => self.explain(hidden),
+            None => explain_address((&self.rules, &self.caller), entry, own, &spellings),
+        }
     }
 
     fn unknown(&self, kind: Kind, name: &str) -> NoRoute<'_> {

@@ -199,3 +199,37 @@ fn a_changed_name_is_suggested_for_the_plain_one() {
     assert_eq!(renamed("p_x_y").unwrap().1, "it has characters that names may not have");
     assert_eq!(renamed("pp_shout"), None);
 }
+
+/// TOOL-12: what an agent may not have cannot be read by way of a template that it may have.
+#[test]
+fn patterns_take_away_addresses_that_fit_a_template() {
+    let text = r#"{ "servers": { "b": { "command": "x" }, "c": { "command": "x" } },
+        "agents": { "a": { "tools": ["*", "!*private*", "!b_y://Secret*", "b_y://secret/public"] } } }"#;
+    let template = || {
+        let definition = Raw::from_text(r#"{"uriTemplate":"y://{+any}"}"#).unwrap();
+        Item::new(Kind::ResourceTemplate, "y://{+any}", definition)
+    };
+    let servers = [("b", vec![template()])];
+    let view = view(text, &servers, Who { agent: Some("a"), ..Who::default() });
+    for hidden in [
+        "y://secret",
+        "y://Secret/x",
+        "y://%53ecret?x",
+        "y:///secret",
+        "y://a/../secret",
+        "y://my/private/zz",
+        "trunkline://b/y://%70rivate",
+    ] {
+        assert!(view.route_resource(hidden).is_err(), "{hidden}");
+        let entry = &view.catalog().entries(Kind::ResourceTemplate)[0];
+        let steps = view.explain_address(entry, hidden);
+        let deciding: Vec<_> = steps.iter().filter(|step| step.decides).collect();
+        assert_eq!(deciding.len(), 1, "{hidden}");
+        assert!(deciding[0].reason.to_string().contains("`!"), "{hidden}");
+    }
+    for seen in ["y://other", "y://secret/public"] {
+        assert!(view.route_resource(seen).is_ok(), "{seen}");
+        let entry = &view.catalog().entries(Kind::ResourceTemplate)[0];
+        assert!(view.explain_address(entry, seen).iter().all(|step| !step.decides), "{seen}");
+    }
+}
