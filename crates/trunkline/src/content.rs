@@ -10,7 +10,7 @@ mod addresses;
 
 pub use addresses::with_addresses;
 pub use arguments::{BadArguments, check_arguments};
-pub use artifact::{Artifact, ArtifactLimits, artifacts, with_artifacts};
+pub use artifact::{Artifact, ArtifactLimits, RESOURCE, artifacts, with_artifacts};
 pub use cap::{Capped, capped};
 pub use text::{Speaker, text_for_model};
 

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::block::{Binary, Block, blocks};
+use super::block::{Binary, Block, Form, blocks, string};
 use crate::message::Raw;
 use crate::name::digest;
 
@@ -13,6 +13,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
+
+/// The key in `_meta` of a link that says which resource the file was, without its bytes.
+pub const RESOURCE: &str = "trunkline/resource";
 
 /// Letters of the digest in a name: the same bytes always go into the same file.
 const DIGEST: usize = 16;
@@ -58,7 +61,7 @@ impl Default for ArtifactLimits {
 /// A binary block that can be a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// Which block of the result it is.
+    /// Which block of the result it is; those of messages are counted through.
     pub block: usize,
     /// What the file may be called: letters, digits, `-`, and one dot.
     pub suggested_name: String,
@@ -82,14 +85,14 @@ pub struct Artifact {
 /// let replaced = with_artifacts(&result, &[(&found[0], "file:///tmp/image.png")]);
 /// assert_eq!(
 ///     replaced.text(),
-///     r#"{"content":[{"mimeType":"image/png","name":"image-mfdjo22m3ao5d7sm.png","size":4,"type":"resource_link","uri":"file:///tmp/image.png"}]}"#
+///     r#"{"content":[{"type":"resource_link","mimeType":"image/png","uri":"file:///tmp/image.png","name":"image-mfdjo22m3ao5d7sm.png","size":4}]}"#
 /// );
 /// ```
 pub fn artifacts(result: &Raw, limits: ArtifactLimits) -> Vec<Artifact> {
     let mut found = Vec::new();
     let mut room = limits.total_bytes;
-    for (index, block) in blocks(result).into_iter().flat_map(|(_, blocks)| blocks).enumerate() {
-        let Block::Binary(binary) = Block::of(&block) else { continue };
+    for (index, block) in blocks(result).iter().enumerate() {
+        let Block::Binary(binary) = Block::of(block) else { continue };
         if found.len() >= limits.count || binary.size() > room {
             continue;
         }
@@ -103,24 +106,43 @@ pub fn artifacts(result: &Raw, limits: ArtifactLimits) -> Vec<Artifact> {
 }
 
 /// A result with links in place of blocks that were written, each to the address it was written to.
+/// What else a block says stays; of a resource in it, everything but its bytes is in `_meta` of the
+/// link, under [`RESOURCE`].
 #[must_use]
 pub fn with_artifacts(result: &Raw, written: &[(&Artifact, &str)]) -> Raw {
     // What was read of a resource has no links in it.
-    let Some((key @ "content", mut blocks)) = blocks(result) else { return result.clone() };
-    for (artifact, address) in written {
-        let Some(block) = blocks.get_mut(artifact.block) else { continue };
-        let mut link = serde_json::json!({
-            "type": "resource_link",
-            "uri": address,
-            "name": artifact.suggested_name,
-            "size": artifact.bytes.len(),
-        });
-        if let Some(media_type) = &artifact.media_type {
-            link["mimeType"] = media_type.as_str().into();
-        }
-        *block = Raw::from_value(&link);
+    if matches!(Form::of(result), None | Some((Form::Contents, _))) {
+        return result.clone();
     }
-    result.with(key, &Raw::from_items(&blocks))
+    let blocks = blocks(result);
+    let edit = |(artifact, address): &(&Artifact, &str)| {
+        let block = blocks.get(artifact.block)?;
+        Some((block.clone(), link(block, artifact, address)))
+    };
+    result.with_parts(&written.iter().filter_map(edit).collect::<Vec<_>>())
+}
+
+/// The link that stands for a block.
+fn link(block: &Raw, artifact: &Artifact, address: &str) -> Raw {
+    let mut link = block.without("data").without("resource");
+    for (key, value) in
+        [("type", "resource_link"), ("uri", address), ("name", &artifact.suggested_name)]
+    {
+        link = link.with(key, &Raw::from_string(value));
+    }
+    let size = u64::try_from(artifact.bytes.len()).unwrap_or(u64::MAX);
+    link = link.with("size", &Raw::from_number(size));
+    let Some(resource) = block.get("resource").filter(|_| is_resource(block)) else { return link };
+    if let Some(media_type) = resource.get("mimeType") {
+        link = link.with("mimeType", &media_type);
+    }
+    let meta = block.get("_meta").filter(Raw::is_object);
+    let meta = meta.unwrap_or_else(|| Raw::from_value(&serde_json::json!({})));
+    link.with("_meta", &meta.with(RESOURCE, &resource.without("blob")))
+}
+
+fn is_resource(block: &Raw) -> bool {
+    string(block.get("type")).as_deref() == Some("resource")
 }
 
 /// A name made of what the server calls it, as far as that is harmless, and of what is in it.
@@ -186,6 +208,29 @@ mod tests {
         assert_eq!(found, [1, 3]);
         let limits = ArtifactLimits { count: 1, total_bytes: 100 };
         assert_eq!(artifacts(&result, limits).len(), 1);
+    }
+
+    /// CALL-4: only the bytes are replaced.
+    #[test]
+    fn a_link_keeps_what_its_block_says() {
+        let text = r#"{"messages":[{"role":"user","content":{"type":"image","data":"AAAA","mimeType":"image/png",
+            "annotations":{"priority":1.0},"_meta":{"a":1},"later":2}}, {"role":"user","content":[{"type":"text","text":"x"},
+            {"type":"resource","resource":{"uri":"x://a.pdf","blob":"AAAA","mimeType":"application/pdf","_meta":{"b":2}},"_meta":{"c":3}}]}],"n":1.50}"#;
+        let result = Raw::from_text(text).unwrap();
+        let found = artifacts(&result, ArtifactLimits::default());
+        assert_eq!(found.iter().map(|it| it.block).collect::<Vec<_>>(), [0, 2]);
+        let linked = with_artifacts(&result, &[(&found[0], "file:///1"), (&found[1], "file:///2")]);
+        assert!(linked.text().ends_with(r#""n":1.50}"#), "{linked}");
+        let messages = linked.get("messages").unwrap().items();
+        let image = messages[0].get("content").unwrap();
+        assert_eq!(image.get("annotations").unwrap().text(), r#"{"priority":1.0}"#);
+        assert_eq!(image.get("_meta").unwrap().text(), r#"{"a":1}"#);
+        assert_eq!(image.get("later").unwrap().text(), "2");
+        assert!(image.get("data").is_none());
+        let blocks = messages[1].get("content").unwrap().items();
+        assert_eq!(blocks[1].get("mimeType").unwrap().text(), r#""application/pdf""#);
+        let expected = r#"{"c":3,"trunkline/resource":{"uri":"x://a.pdf","mimeType":"application/pdf","_meta":{"b":2}}}"#;
+        assert_eq!(blocks[1].get("_meta").unwrap().text(), expected);
     }
 
     proptest! {

@@ -74,14 +74,59 @@ impl Block {
     }
 }
 
-/// The blocks of a result: of a call under `content`, of a resource under `contents`.
-pub(super) fn blocks(result: &Raw) -> Option<(&'static str, Vec<Raw>)> {
-    let [content, contents] = result.get_all(["content", "contents"]);
-    let found = |key, list: Option<Raw>| {
-        let list = list.filter(|list| list.bytes().starts_with(b"["))?;
-        Some((key, list.items()))
-    };
-    found("content", content).or_else(|| found("contents", contents))
+/// What a result holds a list of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Blocks: the result of a call.
+    Content,
+    /// Resources: what was read.
+    Contents,
+    /// Messages, each with a block or several: a prompt.
+    Messages,
+}
+
+impl Form {
+    /// The key of the list.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Content => "content",
+            Self::Contents => "contents",
+            Self::Messages => "messages",
+        }
+    }
+
+    /// What a result holds, and the items of its list.
+    pub(super) fn of(result: &Raw) -> Option<(Self, Vec<Raw>)> {
+        let forms = [Self::Content, Self::Contents, Self::Messages];
+        let lists = result.get_all(forms.map(Self::key));
+        let mut found = forms.into_iter().zip(lists);
+        found.find_map(|(form, list)| {
+            let list = list.filter(is_list)?;
+            Some((form, list.items()))
+        })
+    }
+}
+
+/// The blocks of a result, those of all its messages included. Each is a part of it.
+pub(super) fn blocks(result: &Raw) -> Vec<Raw> {
+    match Form::of(result) {
+        None => Vec::new(),
+        Some((Form::Content | Form::Contents, blocks)) => blocks,
+        Some((Form::Messages, messages)) => messages.iter().flat_map(message_blocks).collect(),
+    }
+}
+
+/// The blocks of a message: one, or a list of them.
+pub(super) fn message_blocks(message: &Raw) -> Vec<Raw> {
+    match message.get("content") {
+        Some(list) if is_list(&list) => list.items(),
+        Some(block) => vec![block],
+        None => Vec::new(),
+    }
+}
+
+pub(super) fn is_list(value: &Raw) -> bool {
+    value.bytes().starts_with(b"[")
 }
 
 /// A block of text.

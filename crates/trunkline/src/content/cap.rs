@@ -1,6 +1,8 @@
 //! Results within their bound: cut where it can be seen, never inside a character (CALL-5).
 
-use super::block::{Block, blocks, text_block};
+use std::collections::HashSet;
+
+use super::block::{Block, Form, is_list, text_block};
 use super::text::described;
 use crate::message::Raw;
 
@@ -9,6 +11,12 @@ const MIN_BOUND: usize = 1024;
 
 /// Room kept for saying what is missing.
 const ROOM_FOR_NOTE: usize = 256;
+
+/// Longest address that is repeated to say that something under it is missing.
+const MAX_ADDRESS: usize = 100;
+
+/// What stands where something needs an address and has none.
+const NO_ADDRESS: &str = "about:blank";
 
 /// A result within its bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +27,12 @@ pub struct Capped {
     pub missing: usize,
 }
 
-/// Cuts a result that is larger than it may be.
+/// Cuts a result that is larger than it may be. It stays a result of its kind, and says what is
+/// missing in a block, a message or a resource at its end.
 ///
-/// Blocks are kept in their order while there is room; the text that goes over is cut, and says how
-/// much is missing. Structured content cannot be cut: it is left out if it does not fit.
+/// Items are kept in their order while there is room; the text that goes over is cut. What cannot be
+/// cut, such as structured content, is left out if it does not fit. Whether a tool failed is always
+/// kept, and so is everything else that is small.
 ///
 /// ```
 /// use trunkline::content::capped;
@@ -40,76 +50,117 @@ pub fn capped(result: &Raw, max_bytes: usize) -> Capped {
     if size <= max_bytes {
         return Capped { result: result.clone(), missing: 0 };
     }
-    let Some((key, blocks)) = blocks(result) else { return unreadable(size) };
-    let structured = result.get("structuredContent");
-    let mut around = result.with(key, &Raw::from_items(&[])).without("structuredContent");
-    if around.bytes().len() > max_bytes / 2 {
-        around = essentials(result, key);
-    }
+    // What is of no known form says so as a call does.
+    let (form, items) = Form::of(result).unwrap_or((Form::Content, Vec::new()));
+    let structured = result.get("structuredContent").filter(|_| form == Form::Content);
+    let around = around(result, form, max_bytes / 2);
     let entry = |value: &Raw| value.bytes().len() + r#","structuredContent":"#.len();
     // A small one is not dropped because a text is long.
     let small = structured.as_ref().map(entry).filter(|size| *size <= max_bytes / 8);
     let reserved = small.unwrap_or(0);
     let room = max_bytes - around.bytes().len() - ROOM_FOR_NOTE;
-    let mut cutter = Cutter { room: room.saturating_sub(reserved), missing: 0 };
-    let mut kept = cutter.blocks(&blocks);
-    let structured = structured.filter(|value| {
-        let fits = entry(value) <= cutter.room + reserved;
-        cutter.missing += if fits { 0 } else { value.bytes().len() };
-        fits
-    });
-    let missing = cutter.missing;
-    kept.push(text_block(&format!("[cut: {missing} of {size} bytes are missing]")));
-    let mut result = around.with(key, &Raw::from_items(&kept));
-    if let Some(structured) = structured {
-        result = result.with("structuredContent", &structured);
+    let mut cutter = Cutter { form, room: room.saturating_sub(reserved) };
+    let mut kept = cutter.items(&items);
+    let mut cut = around.with(form.key(), &Raw::from_items(&kept));
+    let room = cutter.room + reserved;
+    if let Some(structured) = structured.filter(|value| entry(value) <= room) {
+        cut = cut.with("structuredContent", &structured);
     }
-    Capped { result, missing }
+    // More than nothing: the bound is smaller than the size.
+    let missing = size - cut.bytes().len();
+    kept.push(note(form, &items, &format!("[cut: {missing} of {size} bytes are missing]")));
+    Capped { result: cut.with(form.key(), &Raw::from_items(&kept)), missing }
 }
 
-/// What stands for a result that is too large and of no known form.
-fn unreadable(size: usize) -> Capped {
-    let note = text_block(&format!("[cut: {size} of {size} bytes are missing]"));
-    let result = Raw::from_value(&serde_json::json!({})).with("content", &Raw::from_items(&[note]));
-    Capped { result, missing: size }
+/// A result without its list and its structured content; of what else it holds, what is small.
+fn around(result: &Raw, form: Form, max_bytes: usize) -> Raw {
+    let empty = Raw::from_items(&[]);
+    let around = result.with(form.key(), &empty).without("structuredContent");
+    if around.bytes().len() <= max_bytes {
+        return around;
+    }
+    let mut seen = HashSet::from([form.key().to_owned(), "structuredContent".to_owned()]);
+    // Of a key that is there twice, the last counts.
+    let members = result.members().into_iter().rev();
+    let mut members: Vec<_> = members.filter(|(key, _)| seen.insert(key.clone())).collect();
+    // How it went comes first, then what is smallest.
+    members.sort_by_key(|(key, value)| (key != "isError", value.bytes().len()));
+    let mut text = format!("{{{}:[]", Raw::from_string(form.key()));
+    for (key, value) in members {
+        let member = format!(",{}:{value}", Raw::from_string(&key));
+        if text.len() + member.len() < max_bytes {
+            text.push_str(&member);
+        }
+    }
+    text.push('}');
+    Raw::from_text(&text).expect("invariant: members are JSON")
 }
 
-/// A result without anything but what says how it went.
-fn essentials(result: &Raw, key: &str) -> Raw {
-    let empty = Raw::from_value(&serde_json::json!({})).with(key, &Raw::from_items(&[]));
-    match result.get("isError").filter(|value| value.as_bool().is_some()) {
-        Some(is_error) => empty.with("isError", &is_error),
-        None => empty,
+/// What says that something is missing, as an item of its list.
+fn note(form: Form, items: &[Raw], words: &str) -> Raw {
+    match form {
+        Form::Content => text_block(words),
+        Form::Messages => Raw::from_value(&serde_json::json!({ "role": "user" }))
+            .with("content", &text_block(words)),
+        Form::Contents => {
+            let mut addresses = items.iter().rev().filter_map(|item| item.get("uri"));
+            let address = addresses.find(|uri| uri.bytes().len() <= MAX_ADDRESS);
+            resource(&address.unwrap_or_else(|| Raw::from_string(NO_ADDRESS)), words)
+        }
     }
 }
 
-/// Takes blocks while there is room.
+/// A text under an address.
+fn resource(address: &Raw, words: &str) -> Raw {
+    let empty = Raw::from_value(&serde_json::json!({}));
+    empty.with("uri", address).with("text", &Raw::from_string(words))
+}
+
+/// Takes items while there is room.
 struct Cutter {
+    form: Form,
     room: usize,
-    missing: usize,
 }
 
 impl Cutter {
-    fn blocks(&mut self, blocks: &[Raw]) -> Vec<Raw> {
+    fn items(&mut self, items: &[Raw]) -> Vec<Raw> {
         let mut kept = Vec::new();
-        for block in blocks {
-            let size = block.bytes().len() + 1;
+        for item in items {
+            let size = item.bytes().len() + 1;
             if size <= self.room {
                 self.room -= size;
-                kept.push(block.clone());
+                kept.push(item.clone());
                 continue;
             }
-            let shorter = self.shorter(block).filter(|it| it.bytes().len() < self.room);
+            let shorter = self.shorter(item).filter(|it| it.bytes().len() < self.room);
             let left = shorter.as_ref().map_or(0, |it| it.bytes().len());
-            self.missing += block.bytes().len().saturating_sub(left);
             self.room -= (left + 1).min(self.room);
             kept.extend(shorter);
         }
         kept
     }
 
-    /// As much of a block as there is room for.
-    fn shorter(&self, block: &Raw) -> Option<Raw> {
+    /// As much of an item as there is room for.
+    fn shorter(&self, item: &Raw) -> Option<Raw> {
+        match self.form {
+            Form::Messages => self.shorter_message(item),
+            Form::Content | Form::Contents => self.shorter_block(item),
+        }
+    }
+
+    fn shorter_message(&self, message: &Raw) -> Option<Raw> {
+        let content = message.get("content")?;
+        let frame = message.with("content", &Raw::from_items(&[]));
+        let room = self.room.checked_sub(frame.bytes().len() + 1)?;
+        let mut within = Self { form: Form::Content, room };
+        let cut = match is_list(&content) {
+            true => Raw::from_items(&within.items(&content.items())),
+            false => within.shorter_block(&content)?,
+        };
+        Some(message.with("content", &cut))
+    }
+
+    fn shorter_block(&self, block: &Raw) -> Option<Raw> {
         match Block::of(block) {
             Block::Text(text, resource) => {
                 let text = text.as_str()?;
@@ -127,7 +178,13 @@ impl Cutter {
                     None => frame.with("text", &cut),
                 })
             }
-            Block::Binary(binary) => Some(text_block(&format!("{} left out", described(&binary)))),
+            Block::Binary(binary) => {
+                let words = format!("{} left out", described(&binary));
+                Some(match self.form {
+                    Form::Contents => resource(&block.get("uri")?, &words),
+                    Form::Content | Form::Messages => text_block(&words),
+                })
+            }
             Block::Address(_) | Block::Other(_) => None,
         }
     }
@@ -208,29 +265,104 @@ mod tests {
         assert_eq!(result.get("_meta").unwrap().text(), r#"{"k":1}"#);
     }
 
+    /// Seen: a prompt that was too large became the result of a call, without its small messages.
+    #[test]
+    fn a_prompt_stays_a_prompt() {
+        let message = |text: String| serde_json::json!({ "role": "user", "content": { "type": "text", "text": text } });
+        let many = serde_json::json!({ "role": "assistant", "content": [{ "type": "text", "text": "z".repeat(9000) }] });
+        let result = serde_json::json!({ "description": "d", "messages": [message("small".to_owned()), message("x".repeat(9000)), many] });
+        let Capped { result, missing } = capped(&Raw::from_value(&result), 4000);
+        let messages = result.get("messages").unwrap().items();
+        assert_eq!(messages[0], Raw::from_value(&message("small".to_owned())));
+        assert!(messages[1].text().contains("xxx") && missing > 9000);
+        assert!(
+            messages.last().unwrap().get("content").unwrap().text().contains("bytes are missing]")
+        );
+        assert_eq!(result.get("description").unwrap().text(), r#""d""#);
+        assert!(result.get("content").is_none());
+    }
+
+    /// Seen: `isError` and all small fields went when there was no list, or `_meta` was large.
+    #[test]
+    fn what_is_small_stays_beside_what_is_not() {
+        let large = "x".repeat(9000);
+        for result in [
+            serde_json::json!({ "structuredContent": { "a": large }, "isError": true, "extra": 1 }),
+            serde_json::json!({ "_meta": { "a": large }, "content": [], "isError": true, "extra": 1 }),
+            serde_json::json!({ "unknown": large, "isError": true, "extra": 1 }),
+        ] {
+            let Capped { result, missing } = capped(&Raw::from_value(&result), 4000);
+            assert!(super::super::is_error(&result) && missing >= 9000, "{result}");
+            assert_eq!(result.get("extra").unwrap().text(), "1");
+            assert!(result.get("content").unwrap().text().contains("bytes are missing]"));
+        }
+    }
+
+    #[test]
+    fn what_was_read_stays_under_its_address() {
+        for content in [
+            serde_json::json!({ "uri": "x://a", "text": "y".repeat(9000) }),
+            serde_json::json!({ "uri": "x://a", "blob": "A".repeat(9000) }),
+        ] {
+            let result = Raw::from_value(&serde_json::json!({ "contents": [content] }));
+            let contents = capped(&result, 2000).result.get("contents").unwrap().items();
+            assert_eq!(contents.len(), 2);
+            for item in contents {
+                assert_eq!(item.get("uri").unwrap().text(), r#""x://a""#);
+                assert!(item.get("text").is_some() && item.get("type").is_none());
+            }
+        }
+    }
+
+    fn item(form: Form, text: &str, kind: usize) -> serde_json::Value {
+        let block = match kind {
+            0 | 1 => serde_json::json!({ "type": "text", "text": text }),
+            2 => serde_json::json!({ "type": "image", "data": text, "mimeType": text }),
+            3 => {
+                serde_json::json!({ "type": "resource", "resource": { "uri": "u", "text": text } })
+            }
+            _ => serde_json::json!({ "type": text }),
+        };
+        match (form, kind) {
+            (Form::Content, _) => block,
+            (Form::Messages, 1) => serde_json::json!({ "role": "user", "content": [block] }),
+            (Form::Messages, _) => serde_json::json!({ "role": "user", "content": block }),
+            (Form::Contents, 0..=2) => serde_json::json!({ "uri": "u", "text": text }),
+            (Form::Contents, _) => serde_json::json!({ "uri": text, "blob": text }),
+        }
+    }
+
+    /// Whether an item of a list is one of its kind.
+    fn is_item(form: Form, item: &Raw) -> bool {
+        match form {
+            Form::Content => item.get("type").is_some(),
+            Form::Contents => {
+                item.get("uri").is_some()
+                    && (item.get("text").is_some() || item.get("blob").is_some())
+            }
+            Form::Messages => item.get("role").is_some() && item.get("content").is_some(),
+        }
+    }
+
     proptest! {
         #[test]
-        fn the_bound_holds_for_any_result(
-            blocks in proptest::collection::vec(("\\PC{0,20}", 0..200_usize, 0..5_usize), 0..12),
-            meta in 0..3000_usize,
-            bound in 0..4000_usize,
+        fn the_bound_and_the_form_hold_for_any_result(
+            form in prop_oneof![Just(Form::Content), Just(Form::Contents), Just(Form::Messages)],
+            items in proptest::collection::vec(("\\PC{0,20}", 0..200_usize, 0..5_usize), 0..12),
+            (meta, bound) in (0..3000_usize, 0..4000_usize),
+            is_error in any::<bool>(),
         ) {
-            let block = |(text, times, kind): &(String, usize, usize)| {
-                let text = text.repeat(*times);
-                match kind {
-                    0 | 1 => serde_json::json!({ "type": "text", "text": text }),
-                    2 => serde_json::json!({ "type": "image", "data": text, "mimeType": text }),
-                    3 => serde_json::json!({ "type": "resource", "resource": { "uri": "u", "text": text } }),
-                    _ => serde_json::json!({ "type": text }),
-                }
-            };
-            let blocks: Vec<_> = blocks.iter().map(block).collect();
-            let result = serde_json::json!({ "content": blocks, "_meta": "m".repeat(meta), "structuredContent": "s".repeat(meta) });
+            let items: Vec<_> = items.iter().map(|(text, times, kind)| item(form, &text.repeat(*times), *kind)).collect();
+            let result = serde_json::json!({ form.key(): items, "_meta": "m".repeat(meta), "structuredContent": "s".repeat(meta), "isError": is_error });
             let result = Raw::from_value(&result);
             let Capped { result: cut, missing } = capped(&result, bound);
             prop_assert!(cut.bytes().len() <= bound.max(MIN_BOUND), "{} {}", cut.bytes().len(), bound);
             prop_assert!(Raw::from_text(cut.text()).is_ok());
-            prop_assert_eq!(missing == 0 && cut == result, result.bytes().len() <= bound.max(MIN_BOUND));
+            prop_assert_eq!(missing == 0, cut == result);
+            prop_assert_eq!(cut == result, result.bytes().len() <= bound.max(MIN_BOUND));
+            prop_assert_eq!(super::super::is_error(&cut), is_error);
+            let list = cut.get(form.key()).unwrap();
+            prop_assert!(is_list(&list) && list.items().iter().all(|it| is_item(form, it)), "{}", cut);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A result as text for a model (CALL-3).
 
-use super::block::{Binary, Block, blocks, string};
+use super::block::{Binary, Block, blocks, message_blocks, string};
 use crate::clean::cleaned;
 use crate::message::Raw;
 use crate::name::{ServerName, digest};
@@ -58,7 +58,7 @@ fn plain_text(result: &Raw) -> String {
         let values: Vec<_> = values.iter().filter_map(Raw::as_str).collect();
         return if values.is_empty() { NO_OUTPUT.to_owned() } else { values.join("\n") };
     }
-    let blocks = blocks(result).map(|(_, blocks)| blocks).unwrap_or_default();
+    let blocks = blocks(result);
     if blocks.is_empty() {
         // Some servers put all they have to say there.
         let structured = result.get("structuredContent").filter(|value| !value.is_null());
@@ -71,9 +71,9 @@ fn plain_text(result: &Raw) -> String {
 
 /// A message of a prompt: who says it, and what.
 fn message_text(message: &Raw) -> String {
-    let [role, content] = message.get_all(["role", "content"]);
-    let text = content.as_ref().map(block_text).unwrap_or_default();
-    match string(role) {
+    let texts: Vec<_> = message_blocks(message).iter().map(block_text).collect();
+    let text = texts.join("\n");
+    match string(message.get("role")) {
         Some(role) => format!("{role}: {text}"),
         None => text,
     }
