@@ -59,9 +59,9 @@ pub(crate) fn run(
         let failures: Vec<_> = failures.into_iter().chain(unknown.iter().map(no_tool)).collect();
         match settings.format {
             Format::Json => {
-                let mut json = listing.as_json();
-                json["failures"] = failures.iter().map(Failure::as_json).collect();
-                terminal.print(&report::document(&json, settings.format))?;
+                let failures: Value = failures.iter().map(Failure::as_json).collect();
+                let json = listing.as_written().with("failures", &Raw::from_value(&failures));
+                terminal.print(&report::indented(&json))?;
             }
             Format::Raw => terminal.print(&listing.as_raw())?,
             Format::Text => terminal.print(&listing.as_text())?,
@@ -186,16 +186,23 @@ impl Listing<'_> {
     }
 
     pub(crate) fn as_json(&self) -> Value {
+        self.as_written().to_value()
+    }
+
+    /// All of it for a program. Nothing in definitions is written anew.
+    fn as_written(&self) -> Raw {
         let hidden = self.hidden();
-        let mut json = json!({ "hiddenCount": hidden.len() });
+        let mut json = Raw::from_value(&json!({ "hiddenCount": hidden.len() }));
         for kind in self.kinds {
-            let definitions = self.seen(*kind).into_iter().map(|(_, raw)| raw.to_value());
-            json[kind.list_key()] = definitions.collect();
+            let definitions: Vec<_> = self.seen(*kind).into_iter().map(|(_, raw)| raw).collect();
+            json = json.with(kind.list_key(), &Raw::from_items(&definitions));
         }
         if self.shows_hidden {
-            json["hidden"] =
+            let all: Value =
                 hidden.iter().map(|(entry, reason)| hidden_json(entry, reason)).collect();
-            json["renamed"] = self.renamed().into_iter().map(renamed_json).collect();
+            let renamed: Value = self.renamed().into_iter().map(renamed_json).collect();
+            json = json.with("hidden", &Raw::from_value(&all));
+            json = json.with("renamed", &Raw::from_value(&renamed));
         }
         json
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use trunkline::config::{Diagnostic, Loaded, Location, Severity, Style};
+use trunkline::message::Raw;
 use trunkline::name::ServerName;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -13,6 +14,9 @@ use crate::settings::Verbosity;
 /// What is said when there is no configuration, which is no error.
 pub(crate) const NOTHING_FOUND: &str = "No configuration found, so there are no servers. \
                                         `trunkline --help` says where it is looked for.\n";
+
+/// Deepest level that is indented further than the one around it.
+const MAX_INDENTED: usize = 100;
 
 /// The mildest problem that is shown.
 fn threshold(verbosity: Verbosity) -> Severity {
@@ -119,5 +123,83 @@ pub(crate) fn document(json: &Value, format: Format) -> String {
     match format {
         Format::Raw => format!("{json}\n"),
         Format::Json | Format::Text => format!("{json:#}\n"),
+    }
+}
+
+/// A value over many lines. Numbers, texts and the order of keys are as they were written.
+pub(crate) fn indented(value: &Raw) -> String {
+    let mut text = String::with_capacity(value.bytes().len() * 2);
+    let (mut depth, mut rest) = (0_usize, value.text());
+    while let Some(sign) = rest.chars().next() {
+        let length = match sign {
+            '"' => string_length(rest),
+            _ => sign.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        rest = after;
+        match sign {
+            ' ' | '\t' | '\n' | '\r' => {}
+            '{' | '[' => {
+                text.push(sign);
+                rest = rest.trim_start();
+                if let Some(after) = rest.strip_prefix(['}', ']']) {
+                    text.push_str(&rest[..1]);
+                    rest = after;
+                } else {
+                    depth += 1;
+                    break_line(&mut text, depth);
+                }
+            }
+            '}' | ']' => {
+                depth -= 1;
+                break_line(&mut text, depth);
+                text.push(sign);
+            }
+            ',' => {
+                text.push(sign);
+                break_line(&mut text, depth);
+            }
+            ':' => text.push_str(": "),
+            _ => text.push_str(token),
+        }
+    }
+    text + "\n"
+}
+
+fn break_line(text: &mut String, depth: usize) {
+    text.push('\n');
+    text.push_str(&"  ".repeat(depth.min(MAX_INDENTED)));
+}
+
+/// How long the string is that a text starts with, quotes included.
+fn string_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    let end = text.bytes().skip(1).position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    });
+    end.map_or(text.len(), |end| end + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CALL-4: a result as JSON is whole.
+    #[test]
+    fn nothing_but_white_space_changes() {
+        let text =
+            r#"{ "z":12345678901234567890.123450,"a" : [1E+2, -0,[ ],{ }, "x\\\"{,:}" ],"é":null}"#;
+        let expected = "{\n  \"z\": 12345678901234567890.123450,\n  \"a\": [\n    1E+2,\n    -0,\n    [],\n    {},\n    \"x\\\\\\\"{,:}\"\n  ],\n  \"é\": null\n}\n";
+        assert_eq!(indented(&Raw::from_text(text).unwrap()), expected);
+        let value = serde_json::json!({ "a": [], "b": { "c": [true, {}] }, "d": "x" });
+        assert_eq!(indented(&Raw::from_value(&value)), format!("{value:#}\n"));
+    }
+
+    #[test]
+    fn what_is_deep_does_not_take_more_room_than_it_may() {
+        let text = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+        assert!(indented(&Raw::from_text(&text).unwrap()).len() < 10_000_000);
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use anyhow::{Result, bail};
-use serde_json::{Map, Value};
 use trunkline::call::{ArtifactFolder, CallError, CallOptions, Outcome as Called};
 use trunkline::config::printable;
 use trunkline::connection::Attendant;
@@ -135,7 +134,7 @@ impl Shown<'_> {
 fn printed(called: &Called, format: Format) -> String {
     match format {
         Format::Raw => format!("{}\n", called.result),
-        Format::Json => report::document(&called.result.to_value(), format),
+        Format::Json => report::indented(&called.result),
         Format::Text => text_of(called),
     }
 }
@@ -149,15 +148,26 @@ pub(crate) fn text_of(called: &Called) -> String {
 /// Arguments that were given as JSON.
 pub(crate) fn object(text: &str, whence: &str) -> Result<Raw> {
     let bad = |problem: &str| Failure::new(FailureKind::BadArguments, problem);
-    let raw = Raw::from_text(text).map_err(|error| bad(&format!("{whence} is {error}")))?;
+    let raw = Raw::from_text(text).map_err(|error| {
+        let failure = bad(&format!("{whence} is {error}"));
+        match text {
+            "-" => failure.with_hint("`-` without `--json` reads it from standard input"),
+            _ => failure,
+        }
+    })?;
     if !raw.is_object() {
         bail!(bad(&format!("{whence} is JSON, and not an object")));
     }
-    // Servers disagree on which of the two counts, so what was meant cannot be known.
-    match repeated_key(&raw) {
-        Some(key) => bail!(bad(&format!("{whence} has the key `{}` twice", printable(&key)))),
-        None => Ok(raw),
-    }
+    once_each(&raw, whence)?;
+    Ok(raw)
+}
+
+/// Refuses a value with a key that is there twice. Servers disagree on which of the two counts, so
+/// what was meant cannot be known.
+fn once_each(raw: &Raw, whence: &str) -> Result<()> {
+    let Some(key) = repeated_key(raw) else { return Ok(()) };
+    let message = format!("{whence} has the key `{}` twice", printable(&key));
+    bail!(Failure::new(FailureKind::BadArguments, message));
 }
 
 /// A key that an object has twice, at the top or inside.
@@ -180,10 +190,10 @@ fn repeated_key(raw: &Raw) -> Option<String> {
     None
 }
 
-/// `NAME=VALUE` pairs as an object.
-pub(crate) fn pairs(arguments: &[String], value: fn(&str) -> Value) -> Result<Raw> {
+/// `NAME=VALUE` pairs as an object, in their order; each value is what it is made into.
+pub(crate) fn pairs(arguments: &[String], value: fn(&str) -> Raw) -> Result<Raw> {
     let bad = |message: String| Failure::new(FailureKind::Usage, message);
-    let mut pairs = Map::new();
+    let (mut pairs, mut names) = (Raw::from_value(&serde_json::json!({})), HashSet::new());
     for argument in arguments {
         let pair = argument.split_once('=').filter(|(name, _)| !name.is_empty());
         let Some((name, text)) = pair else {
@@ -191,10 +201,12 @@ pub(crate) fn pairs(arguments: &[String], value: fn(&str) -> Value) -> Result<Ra
             let message = "`--arg` needs a name and a value, as in `--arg name=value`";
             bail!(bad(format!("{message}, and not `{argument}`")));
         };
-        if pairs.insert(name.to_owned(), value(text)).is_some() {
-            let name = printable(name);
-            bail!(bad(format!("`--arg {name}=…` is given twice")));
+        let (value, shown) = (value(text), printable(name));
+        if !names.insert(name) {
+            bail!(bad(format!("`--arg {shown}=…` is given twice")));
         }
+        once_each(&value, &format!("`--arg {shown}=…`"))?;
+        pairs = pairs.with(name, &value);
     }
-    Ok(Raw::from_value(&Value::Object(pairs)))
+    Ok(pairs)
 }

@@ -2,7 +2,8 @@
 
     python lively.py FOLDER legacy|modern
 
-`FOLDER/starts` gets a line at every start, `FOLDER/asked` one for every request. `FOLDER/tools` has the names of
+`FOLDER/starts` gets a line at every start, `FOLDER/asked` one for every request, `FOLDER/said` every
+call as it came. `FOLDER/tools` has the names of
 more tools, one a line; they are announced when `change` is called. Such a tool `NAME` gives the text of `FOLDER/NAME.json`
 as its result, byte for byte. `FOLDER/writing` has the names of tools that declare that they write. `FOLDER/prompts` has the names of prompts. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
@@ -180,6 +181,8 @@ if (FOLDER / "loner").exists():
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 for line in sys.stdin:
+    if '"tools/call"' in line:
+        note("said", line.strip())
     serve(json.loads(line))
 if (FOLDER / "loner").exists() or (FOLDER / "polite").exists():
     time.sleep(1000)

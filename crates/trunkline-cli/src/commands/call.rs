@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use serde_json::Value;
 use trunkline::call::CallOptions;
 use trunkline::catalog::Kind;
 use trunkline::config::printable;
@@ -57,6 +56,6 @@ fn given(arguments: &CallArguments, terminal: &mut Terminal) -> Result<Raw> {
 }
 
 /// A value that is JSON is taken as that, anything else is a text.
-fn value(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+fn value(text: &str) -> Raw {
+    Raw::from_text(text).unwrap_or_else(|_| Raw::from_string(text))
 }

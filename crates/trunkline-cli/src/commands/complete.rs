@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use serde_json::Value;
 use trunkline::call::{CallOptions, Completion, CompletionOf};
 use trunkline::catalog::Kind;
 use trunkline::config::printable;
+use trunkline::message::Raw;
 
 use crate::arguments::CompleteArguments;
 use crate::environment::Environment;
@@ -24,7 +24,7 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let known = pairs(&arguments.arguments, |text| Value::from(text))?;
+    let known = pairs(&arguments.arguments, Raw::from_string)?;
     let known = (!arguments.arguments.is_empty()).then_some(&known);
     let (argument, value) = arguments.argument.split_once('=').unwrap_or((&arguments.argument, ""));
     let who = Asker::read(&arguments.who, settings, environment)?;

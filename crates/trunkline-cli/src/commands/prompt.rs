@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use serde_json::Value;
 use trunkline::call::CallOptions;
 use trunkline::catalog::Kind;
 use trunkline::config::printable;
+use trunkline::message::Raw;
 
 use crate::arguments::PromptArguments;
 use crate::environment::Environment;
@@ -25,7 +25,7 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     // The protocol has nothing but texts here.
-    let given = pairs(&arguments.arguments, |text| Value::from(text))?;
+    let given = pairs(&arguments.arguments, Raw::from_string)?;
     let who = Asker::read(&arguments.who, settings, environment)?;
     with_host(Problems::Counted, settings, environment, terminal, async |hosted, terminal| {
         let name = arguments.name.as_str();

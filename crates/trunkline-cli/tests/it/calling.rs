@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trunkline_testkit::peers;
 
 use crate::run::Folder;
@@ -170,6 +170,23 @@ fn keys_that_servers_would_disagree_about_are_refused() {
     }
     let run = folder().run(&["call", "words_shout", "--json", r#"{"text":"text"}"#]);
     assert_eq!(run.code, 0, "{run}");
+    let twice = ["words_shout", "--arg", r#"text={"x":1,"x":2}"#];
+    assert_ends(&twice, 6, "`--arg text=…` has the key `x` twice");
+    assert_ends(&["words_shout", "--json", "-"], 6, "`-` without `--json` reads");
+}
+
+/// A result and its arguments as they are on their way: no number is written anew.
+#[test]
+fn numbers_stay_as_they_were_written() {
+    let result = r#"{"z":12345678901234567890.123450,"content":[],"a":1E+2,"n":-0}"#;
+    let folder = lively(&["say"]).file("say.json", result);
+    let json = folder.run(&["call", "s_say", "--format", "json"]);
+    let expected = "{\n  \"z\": 12345678901234567890.123450,\n  \"content\": [],\n  \"a\": 1E+2,\n  \"n\": -0\n}\n";
+    assert_eq!((json.code, json.output.as_str()), (0, expected), "{json}");
+    let arguments = ["--arg", "n=12345678901234567890123.10", "--arg", "b=1e2", "--arg", "a=x"];
+    folder.run(&[&["call", "s_say"][..], &arguments].concat());
+    let sent = std::fs::read_to_string(folder.project().join("said")).unwrap();
+    assert!(sent.contains(r#"{"n":12345678901234567890123.10,"b":1e2,"a":"x"}"#), "{sent}");
 }
 
 #[test]
@@ -232,4 +249,23 @@ fn a_program_that_is_not_found_does_not_tell_what_its_reference_stands_for() {
 fn the_old_way_with_two_words_is_a_mistake() {
     let run = folder().run(&["call", "words", "shout"]);
     assert_eq!(run.code, 2, "{run}");
+}
+
+/// A folder whose server `s` has some more tools, which give what files of their names say.
+pub(crate) fn lively(tools: &[&str]) -> Folder {
+    lively_with(tools, &json!({}))
+}
+
+/// The same with more keys.
+pub(crate) fn lively_with(tools: &[&str], more: &Value) -> Folder {
+    let folder = Folder::new().file("tools", tools.join("\n"));
+    let place = folder.project();
+    let mut server = json!({
+        "command": peers::python(), "args": ["-I", peers::lively_server(), place, "legacy"],
+    });
+    for (key, value) in more.as_object().unwrap() {
+        server[key] = value.clone();
+    }
+    let content = json!({ "mcpServers": { "s": server } }).to_string();
+    folder.file("trunkline.json", content)
 }
