@@ -6,6 +6,7 @@ use trunkline::call::CallError;
 use trunkline::catalog::Kind;
 use trunkline::error::Error;
 use trunkline::name::ServerName;
+use trunkline::policy::Chance;
 use trunkline::view::{NoRoute, View};
 
 use crate::arguments::quoted;
@@ -59,7 +60,10 @@ impl Search<'_> {
         // An agent that does not exist is said before anything is started.
         let view = self.hosted.meet(self.who, terminal)?;
         let mut owners = owners(self.hosted, self.name);
-        owners.retain(|server| view.may_hold(server));
+        let chance = |server: &ServerName| view.may_hold_name(server, self.name);
+        let taken_away: Vec<_> =
+            owners.iter().filter(|it| chance(it) == Chance::TakenAway).cloned().collect();
+        owners.retain(|server| chance(server) == Chance::Possible);
         if !owners.is_empty() {
             let mut look = self.look(kind, &owners, terminal).await?;
             if look.led.is_err()
@@ -75,7 +79,9 @@ impl Search<'_> {
         }
         // The others cannot have it, but something that looks like it: that they cannot be asked
         // is nothing to say.
-        let look = self.look(kind, &self.hosted.holders(&view), terminal).await?;
+        let mut others = self.hosted.holders(&view);
+        others.retain(|server| !taken_away.contains(server));
+        let look = self.look(kind, &others, terminal).await?;
         self.finish(look)
     }
 

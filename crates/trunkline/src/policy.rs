@@ -27,9 +27,12 @@ mod caller;
 mod reason;
 mod steps;
 mod addresses;
+mod names;
 
 pub(crate) use addresses::{explain_address, hides_address};
 pub use caller::{Caller, NoSuchCaller, Who};
+pub use names::Chance;
+pub(crate) use names::chance;
 pub use reason::{Reason, Rule};
 pub use rules::Rules;
 pub use switches::{Switch, Switches};

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use crate::catalog::{Catalog, Entry, Kind};
 use crate::message::Raw;
 use crate::name::ServerName;
-use crate::policy::{Caller, Decision, Reason, Rules, Step, decide, decide_all, explain};
+use crate::policy::{
+    Caller, Chance, Decision, Reason, Rules, Step, chance, decide, decide_all, explain,
+};
 
 pub use route::{NoRoute, ResourceRoute};
 pub use unknown::UnknownName;
@@ -122,6 +124,14 @@ impl View {
     pub fn may_hold(&self, server: &ServerName) -> bool {
         let prefix = self.catalog.namespaces().prefix(server).unwrap_or_default();
         self.caller.may_have(server, prefix)
+    }
+
+    /// Whether something of an exact name can be in it, if this server has it.
+    pub fn may_hold_name(&self, server: &ServerName, exposed: &str) -> Chance {
+        match self.may_hold(server) {
+            true => chance((&self.rules, &self.caller), self.catalog.namespaces(), server, exposed),
+            false => Chance::NotNamed,
+        }
     }
 
     /// Every rule that has a say about something, whether or not the caller may see it (TOOL-11).

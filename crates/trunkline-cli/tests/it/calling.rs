@@ -251,6 +251,29 @@ fn the_old_way_with_two_words_is_a_mistake() {
     assert_eq!(run.code, 2, "{run}");
 }
 
+/// Whoever may not know of something learns nothing of its server: seen as "the process ended".
+#[test]
+fn a_server_is_not_started_for_a_name_that_is_taken_away() {
+    let script = "touch started; exit 3";
+    let server = json!({ "command": "/bin/sh", "args": ["-c", script] });
+    let mut untrusted = server.clone();
+    untrusted["trust"] = "untrusted".into();
+    untrusted["allowTools"] = json!(["k"]);
+    let content = json!({
+        "mcpServers": { "bad": server, "badu": untrusted },
+        "agents": { "noa": { "tools": ["*", "!bad_*"] } },
+    });
+    let folder = Folder::new().file("trunkline.json", content.to_string());
+    let run = folder.run(&["call", "badu_zz"]);
+    assert_eq!((run.code, run.messages.contains("the process ended")), (4, false), "{run}");
+    let content = json!({ "mcpServers": { "bad": server }, "agents": content["agents"] });
+    let folder = Folder::new().file("trunkline.json", content.to_string());
+    let run = folder.run(&["call", "bad_zz", "--agent", "noa"]);
+    assert_eq!((run.code, run.messages.contains("the process ended")), (4, false), "{run}");
+    assert!(!folder.project().join("started").exists());
+    assert_eq!(folder.run(&["call", "bad_zz"]).code, 5);
+}
+
 /// A folder whose server `s` has some more tools, which give what files of their names say.
 pub(crate) fn lively(tools: &[&str]) -> Folder {
     lively_with(tools, &json!({}))

@@ -160,6 +160,11 @@ impl Namespaces {
         self.options.reserved.contains(name)
     }
 
+    /// Whether a name is as long as names are that had to be shortened.
+    pub(crate) fn may_be_shortened(&self, name: &str) -> bool {
+        name.len() >= self.options.max_length
+    }
+
     /// What goes before the names of a server; empty if nothing does.
     pub fn prefix(&self, server: &ServerName) -> Option<&str> {
         let space = self.spaces.get(server)?;

@@ -233,3 +233,32 @@ fn patterns_take_away_addresses_that_fit_a_template() {
         assert!(view.explain_address(entry, seen).iter().all(|step| !step.decides), "{seen}");
     }
 }
+
+/// A server is not asked for what nobody may see of it, so that nothing is told of it.
+#[test]
+fn names_that_cannot_be_seen_are_told_before_anything_is_known() {
+    let text = r#"{ "servers": { "bad": { "command": "x", "denyTools": ["no"] },
+            "shy": { "command": "x", "trust": "untrusted", "allowTools": ["k"] },
+            "mute": { "command": "x", "trust": "untrusted" } },
+        "agents": { "a": { "tools": ["*", "!bad_z*"] }, "b": { "tools": ["bad_ok"] } },
+        "bundles": { "few": { "serverId": "bad", "allowTools": ["ok"] } } }"#;
+    let of = |agent: Option<&'static str>, bundles: &'static [&'static str], name: &str| {
+        let view = view(text, &[], Who { agent, bundles, ..Who::default() });
+        let server = view.catalog().namespaces().owner(name).unwrap();
+        view.may_hold_name(server, name)
+    };
+    assert_eq!(of(None, &[], "bad_zz"), Chance::Possible);
+    assert_eq!(of(None, &[], "bad_no"), Chance::TakenAway);
+    assert_eq!(of(Some("a"), &[], "bad_zz"), Chance::TakenAway);
+    assert_eq!(of(Some("a"), &[], "bad_a"), Chance::Possible);
+    assert_eq!(of(Some("b"), &[], "bad_zz"), Chance::NotNamed);
+    assert_eq!(of(Some("b"), &[], "bad_ok"), Chance::Possible);
+    assert_eq!(of(None, &[], "shy_zz"), Chance::NotNamed);
+    assert_eq!(of(None, &[], "shy_k"), Chance::Possible);
+    assert_eq!(of(None, &[], "shy_k_abcdefgh"), Chance::Possible);
+    assert_eq!(of(None, &[], "mute_k"), Chance::NotNamed);
+    assert_eq!(of(None, &["few"], "bad_zz"), Chance::NotNamed);
+    assert_eq!(of(None, &["few"], "bad_ok"), Chance::Possible);
+    let long = format!("bad_z{}", "z".repeat(100));
+    assert_eq!(of(Some("a"), &[], &long), Chance::Possible);
+}

@@ -1,0 +1,78 @@
+//! Whether something of an exact name can be seen, before anybody knows whether it exists.
+
+use super::caller::Caller;
+use super::rules::{Lists, Rules};
+use crate::config::{AgentPattern, Trust};
+use crate::name::{Claim, Namespaces, ServerName};
+
+/// What can be said of a name before its server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chance {
+    /// Something of that name may be seen, if the server has it.
+    Possible,
+    /// Nothing names it that would have to, so that it cannot be seen.
+    NotNamed,
+    /// A pattern or a list takes it away, whatever the server has.
+    TakenAway,
+}
+
+/// Whether a caller can see something of a server under an exposed name.
+pub(crate) fn chance(
+    (rules, caller): (&Rules, &Caller),
+    spaces: &Namespaces,
+    server: &ServerName,
+    exposed: &str,
+) -> Chance {
+    let own = rules.server(server);
+    let bundles = caller.bundles.iter().filter(|bundle| bundle.server == *server);
+    let lists: Vec<_> = own.iter().map(|it| &it.lists).chain(bundles.map(|it| &it.lists)).collect();
+    let gives = |own: &str| gives(spaces, Claim { server, own }, exposed);
+    let denies = |lists: &&Lists| lists.deny.iter().any(|own| gives(own) == Given::Exactly);
+    if lists.iter().any(denies) {
+        return Chance::TakenAway;
+    }
+    let allows = |lists: &Lists| {
+        lists.allow.as_ref().map(|allow| allow.iter().any(|own| gives(own) != Given::Never))
+    };
+    let allowed: Vec<_> = lists.iter().filter_map(|lists| allows(lists)).collect();
+    let is_untrusted = own.is_some_and(|it| it.trust == Trust::Untrusted);
+    if allowed.contains(&false) || (is_untrusted && allowed.is_empty()) {
+        return Chance::NotNamed;
+    }
+    by_patterns(caller, spaces, exposed)
+}
+
+fn by_patterns(caller: &Caller, spaces: &Namespaces, exposed: &str) -> Chance {
+    let patterns = caller.agent().and_then(|(_, agent)| agent.tools.as_ref());
+    let Some(patterns) = patterns else { return Chance::Possible };
+    let matches = |it: &&AgentPattern| it.pattern.matches(exposed);
+    match patterns.iter().rev().find(matches) {
+        // Patterns may mean what was shortened to it.
+        _ if spaces.may_be_shortened(exposed) => Chance::Possible,
+        Some(it) if it.pattern.excludes() => Chance::TakenAway,
+        Some(_) => Chance::Possible,
+        None => Chance::NotNamed,
+    }
+}
+
+/// Whether something gets a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Exactly,
+    /// It depends on what else there is.
+    Perhaps,
+    Never,
+}
+
+fn gives(spaces: &Namespaces, claim: Claim<'_>, exposed: &str) -> Given {
+    let found = spaces.expose(&[claim]);
+    let Some(alone) = found.first() else { return Given::Never };
+    let name = alone.name.as_str();
+    match exposed.strip_prefix(name) {
+        Some("") => Given::Exactly,
+        // With a digest after it.
+        Some(rest) if rest.starts_with('_') => Given::Perhaps,
+        _ if alone.adjusted.is_some() || spaces.may_be_shortened(exposed) => Given::Perhaps,
+        _ => Given::Never,
+    }
+}
