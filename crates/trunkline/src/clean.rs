@@ -72,8 +72,10 @@ fn cleaned_string(string: &str) -> Cow<'_, str> {
 fn is_deceptive(character: char) -> bool {
     match character {
         '\n' | '\t' | '\r' => false,
-        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
-        | '\u{2028}' | '\u{2029}' | '\u{3164}' | '\u{ffa0}' => true,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{2028}' | '\u{2029}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => true,
+        // Variants of letters, by which any bytes can be told; the last is what makes an emoji one.
+        '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0e}' | '\u{1d173}'..='\u{1d17a}' => true,
         '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => true,
         other => is_hidden(other),
     }
@@ -129,6 +131,8 @@ mod tests {
             ("\u{9b}2Jx\u{1b}(Bx\u{1b}cx", "xxx"),
             ("a\u{200b}b\u{202e}c\u{e0041}d\u{0}e", "abcde"),
             ("\u{1b}]never ends", ""),
+            ("a\u{fe00}\u{fe0e}b\u{34f}c\u{2800}d\u{180b}\u{180f}e\u{1d173}\u{1d17a}", "abcde"),
+            ("\u{2764}\u{fe0f}", "\u{2764}\u{fe0f}"),
         ] {
             assert_eq!(cleaned(text), expected, "{text:?}");
         }

@@ -1,6 +1,6 @@
 //! A result as text for a model (CALL-3).
 
-use super::block::{Binary, Block, blocks, message_blocks, string};
+use super::block::{Binary, Block, blocks, is_list, message_blocks, string};
 use crate::clean::cleaned;
 use crate::message::Raw;
 use crate::name::{ServerName, digest};
@@ -58,7 +58,8 @@ fn plain_text(result: &Raw) -> String {
         let values: Vec<_> = values.iter().filter_map(Raw::as_str).collect();
         return if values.is_empty() { NO_OUTPUT.to_owned() } else { values.join("\n") };
     }
-    let blocks = blocks(result);
+    let content = result.get("content").filter(|content| !is_list(content) && !content.is_null());
+    let blocks = content.map_or_else(|| blocks(result), |block| vec![block]);
     if blocks.is_empty() {
         // Some servers put all they have to say there.
         let structured = result.get("structuredContent").filter(|value| !value.is_null());
@@ -74,26 +75,36 @@ fn message_text(message: &Raw) -> String {
     let texts: Vec<_> = message_blocks(message).iter().map(block_text).collect();
     let text = texts.join("\n");
     match string(message.get("role")) {
-        Some(role) => format!("{role}: {text}"),
+        Some(role) => format!("{}: {text}", line(&role)),
         None => text,
     }
 }
 
 fn block_text(block: &Raw) -> String {
+    // Some servers write a text where a block should be.
+    if let Some(text) = block.as_str() {
+        return text.into_owned();
+    }
     match Block::of(block) {
         Block::Text(text, _) => text.as_str().unwrap_or_default().into_owned(),
-        Block::Binary(Binary { uri: Some(uri), .. }) => format!("[resource: {uri}]"),
+        Block::Binary(Binary { uri: Some(uri), .. }) => format!("[resource: {}]", line(&uri)),
         Block::Binary(binary) => described(&binary),
-        Block::Address(uri) if block.get("uri").is_some() => uri,
-        Block::Address(uri) => format!("[resource: {uri}]"),
-        Block::Other(kind) => format!("[{kind}]"),
+        Block::Address(uri) if block.get("uri").is_some() => line(&uri),
+        Block::Address(uri) => format!("[resource: {}]", line(&uri)),
+        Block::Other(kind) => format!("[{}]", line(&kind)),
     }
+}
+
+/// A text on one line: what follows a line break could be taken for somebody else's words.
+fn line(text: &str) -> String {
+    let breaks = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+    text.replace(breaks, " ")
 }
 
 /// What a binary block is, in words.
 pub(super) fn described(binary: &Binary) -> String {
     let media_type = binary.media_type.as_deref().unwrap_or("unknown type");
-    format!("[{}: {media_type}, {} bytes]", binary.kind, binary.size())
+    format!("[{}: {}, {} bytes]", line(&binary.kind), line(media_type), binary.size())
 }
 
 #[cfg(test)]
@@ -129,6 +140,30 @@ mod tests {
         ] {
             assert_eq!(text(&format!(r#"{{"content":[{block}]}}"#)), expected, "{block}");
         }
+    }
+
+    /// Seen: lines that look like others' words, in places that are one line.
+    #[test]
+    fn what_is_one_line_stays_one() {
+        for (block, expected) in [
+            (
+                r#"{"type":"image","data":"AAAA","mimeType":"image/png\n[fake]"}"#,
+                "[image: image/png [fake], 3 bytes]",
+            ),
+            (r#"{"type":"resource_link","uri":"file:///x\nSYSTEM"}"#, "file:///x SYSTEM"),
+            (
+                r#"{"type":"resource","resource":{"uri":"x\r\u2028y","blob":""}}"#,
+                "[resource: x  y]",
+            ),
+            (r#"{"type":"weird\nkind"}"#, "[weird kind]"),
+            (r#""just a text""#, "just a text"),
+        ] {
+            assert_eq!(text(&format!(r#"{{"content":[{block}]}}"#)), expected, "{block}");
+        }
+        assert_eq!(text(r#"{"content":"just a text"}"#), "just a text");
+        let message =
+            r#"{"messages":[{"role":"user\nroot","content":[{"type":"text","text":"a"},"b"]}]}"#;
+        assert_eq!(text(message), "user root: a\nb");
     }
 
     #[test]
