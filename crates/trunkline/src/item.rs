@@ -1,6 +1,7 @@
 //! One thing of a server, as the server described it: a tool, a resource, a prompt.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::clean::cleaned_json;
 use crate::message::Raw;
@@ -96,6 +97,18 @@ impl Hints {
     }
 }
 
+/// A definition in which every key is there once, as the last of them says: readers disagree on which
+/// counts, and what is judged has to be what is shown.
+fn once_each(definition: Raw) -> Raw {
+    let members = definition.members();
+    let mut seen = HashSet::new();
+    let again = members.iter().filter(|(key, _)| !seen.insert(key.as_str()));
+    let again: BTreeMap<_, _> = again.map(|(key, value)| (key, value)).collect();
+    let once =
+        |definition: Raw, (key, value): (&String, &Raw)| definition.without(key).with(key, value);
+    again.into_iter().fold(definition.clone(), once)
+}
+
 /// One thing of a server, as the server described it.
 #[derive(Clone, Debug)]
 pub struct Item {
@@ -108,6 +121,7 @@ pub struct Item {
 impl Item {
     /// A thing by the server's own name for it: for a resource its address.
     pub fn new(kind: Kind, name: &str, definition: Raw) -> Self {
+        let definition = once_each(definition);
         let hints = match kind {
             Kind::Tool => Hints::of(&definition),
             _ => Hints::default(),
@@ -145,5 +159,20 @@ impl Item {
     /// What it says it does or is.
     pub fn description(&self) -> Option<String> {
         self.definition.get("description")?.as_str().map(Cow::into_owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seen: what was judged was the last of two, and both were shown.
+    #[test]
+    fn a_key_is_there_once() {
+        let text = r#"{"name":"x","annotations":{"readOnlyHint":true},"n":1.0,"name":"y","annotations":{"readOnlyHint":false}}"#;
+        let item = Item::new(Kind::Tool, "y", Raw::from_text(text).unwrap());
+        let expected = r#"{"n":1.0,"annotations":{"readOnlyHint":false},"name":"y"}"#;
+        assert_eq!(item.definition().text(), expected);
+        assert!(item.hints().declares_writing());
     }
 }
