@@ -11,6 +11,7 @@ mod loading;
 mod who;
 mod servers;
 mod finding;
+mod links;
 mod listing;
 mod results;
 mod tokens;

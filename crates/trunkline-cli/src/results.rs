@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::{Result, bail};
 use trunkline::call::{ArtifactFolder, CallError, CallOptions, Outcome as Called};
-use trunkline::config::printable;
+use trunkline::config::{Trust, printable};
 use trunkline::connection::Attendant;
 use trunkline::content::{ArtifactLimits, artifacts};
 use trunkline::message::{Notification, Raw};
@@ -13,7 +13,9 @@ use trunkline::name::ServerName;
 use crate::arguments::{BoundArguments, Format};
 use crate::environment::Environment;
 use crate::exit::{Failure, FailureKind, Outcome};
+use crate::links::followable;
 use crate::report;
+use crate::servers::Hosted;
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 
@@ -28,6 +30,8 @@ pub(crate) struct Watcher<'t> {
     pub(crate) terminal: &'t Terminal,
     /// What is being done.
     pub(crate) doing: String,
+    /// Whose words are shown.
+    pub(crate) speaker: String,
     pub(crate) verbosity: Verbosity,
 }
 
@@ -44,7 +48,7 @@ impl Attendant for Watcher<'_> {
             "notifications/progress" => self.show(&progress_text(params)),
             "notifications/message" if self.verbosity == Verbosity::Verbose => {
                 self.terminal.clear_progress();
-                self.terminal.say(&log_line(params));
+                self.terminal.say(&format!("[{}] {}", self.speaker, log_line(params)));
             }
             _ => {}
         }
@@ -82,6 +86,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) environment: &'a Environment,
     pub(crate) bounds: &'a BoundArguments,
+    pub(crate) hosted: &'a Hosted,
     /// Who does it.
     pub(crate) server: &'a ServerName,
     /// What is being done, in words.
@@ -99,7 +104,8 @@ impl Shown<'_> {
     ) -> Result<Outcome> {
         let folder = self.bounds.artifacts.clone().map(ArtifactFolder::new);
         let verbosity = self.settings.verbosity;
-        let watcher = Watcher { terminal, doing: self.doing.clone(), verbosity };
+        let (doing, speaker) = (self.doing.clone(), self.speaker());
+        let watcher = Watcher { terminal, doing, speaker, verbosity };
         watcher.show("");
         let options = CallOptions {
             attendant: &watcher,
@@ -111,9 +117,21 @@ impl Shown<'_> {
         let called = call(options).await;
         terminal.clear_progress();
         let called = called.map_err(|error| Failure::from(error).of(self.server))?;
+        let kept = (self.environment, self.bounds.artifacts.as_deref());
+        let called = followable(called, self.hosted, kept).await;
         terminal.print(&printed(&called, self.settings.format))?;
         self.say_what_was_kept(&called, terminal);
         Ok(if called.is_error { Outcome::ToolFailed } else { Outcome::Good })
+    }
+
+    /// Whose words a log is.
+    fn speaker(&self) -> String {
+        let name = printable(self.server.as_str());
+        let server = self.hosted.loaded.config.server(self.server.as_str());
+        match server.is_some_and(|it| it.trust == Trust::Untrusted) {
+            true => format!("{name}, untrusted"),
+            false => name,
+        }
     }
 
     /// Says what became of binary parts that are still in the result. Those of a call that were
@@ -135,8 +153,15 @@ fn printed(called: &Called, format: Format) -> String {
     match format {
         Format::Raw => format!("{}\n", called.result),
         Format::Json => report::indented(&called.result),
+        // One value a line: whoever reads them would take anything else for one.
+        Format::Text if completes_nothing(&called.result) => String::new(),
         Format::Text => text_of(called),
     }
+}
+
+fn completes_nothing(result: &Raw) -> bool {
+    let completion = result.get("completion");
+    completion.is_some_and(|it| it.get("values").is_none_or(|values| values.items().is_empty()))
 }
 
 /// What a result says, for people.

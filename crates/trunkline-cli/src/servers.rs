@@ -280,6 +280,8 @@ impl Hosted {
                 failures.extend(status.last_error);
             }
         }
+        // The same from run to run, whoever failed first.
+        failures.sort_by(|a, b| a.server().cmp(&b.server()));
         failures
     }
 

@@ -5,7 +5,8 @@
 `FOLDER/starts` gets a line at every start, `FOLDER/asked` one for every request, `FOLDER/said` every
 call as it came. `FOLDER/tools` has the names of
 more tools, one a line; they are announced when `change` is called. Such a tool `NAME` gives the text of `FOLDER/NAME.json`
-as its result, byte for byte. `FOLDER/writing` has the names of tools that declare that they write. `FOLDER/prompts` has the names of prompts. `FOLDER/dying`, if it is there, makes the server
+as its result, byte for byte. `FOLDER/writing` has the names of tools that declare that they write, `FOLDER/prompts`
+those of prompts, `FOLDER/word` what `work` writes to the log. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
 its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. Not listed: `deaf`
@@ -76,7 +77,9 @@ def work(request):
     for done in range(1, 4):
         if token is not None:
             send(method="notifications/progress", params={"progressToken": token, "progress": done, "total": 3})
-    send(method="notifications/message", params={"level": "info", "data": "worked"})
+    word = FOLDER / "word"
+    said = word.read_text() if word.exists() else "worked"
+    send(method="notifications/message", params={"level": "info", "data": said})
     return text("worked")
 
 

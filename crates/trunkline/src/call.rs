@@ -4,6 +4,7 @@ mod completion;
 mod failure;
 mod keeping;
 mod outcome;
+mod untrusted;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,8 +17,10 @@ pub use failure::{CallError, CallErrorKind};
 pub use keeping::ArtifactFolder;
 pub use outcome::Outcome;
 
+use untrusted::Cleaning;
+
 use crate::catalog::{Catalog, Entry};
-use crate::config::Server;
+use crate::config::{Server, Trust};
 use crate::connection::{Ask, Attendant, Connection, Rounds, Unattended};
 use crate::content::{check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
@@ -26,7 +29,8 @@ use crate::message::Raw;
 /// How a call is made.
 #[derive(Clone, Copy)]
 pub struct CallOptions<'c> {
-    /// Who attends to what the server says and asks before it answers.
+    /// Who attends to what the server says and asks before it answers. What an untrusted server
+    /// says and asks is without what deceives; it is not to be believed for that.
     pub attendant: &'c dyn Attendant,
     /// How long the call may take, if not as long as the configuration says.
     pub timeout: Option<Duration>,
@@ -121,7 +125,12 @@ impl Route<'_> {
         let timeout = options.timeout.map(|own| own.saturating_sub(waited));
         let rounds = options.rounds;
         let ask = Ask { timeout, rounds, ..Ask::new(method, Some(params)) };
-        let answer = self.connection.converse(ask, options.attendant).await?;
+        let cleaning = Cleaning(options.attendant);
+        let attendant: &dyn Attendant = match self.server.trust {
+            Trust::Trusted => options.attendant,
+            Trust::Untrusted => &cleaning,
+        };
+        let answer = self.connection.converse(ask, attendant).await?;
         let result = answer.map_err(|error| {
             // What a server was given may be in what it says of it (SEC-2).
             let words = self.connection.redacted(&error.message());

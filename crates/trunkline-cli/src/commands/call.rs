@@ -34,6 +34,7 @@ pub(crate) fn run(
             settings,
             environment,
             bounds: &arguments.bounds,
+            hosted,
             server: &server,
             doing: format!("calling {}", printable(name)),
             checks_arguments: arguments.check,

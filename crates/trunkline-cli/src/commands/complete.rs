@@ -41,6 +41,7 @@ pub(crate) fn run(
             settings,
             environment,
             bounds: &arguments.bounds,
+            hosted,
             server: &server,
             doing: format!("completing {}", printable(argument)),
             checks_arguments: false,

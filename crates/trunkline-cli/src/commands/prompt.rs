@@ -35,6 +35,7 @@ pub(crate) fn run(
             settings,
             environment,
             bounds: &arguments.bounds,
+            hosted,
             server: &server,
             doing: format!("getting {}", printable(name)),
             checks_arguments: false,

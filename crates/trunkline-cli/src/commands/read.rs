@@ -32,6 +32,7 @@ pub(crate) fn run(
             settings,
             environment,
             bounds: &arguments.bounds,
+            hosted,
             server: &server,
             doing: format!("reading {}", printable(address)),
             checks_arguments: false,

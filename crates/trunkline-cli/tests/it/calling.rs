@@ -274,6 +274,24 @@ fn a_server_is_not_started_for_a_name_that_is_taken_away() {
     assert_eq!(folder.run(&["call", "bad_zz"]).code, 5);
 }
 
+/// TOOL-10: the words of a server are not taken for those of the program.
+#[test]
+fn lines_of_a_log_say_whose_they_are() {
+    let run = lively(&[]).run(&["-v", "call", "s_work"]);
+    assert!(run.messages.contains("[s] info: worked\n"), "{run}");
+    let untrusted = json!({ "trust": "untrusted", "allowTools": ["work"] });
+    let run = lively_with(&[], &untrusted).run(&["-v", "call", "s_work"]);
+    assert!(run.messages.contains("[s, untrusted] info: worked\n"), "{run}");
+}
+
+/// A script would take anything for a value.
+#[test]
+fn nothing_is_printed_where_nothing_is_completed() {
+    let folder = lively(&[]).file("prompts", "greet");
+    let run = folder.run(&["complete", "s_greet", "name=A"]);
+    assert_eq!((run.code, run.output.as_str()), (0, ""), "{run}");
+}
+
 /// A folder whose server `s` has some more tools, which give what files of their names say.
 pub(crate) fn lively(tools: &[&str]) -> Folder {
     lively_with(tools, &json!({}))

@@ -58,6 +58,12 @@ fn addresses_of_several_servers_are_told_apart() {
     assert!(refused.messages.contains(&forms) && !refused.messages.contains("hidden"), "{refused}");
     let read = run(&folder, &["read", &format!("trunkline://f/{bare}")]);
     assert!(read.code == 0 && read.output.starts_with("Resource 7"), "{read}");
+    // A link leads to its own server, although nothing of the other has been asked.
+    let links = ["call", "e_get-resource-links", "--arg", "count=2", "--format", "json"];
+    let links = run(&folder, &links);
+    let address = links.json()["content"][1]["uri"].as_str().unwrap().to_owned();
+    assert!(address.starts_with("trunkline://e/demo://resource/dynamic/"), "{links}");
+    assert_eq!(run(&folder, &["read", &address]).code, 0, "{address}");
     let complete = run(&folder, &["complete", "e_completable-prompt", "department=S"]);
     assert_eq!((complete.code, complete.output.as_str()), (0, "Sales\nSupport\n"), "{complete}");
 }

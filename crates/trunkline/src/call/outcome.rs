@@ -12,7 +12,8 @@ use crate::name::ServerName;
 /// What came of a call.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The server's result, byte for byte, unless it was cut, or the server is not trusted.
+    /// The server's result, byte for byte, unless it was cut, the server is not trusted, binary
+    /// blocks were kept as files, or callers know addresses in it otherwise.
     pub result: Raw,
     /// Whether the tool says that it failed. That is a result all the same (CALL-2).
     pub is_error: bool,

@@ -138,6 +138,26 @@ async fn an_untrusted_server_shows_what_is_allowed_and_marked() {
     within(host.shutdown()).await;
 }
 
+/// TOOL-10: what an untrusted server tells and asks during a call does not deceive either.
+#[tokio::test]
+async fn an_untrusted_server_does_not_deceive_those_who_attend() {
+    for (trust, expected) in [("trusted", "a\u{200b}b"), ("untrusted", "ab")] {
+        let folder = Folder::new();
+        folder.write("word", "a\u{200b}b");
+        let more = json!({ "trust": trust, "allowTools": ["work", "ask"] });
+        let host = host_of(&json!({ "s": folder.server("legacy", &more) }));
+        gather(&host, &[Kind::Tool]).await;
+        let caller = Caller::answering([("elicitation/create", json!({ "action": "decline" }))]);
+        call_with(&host, "s_work", &json!({}), caller.options()).await.unwrap();
+        let heard = caller.told.lock().unwrap().last().unwrap().params.clone().unwrap();
+        assert_eq!(heard.get("data").unwrap().as_str().unwrap(), expected);
+        call_with(&host, "s_ask", &json!({}), caller.options()).await.unwrap();
+        let asked = caller.asked.lock().unwrap().concat();
+        assert!(asked.contains("elicitation/create"), "{asked}");
+        within(host.shutdown()).await;
+    }
+}
+
 /// TOOL-3, TOOL-13: names of the host's own tools stay its own, and nothing else changes.
 #[tokio::test]
 async fn names_of_the_host_are_not_given_away() {

@@ -1,0 +1,20 @@
+//! Whoever attends to a call of an untrusted server, who hears nothing that deceives (TOOL-10).
+
+use crate::clean::cleaned_json;
+use crate::connection::{Answering, Attendant, Question};
+use crate::message::Notification;
+
+/// An attendant that gets what a server tells and asks without what deceives.
+pub(super) struct Cleaning<'c>(pub(super) &'c dyn Attendant);
+
+impl Attendant for Cleaning<'_> {
+    fn told(&self, notification: &Notification) {
+        let params = notification.params.as_ref().map(cleaned_json);
+        self.0.told(&Notification { params, ..notification.clone() });
+    }
+
+    fn asked(&self, question: Question) -> Answering<'_> {
+        let params = question.params.as_ref().map(cleaned_json);
+        self.0.asked(Question { params, ..question })
+    }
+}
