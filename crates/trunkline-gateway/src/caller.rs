@@ -124,6 +124,10 @@ pub(crate) struct Attending {
 }
 
 impl Attendant for Attending {
+    fn wants_progress(&self) -> bool {
+        self.follows
+    }
+
     fn told(&self, notification: &Notification) {
         let is_wanted = match &*notification.method {
             "notifications/progress" => self.follows,

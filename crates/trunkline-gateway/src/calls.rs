@@ -32,12 +32,13 @@ impl Gateway {
         relayed: Relayed,
         params: Raw,
     ) -> Result<Raw, RpcError> {
-        let follows = follows_progress(&params);
+        let [said, state] = params.get_all(["_meta", "requestState"]);
+        let follows = said.is_some_and(|said| said.get("progressToken").is_some());
         if caller.era() == Era::Legacy || relayed == Relayed::Completion {
             let attending = Attending { caller, follows, desk: None };
             return Arc::clone(self).relay_for(attending, relayed, params).await;
         }
-        if let Some(state) = our_state(&params) {
+        if let Some(state) = state.as_ref().and_then(our_state) {
             return self.resume(&caller, &params, &state).await;
         }
         let (desk, asked) = Desk::new(caller.talk.clone());
@@ -268,20 +269,13 @@ fn owner(caller: &Caller, params: &Raw) -> String {
     format!("{}\n{subject}", caller.identity.principal)
 }
 
-fn our_state(params: &Raw) -> Option<String> {
-    let state = params.get("requestState")?;
-    let state = state.as_str()?;
-    state.strip_prefix(OURS).map(str::to_owned)
+fn our_state(state: &Raw) -> Option<String> {
+    state.as_str()?.strip_prefix(OURS).map(str::to_owned)
 }
 
 fn kind_of(result: &Raw) -> Option<String> {
     let kind = result.get("resultType")?;
     kind.as_str().map(Cow::into_owned)
-}
-
-/// Whether the caller wants to hear how far its request is.
-fn follows_progress(params: &Raw) -> bool {
-    params.get("_meta").is_some_and(|said| said.get("progressToken").is_some())
 }
 
 /// The lists in which what a request is about would be.

@@ -1,6 +1,8 @@
 //! Results and errors in the words of the client's generation. What both generations have in common
 //! stays byte for byte.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 use trunkline::host::Relayed;
 use trunkline::message::{Raw, RpcError, code};
@@ -13,6 +15,9 @@ const NO_SUCH_RESOURCE: i64 = -32002;
 
 /// The code of 2025-11-25 for a call that needs a visit to an address first.
 const ADDRESS_FIRST: i64 = -32042;
+
+/// Who we are, written once: it goes with every result.
+static SERVER_INFO: LazyLock<Raw> = LazyLock::new(|| Raw::from_value(&server_info()));
 
 /// A result as a client of this generation expects it.
 pub(crate) fn result(era: Era, relayed: Relayed, result: &Raw) -> Raw {
@@ -41,7 +46,7 @@ fn modern_result(relayed: Relayed, result: &Raw) -> Raw {
     if said.get(meta::SERVER_INFO).is_some() {
         return result;
     }
-    result.with("_meta", &said.with(meta::SERVER_INFO, &Raw::from_value(&server_info())))
+    result.with("_meta", &said.with(meta::SERVER_INFO, &SERVER_INFO))
 }
 
 fn legacy_result(relayed: Relayed, result: &Raw) -> Raw {

@@ -170,6 +170,7 @@ impl Connection {
             patience,
             reply,
             updates,
+            wants_progress: attendant.is_some_and(Attendant::wants_progress),
             is_standing: false,
         }))
         .await?;

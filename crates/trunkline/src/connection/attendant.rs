@@ -19,12 +19,17 @@ pub struct Question {
 
 /// Whoever attends to a request: the server speaks to them before it answers.
 ///
-/// Both methods run in the future of the request, never in the way of another one. What they
+/// They are called in the future of the request, never in the way of another one. What they
 /// offer has to be declared as well, in [`Options::with_capabilities`](super::Options) or in the
 /// `_meta` of the request: servers may only ask for what was declared.
 pub trait Attendant: Send + Sync {
     /// The server tells something about the request: its progress, a line of its log.
     fn told(&self, _notification: &Notification) {}
+
+    /// Whether they want to hear of progress, which servers only report if they are asked to.
+    fn wants_progress(&self) -> bool {
+        true
+    }
 
     /// The server asks for something. Nothing is given, unless they say otherwise.
     fn asked(&self, question: Question) -> Answering<'_> {
@@ -36,7 +41,11 @@ pub trait Attendant: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct Unattended;
 
-impl Attendant for Unattended {}
+impl Attendant for Unattended {
+    fn wants_progress(&self) -> bool {
+        false
+    }
+}
 
 /// The refusal of something this client does not do.
 pub(super) fn not_offered(method: &str) -> RpcError {

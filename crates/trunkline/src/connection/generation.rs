@@ -50,12 +50,14 @@ impl Generation {
 #[derive(Clone, Debug)]
 pub(super) struct Declared {
     meta: Raw,
+    members: Vec<(String, Raw)>,
 }
 
 impl Declared {
     pub(super) fn new(capabilities: &Raw) -> Self {
         let meta = json!({ VERSION: MODERN, CLIENT_INFO: client_info() });
-        Self { meta: Raw::from_value(&meta).with(CAPABILITIES, capabilities) }
+        let meta = Raw::from_value(&meta).with(CAPABILITIES, capabilities);
+        Self { members: meta.members(), meta }
     }
 }
 
@@ -79,16 +81,18 @@ pub(super) fn initialize_params(capabilities: &Raw) -> Raw {
 /// Parameters with what every modern request declares, beside what the caller put there.
 fn with_meta(params: Option<Raw>, declared: &Declared) -> Raw {
     let params = params.unwrap_or_else(empty);
-    let Some(mut meta) = params.get("_meta").filter(Raw::is_object) else {
+    let Some(said) = params.get("_meta").filter(Raw::is_object) else {
         return params.with("_meta", &declared.meta);
     };
-    for (key, value) in declared.meta.members() {
+    let mut meta = said.clone();
+    for (key, value) in &declared.members {
+        let own = meta.get(key);
         // Whoever passes a request on may speak for another client, but not in another revision.
-        if key == VERSION || meta.get(&key).is_none() {
-            meta = meta.with(&key, &value);
+        if own.as_ref() != Some(value) && (own.is_none() || key == VERSION) {
+            meta = meta.with(key, value);
         }
     }
-    params.with("_meta", &meta)
+    if meta == said { params } else { params.with("_meta", &meta) }
 }
 
 /// Parameters without what only modern requests declare. Every other byte stays.

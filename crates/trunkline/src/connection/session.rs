@@ -64,6 +64,8 @@ pub(super) struct Asked {
     pub(super) reply: oneshot::Sender<Answer>,
     /// Where to say what the server says in the meantime.
     pub(super) updates: Option<mpsc::Sender<Update>>,
+    /// Whether the server is to say how far it is.
+    pub(super) wants_progress: bool,
     /// Whether it waits for as long as the server lives.
     pub(super) is_standing: bool,
 }
@@ -163,15 +165,15 @@ impl Session {
 
     /// Sends a request. Its answer goes to whoever holds the other end of its reply.
     pub(super) fn ask(&mut self, asked: Asked) {
-        let Asked { id, method, params, deadline, patience, reply, updates, is_standing } = asked;
-        let deadline = deadline.min(Instant::now() + patience);
+        let Asked { id, method, params, reply, updates, is_standing, .. } = asked;
+        let deadline = asked.deadline.min(Instant::now() + asked.patience);
         let params = self.generation.params(params, &self.declared);
-        let (params, token) = match &updates {
-            Some(_) => {
+        let (params, token) = match asked.wants_progress {
+            true => {
                 let (params, token) = with_progress_token(params, id);
                 (Some(params), token)
             }
-            None => (params, None),
+            false => (params, None),
         };
         let request = Request { id: Id::number(id), method: method.clone(), params };
         let name = if self.mirrors() { subject(&request) } else { None };
@@ -368,9 +370,17 @@ impl Session {
         deadline: Instant,
     ) -> Answer {
         let (reply, mut answer) = oneshot::channel();
-        let (method, updates, is_standing) = (method.into(), None, false);
-        let patience = deadline.saturating_duration_since(Instant::now());
-        self.ask(Asked { id, method, params, deadline, patience, reply, updates, is_standing });
+        self.ask(Asked {
+            id,
+            method: method.into(),
+            params,
+            deadline,
+            patience: deadline.saturating_duration_since(Instant::now()),
+            reply,
+            updates: None,
+            wants_progress: false,
+            is_standing: false,
+        });
         loop {
             tokio::select! {
                 biased;

@@ -78,7 +78,11 @@ impl Host {
         relayed: Relayed,
         params: &Raw,
     ) -> Result<&'v Entry, CallError> {
-        relayed.resolve(view, params).map(|found| found.entry)
+        match relayed {
+            Relayed::Call => routed(view, Kind::Tool, params),
+            Relayed::Prompt => routed(view, Kind::Prompt, params),
+            _ => relayed.resolve(view, params).map(|found| found.entry),
+        }
     }
 
     /// Passes a request on to the server that has what it is about. Only the name in it is another;
@@ -124,9 +128,13 @@ fn something_of<'v>(view: &'v View, server: &ServerName) -> Option<&'v Entry> {
 }
 
 fn named<'v>(view: &'v View, kind: Kind, params: &Raw) -> Result<Resolved<'v>, CallError> {
-    let entry = view.route(kind, &text(params, "name")?)?;
+    let entry = routed(view, kind, params)?;
     let params = renamed(params, "name", entry.name(), entry.exposed());
     Ok(Resolved { entry, params, read: None })
+}
+
+fn routed<'v>(view: &'v View, kind: Kind, params: &Raw) -> Result<&'v Entry, CallError> {
+    Ok(view.route(kind, &text(params, "name")?)?)
 }
 
 fn addressed<'v>(view: &'v View, params: &Raw) -> Result<Resolved<'v>, CallError> {

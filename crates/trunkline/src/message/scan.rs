@@ -2,6 +2,7 @@
 //! checked again: what is skipped costs no more than looking for its end.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// A member of an object.
@@ -15,9 +16,11 @@ pub(super) struct Member<'a> {
 impl Member<'_> {
     /// Whether it is under this key.
     pub(super) fn is(&self, key: &str) -> bool {
-        match memchr::memchr(b'\\', self.written) {
-            None => self.written == key.as_bytes(),
-            Some(_) => self.key() == key,
+        // What is escaped is always longer than what it stands for.
+        match self.written.len().cmp(&key.len()) {
+            Ordering::Less => false,
+            Ordering::Equal => self.written == key.as_bytes() && !key.contains('\\'),
+            Ordering::Greater => self.written.contains(&b'\\') && self.key() == key,
         }
     }
 

@@ -78,6 +78,7 @@ impl<'a> Asking<'a> {
             patience: self.patience,
             reply,
             updates: None,
+            wants_progress: false,
             is_standing: false,
         });
         answer

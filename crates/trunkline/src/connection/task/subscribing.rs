@@ -160,6 +160,7 @@ impl Subscription {
             patience: FOR_EVER,
             reply,
             updates: None,
+            wants_progress: false,
             is_standing: true,
         });
         self.next = Some(Standing { id, since: Instant::now(), answer, uris });
