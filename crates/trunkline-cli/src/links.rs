@@ -27,7 +27,7 @@ pub(crate) async fn followable(
     }
     let server = called.server().clone();
     let patience = Patience::UntilAllAreReady;
-    hosted.host.gather_of(&[server.clone()], &ADDRESSED, patience).await;
+    hosted.host.gather_of(std::slice::from_ref(&server), &ADDRESSED, patience).await;
     let catalog = hosted.host.catalog();
     let has_others = hosted.all().len() > 1;
     let is_kept = |uri: &str| {

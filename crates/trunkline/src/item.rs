@@ -99,14 +99,15 @@ impl Hints {
 
 /// A definition in which every key is there once, as the last of them says: readers disagree on which
 /// counts, and what is judged has to be what is shown.
-fn once_each(definition: Raw) -> Raw {
+fn once_each(mut definition: Raw) -> Raw {
     let members = definition.members();
     let mut seen = HashSet::new();
     let again = members.iter().filter(|(key, _)| !seen.insert(key.as_str()));
     let again: BTreeMap<_, _> = again.map(|(key, value)| (key, value)).collect();
-    let once =
-        |definition: Raw, (key, value): (&String, &Raw)| definition.without(key).with(key, value);
-    again.into_iter().fold(definition.clone(), once)
+    for (key, value) in again {
+        definition = definition.without(key).with(key, value);
+    }
+    definition
 }
 
 /// One thing of a server, as the server described it.
