@@ -219,7 +219,10 @@ impl Host {
         }
         let results = asked.join_all().await;
         self.looks.again().await;
-        results.into_iter().filter_map(Result::err).collect()
+        let mut failures: Vec<Error> = results.into_iter().filter_map(Result::err).collect();
+        // The same from run to run, whoever was first.
+        failures.sort_by(|one, other| one.server().cmp(&other.server()));
+        failures
     }
 
     /// Calls a tool by the name it has in a view. What was shown is what runs.

@@ -3,6 +3,12 @@
 use std::env;
 use std::sync::Arc;
 
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
@@ -55,10 +61,25 @@ impl Gateway {
         if shared == Shared::ByNobody {
             entry["share"] = "per-client".into();
         }
-        Self::over(&entry, server).await
+        Self::over(&entry, server, |router| router).await
     }
 
-    async fn over(entry: &Value, server: Option<Listening>) -> Self {
+    /// A gateway that loses what results say.
+    pub(crate) async fn broken() -> Self {
+        let entry = json!({
+            "command": PROGRAM,
+            "args": ["stdio"],
+            "prefix": "",
+            "access": "read-write",
+        });
+        Self::over(&entry, None, |router| router.layer(from_fn(spoil))).await
+    }
+
+    async fn over(
+        entry: &Value,
+        server: Option<Listening>,
+        change: impl FnOnce(Router) -> Router,
+    ) -> Self {
         let text = json!({ "mcpServers": { "fixture": entry } }).to_string();
         let loaded = config::parse("test", text);
         assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
@@ -69,7 +90,7 @@ impl Gateway {
         let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let router = router(Arc::clone(&host), trunkline_gateway::Options::default());
+        let router = change(router(Arc::clone(&host), trunkline_gateway::Options::default()));
         let serving = tokio::spawn(listen(router, listener)).abort_handle();
         let url = format!("http://localhost:{port}/mcp");
         Self { url, host, serving, _server: server }
@@ -79,4 +100,22 @@ impl Gateway {
         self.serving.abort();
         self.host.shutdown().await;
     }
+}
+
+/// Takes the content out of every plain answer.
+async fn spoil(request: Request, next: Next) -> Response {
+    let (mut head, body) = next.run(request).await.into_parts();
+    let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if kind != Some("application/json") {
+        return Response::from_parts(head, body);
+    }
+    let bytes = to_bytes(body, usize::MAX).await.unwrap();
+    let mut answer: Value = serde_json::from_slice(&bytes).unwrap();
+    if let Some(result) = answer["result"].as_object_mut() {
+        result.remove("content");
+        result.remove("resultType");
+        result.remove("messages");
+    }
+    head.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(head, Body::from(answer.to_string()))
 }

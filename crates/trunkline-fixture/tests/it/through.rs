@@ -94,3 +94,17 @@ async fn modern_clients_miss_of_a_legacy_server_only_what_it_cannot_do() {
     assert_eq!(failed(&shared), expected("one process for all clients"), "{shared}");
     assert_eq!(failed(&alone), expected("a process for each client"), "{alone}");
 }
+
+/// The control: a suite that is content with anything would make the other tests worth nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_suite_notices_a_gateway_that_loses_something() {
+    let gateway = Gateway::broken().await;
+    let (legacy, modern) =
+        tokio::join!(check_server(&gateway.url, LEGACY), check_server(&gateway.url, MODERN));
+    gateway.end().await;
+    for report in [&legacy, &modern] {
+        assert!(!report.is_content, "{report}");
+        assert!(failed(report).contains("tools-call-image"), "{report}");
+        assert!(failed(report).contains("prompts-get-simple"), "{report}");
+    }
+}
