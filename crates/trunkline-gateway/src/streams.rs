@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{self, AbortHandle, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
 use trunkline::message::{Id, Malformed, Message, Notification, Raw, Request, RpcError, code};
@@ -105,13 +105,13 @@ impl Peer {
                     }
                     Some(Line::Message(message)) => self.receive(&message).await,
                 },
-                Some(done) = self.requests.join_next() => self.forget(done.ok()),
+                Some(done) = self.requests.join_next_with_id() => self.forget(done.ok()),
             }
         }
         // Nobody waits for these any more once the time is over.
         let _ = timeout(LAST_ANSWERS, async {
             while self.running.values().any(|request| !request.is_finished()) {
-                match self.requests.join_next().await {
+                match self.requests.join_next_with_id().await {
                     Some(done) => self.forget(done.ok()),
                     None => break,
                 }
@@ -124,8 +124,10 @@ impl Peer {
         Ok(())
     }
 
-    fn forget(&mut self, done: Option<Id>) {
-        if let Some(id) = done {
+    /// Forgets a request that is over. Another one may have its id by now.
+    fn forget(&mut self, done: Option<(task::Id, Id)>) {
+        let Some((task, id)) = done else { return };
+        if self.running.get(&id).is_some_and(|request| request.id() == task) {
             self.running.remove(&id);
         }
     }
@@ -169,7 +171,7 @@ impl Peer {
             Err(error) => return self.send(response(&request.id, Err(error))).await,
         };
         let id = request.id.clone();
-        if self.running.contains_key(&id) {
+        if self.running.get(&id).is_some_and(|request| !request.is_finished()) {
             let text = "a request of this id is not over yet";
             let error = RpcError::new(code::INVALID_REQUEST, text);
             return self.send(response(&id, Err(error))).await;

@@ -102,20 +102,23 @@ impl Guard {
 
     /// Who asks, and for how much: what the address and their token have in common.
     pub(super) fn identify(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
-        let identity = if self.options.tokens.is_empty() {
-            Identity { scope: scope.clone(), principal: "".into() }
-        } else {
-            let token = bearer(headers).ok_or(Refusal::NoToken)?;
-            let token = self.options.tokens.find(token).ok_or(Refusal::WrongToken)?;
-            let scope = scope.and(&token.scope).ok_or(Refusal::OtherScope)?;
-            Identity { scope, principal: token.name.as_str().into() }
-        };
+        let identity = self.known(headers, scope);
+        // Those who are not known share one allowance: guessing tokens is no faster than asking.
+        let principal = identity.as_ref().map_or("", |identity| &*identity.principal);
         match self.options.limits.requests_per_second {
-            Some(rate) if !self.spends(&identity.principal, f64::from(rate)) => {
-                Err(Refusal::TooMany)
-            }
-            _ => Ok(identity),
+            Some(rate) if !self.spends(principal, f64::from(rate)) => Err(Refusal::TooMany),
+            _ => identity,
         }
+    }
+
+    fn known(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
+        if self.options.tokens.is_empty() {
+            return Ok(Identity { scope: scope.clone(), principal: "".into() });
+        }
+        let token = bearer(headers).ok_or(Refusal::NoToken)?;
+        let token = self.options.tokens.find(token).ok_or(Refusal::WrongToken)?;
+        let scope = scope.and(&token.scope).ok_or(Refusal::OtherScope)?;
+        Ok(Identity { scope, principal: token.name.as_str().into() })
     }
 
     /// Takes one request off what somebody has left, if there is one.
@@ -222,5 +225,18 @@ mod tests {
         let all = Scope::default();
         let made = (0..50).filter(|_| guard.identify(&HeaderMap::new(), &all).is_ok()).count();
         assert!((10..15).contains(&made), "{made}");
+    }
+
+    #[test]
+    fn tokens_are_not_guessed_faster_than_anything_else_is_asked() {
+        let mut guard = guard();
+        guard.options.limits.requests_per_second = Some(5);
+        let wrong = headers(&[("authorization", "Bearer other")]);
+        let all = Scope::default();
+        let tried: Vec<_> = (0..50).map(|_| guard.identify(&wrong, &all).unwrap_err()).collect();
+        assert_eq!((&tried[0], &tried[49]), (&Refusal::WrongToken, &Refusal::TooMany));
+        // Whoever has a token does not notice.
+        let right = headers(&[("authorization", "Bearer secret")]);
+        assert!(guard.identify(&right, &all).is_ok());
     }
 }
