@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use trunkline::call::{CallError, CallErrorKind, CallOptions};
 use trunkline::config::Share;
-use trunkline::connection::Rounds;
+use trunkline::connection::{Rounds, State};
 use trunkline::host::{Patience, Relayed};
 use trunkline::item::Kind;
 use trunkline::message::{Raw, RpcError, code};
 use trunkline::name::ServerName;
+use trunkline::policy::Chance;
 use trunkline::view::View;
 
 use crate::caller::{Attending, Caller};
@@ -129,7 +130,10 @@ impl Gateway {
                 };
                 Ok(translate::result(era, relayed, &result))
             }
-            Err(error) => refused(era, relayed, &params, &error),
+            Err(error) => match self.down_owner(&view, relayed, &params, &error) {
+                Some(result) => Ok(translate::result(era, relayed, &result)),
+                None => refused(era, relayed, &params, &error),
+            },
         }
     }
 
@@ -161,6 +165,32 @@ impl Gateway {
         let session = caller.session.as_ref()?;
         let entry = self.host.subject(view, relayed, params).ok()?;
         Some(self.recent.note(&entry.server().name, session))
+    }
+
+    /// The result of a call of something unknown, if whoever would have it has never come up and so
+    /// never said what it has.
+    fn down_owner(
+        &self,
+        view: &View,
+        relayed: Relayed,
+        params: &Raw,
+        error: &CallError,
+    ) -> Option<Raw> {
+        if relayed != Relayed::Call || error.kind() != CallErrorKind::Unknown {
+            return None;
+        }
+        let name = params.get("name")?;
+        let name = name.as_str()?;
+        // Whoever could not see it learns nothing of its server.
+        let may_see = |owner: &&ServerName| view.may_hold_name(owner, &name) == Chance::Possible;
+        let owners = view.catalog().namespaces().owners(&name);
+        owners.into_iter().filter(may_see).find_map(|owner| {
+            let connection = self.host.servers().get(owner.as_str())?;
+            let status = connection.status();
+            let is_down = status.state == State::Failed && connection.tools().is_empty();
+            let why = status.last_error.filter(|_| is_down)?;
+            Some(translate::unreachable(&why.to_string(), status.next_attempt.is_some()))
+        })
     }
 
     /// Waits until servers are ready, or have failed, that a name looks like one of. Says whether

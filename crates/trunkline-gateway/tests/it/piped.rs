@@ -29,7 +29,11 @@ struct Piped {
 
 impl Piped {
     async fn new(generation: &str) -> Self {
-        let hosted = Hosted::to(&json!({ "echoing": echoing(generation) })).await;
+        Self::to(&json!({ "echoing": echoing(generation) })).await
+    }
+
+    async fn to(servers: &Value) -> Self {
+        let hosted = Hosted::to(servers).await;
         let (near, far) = duplex(ROOM);
         let (reader, writer) = split(far);
         let host = Arc::clone(&hosted.host);
@@ -176,4 +180,19 @@ async fn the_last_answers_come_after_the_end_of_the_questions() {
     piped.stream.shutdown().await.unwrap();
     assert_eq!(text(&piped.read().await), "last");
     piped.end().await;
+}
+
+/// CALL-2: a server that has never come up has said nothing of its tools; a call of one says why.
+#[tokio::test]
+async fn a_call_of_a_server_that_never_came_up_says_so() {
+    let mut piped = Piped::to(&json!({ "gone": { "command": "no-such-program" } })).await;
+    piped.open().await;
+    piped.write(&legacy("tools/call", &json!({ "name": "gone_x", "arguments": {} }))).await;
+    let answer = piped.read().await;
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("MCP server unreachable: server `gone`: no-such-program"), "{text}");
+    piped.write(&legacy("tools/call", &json!({ "name": "other_x", "arguments": {} }))).await;
+    assert_eq!(piped.read().await["error"]["code"], -32602);
+    piped.hosted.end().await;
 }
