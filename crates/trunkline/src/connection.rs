@@ -95,6 +95,7 @@ impl Connection {
             shadow: Arc::clone(&shadow),
             told: told.clone(),
             fading: JoinSet::new(),
+            writing: JoinSet::new(),
         };
         tokio::spawn(task.run());
         Self { server, fingerprint, ids, commands, abandoned, log_level, shadow, told }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::backoff::Attempts;
 use super::handshake::{Opened, Opener};
@@ -31,6 +31,9 @@ const MAX_PENDING: usize = 1024;
 /// The pause before a server that has forgotten us is spoken to again for the sake of what is
 /// watched. One that forgets every time is not asked without end.
 const PAUSE_AFTER_FORGOTTEN: Duration = Duration::from_secs(1);
+
+/// How long we wait at the end for what is written down for the next time.
+const PATIENCE_WITH_DISK: Duration = Duration::from_secs(2);
 
 /// What the task can be told.
 pub(super) enum Command {
@@ -80,6 +83,8 @@ pub(super) struct Task {
     pub(super) told: broadcast::Sender<Notification>,
     /// Conversations that the server has forgotten, in which somebody still waits. They end with us.
     pub(super) fading: JoinSet<()>,
+    /// What is being written down for the next time.
+    pub(super) writing: JoinSet<()>,
 }
 
 /// Why the task stops serving a session.
@@ -118,7 +123,7 @@ impl Task {
         loop {
             let waiting = match self.wanted(&down, &mut attempts).await {
                 Wanted::By(waiting) => waiting,
-                Wanted::Close(close) => return self.stopped(close),
+                Wanted::Close(close) => return self.stopped(close).await,
             };
             let error = match self.start(waiting).await {
                 Started::Ready(opened, waiting) => {
@@ -135,11 +140,11 @@ impl Task {
                             down = Down::Idle;
                             continue;
                         }
-                        End::Told(close) => return self.stopped(close),
+                        End::Told(close) => return self.stopped(close).await,
                     }
                 }
                 Started::Failed(error) => error,
-                Started::Closed(close) => return self.stopped(close),
+                Started::Closed(close) => return self.stopped(close).await,
             };
             down = self.failed(error, &mut attempts);
         }
@@ -247,7 +252,10 @@ impl Task {
     }
 
     /// Says that the server has been ended, and to whoever asked for it that it is done.
-    fn stopped(&mut self, close: Option<Command>) {
+    async fn stopped(&mut self, close: Option<Command>) {
+        let written = async { while self.writing.join_next().await.is_some() {} };
+        // A disk that hangs does not keep anybody from ending.
+        let _ = timeout(PATIENCE_WITH_DISK, written).await;
         self.shadow.stopped();
         if let Some(Command::Close(done)) = close {
             let _ = done.send(());

@@ -269,10 +269,6 @@ async fn tools_are_known_before_the_server_starts() {
     assert!(first.tools().is_empty());
     within(first.connect()).await.unwrap();
     within(first.close()).await;
-    let file = || std::fs::read_dir(folder.path().join("memory")).map(Iterator::count);
-    while file().unwrap_or(0) == 0 {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
     let second = folder.connection_with(memory(), "legacy", &json!({}));
     assert_eq!((tool_names(&second).len(), second.status().state), (6, State::Idle));
     assert_eq!(folder.starts(), 1, "the first start was not disturbed by the question");
@@ -280,6 +276,34 @@ async fn tools_are_known_before_the_server_starts() {
     assert_eq!(within(second.fresh_list(Kind::Tool)).await.unwrap().len(), 7);
     assert_eq!((folder.asked("server/discover"), folder.starts()), (1, 2));
     within(second.close()).await;
+}
+
+/// CON-9: a connection that is closed has written what it remembers, however busy the disk is: a
+/// program that lists the tools and ends finds them the next time.
+#[test]
+fn what_is_remembered_is_written_before_the_end() {
+    let folder = Folder::new();
+    let memory = folder.path().join("memory");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let connection =
+            folder.connection_with(options().with_memory_in(memory.clone()), "legacy", &json!({}));
+        // Whoever writes has to wait for this.
+        let (done, busy) = std::sync::mpsc::channel::<()>();
+        tokio::task::spawn_blocking(move || busy.recv());
+        within(connection.connect()).await.unwrap();
+        let later = async {
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            done.send(()).unwrap();
+        };
+        within(async { tokio::join!(connection.close(), later) }).await;
+    });
+    runtime.shutdown_background();
+    assert_eq!(std::fs::read_dir(memory).map(Iterator::count).unwrap(), 1);
 }
 
 /// A memory that cannot be written is said, and nothing else happens.

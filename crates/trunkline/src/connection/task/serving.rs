@@ -190,7 +190,7 @@ impl Task {
     }
 
     /// Takes a list that is complete, for everybody and, if it is of tools, for the next time.
-    fn took_list(&self, session: &mut Session, spoken: Spoken, list: List) {
+    fn took_list(&mut self, session: &mut Session, spoken: Spoken, list: List) {
         let ttl = list.ttl.unwrap_or(self.server.behaviour.tools_ttl);
         if list.kind != Kind::Tool {
             return self.shadow.took(list, ttl);
@@ -200,14 +200,15 @@ impl Task {
         self.shadow.took(list, ttl);
         let Some(record) = record else { return };
         let shadow = Arc::clone(&self.shadow);
-        tokio::task::spawn_blocking(move || {
+        while self.writing.try_join_next().is_some() {}
+        self.writing.spawn_blocking(move || {
             let failure = record.write().err().map(|error| error.kind().to_string().into());
             shadow.not_remembered(failure);
         });
     }
 
     /// Takes a page of the list, and perhaps all of it.
-    fn took_page(&self, session: &mut Session, chores: &mut Chores, page: (Kind, Answer)) {
+    fn took_page(&mut self, session: &mut Session, chores: &mut Chores, page: (Kind, Answer)) {
         let (kind, answer) = page;
         let asking = self.asking();
         let Some(list) = chores.relistings.of(kind).took(session, asking, answer) else { return };
