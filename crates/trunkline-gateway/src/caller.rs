@@ -7,9 +7,10 @@ use trunkline::call as host;
 use trunkline::connection::{Answering, Attendant, LogLevel, Question};
 use trunkline::message::{Notification, Raw, RpcError, code};
 
+use crate::asked::Client;
 use crate::level;
 use crate::parked::{Desk, Desks};
-use crate::protocol::{Client, Era, empty, meta};
+use crate::protocol::{Era, empty, meta};
 use crate::scope::Identity;
 use crate::session::Session;
 use crate::talk::Talk;

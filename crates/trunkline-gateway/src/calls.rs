@@ -1,9 +1,8 @@
 //! Calls, prompts, resources and completions: passed on to the server that has them.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use trunkline::call::{CallError, CallErrorKind, CallOptions};
+use trunkline::call::{CallError, CallErrorKind, CallOptions, Outcome};
 use trunkline::config::Share;
 use trunkline::connection::{Rounds, State};
 use trunkline::host::{Patience, Relayed};
@@ -13,6 +12,7 @@ use trunkline::name::ServerName;
 use trunkline::policy::Chance;
 use trunkline::view::View;
 
+use crate::asked::Asked;
 use crate::caller::{Attending, Caller};
 use crate::gateway::Gateway;
 use crate::parked::{Conversation, Desk, LONGEST_WAIT, Turn};
@@ -20,6 +20,7 @@ use crate::protocol::{Era, invalid, lacks};
 use crate::recent::Noted;
 use crate::seal::Use;
 use crate::tasks::Tasks;
+use crate::translate::Looked;
 use crate::{protocol, translate};
 
 /// What our own request states begin with; those of servers are passed on as they are.
@@ -31,24 +32,24 @@ impl Gateway {
         self: &Arc<Self>,
         caller: Caller,
         relayed: Relayed,
-        params: Raw,
+        asked: Asked,
     ) -> Result<Raw, RpcError> {
-        let [said, state] = params.get_all(["_meta", "requestState"]);
-        let follows = said.is_some_and(|said| said.get("progressToken").is_some());
+        let follows = asked.wants_progress();
         if caller.era() == Era::Legacy || relayed == Relayed::Completion {
             let attending = Attending { caller, follows, desk: None };
-            return Arc::clone(self).relay_for(attending, relayed, params).await;
+            return Arc::clone(self).relay_for(attending, relayed, asked).await;
         }
-        if let Some(state) = state.as_ref().and_then(our_state) {
-            return self.resume(&caller, &params, &state).await;
+        if let Some(state) = asked.state.as_ref().and_then(our_state) {
+            return self.resume(&caller, &asked.params, &state).await;
         }
-        let (desk, asked) = Desk::new(caller.talk.clone());
+        let (desk, questions) = Desk::new(caller.talk.clone());
         if self.has_private() {
             self.desks.add(&caller.id_without_session(), &desk);
         }
         let attending = Attending { caller: caller.clone(), follows, desk: Some(desk.clone()) };
-        let call = Box::pin(Arc::clone(self).relay_for(attending, relayed, params.clone()));
-        self.follow(&caller, &params, Conversation::new(call, desk, asked)).await
+        let params = asked.params.clone();
+        let call = Box::pin(Arc::clone(self).relay_for(attending, relayed, asked));
+        self.follow(&caller, &params, Conversation::new(call, desk, questions)).await
     }
 
     /// Goes on with a call until the server has answered, or needs something of the client.
@@ -106,35 +107,40 @@ impl Gateway {
         self: Arc<Self>,
         attending: Attending,
         relayed: Relayed,
-        params: Raw,
+        asked: Asked,
     ) -> Result<Raw, RpcError> {
-        let caller = &attending.caller;
+        let (caller, params) = (&attending.caller, &asked.params);
         let era = caller.era();
         let rounds = match era {
             Era::Legacy => Rounds::Driven,
             Era::Modern => Rounds::Passed,
         };
-        let view = self.view_with(caller, relayed, &params).await?;
-        let _noted = self.noted(caller, &view, relayed, &params);
+        let is_named = matches!(relayed, Relayed::Call | Relayed::Prompt);
+        let name = asked.subject().filter(|_| is_named);
+        let view = self.view_with(caller, relayed, (params, name.as_deref())).await?;
+        let _noted = self.noted(caller, &view, relayed, params);
         let client = self.has_private().then(|| caller.on_behalf(&self.desks));
         let client = client.as_ref();
         let options =
             CallOptions { attendant: &attending, rounds, client, ..CallOptions::default() };
-        let sent = caller.introduced(&params);
+        let sent = caller.introduced(params);
         match self.host.relay(&view, relayed, &sent, options).await {
-            Ok(outcome) => {
-                let tasks = self.tasks(caller);
-                let result = match kind_of(&outcome.result).as_deref() {
-                    Some("task") => tasks.named(outcome.server(), &outcome.result),
-                    _ => outcome.result,
-                };
-                Ok(translate::result(era, relayed, &result))
-            }
-            Err(error) => match self.down_owner(&view, relayed, &params, &error) {
+            Ok(outcome) => Ok(self.translated(caller, relayed, &outcome)),
+            Err(error) => match self.down_owner(&view, relayed, params, &error) {
                 Some(result) => Ok(translate::result(era, relayed, &result)),
-                None => refused(era, relayed, &params, &error),
+                None => refused(era, relayed, params, &error),
             },
         }
+    }
+
+    /// What came of a request, in the words of its client.
+    fn translated(&self, caller: &Caller, relayed: Relayed, outcome: &Outcome) -> Raw {
+        let looked = Looked::at(&outcome.result);
+        if looked.is_task() {
+            let named = self.tasks(caller).named(outcome.server(), &outcome.result);
+            return translate::result(caller.era(), relayed, &named);
+        }
+        looked.for_client(caller.era(), relayed)
     }
 
     /// A view in which what a request is about has been looked for: servers that have not been
@@ -143,18 +149,20 @@ impl Gateway {
         &self,
         caller: &Caller,
         relayed: Relayed,
-        params: &Raw,
+        (params, name): (&Raw, Option<&str>),
     ) -> Result<View, RpcError> {
         let view = self.view(caller)?;
-        let found = self.host.subject(&view, relayed, params);
+        let found = match (relayed, name) {
+            (Relayed::Call, Some(name)) => view.route(Kind::Tool, name).map_err(CallError::from),
+            _ => self.host.subject(&view, relayed, params),
+        };
         if !found.is_err_and(|error| is_worth_a_look(&error)) {
             return Ok(view);
         }
         let kinds = kinds(relayed);
-        let name = params.get("name");
-        let has_asked = match name.as_ref().and_then(Raw::as_str) {
+        let has_asked = match name {
             // Whoever calls by name waits for the server of that name, and for no other.
-            Some(name) if self.wait_for_owners(&view, &name, kinds).await => true,
+            Some(name) if self.wait_for_owners(&view, name, kinds).await => true,
             _ => self.gather(kinds).await,
         };
         if has_asked { self.view(caller) } else { Ok(view) }
@@ -215,15 +223,15 @@ impl Gateway {
         self: &Arc<Self>,
         caller: Caller,
         method: &str,
-        params: Raw,
+        params: &Raw,
     ) -> Result<Raw, RpcError> {
         if !caller.client.declares(&["extensions", protocol::TASKS]) {
             let needed = serde_json::json!({ "extensions": { protocol::TASKS: {} } });
             return Err(lacks(&needed, "this needs tasks"));
         }
         let tasks = self.tasks(&caller);
-        let task = tasks.find(&params)?;
-        let sent = tasks.in_words_of_server(&params, &task);
+        let task = tasks.find(params)?;
+        let sent = tasks.in_words_of_server(params, &task);
         let attending = Attending { caller: caller.clone(), follows: false, desk: None };
         let client = self.has_private().then(|| caller.on_behalf(&self.desks));
         let options = CallOptions {
@@ -301,11 +309,6 @@ fn owner(caller: &Caller, params: &Raw) -> String {
 
 fn our_state(state: &Raw) -> Option<String> {
     state.as_str()?.strip_prefix(OURS).map(str::to_owned)
-}
-
-fn kind_of(result: &Raw) -> Option<String> {
-    let kind = result.get("resultType")?;
-    kind.as_str().map(Cow::into_owned)
 }
 
 /// The lists in which what a request is about would be.

@@ -12,10 +12,11 @@ use trunkline::call::CallOptions;
 use trunkline::connection::{LogLevel, Rounds};
 use trunkline::host::{Host, Relayed};
 use trunkline::item::Kind;
-use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError, code};
+use trunkline::message::{Id, Message, Notification, Raw, Response, RpcError, code};
 use trunkline::name::ServerName;
 use trunkline::view::View;
 
+use crate::asked::Asked;
 use crate::caller::{Attending, Caller};
 use crate::changes::{Addresses, Changes, Lists, Log};
 use crate::parked::{Desks, Parked};
@@ -71,29 +72,28 @@ impl Gateway {
     pub(crate) async fn answer(
         self: Arc<Self>,
         caller: Caller,
-        request: Request,
+        asked: Asked,
     ) -> Result<Raw, RpcError> {
-        let params = request.params.clone().unwrap_or_else(empty);
+        let (method, params) = (&*asked.method, &asked.params);
         if !params.is_object() {
             return Err(invalid("`params` must be an object"));
         }
-        let method = &*request.method;
         if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.list_method() == method) {
-            return self.list(&caller, kind, &params).await;
+            return self.list(&caller, kind, params).await;
         }
         if let Some(relayed) = Relayed::from_method(method) {
-            return self.relay(caller, relayed, params).await;
+            return self.relay(caller, relayed, asked).await;
         }
         match (caller.era(), method) {
             (Era::Legacy, "ping") => Ok(empty()),
-            (Era::Legacy, "logging/setLevel") => self.set_level(&caller, &params),
-            (Era::Legacy, "resources/subscribe") => self.subscribe(&caller, &params).await,
-            (Era::Legacy, "resources/unsubscribe") => unsubscribe(&caller, &params),
+            (Era::Legacy, "logging/setLevel") => self.set_level(&caller, params),
+            (Era::Legacy, "resources/subscribe") => self.subscribe(&caller, params).await,
+            (Era::Legacy, "resources/unsubscribe") => unsubscribe(&caller, params),
             (Era::Modern, "server/discover") => {
                 let instructions = self.instructions(&caller).await?;
                 Ok(offer::discovered(instructions))
             }
-            (Era::Modern, "subscriptions/listen") => self.listen(&caller, &request, &params).await,
+            (Era::Modern, "subscriptions/listen") => self.listen(&caller, &asked).await,
             (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => {
                 self.relay_task(caller, method, params).await
             }
@@ -154,9 +154,8 @@ impl Gateway {
         addresses: &Addresses,
         address: String,
     ) -> Result<(), RpcError> {
-        let params = json!({ "uri": address });
-        let params = Raw::from_value(&params);
-        let view = self.view_with(caller, Relayed::Read, &params).await?;
+        let params = empty().with_new(&[("uri", &Raw::from_string(&address))]);
+        let view = self.view_with(caller, Relayed::Read, (&params, None)).await?;
         let found = view.route_resource(&address).map_err(|none| invalid(&none.to_string()))?;
         let server = &found.entry.server().name;
         let connection = self.host.servers().get(server.as_str());
@@ -165,13 +164,8 @@ impl Gateway {
     }
 
     /// Tells a modern client of changes, until it does not want to hear of them any more.
-    async fn listen(
-        &self,
-        caller: &Caller,
-        request: &Request,
-        params: &Raw,
-    ) -> Result<Raw, RpcError> {
-        let wanted = params.get("notifications").filter(Raw::is_object);
+    async fn listen(&self, caller: &Caller, asked: &Asked) -> Result<Raw, RpcError> {
+        let wanted = asked.params.get("notifications").filter(Raw::is_object);
         let wanted = wanted.ok_or_else(|| invalid("`notifications` must be an object"))?;
         let is_on = |key: &str| wanted.get(key).and_then(|it| it.as_bool()) == Some(true);
         let lists = Lists {
@@ -185,7 +179,7 @@ impl Gateway {
         self.gather(&kinds_of(lists)).await;
         let addresses = Arc::new(Addresses::default());
         let honoured = self.honoured(caller, &wanted, lists, &addresses).await;
-        let tag = Tag { id: request.id.raw().clone() };
+        let tag = Tag { id: asked.id.raw().clone() };
         let acknowledged = Notification {
             method: "notifications/subscriptions/acknowledged".into(),
             params: Some(honoured),
@@ -235,20 +229,20 @@ impl Gateway {
         self: &Arc<Self>,
         caller: Caller,
         method: &str,
-        params: Raw,
+        params: &Raw,
     ) -> Result<Raw, RpcError> {
         let view = self.view(&caller)?;
         let [connection] = &*seen(&self.host, &view) else { return Err(unknown_method(method)) };
         let server = connection.server().name.clone();
         let era = caller.era();
-        let sent = caller.introduced(&params);
+        let sent = caller.introduced(params);
         let attending = Attending { caller, follows: true, desk: None };
         let options =
             CallOptions { attendant: &attending, rounds: Rounds::Passed, ..CallOptions::default() };
         match self.host.relay_to(&view, &server, (method, sent), options).await {
             Ok(outcome) => Ok(translate::result(era, Relayed::Call, &outcome.result)),
             Err(error) => match error.refusal() {
-                Some(refusal) => translate::error(era, Relayed::Call, &params, refusal),
+                Some(refusal) => translate::error(era, Relayed::Call, params, refusal),
                 None => Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
             },
         }

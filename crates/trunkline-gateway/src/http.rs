@@ -12,9 +12,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Path, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode};
-use axum::middleware::{self, Next};
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Path, Request, State};
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::serve::ListenerExt as _;
@@ -32,6 +31,8 @@ pub(crate) struct Door {
     gateway: Arc<Gateway>,
     sessions: Arc<Sessions>,
     guard: Guard,
+    /// The longest message.
+    message_bytes: usize,
 }
 
 /// All servers of a host as one MCP server: at `/mcp` with everything, at `/mcp/agents/{name}` with
@@ -47,13 +48,12 @@ pub fn router(host: Arc<Host>, options: Options) -> Router {
         sessions: Sessions::new(Arc::clone(&gateway), limits),
         gateway,
         guard: Guard::new(options),
+        message_bytes: limits.message_bytes,
     });
     Router::new()
         .route("/mcp", any(everything))
         .route("/mcp/agents/{name}", any(of_agent))
         .route("/mcp/bundles/{name}", any(of_bundle))
-        .layer(DefaultBodyLimit::max(limits.message_bytes))
-        .layer(middleware::from_fn_with_state(Arc::clone(&door), admit))
         .with_state(door)
 }
 
@@ -72,58 +72,45 @@ pub async fn listen(router: Router, listener: TcpListener) -> io::Result<()> {
 
 type Body = Result<Bytes, BytesRejection>;
 
-async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    match door.guard.check_neighbours(request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => (StatusCode::FORBIDDEN, problem).into_response(),
-    }
-}
-
-async fn everything(
-    State(door): State<Arc<Door>>,
-    method: Method,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    enter(door, Scope::default(), (method, headers), body).await
+async fn everything(State(door): State<Arc<Door>>, request: Request) -> Response {
+    enter(&door, &Scope::default(), request).await
 }
 
 async fn of_agent(
     State(door): State<Arc<Door>>,
     Path(name): Path<String>,
-    method: Method,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Response {
-    enter(door, Scope::of_agent(name), (method, headers), body).await
+    enter(&door, &Scope::of_agent(name), request).await
 }
 
 async fn of_bundle(
     State(door): State<Arc<Door>>,
     Path(name): Path<String>,
-    method: Method,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Response {
-    enter(door, Scope::of_bundle(name), (method, headers), body).await
+    enter(&door, &Scope::of_bundle(name), request).await
 }
 
 /// Lets somebody in who may come in, and does what they ask for.
-async fn enter(
-    door: Arc<Door>,
-    scope: Scope,
-    (method, headers): (Method, HeaderMap),
-    body: Body,
-) -> Response {
-    let identity = match door.guard.identify(&headers, &scope) {
+async fn enter(door: &Arc<Door>, scope: &Scope, mut request: Request) -> Response {
+    let headers = std::mem::take(request.headers_mut());
+    if let Err(problem) = door.guard.check_neighbours(&headers) {
+        return (StatusCode::FORBIDDEN, problem).into_response();
+    }
+    let identity = match door.guard.identify(&headers, scope) {
         Ok(identity) => Arc::new(identity),
         Err(refusal) => return refusal.into_response(),
     };
-    if let Err(unknown) = identity.scope.view(&door.gateway.host) {
+    if let Err(unknown) = identity.scope.check(&door.gateway.host) {
         return (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response();
     }
-    match method {
-        Method::POST => post::receive(&door, &identity, &headers, body).await,
+    match *request.method() {
+        Method::POST => {
+            DefaultBodyLimit::max(door.message_bytes).apply(&mut request);
+            let body = Bytes::from_request(request, &()).await;
+            post::receive(door, &identity, &headers, body).await
+        }
         Method::GET => door.sessions.open_stream(&identity, &headers),
         Method::DELETE => door.sessions.end(&identity, &headers),
         _ => (StatusCode::METHOD_NOT_ALLOWED, [("Allow", "POST, GET, DELETE")]).into_response(),

@@ -61,6 +61,7 @@ mod lines;
 pub mod demo;
 
 mod protocol;
+mod asked;
 mod seal;
 mod scope;
 mod tokens;

@@ -6,7 +6,8 @@ use trunkline::host::Host;
 use trunkline::message::Raw;
 use trunkline::view::View;
 
-use crate::protocol::{Client, TASKS, meta, supported};
+use crate::asked::Client;
+use crate::protocol::{TASKS, meta, supported};
 use crate::servers::seen;
 
 /// Characters of one server's instructions that are passed on.

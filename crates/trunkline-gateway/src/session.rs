@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use trunkline::connection::LogLevel;
 use trunkline::message::Id;
 
+use crate::asked::Client;
 use crate::changes::{Addresses, Listening};
-use crate::protocol::Client;
 use crate::scope::Identity;
 use crate::seal::unguessable;
 use crate::talk::Questions;

@@ -11,14 +11,15 @@ use tokio::sync::mpsc;
 use tokio::task::{self, AbortHandle, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
-use trunkline::message::{Id, Malformed, Message, Notification, Raw, Request, RpcError, code};
+use trunkline::message::{Id, Malformed, Message, Notification, Raw, RpcError, code};
 
+use crate::asked::{Asked, Client, claims_modern};
 use crate::caller::Caller;
 use crate::gateway::{Gateway, cancelled, refusal, response};
 use crate::lines::{Line, Lines};
 use crate::offer;
 use crate::options::Limits;
-use crate::protocol::{Client, claims_modern, empty, level_of, require_modern};
+use crate::protocol::require_modern;
 use crate::scope::{Identity, Scope};
 use crate::session::Session;
 use crate::talk::{MAX_UNREAD, Talk};
@@ -139,7 +140,7 @@ impl Peer {
 
     async fn receive(&mut self, message: &Bytes) {
         match Message::read(message) {
-            Ok(Message::Request(request)) => self.asked(request).await,
+            Ok(Message::Request(request)) => self.asked(Asked::of(request)).await,
             Ok(Message::Notification(notification)) => self.told(&notification),
             Ok(Message::Response(answer)) => {
                 if let Some(session) = &self.session {
@@ -165,12 +166,12 @@ impl Peer {
         }
     }
 
-    async fn asked(&mut self, request: Request) {
-        let caller = match self.caller(&request) {
+    async fn asked(&mut self, asked: Asked) {
+        let caller = match self.caller(&asked) {
             Ok(caller) => caller,
-            Err(error) => return self.send(response(&request.id, Err(error))).await,
+            Err(error) => return self.send(response(&asked.id, Err(error))).await,
         };
-        let id = request.id.clone();
+        let id = asked.id.clone();
         if self.running.get(&id).is_some_and(|request| !request.is_finished()) {
             let text = "a request of this id is not over yet";
             let error = RpcError::new(code::INVALID_REQUEST, text);
@@ -179,9 +180,9 @@ impl Peer {
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
         let done = id.clone();
         let request = self.requests.spawn(async move {
-            let answer = match (&*request.method, &caller.session) {
+            let answer = match (&*asked.method, &caller.session) {
                 ("initialize", Some(session)) => opened(&gateway, &caller, session).await,
-                _ => gateway.answer(caller, request).await,
+                _ => gateway.answer(caller, asked).await,
             };
             let _ = outlet.send(response(&id, answer)).await;
             id
@@ -190,21 +191,20 @@ impl Peer {
     }
 
     /// Who asks, as the request or the session says.
-    fn caller(&mut self, request: &Request) -> Result<Caller, RpcError> {
-        if claims_modern(request) {
-            let client = Client::of_request(request)?;
+    fn caller(&mut self, asked: &Asked) -> Result<Caller, RpcError> {
+        if claims_modern(asked) {
+            let client = Client::of_request(&asked.said)?;
             require_modern(&client.version)?;
             return Ok(Caller {
                 client: Arc::new(client),
                 identity: Arc::clone(&self.identity),
-                level: level_of(request)?,
+                level: asked.level()?,
                 talk: Talk::new(self.outlet.clone()),
                 session: None,
             });
         }
-        if &*request.method == "initialize" {
-            let params = request.params.clone().unwrap_or_else(empty);
-            self.session = Some(Arc::new(self.opened_by(&params)));
+        if &*asked.method == "initialize" {
+            self.session = Some(Arc::new(self.opened_by(&asked.params)));
         }
         let Some(session) = &self.session else {
             let text = "open with `initialize`, or say in `params._meta` which revision this is";

@@ -38,7 +38,8 @@ impl Tasks<'_> {
     /// The task that a request is about.
     pub(crate) fn find(&self, params: &Raw) -> Result<Task, RpcError> {
         let unknown = || invalid("there is no such task");
-        let number = params.get(KEY);
+        // Whoever may see one task must not reach another under its number.
+        let number = params.get_alone(KEY).ok().flatten();
         let number = number.as_ref().and_then(Raw::as_str).ok_or_else(unknown)?;
         let opened = self.seal.open(&number, self.uses()).ok_or_else(unknown)?;
         let (server, own) = opened.split_once('\n').ok_or_else(unknown)?;

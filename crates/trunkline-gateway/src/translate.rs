@@ -18,52 +18,89 @@ const ADDRESS_FIRST: i64 = -32042;
 
 /// Who we are, written once: it goes with every result.
 static SERVER_INFO: LazyLock<Raw> = LazyLock::new(|| Raw::from_value(&server_info()));
+static SAID: LazyLock<Raw> = LazyLock::new(|| empty().with(meta::SERVER_INFO, &SERVER_INFO));
+static COMPLETE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("complete"));
+static PRIVATE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("private"));
+static ZERO: LazyLock<Raw> = LazyLock::new(|| Raw::from_number(0));
 
 /// A result as a client of this generation expects it.
 pub(crate) fn result(era: Era, relayed: Relayed, result: &Raw) -> Raw {
-    match era {
-        Era::Modern => modern_result(relayed, result),
-        Era::Legacy => legacy_result(relayed, result),
-    }
+    Looked::at(result).for_client(era, relayed)
 }
 
-fn modern_result(relayed: Relayed, result: &Raw) -> Raw {
-    let [kind, ttl, scope, said] = result.get_all(["resultType", "ttlMs", "cacheScope", "_meta"]);
-    let is_complete = kind.as_ref().and_then(Raw::as_str).is_none_or(|kind| kind == "complete");
-    let mut result = result.clone();
-    if kind.is_none() {
-        result = result.with("resultType", &Raw::from_string("complete"));
-    }
-    if relayed == Relayed::Read && is_complete {
-        if ttl.is_none() {
-            result = result.with("ttlMs", &Raw::from_number(0));
-        }
-        if scope.is_none() {
-            result = result.with("cacheScope", &Raw::from_string("private"));
-        }
-    }
-    let said = said.unwrap_or_else(empty);
-    if said.get(meta::SERVER_INFO).is_some() {
-        return result;
-    }
-    result.with("_meta", &said.with(meta::SERVER_INFO, &SERVER_INFO))
+/// A result that has been looked through. It may be long, so that this is done once.
+pub(crate) struct Looked<'r> {
+    result: &'r Raw,
+    kind: Option<Raw>,
+    ttl: Option<Raw>,
+    scope: Option<Raw>,
+    said: Option<Raw>,
+    structured: Option<Raw>,
 }
 
-fn legacy_result(relayed: Relayed, result: &Raw) -> Raw {
-    let keys = ["resultType", "ttlMs", "cacheScope", "structuredContent"];
-    let [kind, ttl, scope, structured] = result.get_all(keys);
-    let mut result = result.clone();
-    for (key, value) in [("resultType", kind), ("ttlMs", ttl), ("cacheScope", scope)] {
-        if value.is_some() {
-            result = result.without(key);
+impl<'r> Looked<'r> {
+    pub(crate) fn at(result: &'r Raw) -> Self {
+        let keys = ["resultType", "ttlMs", "cacheScope", "_meta", "structuredContent"];
+        let [kind, ttl, scope, said, structured] = result.get_all(keys);
+        Self { result, kind, ttl, scope, said, structured }
+    }
+
+    /// Whether a task has been made of the request.
+    pub(crate) fn is_task(&self) -> bool {
+        self.is_of_kind("task")
+    }
+
+    fn is_of_kind(&self, name: &str) -> bool {
+        self.kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == name)
+    }
+
+    /// The result as a client of this generation expects it.
+    pub(crate) fn for_client(&self, era: Era, relayed: Relayed) -> Raw {
+        match era {
+            Era::Modern => self.for_modern(relayed),
+            Era::Legacy => self.for_legacy(relayed),
         }
     }
-    // Those revisions know structured content only as an object; the text says it as well.
-    match structured {
-        Some(other) if relayed == Relayed::Call && !other.is_object() => {
-            result.without("structuredContent")
+
+    fn for_modern(&self, relayed: Relayed) -> Raw {
+        let (complete, zero, private) = (&*COMPLETE, &*ZERO, &*PRIVATE);
+        let is_complete = self.kind.is_none() || self.is_of_kind("complete");
+        let is_cached = relayed == Relayed::Read && is_complete;
+        let mut new = Vec::with_capacity(4);
+        let mut want = |key, value, is_wanted| {
+            if is_wanted {
+                new.push((key, value));
+            }
+        };
+        want("resultType", complete, self.kind.is_none());
+        want("ttlMs", zero, is_cached && self.ttl.is_none());
+        want("cacheScope", private, is_cached && self.scope.is_none());
+        want("_meta", &*SAID, self.said.is_none());
+        match &self.said {
+            Some(said) if said.get(meta::SERVER_INFO).is_none() => {
+                let signed = said.with_new(&[(meta::SERVER_INFO, &SERVER_INFO)]);
+                self.result.with_parts(&[(said.clone(), signed)]).with_new(&new)
+            }
+            _ => self.result.with_new(&new),
         }
-        _ => result,
+    }
+
+    fn for_legacy(&self, relayed: Relayed) -> Raw {
+        let mut result = self.result.clone();
+        for (key, value) in
+            [("resultType", &self.kind), ("ttlMs", &self.ttl), ("cacheScope", &self.scope)]
+        {
+            if value.is_some() {
+                result = result.without(key);
+            }
+        }
+        // Those revisions know structured content only as an object; the text says it as well.
+        match &self.structured {
+            Some(other) if relayed == Relayed::Call && !other.is_object() => {
+                result.without("structuredContent")
+            }
+            _ => result,
+        }
     }
 }
 

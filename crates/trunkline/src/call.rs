@@ -182,5 +182,5 @@ impl Route<'_> {
 }
 
 fn empty() -> Raw {
-    Raw::from_value(&serde_json::json!({}))
+    Raw::empty_object()
 }

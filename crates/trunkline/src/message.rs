@@ -20,4 +20,4 @@ mod raw;
 mod envelope;
 
 pub use envelope::{Id, Malformed, Message, Notification, Request, Response, RpcError};
-pub use raw::{NotJson, Raw};
+pub use raw::{Ambiguous, NotJson, Raw};

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use trunkline::message::{Raw, Request, RpcError, code};
+use trunkline::message::{RpcError, code};
 
-use crate::protocol::{LEGACY, claims_modern, require_modern};
+use crate::asked::{Asked, claims_modern};
+use crate::protocol::{LEGACY, require_modern};
 
 pub(super) const VERSION: &str = "mcp-protocol-version";
 const METHOD: &str = "mcp-method";
@@ -15,13 +16,13 @@ const NAME: &str = "mcp-name";
 const PARAMETER: &str = "mcp-param-";
 
 /// Whether a request is of the modern generation, by its body or by its header.
-pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> Result<bool, RpcError> {
-    if claims_modern(request) {
+pub(super) fn is_modern(headers: &HeaderMap, asked: &Asked) -> Result<bool, RpcError> {
+    if claims_modern(asked) {
         return Ok(true);
     }
     match text(headers, VERSION)? {
         // The body negotiates, so whatever version the header holds is only a proposal.
-        _ if &*request.method == "initialize" => Ok(false),
+        _ if &*asked.method == "initialize" => Ok(false),
         // Versions before 2025-06-18 had no such header.
         None => Ok(false),
         Some(version) if LEGACY.contains(&version) => Ok(false),
@@ -30,17 +31,10 @@ pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> Result<bool, 
 }
 
 /// Fails unless the headers say what the body says.
-pub(super) fn check(headers: &HeaderMap, version: &str, request: &Request) -> Result<(), RpcError> {
+pub(super) fn check(headers: &HeaderMap, version: &str, asked: &Asked) -> Result<(), RpcError> {
     require(headers, VERSION, version)?;
-    require(headers, METHOD, &request.method)?;
-    let subject = match &*request.method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
-        _ => None,
-    };
-    let subject = subject.and_then(|key| request.params.as_ref()?.get(key));
-    if let Some(subject) = subject.as_ref().and_then(Raw::as_str) {
+    require(headers, METHOD, &asked.method)?;
+    if let Some(subject) = asked.subject() {
         require(headers, NAME, &subject)?;
     }
     // Last, so that a client that contradicts itself is told so rather than sent to another version.
@@ -91,12 +85,11 @@ fn are_same_number(one: &str, other: &str) -> bool {
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, RpcError> {
-    let Ok(key) = HeaderName::try_from(name) else { return Ok(None) };
     let read = |value: &'h HeaderValue| {
         let text = value.to_str().map(str::trim);
         text.map_err(|_| mismatch(&format!("the header {name} is not visible ASCII")))
     };
-    headers.get(key).map(read).transpose()
+    headers.get(name).map(read).transpose()
 }
 
 /// Undoes `=?base64?…?=`, the form of a value that a header cannot hold as it is.

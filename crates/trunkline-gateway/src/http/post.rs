@@ -12,17 +12,17 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
-use trunkline::host::Relayed;
-use trunkline::message::{Id, Malformed, Message, Notification, Raw, Request, RpcError, code};
+use trunkline::item::Kind;
+use trunkline::message::{Id, Malformed, Message, Notification, Raw, RpcError, code};
 
 use super::Door;
 use super::headers;
 use super::replay::{HEARTBEAT, KEEP_ALIVE};
 use super::sessions::{HttpSession, SESSION, events};
+use crate::asked::{Asked, Client};
 use crate::caller::Caller;
 use crate::gateway::{cancelled, refusal, response};
 use crate::offer;
-use crate::protocol::{Client, empty, level_of};
 use crate::scope::Identity;
 use crate::session::Running;
 use crate::talk::{MAX_UNREAD, Talk};
@@ -59,7 +59,7 @@ pub(super) async fn receive(
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
     }
     match Message::read(&body) {
-        Ok(Message::Request(request)) => asked(door, identity, headers, request).await,
+        Ok(Message::Request(request)) => asked(door, identity, headers, Asked::of(request)).await,
         Ok(Message::Notification(notification)) => told(door, identity, headers, &notification),
         Ok(Message::Response(answer)) => match door.sessions.find(identity, headers) {
             Ok(session) => {
@@ -109,22 +109,22 @@ async fn asked(
     door: &Arc<Door>,
     identity: &Arc<Identity>,
     headers: &HeaderMap,
-    request: Request,
+    asked: Asked,
 ) -> Response {
-    match headers::is_modern(headers, &request) {
-        Ok(true) => modern(door, identity, headers, request).await,
-        Ok(false) if &*request.method == "initialize" => open(door, identity, &request).await,
+    match headers::is_modern(headers, &asked) {
+        Ok(true) => modern(door, identity, headers, asked).await,
+        Ok(false) if &*asked.method == "initialize" => open(door, identity, &asked).await,
         Ok(false) => match door.sessions.find(identity, headers) {
-            Ok(session) => legacy(door, &session, request).await,
+            Ok(session) => legacy(door, &session, asked).await,
             Err(refusal) => *refusal,
         },
-        Err(error) => refuse(StatusCode::BAD_REQUEST, Some(&request.id), &error),
+        Err(error) => refuse(StatusCode::BAD_REQUEST, Some(&asked.id), &error),
     }
 }
 
 /// Opens a session.
-async fn open(door: &Door, identity: &Arc<Identity>, request: &Request) -> Response {
-    let client = Client::of_initialize(&request.params.clone().unwrap_or_else(empty));
+async fn open(door: &Door, identity: &Arc<Identity>, asked: &Asked) -> Response {
+    let client = Client::of_initialize(&asked.params);
     let Some(session) = door.sessions.open(client, identity) else {
         let text = "there are too many sessions; try again later\n";
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
@@ -134,13 +134,13 @@ async fn open(door: &Door, identity: &Arc<Identity>, request: &Request) -> Respo
     match door.gateway.instructions(&caller).await {
         Ok(instructions) => {
             let result = offer::initialized(&session.session.client, instructions);
-            let mut answer = json(StatusCode::OK, response(&request.id, Ok(result)));
+            let mut answer = json(StatusCode::OK, response(&asked.id, Ok(result)));
             if let Ok(id) = session.session.id.parse() {
                 answer.headers_mut().insert(SESSION, id);
             }
             answer
         }
-        Err(error) => refuse(StatusCode::BAD_REQUEST, Some(&request.id), &error),
+        Err(error) => refuse(StatusCode::BAD_REQUEST, Some(&asked.id), &error),
     }
 }
 
@@ -156,15 +156,15 @@ fn caller_of(session: &HttpSession, outlet: mpsc::Sender<Bytes>) -> Caller {
 }
 
 /// A request in a session. Its client may go away without giving it up.
-async fn legacy(door: &Door, session: &Arc<HttpSession>, request: Request) -> Response {
-    let id = request.id.clone();
+async fn legacy(door: &Door, session: &Arc<HttpSession>, asked: Asked) -> Response {
+    let id = asked.id.clone();
     let Some(running) = session.session.begin(&id) else {
         let error = RpcError::new(code::INVALID_REQUEST, "a request of this id is not over yet");
         return refuse(StatusCode::BAD_REQUEST, Some(&id), &error);
     };
     let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
     let caller = caller_of(session, outlet);
-    let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, request));
+    let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, asked));
     let mut work = Work { going_on: Some((answering, running)), inbox, last: None };
     let first = tokio::select! {
         biased;
@@ -254,16 +254,16 @@ async fn modern(
     door: &Door,
     identity: &Arc<Identity>,
     headers: &HeaderMap,
-    request: Request,
+    asked: Asked,
 ) -> Response {
-    let id = request.id.clone();
-    let caller = |outlet| modern_caller(door, identity, headers, &request, outlet);
+    let id = asked.id.clone();
+    let caller = |outlet| modern_caller(door, identity, (headers, &asked), outlet);
     let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
     let caller = match caller(outlet) {
         Ok(caller) => caller,
         Err(error) => return refuse(status_of(&error), Some(&id), &error),
     };
-    let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, request));
+    let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, asked));
     let mut work = Exchange { answering: Some(answering), inbox, id, last: None };
     match timeout(LATER, work.next()).await {
         Ok(Some(Said::Answer(answer))) => {
@@ -278,23 +278,23 @@ async fn modern(
 fn modern_caller(
     door: &Door,
     identity: &Arc<Identity>,
-    headers: &HeaderMap,
-    request: &Request,
+    (headers, asked): (&HeaderMap, &Asked),
     outlet: mpsc::Sender<Bytes>,
 ) -> Result<Caller, RpcError> {
-    let client = Client::of_request(request)?;
-    headers::check(headers, &client.version, request)?;
+    let client = Client::of_request(&asked.said)?;
+    headers::check(headers, &client.version, asked)?;
     let caller = Caller {
         client: Arc::new(client),
         identity: Arc::clone(identity),
-        level: level_of(request)?,
+        level: asked.level()?,
         talk: Talk::new(outlet),
         session: None,
     };
-    if let ("tools/call", Some(params)) = (&*request.method, &request.params) {
+    if let ("tools/call", Some(name)) = (&*asked.method, asked.subject()) {
         let view = door.gateway.view(&caller)?;
-        if let Ok(tool) = door.gateway.host.subject(&view, Relayed::Call, params) {
-            let expected = trunkline::connection::header_arguments(tool.definition(), params);
+        if let Ok(tool) = view.route(Kind::Tool, &name) {
+            let expected =
+                trunkline::connection::header_arguments(tool.definition(), &asked.params);
             headers::check_parameters(headers, &expected)?;
         }
     }

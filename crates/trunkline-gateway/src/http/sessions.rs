@@ -12,9 +12,10 @@ use tokio::time::interval;
 
 use super::headers::VERSION;
 use super::replay::{self, Replay};
+use crate::asked::Client;
 use crate::gateway::Gateway;
 use crate::options::Limits;
-use crate::protocol::{Client, LEGACY};
+use crate::protocol::LEGACY;
 use crate::scope::Identity;
 use crate::session::Session;
 

@@ -76,6 +76,12 @@ impl CallError {
         Self::new(CallErrorKind::BadArguments, message)
     }
 
+    /// A parameter is there twice, or in two spellings, so that servers may see another than we do.
+    pub(crate) fn ambiguous(key: &str) -> Self {
+        let message = format!("the parameter `{key}` is there more than once, in whatever case");
+        Self::new(CallErrorKind::BadArguments, message)
+    }
+
     /// Something is not there any more that was shown.
     pub(crate) fn gone(entry: &Entry) -> Self {
         let (kind, name) = (entry.kind().as_str(), entry.exposed());

@@ -50,14 +50,21 @@ impl Generation {
 #[derive(Clone, Debug)]
 pub(super) struct Declared {
     meta: Raw,
-    members: Vec<(String, Raw)>,
+    version: Raw,
+    info: Raw,
+    capabilities: Raw,
 }
 
 impl Declared {
     pub(super) fn new(capabilities: &Raw) -> Self {
-        let meta = json!({ VERSION: MODERN, CLIENT_INFO: client_info() });
-        let meta = Raw::from_value(&meta).with(CAPABILITIES, capabilities);
-        Self { members: meta.members(), meta }
+        let version = Raw::from_string(MODERN);
+        let info = Raw::from_value(&client_info());
+        let meta = Raw::empty_object().with_new(&[
+            (VERSION, &version),
+            (CLIENT_INFO, &info),
+            (CAPABILITIES, capabilities),
+        ]);
+        Self { meta, version, info, capabilities: capabilities.clone() }
     }
 }
 
@@ -84,15 +91,26 @@ fn with_meta(params: Option<Raw>, declared: &Declared) -> Raw {
     let Some(said) = params.get("_meta").filter(Raw::is_object) else {
         return params.with("_meta", &declared.meta);
     };
-    let mut meta = said.clone();
-    for (key, value) in &declared.members {
-        let own = meta.get(key);
-        // Whoever passes a request on may speak for another client, but not in another revision.
-        if own.as_ref() != Some(value) && (own.is_none() || key == VERSION) {
-            meta = meta.with(key, value);
+    let [version, info, capabilities] = said.get_all([VERSION, CLIENT_INFO, CAPABILITIES]);
+    let mut missing = Vec::new();
+    for (key, own, value) in [
+        (VERSION, &version, &declared.version),
+        (CLIENT_INFO, &info, &declared.info),
+        (CAPABILITIES, &capabilities, &declared.capabilities),
+    ] {
+        if own.is_none() {
+            missing.push((key, value));
         }
     }
-    if meta == said { params } else { params.with("_meta", &meta) }
+    // Whoever passes a request on may speak for another client, but not in another revision.
+    let meta = match version {
+        Some(other) if other != declared.version => {
+            said.with_parts(&[(other, declared.version.clone())]).with_new(&missing)
+        }
+        _ if missing.is_empty() => return params,
+        _ => said.with_new(&missing),
+    };
+    params.with_parts(&[(said, meta)])
 }
 
 /// Parameters without what only modern requests declare. Every other byte stays.
@@ -123,7 +141,7 @@ pub(super) fn with_progress_token(params: Option<Raw>, token: u64) -> (Raw, Opti
 }
 
 pub(super) fn empty() -> Raw {
-    Raw::from_value(&json!({}))
+    Raw::empty_object()
 }
 
 #[cfg(test)]
@@ -142,6 +160,9 @@ mod tests {
         let version = meta.get(VERSION).unwrap();
         assert_eq!(version.as_str().unwrap(), MODERN);
         assert_eq!(Generation::Legacy("2025-11-25".into()).params(None, &declared), None);
+        let other = sent.text().replace(MODERN, "2025-11-25");
+        let other = Raw::from_text(&other).ok();
+        assert_eq!(Generation::Modern.params(other, &declared).as_ref(), Some(&sent));
         let again = Generation::Modern.params(Some(sent), &Declared::new(&empty())).unwrap();
         assert_eq!(again.get("_meta").unwrap().get(CAPABILITIES).unwrap(), offered);
     }

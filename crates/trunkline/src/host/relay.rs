@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Host;
 use crate::call::{CallError, CallOptions, Outcome, Read, Route};
 use crate::catalog::{Entry, Kind};
-use crate::message::Raw;
+use crate::message::{Ambiguous, Raw};
 use crate::name::ServerName;
 use crate::view::{ResourceRoute, View};
 
@@ -52,8 +52,10 @@ impl Relayed {
             Self::Prompt => named(view, Kind::Prompt, params),
             Self::Read => addressed(view, params),
             Self::Completion => {
-                let reference = params.get("ref").ok_or_else(|| CallError::missing("ref"))?;
-                let found = match text(&reference, "type")?.as_str() {
+                let reference = params.get_alone("ref");
+                let reference = reference.map_err(|Ambiguous| CallError::ambiguous("ref"))?;
+                let reference = reference.ok_or_else(|| CallError::missing("ref"))?;
+                let found = match &*Word::of(&reference, "type")?.text() {
                     "ref/resource" => template(view, &reference)?,
                     _ => named(view, Kind::Prompt, &reference)?,
                 };
@@ -128,37 +130,54 @@ fn something_of<'v>(view: &'v View, server: &ServerName) -> Option<&'v Entry> {
 }
 
 fn named<'v>(view: &'v View, kind: Kind, params: &Raw) -> Result<Resolved<'v>, CallError> {
-    let entry = routed(view, kind, params)?;
-    let params = renamed(params, "name", entry.name(), entry.exposed());
+    let name = Word::of(params, "name")?;
+    let entry = view.route(kind, &name.text())?;
+    let params = name.in_words_of_server(params, entry.name());
     Ok(Resolved { entry, params, read: None })
 }
 
 fn routed<'v>(view: &'v View, kind: Kind, params: &Raw) -> Result<&'v Entry, CallError> {
-    Ok(view.route(kind, &text(params, "name")?)?)
+    Ok(view.route(kind, &Word::of(params, "name")?.text())?)
 }
 
 fn addressed<'v>(view: &'v View, params: &Raw) -> Result<Resolved<'v>, CallError> {
-    let address = text(params, "uri")?;
-    let ResourceRoute { entry, uri: own } = view.route_resource(&address)?;
-    let params = renamed(params, "uri", &own, &address);
+    let address = Word::of(params, "uri")?;
+    let ResourceRoute { entry, uri: own } = view.route_resource(&address.text())?;
+    let params = address.in_words_of_server(params, &own);
+    let address = address.text().into_owned();
     let read = (own != address).then_some(Read { address, own });
     Ok(Resolved { entry, params, read })
 }
 
 fn template<'v>(view: &'v View, reference: &Raw) -> Result<Resolved<'v>, CallError> {
-    let address = text(reference, "uri")?;
-    let entry = view.route_template(&address)?;
-    let params = renamed(reference, "uri", entry.name(), &address);
+    let address = Word::of(reference, "uri")?;
+    let entry = view.route_template(&address.text())?;
+    let params = address.in_words_of_server(reference, entry.name());
     Ok(Resolved { entry, params, read: None })
 }
 
-/// Parameters with the server's own name for something, as they are where it is the same.
-fn renamed(params: &Raw, key: &str, own: &str, exposed: &str) -> Raw {
-    if own == exposed { params.clone() } else { params.with(key, &Raw::from_string(own)) }
+/// What parameters call something: a part of them, found once.
+struct Word {
+    part: Raw,
 }
 
-fn text(params: &Raw, key: &'static str) -> Result<String, CallError> {
-    let value = params.get(key);
-    let text = value.as_ref().and_then(Raw::as_str);
-    text.map(Cow::into_owned).ok_or_else(|| CallError::missing(key))
+impl Word {
+    fn of(params: &Raw, key: &'static str) -> Result<Self, CallError> {
+        // Whoever may have one thing must not reach another under its name.
+        let part = params.get_alone(key).map_err(|Ambiguous| CallError::ambiguous(key))?;
+        let part = part.filter(|part| part.as_str().is_some());
+        part.map(|part| Self { part }).ok_or_else(|| CallError::missing(key))
+    }
+
+    fn text(&self) -> Cow<'_, str> {
+        self.part.as_str().unwrap_or_default()
+    }
+
+    /// The parameters with the server's own word for it, as they are where it is the same.
+    fn in_words_of_server(&self, params: &Raw, own: &str) -> Raw {
+        match self.text() == own {
+            true => params.clone(),
+            false => params.with_parts(&[(self.part.clone(), Raw::from_string(own))]),
+        }
+    }
 }

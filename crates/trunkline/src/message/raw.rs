@@ -35,6 +35,10 @@ impl std::error::Error for NotJson {
     }
 }
 
+/// An object has members that some readers tell apart and others do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ambiguous;
+
 impl Raw {
     /// Checks that bytes are one JSON value and keeps them as they are.
     pub fn read(bytes: &Bytes) -> Result<Self, NotJson> {
@@ -65,6 +69,11 @@ impl Raw {
     /// A whole number.
     pub fn from_number(number: u64) -> Self {
         Self { text: number.to_string().into() }
+    }
+
+    /// An object without members.
+    pub fn empty_object() -> Self {
+        Self { text: Bytes::from_static(b"{}") }
     }
 
     /// An array of values, byte for byte.
@@ -158,6 +167,22 @@ impl Raw {
         found.map(|value| value.map(|value| self.part(value)))
     }
 
+    /// The value under a key that decides something: one that whoever reads it next is sure to find
+    /// as well. If there is another that some would take for it, whether they take the first of
+    /// two or ignore case, there is no telling.
+    ///
+    /// # Errors
+    ///
+    /// When there is another like it.
+    pub fn get_alone(&self, key: &str) -> Result<Option<Self>, Ambiguous> {
+        let mut alike = scan::members(&self.text).filter(|member| member.is_like(key));
+        let Some(found) = alike.next() else { return Ok(None) };
+        match alike.next() {
+            None => Ok(found.is(key).then(|| self.part(found.value))),
+            Some(_) => Err(Ambiguous),
+        }
+    }
+
     /// The members of an object, in their order; nothing for any other value.
     pub fn members(&self) -> Vec<(String, Self)> {
         let members = scan::members(&self.text);
@@ -194,6 +219,31 @@ impl Raw {
         self.spliced(place, place, &[comma, &key.text, b":", &value.text])
     }
 
+    /// The same object with members at its end that it does not have yet. Nothing of it is looked
+    /// through, however long it is. Every other byte stays.
+    ///
+    /// A value that is no object is returned as it is.
+    #[must_use]
+    pub fn with_new(&self, members: &[(&str, &Self)]) -> Self {
+        if !self.is_object() || members.is_empty() {
+            return self.clone();
+        }
+        let inside = self.text[..self.text.len() - 1].trim_ascii_end();
+        let mut comma: &[u8] = if inside.len() > 1 { b"," } else { b"" };
+        let length = members.iter().map(|(key, value)| key.len() + value.text.len() + 4);
+        let mut text = Vec::with_capacity(self.text.len() + length.sum::<usize>());
+        text.extend_from_slice(inside);
+        for (key, value) in members {
+            let key = Self::from_string(key);
+            for part in [comma, &key.text, b":", &value.text] {
+                text.extend_from_slice(part);
+            }
+            comma = b",";
+        }
+        text.extend_from_slice(&self.text[inside.len()..]);
+        Self { text: text.into() }
+    }
+
     /// The same object without a key. Every byte of the other members stays.
     ///
     /// A value that is no object is returned as it is.
@@ -209,7 +259,7 @@ impl Raw {
     /// The same value with others in place of some of its parts, each of which was got out of it.
     /// Every other byte stays.
     #[must_use]
-    pub(crate) fn with_parts(&self, edits: &[(Self, Self)]) -> Self {
+    pub fn with_parts(&self, edits: &[(Self, Self)]) -> Self {
         let base = self.text.as_ptr().addr();
         let mut edits: Vec<_> = edits
             .iter()
@@ -311,6 +361,15 @@ mod tests {
         assert_eq!(object.without("b").text(), r#"{ "a" : 1,"c" : 3 }"#);
         assert_eq!(object.without("c").text(), r#"{ "a" : 1 , "b":  2 }"#);
         assert_eq!(raw("{ }").with("a", &raw("1")).text(), r#"{"a":1 }"#);
+        let (one, two) = (raw("1"), raw("[2]"));
+        let new = [("d", &one), ("e\"", &two)];
+        assert_eq!(
+            object.with_new(&new).text(),
+            r#"{ "a" : 1 , "b":  2,"c" : 3,"d":1,"e\"":[2] }"#
+        );
+        assert_eq!(raw("{ }").with_new(&new).text(), r#"{"d":1,"e\"":[2] }"#);
+        assert_eq!(Raw::empty_object().with_new(&new[..1]).text(), r#"{"d":1}"#);
+        assert_eq!(object.with_new(&[]), object);
         assert_eq!(raw(r#"{ "a": 1 }"#).without("a").text(), "{ }");
     }
 
@@ -323,12 +382,27 @@ mod tests {
     }
 
     #[test]
+    fn what_decides_something_has_no_double() {
+        let alone = |text: &str| raw(text).get_alone("task").map(|it| it.map(|it| it.to_value()));
+        assert_eq!(alone(r#"{"a":0,"t\u0061sk":1,"tasks":2,"tas":3}"#), Ok(Some(1.into())));
+        assert_eq!(alone(r#"{"Task":1}"#), Ok(None));
+        for double in ["task", "Task", "ta\\u0053k", "taſk", "tas\u{212a}"] {
+            for text in
+                [format!(r#"{{"task":1,"{double}":2}}"#), format!(r#"{{"{double}":2,"task":1}}"#)]
+            {
+                assert_eq!(alone(&text), Err(Ambiguous), "{text}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_no_object_has_no_members_and_cannot_be_edited() {
         for text in ["1", "[1]", "\"a\"", "null"] {
             let value = raw(text);
             assert!(value.members().is_empty() && value.get("a").is_none());
             assert_eq!(value.with("a", &raw("1")), value);
             assert_eq!(value.without("a"), value);
+            assert_eq!(value.with_new(&[("a", &raw("1"))]), value);
         }
     }
 

@@ -24,6 +24,13 @@ impl Member<'_> {
         }
     }
 
+    /// Whether a careless reader may take it for what is under this key: some ignore case.
+    pub(super) fn is_like(&self, key: &str) -> bool {
+        // Folding makes nothing longer.
+        self.written.len() >= key.len()
+            && self.key().chars().map(folded).eq(key.chars().map(folded))
+    }
+
     /// The key.
     pub(super) fn key(&self) -> Cow<'_, str> {
         let text = String::from_utf8_lossy(self.written);
@@ -31,6 +38,16 @@ impl Member<'_> {
             true => serde_json::from_str(&format!("\"{text}\"")).unwrap_or_default(),
             false => text,
         }
+    }
+}
+
+/// A letter without its case, as readers of JSON that ignore case see it.
+fn folded(letter: char) -> char {
+    match letter {
+        'ſ' => 's',
+        // The sign for kelvin.
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
     }
 }
 

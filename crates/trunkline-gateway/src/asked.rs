@@ -1,0 +1,178 @@
+//! A request of a client, looked into once: what it is about, which generation it speaks, and who
+//! sends it.
+
+use std::borrow::Cow;
+
+use trunkline::connection::LogLevel;
+use trunkline::message::{Id, Raw, Request, RpcError};
+
+use crate::protocol::{Era, LEGACY, empty, invalid, meta};
+
+/// A request, and what it is about.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: Id,
+    pub(crate) method: Box<str>,
+    pub(crate) params: Raw,
+    /// What it says in `_meta`.
+    pub(crate) said: Said,
+    /// The state of an earlier answer, from which it goes on.
+    pub(crate) state: Option<Raw>,
+    /// The name, address or task it is about.
+    subject: Option<Raw>,
+}
+
+/// What a request says about itself.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) version: Option<Raw>,
+    pub(crate) capabilities: Option<Raw>,
+    pub(crate) info: Option<Raw>,
+    pub(crate) progress_token: Option<Raw>,
+    level: Option<Raw>,
+}
+
+impl Asked {
+    pub(crate) fn of(request: Request) -> Self {
+        let Request { id, method, params } = request;
+        let params = params.unwrap_or_else(empty);
+        let [said, state, subject] = match subject_key(&method) {
+            Some(key) => params.get_all(["_meta", "requestState", key]),
+            None => {
+                let [said, state] = params.get_all(["_meta", "requestState"]);
+                [said, state, None]
+            }
+        };
+        Self { id, method, params, said: Said::of(said), state, subject }
+    }
+
+    /// The name, address or task it is about.
+    pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
+        self.subject.as_ref()?.as_str()
+    }
+
+    /// Whether its client wants to hear of progress.
+    pub(crate) fn wants_progress(&self) -> bool {
+        self.said.progress_token.is_some()
+    }
+
+    /// From which level on a modern client wants lines of logs.
+    pub(crate) fn level(&self) -> Result<Option<LogLevel>, RpcError> {
+        let Some(level) = &self.said.level else { return Ok(None) };
+        let level = level.as_str().and_then(|level| LogLevel::parse(&level));
+        level.map(Some).ok_or_else(|| invalid("the log level is not one of syslog"))
+    }
+}
+
+impl Said {
+    fn of(said: Option<Raw>) -> Self {
+        let [version, capabilities, info, level, progress_token] = match said {
+            Some(said) => said.get_all([
+                meta::VERSION,
+                meta::CAPABILITIES,
+                meta::CLIENT_INFO,
+                meta::LOG_LEVEL,
+                "progressToken",
+            ]),
+            None => [const { None }; 5],
+        };
+        Self { version, capabilities, info, progress_token, level }
+    }
+}
+
+/// The parameter that says what a request of a method is about.
+fn subject_key(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
+/// Whether a request has the form of the modern generation, complete or not.
+pub(crate) fn claims_modern(asked: &Asked) -> bool {
+    let said = &asked.said;
+    &*asked.method == "server/discover" || said.version.is_some() || said.capabilities.is_some()
+}
+
+/// Who sends a request, in the words it uses itself.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) era: Era,
+    pub(crate) version: Box<str>,
+    /// What it offers to servers: an object.
+    pub(crate) capabilities: Raw,
+    /// What it says it is.
+    pub(crate) info: Option<Raw>,
+}
+
+impl Client {
+    /// The client of a modern request, once the request declares all that it must.
+    pub(crate) fn of_request(said: &Said) -> Result<Self, RpcError> {
+        let version = said.version.as_ref().and_then(Raw::as_str);
+        let version = version.ok_or_else(|| undeclared(meta::VERSION, "a text"))?.into();
+        let capabilities = said.capabilities.clone().filter(Raw::is_object);
+        let capabilities =
+            capabilities.ok_or_else(|| undeclared(meta::CAPABILITIES, "an object"))?;
+        Ok(Self { era: Era::Modern, version, capabilities, info: said.info.clone() })
+    }
+
+    /// The client that opens a legacy session.
+    pub(crate) fn of_initialize(params: &Raw) -> Self {
+        let [requested, capabilities, info] =
+            params.get_all(["protocolVersion", "capabilities", "clientInfo"]);
+        let requested = requested.as_ref().and_then(Raw::as_str);
+        let version = negotiated(requested.as_deref()).into();
+        let capabilities = capabilities.filter(Raw::is_object).unwrap_or_else(empty);
+        // A session lives longer than the request that opens it.
+        let info = info.map(|info| info.detached());
+        Self { era: Era::Legacy, version, capabilities: capabilities.detached(), info }
+    }
+
+    /// Whether it declares a capability, at a path such as `["elicitation", "url"]`.
+    pub(crate) fn declares(&self, path: &[&str]) -> bool {
+        let first = Some(self.capabilities.clone());
+        path.iter().fold(first, |value, key| value?.get(key)).is_some()
+    }
+}
+
+/// The revision that answers an `initialize`: the one asked for, or our newest that opens so.
+fn negotiated(requested: Option<&str>) -> &'static str {
+    let is_requested = |version: &&str| requested == Some(*version);
+    LEGACY.into_iter().find(is_requested).unwrap_or(LEGACY[0])
+}
+
+fn undeclared(key: &str, kind: &str) -> RpcError {
+    invalid(&format!("`params._meta` must hold `{key}`, {kind}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trunkline::message::code;
+
+    fn request(method: &str, params: &str) -> Asked {
+        let params = Some(Raw::from_text(params).unwrap());
+        Asked::of(Request { id: Id::number(1), method: method.into(), params })
+    }
+
+    #[test]
+    fn a_request_is_modern_if_it_declares_anything_of_that_generation() {
+        assert!(!claims_modern(&request("tools/list", "{}")));
+        assert!(claims_modern(&request("server/discover", "{}")));
+        let half = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
+        let half = request("tools/list", half);
+        assert!(claims_modern(&half));
+        assert_eq!(Client::of_request(&half.said).unwrap_err().code(), code::INVALID_PARAMS);
+    }
+
+    #[test]
+    fn a_legacy_client_gets_the_revision_it_asks_for_or_our_newest() {
+        let client = |params| Client::of_initialize(&Raw::from_text(params).unwrap());
+        assert_eq!(&*client(r#"{"protocolVersion":"2025-06-18"}"#).version, "2025-06-18");
+        assert_eq!(&*client(r#"{"protocolVersion":"1999-01-01"}"#).version, LEGACY[0]);
+        let offers = client(r#"{"capabilities":{"elicitation":{"url":{}}}}"#);
+        assert!(offers.declares(&["elicitation", "url"]) && !offers.declares(&["sampling"]));
+    }
+}
