@@ -4,8 +4,6 @@
 //! in both generations of the protocol: the older one that opens with `initialize`, and the newer
 //! one in which every request says for itself what it speaks.
 
-mod message;
-mod protocol;
 mod tools;
 mod answer;
 mod streams;
@@ -14,6 +12,7 @@ mod http;
 use std::io;
 
 use axum::Router;
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
@@ -68,7 +67,8 @@ impl DemoServer {
     /// The answer to one JSON-RPC message, or nothing if it asks for none.
     #[must_use]
     pub fn answer(self, message: &str) -> Option<String> {
-        answer::answer(self, message)
+        let answer = answer::answer(self, &Bytes::copy_from_slice(message.as_bytes()))?;
+        Some(String::from_utf8_lossy(&answer).into_owned())
     }
 
     /// Answers messages, one a line, until the reader ends.

@@ -5,14 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use serde_json::json;
 use tokio::time::interval;
 use trunkline::call::CallOptions;
 use trunkline::connection::{LogLevel, Rounds};
 use trunkline::host::{Host, Relayed};
 use trunkline::item::Kind;
-use trunkline::message::{Id, Message, Notification, Raw, Response, RpcError, code};
+use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
 use trunkline::name::ServerName;
 use trunkline::view::View;
 
@@ -274,17 +273,6 @@ fn unsubscribe(caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
         session.addresses.remove(&address);
     }
     Ok(empty())
-}
-
-/// The answer to a request, as a message.
-pub(crate) fn response(id: &Id, outcome: Result<Raw, RpcError>) -> Bytes {
-    Message::Response(Response { id: id.clone(), outcome }).write()
-}
-
-/// An error about a message, with its id if that much is known.
-pub(crate) fn refusal(id: Option<&Id>, error: &RpcError) -> Bytes {
-    let id = id.map_or("null", |id| id.raw().text());
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, error.raw()).into()
 }
 
 /// The request that its client does not wait for any more.

@@ -1,7 +1,6 @@
 //! The gateway over Streamable HTTP: every message is a POST; streams are what is not over yet.
 
 mod guard;
-mod headers;
 mod replay;
 mod sessions;
 mod post;

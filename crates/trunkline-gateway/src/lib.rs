@@ -58,10 +58,13 @@
 //! ```
 
 mod lines;
+mod protocol;
+mod malformed;
+mod asked;
+mod neighbours;
+mod headers;
 pub mod demo;
 
-mod protocol;
-mod asked;
 mod seal;
 mod scope;
 mod tokens;

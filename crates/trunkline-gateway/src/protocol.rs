@@ -1,7 +1,8 @@
 //! The two generations of the protocol: their revisions, their words and their errors.
 
+use bytes::Bytes;
 use serde_json::json;
-use trunkline::message::{Raw, RpcError, code};
+use trunkline::message::{Id, Message, Raw, Response, RpcError, code};
 
 /// The revision in which every request says for itself what it speaks.
 pub(crate) const MODERN: &str = "2026-07-28";
@@ -67,4 +68,15 @@ pub(crate) fn lacks(capabilities: &serde_json::Value, what: &str) -> RpcError {
 
 pub(crate) fn empty() -> Raw {
     Raw::empty_object()
+}
+
+/// The answer to a request, as a message.
+pub(crate) fn response(id: &Id, outcome: Result<Raw, RpcError>) -> Bytes {
+    Message::Response(Response { id: id.clone(), outcome }).write()
+}
+
+/// An error about a message, with its id if that much is known.
+pub(crate) fn refusal(id: Option<&Id>, error: &RpcError) -> Bytes {
+    let id = id.map_or("null", |id| id.raw().text());
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, error.raw()).into()
 }

@@ -11,15 +11,16 @@ use tokio::sync::mpsc;
 use tokio::task::{self, AbortHandle, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
-use trunkline::message::{Id, Malformed, Message, Notification, Raw, RpcError, code};
+use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
 
 use crate::asked::{Asked, Client, claims_modern};
 use crate::caller::Caller;
-use crate::gateway::{Gateway, cancelled, refusal, response};
+use crate::gateway::{Gateway, cancelled};
 use crate::lines::{Line, Lines};
+use crate::malformed;
 use crate::offer;
 use crate::options::Limits;
-use crate::protocol::require_modern;
+use crate::protocol::{refusal, require_modern, response};
 use crate::scope::{Identity, Scope};
 use crate::session::Session;
 use crate::talk::{MAX_UNREAD, Talk};
@@ -101,7 +102,7 @@ impl Peer {
                     None => break,
                     Some(Line::Blank) => {}
                     Some(Line::TooLong) => {
-                        let error = RpcError::new(code::INVALID_REQUEST, "the message is too long");
+                        let error = malformed::too_long(Limits::default().message_bytes);
                         self.send(refusal(None, &error)).await;
                     }
                     Some(Line::Message(message)) => self.receive(&message).await,
@@ -147,13 +148,8 @@ impl Peer {
                     session.questions.answered(answer);
                 }
             }
-            Err(Malformed::NotJson) => {
-                let error = RpcError::new(code::PARSE_ERROR, "not JSON");
-                self.send(refusal(None, &error)).await;
-            }
-            Err(Malformed::NotRpc(id)) => {
-                let text = "not a JSON-RPC message, or more than one";
-                let error = RpcError::new(code::INVALID_REQUEST, text);
+            Err(malformed) => {
+                let (id, error) = malformed::explained(message, malformed);
                 self.send(refusal(id.as_ref(), &error)).await;
             }
         }

@@ -59,6 +59,10 @@ impl Definitions {
                     after_keyword = false;
                 }
                 TokenTree::Ident(word) => after_keyword = word == "struct" || word == "enum",
+                TokenTree::Group(group) => {
+                    self.define_types(group.stream());
+                    after_keyword = false;
+                }
                 _ => after_keyword = false,
             }
         }
@@ -151,12 +155,13 @@ impl<'ast> Visit<'ast> for Definitions {
         visit::visit_item_mod(self, item);
     }
 
-    /// A macro that is called may define types too, which look the same there as elsewhere.
+    /// Macros define types too, where they are called or where they are written, which look the
+    /// same there as elsewhere.
     fn visit_item_macro(&mut self, item: &'ast ItemMacro) {
-        match &item.ident {
-            Some(name) => self.define(name),
-            None => self.define_types(item.mac.tokens.clone()),
+        if let Some(name) = &item.ident {
+            self.define(name);
         }
+        self.define_types(item.mac.tokens.clone());
     }
 }
 
@@ -201,6 +206,8 @@ mod tests {
 
     #[test]
     fn types_that_a_macro_defines_are_known() {
+        let known = definitions("macro_rules! make { () => { enum W { V } } }");
+        assert!(known.contain("W") && known.contain("make"));
         let known = definitions("make! { open struct S { a: b = c } pub enum E, x { V } }");
         assert!(known.contain("S") && known.contain("E") && !known.contain("V"));
     }

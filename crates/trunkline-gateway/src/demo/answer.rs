@@ -1,66 +1,94 @@
 //! The servers without a wire: one message in, at most one answer out.
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use trunkline::message::{Id, Message, Raw, RpcError};
 
-use super::DemoServer;
-use super::message::{self, Code, Failure, Message, Request};
-use super::protocol::{self, Era};
-use super::tools;
+use super::{DemoServer, tools};
+use crate::asked::{Asked, Client, claims_modern};
+use crate::malformed;
+use crate::protocol::{
+    Era, invalid, meta, refusal, require_modern, response, supported, unknown_method,
+};
 
 /// How long a client may keep what it was told, in milliseconds: nothing of it changes while the
 /// server runs, but the next one to run may be another version.
 const FRESH_FOR: u64 = 60_000;
 
-pub(super) fn answer(server: DemoServer, message: &str) -> Option<String> {
-    answer_bytes(server, message.as_bytes())
+/// Reads one message from the bytes of a line or of a body; or says what is wrong with it, and the
+/// id it is about if that much could be read. Nothing is a notification, or a response to a request
+/// we never sent: there is nothing to answer.
+pub(super) fn read(bytes: &Bytes) -> Result<Option<Asked>, (Option<Id>, RpcError)> {
+    let read = Message::read(bytes);
+    let read = read.map_err(|problem| malformed::explained(bytes, problem))?;
+    let request = match read {
+        Message::Request(request) => Some(request),
+        Message::Notification(_) | Message::Response(_) => None,
+    };
+    let version = Raw::read(bytes).ok().and_then(|raw| raw.get("jsonrpc"));
+    if version.as_ref().and_then(Raw::as_str).as_deref() != Some("2.0") {
+        let id = request.map(|request| request.id);
+        return Err((id, malformed::not_rpc("`jsonrpc` must be \"2.0\"")));
+    }
+    let Some(request) = request else { return Ok(None) };
+    let asked = Asked::of(request);
+    match asked.params.is_object() {
+        true => Ok(Some(asked)),
+        false => Err((Some(asked.id), invalid("`params` must be an object"))),
+    }
 }
 
-pub(super) fn answer_bytes(server: DemoServer, message: &[u8]) -> Option<String> {
-    match message::parse(message) {
-        Ok(Message::Request(request)) => {
-            let outcome = protocol::admit(&request).and_then(|era| dispatch(server, era, &request));
-            Some(message::reply(Some(&request.id), outcome))
+pub(super) fn answer(server: DemoServer, bytes: &Bytes) -> Option<Bytes> {
+    match read(bytes) {
+        Ok(Some(asked)) => {
+            let outcome = era(&asked).and_then(|era| dispatch(server, era, &asked));
+            Some(response(&asked.id, outcome))
         }
-        Ok(Message::Silent) => None,
-        Err(refusal) => Some(message::reply(refusal.id.as_ref(), Err(refusal.failure))),
+        Ok(None) => None,
+        Err((id, error)) => Some(refusal(id.as_ref(), &error)),
     }
+}
+
+/// What a request speaks, as it says itself.
+fn era(asked: &Asked) -> Result<Era, RpcError> {
+    if !claims_modern(asked) {
+        return Ok(Era::Legacy);
+    }
+    require_modern(&Client::of_request(&asked.said)?.version)?;
+    Ok(Era::Modern)
 }
 
 /// Answers a request whose generation was decided.
-pub(super) fn dispatch(server: DemoServer, era: Era, request: &Request) -> Result<Value, Failure> {
-    match era {
-        Era::Legacy => dispatch_legacy(server, request),
-        Era::Modern => dispatch_modern(server, request).map(|result| complete(server, result)),
-    }
+pub(super) fn dispatch(server: DemoServer, era: Era, asked: &Asked) -> Result<Raw, RpcError> {
+    let result = match era {
+        Era::Legacy => dispatch_legacy(server, asked)?,
+        Era::Modern => complete(server, dispatch_modern(server, asked)?),
+    };
+    Ok(Raw::from_value(&result))
 }
 
-fn dispatch_legacy(server: DemoServer, request: &Request) -> Result<Value, Failure> {
-    match &*request.method {
-        "initialize" => Ok(initialize(server, request)),
+fn dispatch_legacy(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
+    match &*asked.method {
+        "initialize" => Ok(initialize(server, asked)),
         "ping" => Ok(json!({})),
-        "tools/list" => list_tools(server, request),
-        "tools/call" => call_tool(server, request),
-        _ => Err(unknown_method(request)),
+        "tools/list" => list_tools(server, asked),
+        "tools/call" => call_tool(server, asked),
+        _ => Err(unknown_method(&asked.method)),
     }
 }
 
-fn dispatch_modern(server: DemoServer, request: &Request) -> Result<Value, Failure> {
-    match &*request.method {
+fn dispatch_modern(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
+    match &*asked.method {
         "server/discover" => Ok(cacheable(discover(server))),
-        "tools/list" => list_tools(server, request).map(cacheable),
-        "tools/call" => call_tool(server, request),
-        _ => Err(unknown_method(request)),
+        "tools/list" => list_tools(server, asked).map(cacheable),
+        "tools/call" => call_tool(server, asked),
+        _ => Err(unknown_method(&asked.method)),
     }
 }
 
-fn unknown_method(request: &Request) -> Failure {
-    Failure::new(Code::MethodNotFound, format!("unknown method {:?}", request.method))
-}
-
-fn initialize(server: DemoServer, request: &Request) -> Value {
-    let requested = request.params.get("protocolVersion").and_then(Value::as_str);
+fn initialize(server: DemoServer, asked: &Asked) -> Value {
     json!({
-        "protocolVersion": protocol::negotiate(requested),
+        "protocolVersion": Client::of_initialize(&asked.params).version,
         "capabilities": { "tools": {} },
         "serverInfo": server_info(server),
         "instructions": instructions(server),
@@ -69,43 +97,37 @@ fn initialize(server: DemoServer, request: &Request) -> Value {
 
 fn discover(server: DemoServer) -> Value {
     json!({
-        "supportedVersions": protocol::supported(),
+        "supportedVersions": supported(),
         "capabilities": { "tools": {} },
         "instructions": instructions(server),
     })
 }
 
-fn list_tools(server: DemoServer, request: &Request) -> Result<Value, Failure> {
+fn list_tools(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
     // The list has one page and names no other, so no cursor can be one of ours.
-    if let Some(cursor) = request.params.get("cursor").filter(|cursor| !cursor.is_null()) {
-        return Err(Failure::new(Code::InvalidParams, format!("unknown cursor {cursor}")));
+    if let Some(cursor) = asked.params.get("cursor").filter(|cursor| !cursor.is_null()) {
+        return Err(invalid(&format!("unknown cursor {cursor}")));
     }
     let tools: Vec<Value> = tools::all(server).iter().map(tools::Tool::description).collect();
     Ok(json!({ "tools": tools }))
 }
 
-fn call_tool(server: DemoServer, request: &Request) -> Result<Value, Failure> {
-    let invalid = |problem: String| Failure::new(Code::InvalidParams, problem);
-    let name = tool_name(request).ok_or_else(|| invalid("`name` must be a string".to_owned()))?;
-    let tool =
-        tools::find(server, name).ok_or_else(|| invalid(format!("unknown tool {name:?}")))?;
-    let arguments = match request.params.get("arguments") {
+fn call_tool(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
+    let name = asked.subject().ok_or_else(|| invalid("`name` must be a string"))?;
+    let tool = tools::find(server, &name);
+    let tool = tool.ok_or_else(|| invalid(&format!("unknown tool {name:?}")))?;
+    let arguments = match asked.params.get("arguments").map(|arguments| arguments.to_value()) {
         None | Some(Value::Null) => Map::new(),
-        Some(Value::Object(arguments)) => arguments.clone(),
-        Some(_) => return Err(invalid("`arguments` must be an object".to_owned())),
+        Some(Value::Object(arguments)) => arguments,
+        Some(_) => return Err(invalid("`arguments` must be an object")),
     };
     Ok(tool.call(arguments))
-}
-
-/// The name of the tool that a `tools/call` is about.
-pub(super) fn tool_name(request: &Request) -> Option<&str> {
-    request.params.get("name").and_then(Value::as_str)
 }
 
 /// What every modern result carries.
 fn complete(server: DemoServer, mut result: Value) -> Value {
     result["resultType"] = "complete".into();
-    result["_meta"] = json!({ protocol::SERVER_INFO: server_info(server) });
+    result["_meta"] = json!({ meta::SERVER_INFO: server_info(server) });
     result
 }
 

@@ -2,34 +2,31 @@
 //!
 //! Nothing is kept between requests, so there are no sessions and no streams to open with GET.
 
-mod neighbours;
-mod headers;
-
 use std::io;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use axum::middleware;
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::serve::ListenerExt as _;
-use serde_json::Value;
 use tokio::net::TcpListener;
-use trunkline::message::Id;
+use trunkline::message::{RpcError, code};
 
-use super::message::{self, Code, Failure, Message, Request};
-use super::protocol::Era;
 use super::{DemoServer, LONGEST_MESSAGE, answer};
+use crate::asked::{Asked, Client};
+use crate::protocol::{Era, refusal, response};
+use crate::{headers, malformed, neighbours};
 
 pub(super) fn router(server: DemoServer) -> Router {
     Router::new()
         .route("/mcp", post(receive))
         .layer(DefaultBodyLimit::max(LONGEST_MESSAGE))
-        .layer(middleware::from_fn(neighbours::admit))
+        .layer(middleware::from_fn(admit))
         .with_state(server)
 }
 
@@ -41,6 +38,13 @@ pub(super) async fn listen(server: DemoServer, listener: TcpListener) -> io::Res
     axum::serve(listener, router(server)).await
 }
 
+async fn admit(request: Request, next: Next) -> Response {
+    match neighbours::check(request.headers(), &[], &[]) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => (StatusCode::FORBIDDEN, problem).into_response(),
+    }
+}
+
 async fn receive(
     State(server): State<DemoServer>,
     headers: HeaderMap,
@@ -49,40 +53,48 @@ async fn receive(
     let body = match body {
         Ok(body) => body,
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            return respond(StatusCode::PAYLOAD_TOO_LARGE, None, Err(Failure::too_long()));
+            let error = malformed::too_long(LONGEST_MESSAGE);
+            return respond(StatusCode::PAYLOAD_TOO_LARGE, refusal(None, &error));
         }
         Err(rejection) => return rejection.into_response(),
     };
-    match message::parse(&body) {
-        Ok(Message::Request(request)) => answer_request(server, &headers, &request),
-        Ok(Message::Silent) => StatusCode::ACCEPTED.into_response(),
-        Err(refusal) => respond(StatusCode::BAD_REQUEST, refusal.id.as_ref(), Err(refusal.failure)),
+    match answer::read(&body) {
+        Ok(Some(asked)) => answer_request(server, &headers, &asked),
+        Ok(None) => StatusCode::ACCEPTED.into_response(),
+        Err((id, error)) => respond(StatusCode::BAD_REQUEST, refusal(id.as_ref(), &error)),
     }
 }
 
-fn answer_request(server: DemoServer, headers: &HeaderMap, request: &Request) -> Response {
-    let era = match headers::admit(headers, request) {
+fn answer_request(server: DemoServer, headers: &HeaderMap, asked: &Asked) -> Response {
+    let era = match era(headers, asked) {
         Ok(era) => era,
-        Err(failure) => return respond(StatusCode::BAD_REQUEST, Some(&request.id), Err(failure)),
+        Err(error) => return respond(StatusCode::BAD_REQUEST, response(&asked.id, Err(error))),
     };
-    let outcome = answer::dispatch(server, era, request);
-    let status = match &outcome {
-        Ok(_) => StatusCode::OK,
-        Err(failure) => status_of(era, failure.code),
-    };
-    respond(status, Some(&request.id), outcome)
+    let outcome = answer::dispatch(server, era, asked);
+    let status = outcome.as_ref().map_or_else(|error| status_of(era, error), |_| StatusCode::OK);
+    respond(status, response(&asked.id, outcome))
+}
+
+/// What a request speaks, as its headers and its body say.
+fn era(headers: &HeaderMap, asked: &Asked) -> Result<Era, RpcError> {
+    if !headers::is_modern(headers, asked)? {
+        return Ok(Era::Legacy);
+    }
+    let client = Client::of_request(&asked.said)?;
+    headers::check(headers, &client.version, asked)?;
+    Ok(Era::Modern)
 }
 
 /// The status of an answer that is an error. To a legacy client a 404 would mean that its session
 /// has ended, so it gets every answer with a 200.
-fn status_of(era: Era, code: Code) -> StatusCode {
-    match (era, code) {
+fn status_of(era: Era, error: &RpcError) -> StatusCode {
+    match (era, error.code()) {
         (Era::Legacy, _) => StatusCode::OK,
-        (Era::Modern, Code::MethodNotFound) => StatusCode::NOT_FOUND,
+        (Era::Modern, code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
         (Era::Modern, _) => StatusCode::BAD_REQUEST,
     }
 }
 
-fn respond(status: StatusCode, id: Option<&Id>, outcome: Result<Value, Failure>) -> Response {
-    (status, [(CONTENT_TYPE, "application/json")], message::reply(id, outcome)).into_response()
+fn respond(status: StatusCode, body: Bytes) -> Response {
+    (status, [(CONTENT_TYPE, "application/json")], body).into_response()
 }

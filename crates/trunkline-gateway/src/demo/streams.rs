@@ -4,9 +4,10 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
-use super::message::{self, Failure};
 use super::{DemoServer, LONGEST_MESSAGE, answer};
 use crate::lines::{Line, Lines};
+use crate::malformed;
+use crate::protocol::refusal;
 
 /// Answers lines one after another: no tool takes long enough to overtake it.
 pub(super) async fn serve<R, W>(server: DemoServer, reader: R, mut writer: W) -> io::Result<()>
@@ -18,12 +19,11 @@ where
     while let Some(line) = lines.next().await? {
         let answered = match line {
             Line::Blank => None,
-            Line::Message(message) => answer::answer_bytes(server, &message),
-            Line::TooLong => Some(message::reply(None, Err(Failure::too_long()))),
+            Line::Message(message) => answer::answer(server, &message),
+            Line::TooLong => Some(refusal(None, &malformed::too_long(LONGEST_MESSAGE))),
         };
-        if let Some(mut reply) = answered {
-            reply.push('\n');
-            writer.write_all(reply.as_bytes()).await?;
+        if let Some(reply) = answered {
+            writer.write_all(&[&reply[..], b"\n"].concat()).await?;
             writer.flush().await?;
         }
     }

@@ -13,19 +13,20 @@ use futures_util::stream::unfold;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use trunkline::item::Kind;
-use trunkline::message::{Id, Malformed, Message, Notification, Raw, RpcError, code};
+use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
 
 use super::Door;
-use super::headers;
 use super::replay::{HEARTBEAT, KEEP_ALIVE};
 use super::sessions::{HttpSession, SESSION, events};
 use crate::asked::{Asked, Client};
 use crate::caller::Caller;
-use crate::gateway::{cancelled, refusal, response};
+use crate::gateway::cancelled;
 use crate::offer;
+use crate::protocol::{refusal, response};
 use crate::scope::Identity;
 use crate::session::Running;
 use crate::talk::{MAX_UNREAD, Talk};
+use crate::{headers, malformed};
 
 /// How long a legacy client waits for a plain answer before it gets a stream, which it can take up
 /// again if it breaks.
@@ -49,7 +50,7 @@ pub(super) async fn receive(
     let body = match body {
         Ok(body) => body,
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            let error = RpcError::new(code::INVALID_REQUEST, "the message is too long");
+            let error = malformed::too_long(door.message_bytes);
             return refuse(StatusCode::PAYLOAD_TOO_LARGE, None, &error);
         }
         Err(rejection) => return rejection.into_response(),
@@ -69,13 +70,7 @@ pub(super) async fn receive(
             Err(refusal) => *refusal,
         },
         Err(malformed) => {
-            let (id, error) = match malformed {
-                Malformed::NotJson => (None, RpcError::new(code::PARSE_ERROR, "not JSON")),
-                Malformed::NotRpc(id) => {
-                    let text = "not a JSON-RPC message, or more than one";
-                    (id, RpcError::new(code::INVALID_REQUEST, text))
-                }
-            };
+            let (id, error) = malformed::explained(&body, malformed);
             refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error)
         }
     }

@@ -10,10 +10,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::time::interval;
 
-use super::headers::VERSION;
 use super::replay::{self, Replay};
 use crate::asked::Client;
 use crate::gateway::Gateway;
+use crate::headers::VERSION;
 use crate::options::Limits;
 use crate::protocol::LEGACY;
 use crate::scope::Identity;

@@ -10,13 +10,13 @@ use trunkline::message::{RpcError, code};
 use crate::asked::{Asked, claims_modern};
 use crate::protocol::{LEGACY, require_modern};
 
-pub(super) const VERSION: &str = "mcp-protocol-version";
+pub(crate) const VERSION: &str = "mcp-protocol-version";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 const PARAMETER: &str = "mcp-param-";
 
 /// Whether a request is of the modern generation, by its body or by its header.
-pub(super) fn is_modern(headers: &HeaderMap, asked: &Asked) -> Result<bool, RpcError> {
+pub(crate) fn is_modern(headers: &HeaderMap, asked: &Asked) -> Result<bool, RpcError> {
     if claims_modern(asked) {
         return Ok(true);
     }
@@ -31,7 +31,7 @@ pub(super) fn is_modern(headers: &HeaderMap, asked: &Asked) -> Result<bool, RpcE
 }
 
 /// Fails unless the headers say what the body says.
-pub(super) fn check(headers: &HeaderMap, version: &str, asked: &Asked) -> Result<(), RpcError> {
+pub(crate) fn check(headers: &HeaderMap, version: &str, asked: &Asked) -> Result<(), RpcError> {
     require(headers, VERSION, version)?;
     require(headers, METHOD, &asked.method)?;
     if let Some(subject) = asked.subject() {
@@ -42,7 +42,7 @@ pub(super) fn check(headers: &HeaderMap, version: &str, asked: &Asked) -> Result
 }
 
 /// Fails unless arguments that a tool wants repeated are repeated, and no others.
-pub(super) fn check_parameters(
+pub(crate) fn check_parameters(
     headers: &HeaderMap,
     expected: &[(Box<str>, Option<Box<str>>)],
 ) -> Result<(), RpcError> {

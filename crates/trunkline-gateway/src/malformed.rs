@@ -1,0 +1,47 @@
+//! What is wrong with something that is no message, for whoever sent it.
+
+use bytes::Bytes;
+use trunkline::message::{Id, Malformed, Raw, RpcError, code};
+
+/// The error to answer with, and the id it is about, if that much could be read.
+pub(crate) fn explained(bytes: &Bytes, malformed: Malformed) -> (Option<Id>, RpcError) {
+    match (Raw::read(bytes), malformed) {
+        (Ok(raw), Malformed::NotRpc(id)) => (id, not_rpc(problem(&raw))),
+        (Ok(_), Malformed::NotJson) => (None, RpcError::new(code::PARSE_ERROR, "not JSON")),
+        (Err(error), _) => (None, RpcError::new(code::PARSE_ERROR, &error.to_string())),
+    }
+}
+
+/// The error for JSON that is no message.
+pub(crate) fn not_rpc(problem: &str) -> RpcError {
+    RpcError::new(code::INVALID_REQUEST, &format!("not a JSON-RPC message: {problem}"))
+}
+
+/// The error for a message that nobody reads to its end.
+pub(crate) fn too_long(bound: usize) -> RpcError {
+    let message = format!("a message may be {bound} bytes long, not more");
+    RpcError::new(code::INVALID_REQUEST, &message)
+}
+
+/// What keeps a value from being a message.
+fn problem(raw: &Raw) -> &'static str {
+    if raw.text().starts_with('[') {
+        return "batches are not supported: send one message at a time";
+    }
+    if !raw.is_object() {
+        return "a message is a JSON object";
+    }
+    let [id, method] = raw.get_all(["id", "method"]);
+    let members = raw.members();
+    let is_double = |key: &str| members.iter().filter(|(name, _)| name == key).count() > 1;
+    if ["id", "method", "params", "result", "error"].into_iter().any(is_double) {
+        return "a duplicate member";
+    }
+    let is_string = |raw: &Raw| raw.as_str().is_some();
+    match (method, id) {
+        (None, _) => "`method` is missing",
+        (Some(method), _) if !is_string(&method) => "`method` must be a string",
+        (Some(_), Some(_)) => "`id` must be a string or an integer",
+        (Some(_), None) => "it is neither a request nor a response",
+    }
+}
