@@ -9,8 +9,8 @@ as its result, byte for byte. `FOLDER/writing` has the names of tools that decla
 those of prompts, `FOLDER/word` what `work` writes to the log. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
-its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. Not listed: `deaf`
-makes it close its input, `tell` refuses with what its variable TOKEN holds.
+its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. Not listed: `stall`
+asks and says nothing more, `deaf` makes it close its input, `tell` refuses with what its variable TOKEN holds.
 """
 
 import json
@@ -61,8 +61,10 @@ def ask(request):
     question = {"message": "How much?", "requestedSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
     params = request["params"]
     if GENERATION == "legacy":
-        waiting["q"] = request["id"]
+        waiting["q"] = None if params["name"] == "stall" else request["id"]
         send(id="q", method="elicitation/create", params=question)
+        return None
+    if params["name"] == "stall" and "inputResponses" in params:
         return None
     if "inputResponses" not in params:
         questions = {"q": {"method": "elicitation/create", "params": question}}
@@ -100,7 +102,7 @@ def call(request):
         case "deaf":
             os.close(0)
             time.sleep(1000)
-        case "ask":
+        case "ask" | "stall":
             return ask(request)
         case "work":
             return work(request)
@@ -151,7 +153,7 @@ def is_written(message):
 
 def serve(message):
     if "method" not in message:
-        if message["id"] in waiting:
+        if waiting.get(message["id"]) is not None:
             send(id=waiting.pop(message["id"]), result=text(json.dumps(message.get("result") or message["error"])))
         return
     note("asked", message["method"])

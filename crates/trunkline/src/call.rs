@@ -32,7 +32,9 @@ pub struct CallOptions<'c> {
     /// Who attends to what the server says and asks before it answers. What an untrusted server
     /// says and asks is without what deceives; it is not to be believed for that.
     pub attendant: &'c dyn Attendant,
-    /// How long the call may take, if not as long as the configuration says.
+    /// How long the call may take, if not as long as the configuration says. The time in which a
+    /// question of the server waits for the attendant is not counted; see
+    /// [`Attendant::asked`].
     pub timeout: Option<Duration>,
     /// Whether arguments are checked against the schema of the tool before it is called (CALL-6).
     pub checks_arguments: bool,

@@ -17,5 +17,6 @@ mod manners;
 mod resuming;
 mod identities;
 mod piped;
+mod pausing;
 #[cfg(target_os = "linux")]
 mod load;

@@ -326,8 +326,10 @@ pub struct Timeouts {
     pub handshake: Duration,
     /// Listing tools, resources or prompts.
     pub list: Duration,
-    /// One call.
+    /// One call, without the time in which a question of the server waits for an answer.
     pub call: Duration,
+    /// One question that the server asks during a call: people answer some of them.
+    pub question: Duration,
     /// Ending by itself when asked to (CON-6).
     pub shutdown: Duration,
     /// How long a list waits for servers that are still starting (CON-15).
@@ -341,6 +343,7 @@ impl Default for Timeouts {
             handshake: Duration::from_secs(30),
             list: Duration::from_secs(30),
             call: Duration::from_secs(300),
+            question: Duration::from_secs(600),
             shutdown: Duration::from_secs(5),
             grace: Duration::from_secs(2),
         }

@@ -168,6 +168,7 @@ fn behaviour_json(behaviour: &Behaviour) -> Value {
             "handshake": milliseconds(timeouts.handshake),
             "list": milliseconds(timeouts.list),
             "call": milliseconds(timeouts.call),
+            "question": milliseconds(timeouts.question),
             "shutdown": milliseconds(timeouts.shutdown),
             "grace": milliseconds(timeouts.grace),
         },

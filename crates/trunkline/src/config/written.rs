@@ -110,8 +110,10 @@ written! {
         handshake: PositiveDuration = "handshake",
         /// Listing tools, resources or prompts.
         list: PositiveDuration = "list",
-        /// One call.
+        /// One call, without the time in which a question of the server waits for an answer.
         call: PositiveDuration = "call",
+        /// One question that the server asks during a call.
+        question: PositiveDuration = "question",
         /// Ending by itself when asked to.
         shutdown: PositiveDuration = "shutdown",
         /// How long a list waits for servers that are still starting.

@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::Connection;
-use super::attendant::{Attendant, Question, Update};
+use super::attendant::{Attendant, Question, Update, answer_within};
 use super::generation::{MODERN, empty};
 use super::handshake::asks_for_modern;
-use super::session::{Answer, Asked, gone};
+use super::session::{Answer, Asked, QUESTIONS, at, gone};
 use super::status::State;
 use super::task::Command;
 use crate::config::Restart;
@@ -34,7 +34,9 @@ pub struct Ask {
     /// With what: an object.
     pub params: Option<Raw>,
     /// How long the answer may take, if not as long as the server's `timeouts.call`, which is the
-    /// most in any case.
+    /// most in any case. The time in which a question of the server waits for its answer is not
+    /// counted: that has a bound of its own, `timeouts.question`, for each question and six times
+    /// that for all of them.
     pub timeout: Option<Duration>,
     /// Who goes on when the server needs more before it can answer.
     pub rounds: Rounds,
@@ -85,7 +87,6 @@ impl Connection {
         attendant: &dyn Attendant,
     ) -> Result<Result<Raw, RpcError>, Error> {
         let mut current = ask.clone();
-        // Time that the attendant takes to answer is not the server's.
         let mut budget = Budget::of(self, &ask);
         for _ in 0..MAX_ROUNDS {
             let result = match self.round(&current, &mut budget, Some(attendant)).await? {
@@ -97,10 +98,12 @@ impl Connection {
                 Completeness::InputRequired if ask.rounds == Rounds::Passed => {
                     return Ok(Ok(result));
                 }
-                Completeness::InputRequired => match answered(&ask, &result, attendant).await {
-                    Ok(next) => current = next,
-                    Err(refusal) => return Ok(Err(refusal)),
-                },
+                Completeness::InputRequired => {
+                    match self.answered(&ask, &result, &mut budget, attendant).await? {
+                        Ok(next) => current = next,
+                        Err(refusal) => return Ok(Err(refusal)),
+                    }
+                }
             }
         }
         let message = format!("it asked for more {MAX_ROUNDS} times and did not answer");
@@ -161,7 +164,14 @@ impl Connection {
         let id = self.ids.next();
         let (begin, patience) = (Instant::now(), budget.call);
         let deadline = begin + patience + budget.start;
-        let wait = Wait { id, answer, connection: self, deadline, is_answered: false };
+        let mut wait = Wait {
+            id,
+            answer,
+            connection: self,
+            deadline: Some(deadline),
+            thinking: Thinking::default(),
+            is_answered: false,
+        };
         self.command(Command::Ask(Asked {
             id,
             method: ask.method.clone(),
@@ -178,11 +188,43 @@ impl Connection {
             (Some(attendant), Some(inbox)) => wait.attended(attendant, inbox).await,
             _ => wait.answer().await,
         };
-        budget.spend(begin.elapsed());
+        // Time that the attendant takes to answer is not the server's.
+        budget.spend(begin.elapsed().saturating_sub(wait.thinking.so_far()));
         answer.map_err(|error| {
             self.shadow.call_failed();
             self.explained(error, ask)
         })
+    }
+
+    /// The request once more, with what the server asked for; or the attendant's refusal to say it.
+    async fn answered(
+        &self,
+        ask: &Ask,
+        result: &Raw,
+        budget: &mut Budget,
+        attendant: &dyn Attendant,
+    ) -> Result<Result<Ask, RpcError>, Error> {
+        let [questions, state] = result.get_all(["inputRequests", "requestState"]);
+        let mut answers = empty();
+        for (key, question) in questions.map(|questions| questions.members()).unwrap_or_default() {
+            let [method, params] = question.get_all(["method", "params"]);
+            let method = method.as_ref().and_then(Raw::as_str).unwrap_or_default();
+            let question = Question { method: method.into(), params };
+            let bound = self.server.behaviour.timeouts.question.min(budget.questions);
+            let begin = Instant::now();
+            let answer = answer_within(bound, attendant, question).await;
+            budget.questions = budget.questions.saturating_sub(begin.elapsed());
+            match answer.map_err(|late| Error::from(late).of(&self.server.name))? {
+                Ok(answer) => answers = answers.with(&key, &answer),
+                Err(refusal) => return Ok(Err(refusal)),
+            }
+        }
+        let params = ask.params.clone().unwrap_or_else(empty);
+        let mut params = params.with("inputResponses", &answers);
+        if let Some(state) = state {
+            params = params.with("requestState", &state);
+        }
+        Ok(Ok(Ask { params: Some(params), ..ask.clone() }))
     }
 
     /// How long a request may take once the server has it.
@@ -227,6 +269,8 @@ struct Budget {
     /// The start of the server, if it does not run.
     start: Duration,
     call: Duration,
+    /// What the server asks between rounds, all of it together.
+    questions: Duration,
 }
 
 impl Budget {
@@ -236,7 +280,8 @@ impl Budget {
             Some(_) => Duration::ZERO,
             None => connection.patience_with_start(),
         };
-        Self { start, call: connection.patience(ask) }
+        let questions = connection.server.behaviour.timeouts.question * QUESTIONS;
+        Self { start, call: connection.patience(ask), questions }
     }
 
     /// Takes off what was used: of the time for the start first.
@@ -252,66 +297,85 @@ enum Completeness {
     InputRequired,
 }
 
-/// The request once more, with what the server asked for; or the attendant's refusal to say it.
-async fn answered(ask: &Ask, result: &Raw, attendant: &dyn Attendant) -> Result<Ask, RpcError> {
-    let [questions, state] = result.get_all(["inputRequests", "requestState"]);
-    let mut answers = empty();
-    for (key, question) in questions.map(|questions| questions.members()).unwrap_or_default() {
-        let [method, params] = question.get_all(["method", "params"]);
-        let method = method.as_ref().and_then(Raw::as_str).unwrap_or_default();
-        let question = Question { method: method.into(), params };
-        answers = answers.with(&key, &attendant.asked(question).await?);
-    }
-    let params = ask.params.clone().unwrap_or_else(empty);
-    let mut params = params.with("inputResponses", &answers);
-    if let Some(state) = state {
-        params = params.with("requestState", &state);
-    }
-    Ok(Ask { params: Some(params), ..ask.clone() })
-}
-
 /// Somebody's wait for an answer. Dropping it forgets the request and tells the server.
 struct Wait<'c> {
     id: u64,
     answer: oneshot::Receiver<Answer>,
     connection: &'c Connection,
-    deadline: Instant,
+    /// When the answer is too late, while the task may not have seen the request yet.
+    deadline: Option<Instant>,
+    thinking: Thinking,
     is_answered: bool,
+}
+
+/// The time in which questions of the server are thought about.
+#[derive(Default)]
+struct Thinking {
+    before: Duration,
+    since: Option<Instant>,
+}
+
+impl Thinking {
+    fn begin(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    fn end(&mut self) {
+        self.before = self.so_far();
+        self.since = None;
+    }
+
+    fn so_far(&self) -> Duration {
+        self.before + self.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
 }
 
 impl Wait<'_> {
     /// Waits for the answer, and not a moment longer than it may take.
-    async fn answer(mut self) -> Answer {
+    async fn answer(&mut self) -> Answer {
         // The task watches the deadline; this catches the time before it has seen the request.
-        let answer = tokio::time::timeout_at(self.deadline, &mut self.answer).await;
-        self.settled(answer.ok())
+        let answer = tokio::select! {
+            answer = &mut self.answer => Some(answer),
+            () = at(self.deadline) => None,
+        };
+        self.settled(answer)
     }
 
     /// Waits for the answer while somebody attends to what the server says.
     async fn attended(
-        mut self,
+        &mut self,
         attendant: &dyn Attendant,
         mut inbox: mpsc::Receiver<Update>,
     ) -> Answer {
+        let bound = self.connection.server.behaviour.timeouts.question;
         let mut answers = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
                 Some(update) = inbox.recv() => match update {
                     Update::Told(notification) => attendant.told(&notification),
+                    // Whoever says so has the request, and has stopped its time.
+                    Update::AskedAside => self.deadline = None,
                     Update::Asked { session, request } => {
+                        self.deadline = None;
+                        self.thinking.begin();
                         let question = Question { method: request.method, params: request.params };
                         answers.push(async move {
-                            (session, request.id, attendant.asked(question).await)
+                            let answer = answer_within(bound, attendant, question).await;
+                            (session, request.id, answer.unwrap_or_else(|late| Err(late.into())))
                         });
                     }
                 },
                 Some((session, id, outcome)) = answers.next(), if !answers.is_empty() => {
-                    let response = Response { id, outcome };
-                    self.connection.command(Command::Respond { session, response }).await?;
+                    if answers.is_empty() {
+                        self.thinking.end();
+                    }
+                    let (about, response) = (self.id, Response { id, outcome });
+                    let answered = Command::Respond { session, about, response };
+                    self.connection.command(answered).await?;
                 }
                 answer = &mut self.answer => return self.settled(Some(answer)),
-                () = sleep_until(self.deadline) => return self.settled(None),
+                () = at(self.deadline) => return self.settled(None),
             }
         }
     }

@@ -2,7 +2,11 @@
 
 use std::future::ready;
 use std::pin::Pin;
+use std::time::Duration;
 
+use tokio::time::timeout;
+
+use crate::error::{Error, ErrorKind};
 use crate::message::{Notification, Raw, Request, RpcError, code};
 
 /// The answer to a question, on its way.
@@ -32,6 +36,9 @@ pub trait Attendant: Send + Sync {
     }
 
     /// The server asks for something. Nothing is given, unless they say otherwise.
+    ///
+    /// They may take their time: that of the request stands still meanwhile, and goes on with what
+    /// remained. A question that is not answered within `timeouts.question` of its server is over.
     fn asked(&self, question: Question) -> Answering<'_> {
         Box::pin(ready(Err(not_offered(&question.method))))
     }
@@ -44,6 +51,31 @@ pub struct Unattended;
 impl Attendant for Unattended {
     fn wants_progress(&self) -> bool {
         false
+    }
+}
+
+/// What somebody says to a question, if they say it in time.
+pub(super) async fn answer_within(
+    bound: Duration,
+    attendant: &dyn Attendant,
+    question: Question,
+) -> Result<Result<Raw, RpcError>, Unanswered> {
+    timeout(bound, attendant.asked(question)).await.map_err(|_| Unanswered(bound))
+}
+
+/// A question that nobody answered within this time.
+pub(super) struct Unanswered(Duration);
+
+impl From<Unanswered> for RpcError {
+    fn from(Unanswered(bound): Unanswered) -> Self {
+        Self::new(code::INTERNAL_ERROR, &format!("nobody answered within {bound:?}"))
+    }
+}
+
+impl From<Unanswered> for Error {
+    fn from(Unanswered(bound): Unanswered) -> Self {
+        let message = format!("nobody answered its question within {bound:?}");
+        Self::new(ErrorKind::TimedOut, message).with_hint("`timeouts.question` is the bound")
     }
 }
 
@@ -60,4 +92,6 @@ pub(super) enum Update {
         session: u64,
         request: Request,
     },
+    /// It asks somebody else, perhaps for the sake of this request.
+    AskedAside,
 }

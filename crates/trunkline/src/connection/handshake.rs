@@ -155,8 +155,9 @@ impl Opener<'_> {
             }
         };
         self.shadow.hears(wire.tail());
-        let (declared, attendant) = (self.options.declared().clone(), self.options.attendant());
-        Ok(Session::new(wire, self.ids.next(), declared, attendant))
+        let declared = self.options.declared().clone();
+        let answering = (self.options.attendant(), self.server.behaviour.timeouts.question);
+        Ok(Session::new(wire, self.ids.next(), declared, answering))
     }
 
     /// What is spoken at the server's address, as far as it was declared.

@@ -1,5 +1,6 @@
 //! A server that is being spoken to: requests out, answers back to whoever waits for them.
 
+mod deadline;
 mod pending;
 mod questions;
 
@@ -12,6 +13,8 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
+use self::deadline::Deadline;
+pub(super) use self::deadline::QUESTIONS;
 use self::pending::{Pending, Waiting, Whose};
 use self::questions::Asides;
 use super::attendant::{Attendant, Update};
@@ -59,7 +62,7 @@ pub(super) struct Asked {
     pub(super) params: Option<Raw>,
     /// When the answer is too late, whatever happens.
     pub(super) deadline: Instant,
-    /// How long the answer may take once the server has been asked.
+    /// How long the answer may take once the server has been asked, without its own questions.
     pub(super) patience: Duration,
     pub(super) reply: oneshot::Sender<Answer>,
     /// Where to say what the server says in the meantime.
@@ -80,6 +83,8 @@ pub(super) struct Session {
     pub(super) generation: Generation,
     pending: Pending,
     asides: Asides,
+    /// How long a question of the server may wait for an answer.
+    question: Duration,
     /// Arguments that are repeated in headers, by tool.
     mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
     /// When somebody was answered last.
@@ -92,12 +97,12 @@ pub(super) struct Session {
 
 impl Session {
     /// A conversation in which nothing has been said, with somebody who answers questions that
-    /// belong to no request, if anybody does.
+    /// belong to no request, if anybody does, and how long answers to questions may take.
     pub(super) fn new(
         wire: Wire,
         number: u64,
         declared: Declared,
-        attendant: Option<Arc<dyn Attendant>>,
+        (attendant, question): (Option<Arc<dyn Attendant>>, Duration),
     ) -> Self {
         Self {
             wire,
@@ -105,7 +110,8 @@ impl Session {
             declared,
             generation: Generation::Modern,
             pending: Pending::default(),
-            asides: Asides::new(attendant),
+            asides: Asides::new(attendant, question),
+            question,
             mirrored: HashMap::new(),
             last_answer: Instant::now(),
             noise: 0,
@@ -167,6 +173,7 @@ impl Session {
     pub(super) fn ask(&mut self, asked: Asked) {
         let Asked { id, method, params, reply, updates, is_standing, .. } = asked;
         let deadline = asked.deadline.min(Instant::now() + asked.patience);
+        let deadline = Deadline::new(deadline, self.question);
         let params = self.generation.params(params, &self.declared);
         let (params, token) = match asked.wants_progress {
             true => {
@@ -201,9 +208,11 @@ impl Session {
         self.wire.send(Outgoing { line, purpose });
     }
 
-    /// Answers a question the server asked, unless it was asked in another conversation.
-    pub(super) fn respond(&mut self, session: u64, response: Response) {
+    /// Answers a question that the server asked for the sake of these requests, unless it was asked
+    /// in another conversation.
+    pub(super) fn respond(&mut self, session: u64, about: &[u64], response: Response) {
         if session == self.number {
+            about.iter().for_each(|id| self.pending.answered(*id));
             let line = Message::Response(response).write();
             self.wire.send(Outgoing { line, purpose: Purpose::Response });
         }
@@ -243,8 +252,8 @@ impl Session {
             }
             let incoming = tokio::select! {
                 incoming = self.wire.next() => incoming,
-                response = self.asides.next() => {
-                    self.respond(self.number, response);
+                (about, response) = self.asides.next() => {
+                    self.respond(self.number, &about, response);
                     continue;
                 }
                 () = at(self.pending.next_deadline()) => {
@@ -326,7 +335,7 @@ impl Session {
                 token.and_then(|token| token.as_u64()).and_then(|id| self.pending.get(id))
             }
             "notifications/message" => match self.pending.whose(about) {
-                Whose::Of(waiting) => Some(waiting),
+                Whose::Of(_, waiting) => Some(waiting),
                 Whose::Nobody | Whose::Unclear => None,
             },
             _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),

@@ -241,6 +241,7 @@ fn defaults_are_those_of_the_requirements() {
     assert_eq!(behaviour.concurrency, None);
     assert_eq!(behaviour.idle_timeout, None);
     assert_eq!(behaviour.max_result_bytes, 5 * 1024 * 1024);
+    assert_eq!(behaviour.timeouts.question, Duration::from_secs(600));
     assert_eq!(behaviour.timeouts.shutdown, Duration::from_secs(5));
     assert_eq!(behaviour.timeouts.grace, Duration::from_secs(2));
     assert_eq!(&*config.naming().separator, "_");
@@ -253,7 +254,7 @@ fn settings_hold_for_all_servers_and_can_differ_for_one() {
     let config = parse(
         r#"{ "access": "read-write", "connect": "eager", "separator": "__", "concurrency": 4,
              "restart": { "policy": "on-failure", "limit": 2, "delay": "1s" },
-             "timeouts": { "call": "2m", "grace": 0 }, "toolsTtlMs": 60000, "idleTimeout": "10m",
+             "timeouts": { "call": "2m", "question": "1h", "grace": 0 }, "toolsTtlMs": 60000, "idleTimeout": "10m",
              "maxResultBytes": "1MiB",
              "mcpServers": {
                "plain": { "command": "x" },
@@ -266,6 +267,7 @@ fn settings_hold_for_all_servers_and_can_differ_for_one() {
     let Restart::OnFailure(backoff) = plain.restart else { panic!("not restarted") };
     assert_eq!((backoff.limit, backoff.delay), (2, Duration::from_secs(1)));
     assert_eq!(plain.timeouts.call, Duration::from_secs(120));
+    assert_eq!(plain.timeouts.question, Duration::from_secs(3600));
     assert_eq!(plain.timeouts.grace, Duration::ZERO);
     assert_eq!(plain.tools_ttl, Duration::from_secs(60));
     assert_eq!(plain.idle_timeout, Some(Duration::from_secs(600)));

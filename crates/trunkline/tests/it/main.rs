@@ -15,6 +15,7 @@ mod lively;
 mod connections;
 mod announcing;
 mod asides;
+mod pausing;
 mod registries;
 mod races;
 mod remote;

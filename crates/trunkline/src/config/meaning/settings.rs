@@ -35,6 +35,7 @@ struct TimeoutChanges {
     handshake: Option<Duration>,
     list: Option<Duration>,
     call: Option<Duration>,
+    question: Option<Duration>,
     shutdown: Option<Duration>,
     grace: Option<Duration>,
 }
@@ -134,6 +135,7 @@ impl TimeoutChanges {
             handshake: duration(written.handshake.as_ref()),
             list: duration(written.list.as_ref()),
             call: duration(written.call.as_ref()),
+            question: duration(written.question.as_ref()),
             shutdown: duration(written.shutdown.as_ref()),
             grace: written.grace.as_ref().map(|written| written.value.0),
         }
@@ -144,6 +146,7 @@ impl TimeoutChanges {
         change(&mut to.handshake, self.handshake);
         change(&mut to.list, self.list);
         change(&mut to.call, self.call);
+        change(&mut to.question, self.question);
         change(&mut to.shutdown, self.shutdown);
         change(&mut to.grace, self.grace);
     }

@@ -80,6 +80,7 @@ const QUANTITIES: &[&str] = &[
     "handshake",
     "list",
     "call",
+    "question",
     "shutdown",
     "grace",
     "startup",

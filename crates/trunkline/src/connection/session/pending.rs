@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::Answer;
+use super::deadline::Deadline;
 use crate::connection::attendant::Update;
 use crate::error::Error;
 use crate::message::Raw;
@@ -13,7 +14,7 @@ use crate::message::Raw;
 /// Somebody who waits for an answer.
 pub(super) struct Waiting {
     pub(super) reply: oneshot::Sender<Answer>,
-    pub(super) deadline: Instant,
+    pub(super) deadline: Deadline,
     /// Where to say what the server says in the meantime.
     pub(super) updates: Option<mpsc::Sender<Update>>,
     /// The caller's own token for its progress.
@@ -25,7 +26,7 @@ pub(super) struct Waiting {
 /// Whom something is for that the server said.
 pub(super) enum Whose<'p> {
     /// For the one who made this request.
-    Of(&'p Waiting),
+    Of(u64, &'p Waiting),
     Nobody,
     /// It could be for any of several.
     Unclear,
@@ -43,7 +44,7 @@ pub(super) struct Pending {
 impl Pending {
     pub(super) fn insert(&mut self, id: u64, waiting: Waiting) {
         self.standing += usize::from(waiting.is_standing);
-        self.deadlines.insert((waiting.deadline, id));
+        self.deadlines.insert((waiting.deadline.time(), id));
         self.waiting.insert(id, waiting);
     }
 
@@ -51,7 +52,7 @@ impl Pending {
     pub(super) fn take(&mut self, id: u64) -> Option<Waiting> {
         let waiting = self.waiting.remove(&id)?;
         self.standing -= usize::from(waiting.is_standing);
-        self.deadlines.remove(&(waiting.deadline, id));
+        self.deadlines.remove(&(waiting.deadline.time(), id));
         Some(waiting)
     }
 
@@ -93,16 +94,38 @@ impl Pending {
         self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, id)| *id)
     }
 
+    /// The requests for which somebody is there who could answer a question.
+    pub(super) fn attended(&self) -> impl Iterator<Item = (u64, &Waiting)> {
+        let all = self.waiting.iter().map(|(id, waiting)| (*id, waiting));
+        all.filter(|(_, waiting)| waiting.updates.is_some())
+    }
+
+    /// The server asks something for the sake of a request, whose time stands still meanwhile.
+    pub(super) fn asked(&mut self, id: u64) {
+        self.change_deadline(id, |deadline| deadline.asked(Instant::now()));
+    }
+
+    /// What the server asked for the sake of a request has been answered.
+    pub(super) fn answered(&mut self, id: u64) {
+        self.change_deadline(id, |deadline| deadline.answered(Instant::now()));
+    }
+
+    fn change_deadline(&mut self, id: u64, change: impl FnOnce(&mut Deadline)) {
+        let Some(waiting) = self.waiting.get_mut(&id) else { return };
+        self.deadlines.remove(&(waiting.deadline.time(), id));
+        change(&mut waiting.deadline);
+        self.deadlines.insert((waiting.deadline.time(), id));
+    }
+
     /// Whom something is for: the request on whose stream it came, or the only one there is.
     pub(super) fn whose(&self, about: Option<u64>) -> Whose<'_> {
         if let Some(id) = about {
-            return self.waiting.get(&id).map_or(Whose::Nobody, Whose::Of);
+            return self.waiting.get(&id).map_or(Whose::Nobody, |it| Whose::Of(id, it));
         }
-        // Nobody is there to answer for the others.
-        let mut calls = self.waiting.values().filter(|waiting| waiting.updates.is_some());
+        let mut calls = self.attended();
         match (calls.next(), calls.next()) {
             (None, _) => Whose::Nobody,
-            (Some(waiting), None) => Whose::Of(waiting),
+            (Some((id, waiting)), None) => Whose::Of(id, waiting),
             (Some(_), Some(_)) => Whose::Unclear,
         }
     }

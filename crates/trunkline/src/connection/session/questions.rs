@@ -1,12 +1,13 @@
 //! Questions of a server: whom they are for, and who answers those that are for nobody.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 
 use super::pending::{Waiting, Whose};
 use super::{Generation, Session};
-use crate::connection::attendant::{Attendant, Question, Update, not_offered};
+use crate::connection::attendant::{Attendant, Question, Update, answer_within, not_offered};
 use crate::connection::generation::empty;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Request, Response, RpcError, code};
@@ -20,20 +21,23 @@ const ADVICE: &str = "`share: \"per-client\"` gives each client its own process"
 /// Questions that belong to no request, and whoever answers them, if anybody does.
 pub(super) struct Asides {
     attendant: Option<Arc<dyn Attendant>>,
+    /// How long each may take.
+    bound: Duration,
     /// Apart from the conversation, which goes on meanwhile. They end with it.
-    answering: JoinSet<Response>,
+    answering: JoinSet<(Vec<u64>, Response)>,
 }
 
 impl Asides {
-    pub(super) fn new(attendant: Option<Arc<dyn Attendant>>) -> Self {
-        Self { attendant, answering: JoinSet::new() }
+    pub(super) fn new(attendant: Option<Arc<dyn Attendant>>, bound: Duration) -> Self {
+        Self { attendant, bound, answering: JoinSet::new() }
     }
 
-    /// The next answer; waits for ever if nothing was asked.
-    pub(super) async fn next(&mut self) -> Response {
+    /// The next answer, and the requests that the question may have been about; waits for ever if
+    /// nothing was asked.
+    pub(super) async fn next(&mut self) -> (Vec<u64>, Response) {
         loop {
             match self.answering.join_next().await {
-                Some(Ok(response)) => return response,
+                Some(Ok(answered)) => return answered,
                 // Whoever panics does not answer.
                 Some(Err(_)) => {}
                 None => return std::future::pending().await,
@@ -42,14 +46,16 @@ impl Asides {
     }
 
     /// Lets the attendant answer a question, or says why nobody does.
-    fn ask(&mut self, request: &Request, refusal: RpcError) -> Result<(), RpcError> {
+    fn ask(&mut self, request: &Request, about: &[u64], refusal: RpcError) -> Result<(), RpcError> {
         let Some(attendant) = &self.attendant else { return Err(refusal) };
         if self.answering.len() >= MAX_ASIDES {
             return Err(busy());
         }
         let (attendant, Request { id, method, params }) = (Arc::clone(attendant), request.clone());
+        let (about, bound) = (about.to_vec(), self.bound);
         self.answering.spawn(async move {
-            Response { id, outcome: attendant.asked(Question { method, params }).await }
+            let outcome = answer_within(bound, &*attendant, Question { method, params }).await;
+            (about, Response { id, outcome: outcome.unwrap_or_else(|late| Err(late.into())) })
         });
         Ok(())
     }
@@ -69,22 +75,39 @@ impl Session {
             self.noise += 1;
             return;
         }
-        let passed = match (&*request.method, self.pending.whose(about)) {
-            ("ping", _) => {
-                return self
-                    .respond(self.number, Response { id: request.id, outcome: Ok(empty()) });
-            }
-            (_, Whose::Of(Waiting { updates: Some(updates), .. })) => {
-                let (session, request) = (self.number, request.clone());
-                updates.try_send(Update::Asked { session, request }).map_err(|_| busy())
-            }
-            (method, Whose::Unclear) => self.asides.ask(&request, unclear(method)),
-            (method, Whose::Nobody) => self.asides.ask(&request, unasked(method)),
-            (method, Whose::Of(_)) => self.asides.ask(&request, not_offered(method)),
-        };
-        if let Err(refusal) = passed {
-            self.respond(self.number, Response { id: request.id, outcome: Err(refusal) });
+        if &*request.method == "ping" {
+            let response = Response { id: request.id, outcome: Ok(empty()) };
+            return self.respond(self.number, &[], response);
         }
+        match self.passed_on(&request, about) {
+            // Whoever thinks about it takes none of the server's time.
+            Ok(concerned) => concerned.iter().for_each(|id| self.pending.asked(*id)),
+            Err(refusal) => {
+                let response = Response { id: request.id, outcome: Err(refusal) };
+                self.respond(self.number, &[], response);
+            }
+        }
+    }
+
+    /// Passes a question on, and says for the sake of which requests it may have been asked.
+    fn passed_on(&mut self, request: &Request, about: Option<u64>) -> Result<Vec<u64>, RpcError> {
+        let method = &request.method;
+        let (concerned, refusal) = match self.pending.whose(about) {
+            Whose::Of(id, Waiting { updates: Some(updates), .. }) => {
+                let asked = Update::Asked { session: self.number, request: request.clone() };
+                return updates.try_send(asked).map(|()| vec![id]).map_err(|_| busy());
+            }
+            Whose::Of(id, _) => (vec![id], not_offered(method)),
+            Whose::Nobody => (Vec::new(), unasked(method)),
+            Whose::Unclear => {
+                (self.pending.attended().map(|(id, _)| id).collect(), unclear(method))
+            }
+        };
+        self.asides.ask(request, &concerned, refusal)?;
+        for updates in self.pending.attended().filter_map(|(_, it)| it.updates.as_ref()) {
+            let _ = updates.try_send(Update::AskedAside);
+        }
+        Ok(concerned)
     }
 }
 

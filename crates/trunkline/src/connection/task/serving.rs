@@ -167,7 +167,9 @@ impl Task {
                 self.shadow.called();
                 session.ask(asked);
             }
-            Command::Respond { session: number, response } => session.respond(number, response),
+            Command::Respond { session: number, about, response } => {
+                session.respond(number, &[about], response);
+            }
             Command::Refresh(kind, done) if self.shadow.listed(kind).is_fresh() => {
                 let _ = done.send(Ok(()));
             }

@@ -1,0 +1,68 @@
+//! Clients that take longer to answer a question than the call may take.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::asker::{Asker, Era, text};
+use crate::channel::Channel;
+use crate::hosting::Hosted;
+use crate::manners::echoing;
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Longer than a call may take here.
+const THOUGHT: Duration = Duration::from_secs(2);
+
+async fn hosted() -> Hosted {
+    let mut server = echoing("legacy");
+    server["timeouts"]["call"] = "1s".into();
+    Hosted::to(&json!({ "echoing": server })).await
+}
+
+fn accepted() -> Value {
+    json!({ "action": "accept", "content": { "name": "Ann" } })
+}
+
+#[tokio::test]
+async fn a_call_that_is_parked_has_time_until_its_client_comes_back() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let asked = asker.call("ask", json!({})).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    sleep(THOUGHT).await;
+    let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    let again = json!({ "name": "ask", "arguments": {}, "inputResponses": { key: accepted() },
+        "requestState": asked["result"]["requestState"] });
+    assert_eq!(text(&asker.ask("tools/call", again).await), "Ann");
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn a_client_that_is_asked_on_its_stream_has_time_to_answer() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let written = asker.write("tools/call", json!({ "name": "ask", "arguments": {} }));
+    assert!(asker.begin(&written).await.unwrap().is_stream());
+    let other = Channel::to(hosted.address).await.unwrap();
+    let mut stream = std::mem::replace(&mut asker.channel, other);
+    let question = message(&mut stream).await;
+    assert_eq!(question["method"], "elicitation/create");
+    sleep(THOUGHT).await;
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": accepted() });
+    asker.tell(&answer).await.unwrap();
+    assert_eq!(text(&message(&mut stream).await), "Ann");
+    hosted.end().await;
+}
+
+/// The next message of a stream.
+async fn message(stream: &mut Channel) -> Value {
+    loop {
+        let event = timeout(LONGEST, stream.event()).await.expect("an event in time").unwrap();
+        if let Some(message) = event.expect("an event").message {
+            return message;
+        }
+    }
+}
