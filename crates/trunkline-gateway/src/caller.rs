@@ -158,7 +158,12 @@ impl Attendant for Attending {
 fn require_offered(client: &Client, question: &Question) -> Result<(), RpcError> {
     let is_offered = match &*question.method {
         "elicitation/create" if wants_visit(question) => client.declares(&["elicitation", "url"]),
-        "elicitation/create" => client.declares(&["elicitation"]),
+        // Whoever says nothing more of it means forms, as they were there before addresses.
+        "elicitation/create" => {
+            client.declares(&["elicitation"])
+                && (client.declares(&["elicitation", "form"])
+                    || !client.declares(&["elicitation", "url"]))
+        }
         "sampling/createMessage" => client.declares(&["sampling"]),
         "roots/list" => client.declares(&["roots"]),
         _ => false,

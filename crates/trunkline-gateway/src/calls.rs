@@ -12,7 +12,7 @@ use trunkline::name::ServerName;
 use trunkline::policy::Chance;
 use trunkline::view::View;
 
-use crate::asked::Asked;
+use crate::asked::{Asked, Client};
 use crate::caller::{Attending, Caller};
 use crate::gateway::Gateway;
 use crate::parked::{Conversation, Desk, LONGEST_WAIT, Turn};
@@ -128,7 +128,7 @@ impl Gateway {
             Ok(outcome) => Ok(self.translated(caller, relayed, &outcome)),
             Err(error) => match self.down_owner(&view, relayed, params, &error) {
                 Some(result) => Ok(translate::result(era, relayed, &result)),
-                None => refused(era, relayed, params, &error),
+                None => refused(&caller.client, relayed, params, &error),
             },
         }
     }
@@ -269,9 +269,15 @@ fn is_worth_a_look(error: &CallError) -> bool {
 }
 
 /// The answer to a request that came to no result.
-fn refused(era: Era, relayed: Relayed, params: &Raw, error: &CallError) -> Result<Raw, RpcError> {
+fn refused(
+    client: &Client,
+    relayed: Relayed,
+    params: &Raw,
+    error: &CallError,
+) -> Result<Raw, RpcError> {
+    let era = client.era;
     if let Some(refusal) = error.refusal() {
-        let outcome = translate::error(era, relayed, params, refusal);
+        let outcome = translate::error(client, relayed, params, refusal);
         return outcome.map(|result| translate::result(era, relayed, &result));
     }
     match error.kind() {
@@ -281,7 +287,7 @@ fn refused(era: Era, relayed: Relayed, params: &Raw, error: &CallError) -> Resul
                 Some(uri) => error.with_data(&protocol::empty().with("uri", &uri)),
                 None => error,
             };
-            translate::error(era, relayed, params, &error)
+            translate::error(client, relayed, params, &error)
         }
         _ if relayed == Relayed::Call => {
             let result = translate::unreachable(&error.to_string(), error.is_retryable());

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::time::interval;
 use trunkline::call::CallOptions;
+use trunkline::config::{Access, Trust};
 use trunkline::connection::{LogLevel, Rounds};
 use trunkline::host::{Host, Relayed};
 use trunkline::item::Kind;
@@ -21,8 +22,8 @@ use crate::changes::{Addresses, Changes, Lists, Log};
 use crate::parked::{Desks, Parked};
 use crate::protocol::{Era, TASKS, empty, invalid, lacks, meta, unknown_method};
 use crate::recent::Recent;
+use crate::scope::Scope;
 use crate::seal::Seal;
-use crate::servers::seen;
 use crate::session::Session;
 use crate::{offer, translate};
 
@@ -97,7 +98,7 @@ impl Gateway {
                 self.relay_task(caller, method, params).await
             }
             _ if is_of_protocol(method) => Err(unknown_method(method)),
-            _ => self.pass_on(caller, method, params).await,
+            _ => self.pass_on(caller, &asked).await,
         }
     }
 
@@ -223,25 +224,33 @@ impl Gateway {
         Raw::from_value(&json!({ "notifications": honoured }))
     }
 
+    /// The server that everything is for which is not of the protocol: the only one there is, for
+    /// callers who may do with it whatever they like. What it would do is known to nobody here, so
+    /// that no rule can say who may have it.
+    fn only_server(&self, caller: &Caller) -> Option<ServerName> {
+        let config = self.host.config();
+        let mut servers = config.servers().filter(|server| server.enabled);
+        let (only, None) = (servers.next()?, servers.next()) else { return None };
+        let is_free = only.behaviour.access == Access::ReadWrite && only.trust == Trust::Trusted;
+        (is_free && caller.identity.scope == Scope::default()).then(|| only.name.clone())
+    }
+
     /// Passes on what is not of the protocol, if there can be no doubt whom it is for.
-    async fn pass_on(
-        self: &Arc<Self>,
-        caller: Caller,
-        method: &str,
-        params: &Raw,
-    ) -> Result<Raw, RpcError> {
+    async fn pass_on(self: &Arc<Self>, caller: Caller, asked: &Asked) -> Result<Raw, RpcError> {
+        let (method, params) = (&*asked.method, &asked.params);
+        let unknown = || unknown_method(method);
+        let server = self.only_server(&caller).ok_or_else(unknown)?;
+        self.gather(&Kind::ALL).await;
         let view = self.view(&caller)?;
-        let [connection] = &*seen(&self.host, &view) else { return Err(unknown_method(method)) };
-        let server = connection.server().name.clone();
-        let era = caller.era();
+        let client = Arc::clone(&caller.client);
         let sent = caller.introduced(params);
-        let attending = Attending { caller, follows: true, desk: None };
+        let attending = Attending { caller, follows: asked.wants_progress(), desk: None };
         let options =
             CallOptions { attendant: &attending, rounds: Rounds::Passed, ..CallOptions::default() };
         match self.host.relay_to(&view, &server, (method, sent), options).await {
-            Ok(outcome) => Ok(translate::result(era, Relayed::Call, &outcome.result)),
+            Ok(outcome) => Ok(translate::result(client.era, Relayed::Call, &outcome.result)),
             Err(error) => match error.refusal() {
-                Some(refusal) => translate::error(era, Relayed::Call, params, refusal),
+                Some(refusal) => translate::error(&client, Relayed::Call, params, refusal),
                 None => Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
             },
         }

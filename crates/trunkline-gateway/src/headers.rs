@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use trunkline::message::{RpcError, code};
@@ -67,7 +67,9 @@ fn require(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcErr
     // Only names and arguments may hold what a header cannot.
     let may_be_encoded = name == NAME || name.starts_with(PARAMETER);
     let value = if may_be_encoded { decoded(value)? } else { Cow::Borrowed(value) };
-    if value == expected || are_same_number(&value, expected) {
+    // A client may write a number otherwise than the body does; a name is a name.
+    let is_number = || name.starts_with(PARAMETER) && are_same_number(&value, expected);
+    if value == expected || is_number() {
         Ok(())
     } else {
         Err(mismatch(&format!("the header {name} says {value:?}, the body {expected:?}")))
@@ -85,11 +87,14 @@ fn are_same_number(one: &str, other: &str) -> bool {
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, RpcError> {
-    let read = |value: &'h HeaderValue| {
-        let text = value.to_str().map(str::trim);
-        text.map_err(|_| mismatch(&format!("the header {name} is not visible ASCII")))
-    };
-    headers.get(name).map(read).transpose()
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    // Whoever stands between may have looked at the other.
+    if values.next().is_some() {
+        return Err(mismatch(&format!("the header {name} is there more than once")));
+    }
+    let text = value.to_str().map(str::trim);
+    text.map(Some).map_err(|_| mismatch(&format!("the header {name} is not visible ASCII")))
 }
 
 /// Undoes `=?base64?…?=`, the form of a value that a header cannot hold as it is.
@@ -128,6 +133,13 @@ mod tests {
     }
 
     #[test]
+    fn names_are_not_compared_as_numbers() {
+        let headers = [("mcp-name".parse().unwrap(), "5.0".parse().unwrap())].into_iter().collect();
+        assert!(require(&headers, NAME, "5.0").is_ok());
+        assert!(require(&headers, NAME, "5").is_err());
+    }
+
+    #[test]
     fn arguments_are_repeated_or_absent_in_both() {
         let mut headers = HeaderMap::new();
         headers.insert("mcp-param-region", "eu".parse().unwrap());
@@ -137,5 +149,7 @@ mod tests {
         assert!(check_parameters(&headers, &expected(None)).is_err());
         assert!(check_parameters(&HeaderMap::new(), &expected(None)).is_ok());
         assert!(check_parameters(&HeaderMap::new(), &expected(Some("eu"))).is_err());
+        headers.append("mcp-param-region", "eu".parse().unwrap());
+        assert!(check_parameters(&headers, &expected(Some("eu"))).is_err());
     }
 }

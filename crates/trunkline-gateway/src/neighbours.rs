@@ -18,11 +18,10 @@ pub(crate) fn check(
     if !host.is_some_and(|host| is_ours(host, hosts)) {
         return Err("the Host header must name this machine, or a host that is allowed\n");
     }
-    match headers.get(ORIGIN).map(|value| value.to_str().unwrap_or_default()) {
-        Some(origin) if !is_known_origin(origin, origins) => {
-            Err("the Origin header must name this machine, or an origin that is allowed\n")
-        }
-        _ => Ok(()),
+    let mut named = headers.get_all(ORIGIN).iter();
+    match named.all(|origin| is_known_origin(origin.to_str().unwrap_or_default(), origins)) {
+        true => Ok(()),
+        false => Err("the Origin header must name this machine, or an origin that is allowed\n"),
     }
 }
 
@@ -58,7 +57,10 @@ mod tests {
         let (hosts, origins) = (["tools.example:8443".into()], ["https://app.example".into()]);
         let is_let_in = |pairs: &[(&'static str, &str)]| {
             let pairs = pairs.iter().map(|(name, value)| (*name, value.parse().unwrap()));
-            let headers = pairs.map(|(name, value)| (name.parse().unwrap(), value)).collect();
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.append(name, value);
+            }
             check(&headers, &hosts, &origins).is_ok()
         };
         for host in [
@@ -97,5 +99,7 @@ mod tests {
         ] {
             assert!(!is_let_in(&[("host", "localhost"), ("origin", origin)]), "{origin}");
         }
+        let (own, other) = (("origin", "http://localhost"), ("origin", "http://example.com"));
+        assert!(!is_let_in(&[("host", "localhost"), own, other]));
     }
 }

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use trunkline::host::Relayed;
 use trunkline::message::{Raw, RpcError, code};
 
+use crate::asked::Client;
 use crate::offer::server_info;
-use crate::protocol::{Era, empty, meta};
+use crate::protocol::{Era, empty, lacks, meta};
 
 /// The code of older revisions for a resource that is not there.
 const NO_SUCH_RESOURCE: i64 = -32002;
@@ -106,37 +107,33 @@ impl<'r> Looked<'r> {
 
 /// An error as a client of this generation expects it; or the result that stands in its place.
 pub(crate) fn error(
-    era: Era,
+    client: &Client,
     relayed: Relayed,
     params: &Raw,
     error: &RpcError,
 ) -> Result<Raw, RpcError> {
-    match (era, error.code()) {
+    match (client.era, error.code()) {
+        (Era::Modern, ADDRESS_FIRST) if !client.declares(&["elicitation", "url"]) => {
+            let needed = json!({ "elicitation": { "url": {} } });
+            Err(lacks(&needed, "the server wants an address visited first"))
+        }
         (Era::Modern, ADDRESS_FIRST) => Ok(visits(error)),
         (Era::Modern, NO_SUCH_RESOURCE) => {
             let data = error.raw().get("data").filter(Raw::is_object).unwrap_or_else(empty);
             let uri = params.get("uri").unwrap_or_else(|| Raw::from_string(""));
-            Err(RpcError::new(code::INVALID_PARAMS, &error.message())
-                .with_data(&data.with("uri", &uri)))
+            Err(error.with_code(code::INVALID_PARAMS).with_data(&data.with("uri", &uri)))
         }
         (Era::Legacy, code::INVALID_PARAMS) if relayed == Relayed::Read => {
-            Err(recoded(error, NO_SUCH_RESOURCE))
+            Err(error.with_code(NO_SUCH_RESOURCE))
         }
         // Codes of the other generation mean nothing there.
-        (Era::Legacy, code::HEADER_MISMATCH..=code::HEADER_MISMATCH)
-        | (Era::Legacy, code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION) => {
-            Err(recoded(error, code::INTERNAL_ERROR))
-        }
+        (
+            Era::Legacy,
+            code::HEADER_MISMATCH
+            | code::MISSING_CLIENT_CAPABILITY
+            | code::UNSUPPORTED_PROTOCOL_VERSION,
+        ) => Err(error.with_code(code::INTERNAL_ERROR)),
         _ => Err(error.clone()),
-    }
-}
-
-/// The same error under another code.
-fn recoded(error: &RpcError, code: i64) -> RpcError {
-    let recoded = RpcError::new(code, &error.message());
-    match error.raw().get("data") {
-        Some(data) => recoded.with_data(&data),
-        None => recoded,
     }
 }
 
@@ -144,13 +141,16 @@ fn recoded(error: &RpcError, code: i64) -> RpcError {
 fn visits(error: &RpcError) -> Raw {
     let data = error.raw().get("data").unwrap_or_else(empty);
     let wanted = data.get("elicitations").map(|it| it.items()).unwrap_or_default();
-    let mut requests = empty();
-    for (number, elicitation) in (1..).zip(wanted) {
-        let request = empty().with("method", &Raw::from_string("elicitation/create"));
-        let request = request.with("params", &elicitation.without("elicitationId"));
-        requests = requests.with(&format!("visit-{number}"), &request);
-    }
-    Raw::from_value(&json!({ "resultType": "input_required" })).with("inputRequests", &requests)
+    let method = Raw::from_string("elicitation/create");
+    let requests = wanted.iter().map(|elicitation| {
+        let params = elicitation.without("elicitationId");
+        empty().with_new(&[("method", &method), ("params", &params)])
+    });
+    let requests: Vec<_> =
+        (1..).zip(requests).map(|(number, it)| (format!("visit-{number}"), it)).collect();
+    let requests: Vec<_> = requests.iter().map(|(key, request)| (&**key, request)).collect();
+    Raw::from_value(&json!({ "resultType": "input_required" }))
+        .with_new(&[("inputRequests", &empty().with_new(&requests))])
 }
 
 /// A definition of a list as a client of this generation expects it.
@@ -183,10 +183,16 @@ pub(crate) fn unreachable(message: &str, is_retryable: bool) -> Raw {
 
 #[cfg(test)]
 mod tests {
+    use trunkline::message::{Message, Response};
+
     use super::*;
 
     fn raw(text: &str) -> Raw {
         Raw::from_text(text).unwrap()
+    }
+
+    fn client(era: Era, capabilities: &str) -> Client {
+        Client { era, version: "".into(), capabilities: raw(capabilities), info: None }
     }
 
     #[test]
@@ -214,23 +220,36 @@ mod tests {
     #[test]
     fn errors_have_the_codes_of_the_generation() {
         let params = raw(r#"{"uri":"x://y"}"#);
+        let (modern, legacy) = (&client(Era::Modern, "{}"), &client(Era::Legacy, "{}"));
         let missing = RpcError::new(-32002, "no such resource");
-        let seen = error(Era::Modern, Relayed::Read, &params, &missing).unwrap_err();
+        let more =
+            raw(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"x","more":1}}"#);
+        let Ok(Message::Response(Response { outcome: Err(more), .. })) =
+            Message::read(more.bytes())
+        else {
+            panic!("it is an error")
+        };
+        let seen = error(legacy, Relayed::Read, &params, &more).unwrap_err();
+        assert_eq!(seen.raw().text(), r#"{"code":-32002,"message":"x","more":1}"#);
+        let seen = error(modern, Relayed::Read, &params, &missing).unwrap_err();
         assert_eq!(seen.code(), code::INVALID_PARAMS);
         assert_eq!(seen.raw().get("data").unwrap().text(), r#"{"uri":"x://y"}"#);
-        let back = error(Era::Legacy, Relayed::Read, &params, &seen).unwrap_err();
+        let back = error(legacy, Relayed::Read, &params, &seen).unwrap_err();
         assert_eq!(back.code(), -32002);
         let lacking = RpcError::new(code::MISSING_CLIENT_CAPABILITY, "x");
-        let seen = error(Era::Legacy, Relayed::Call, &params, &lacking).unwrap_err();
+        let seen = error(legacy, Relayed::Call, &params, &lacking).unwrap_err();
         assert_eq!(seen.code(), code::INTERNAL_ERROR);
-        assert_eq!(error(Era::Legacy, Relayed::Call, &params, &missing), Err(missing));
+        assert_eq!(error(legacy, Relayed::Call, &params, &missing), Err(missing));
     }
 
     #[test]
     fn a_visit_that_is_needed_first_is_asked_for() {
         let data = r#"{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a.b"}]}"#;
         let needed = RpcError::new(ADDRESS_FIRST, "visit").with_data(&raw(data));
-        let asked = error(Era::Modern, Relayed::Call, &empty(), &needed).unwrap();
+        let refused = error(&client(Era::Modern, "{}"), Relayed::Call, &empty(), &needed);
+        assert_eq!(refused.unwrap_err().code(), code::MISSING_CLIENT_CAPABILITY);
+        let able = client(Era::Modern, r#"{"elicitation":{"url":{}}}"#);
+        let asked = error(&able, Relayed::Call, &empty(), &needed).unwrap();
         let request = asked.get("inputRequests").unwrap().get("visit-1").unwrap();
         assert_eq!(request.get("params").unwrap().text(), r#"{"mode":"url","url":"https://a.b"}"#);
     }

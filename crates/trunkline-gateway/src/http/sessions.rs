@@ -70,6 +70,10 @@ impl HttpSession {
         }
     }
 
+    fn principal(&self) -> &str {
+        &self.session.identity.principal
+    }
+
     fn is_unused(&self, since: Instant) -> bool {
         *lock(&self.used) < since && !self.session.is_busy() && !self.standing.is_read()
     }
@@ -116,7 +120,7 @@ impl Sessions {
         let id = Arc::clone(&session.session.id);
         let mut open = lock(&self.open);
         let ended = match open.len() >= self.limits.sessions {
-            true => Some(make_room(&mut open)?),
+            true => Some(make_room(&mut open, &identity.principal)?),
             false => None,
         };
         open.insert(id, Arc::clone(&session));
@@ -221,9 +225,20 @@ impl Sessions {
     }
 }
 
-/// Ends the session that has not been used for longest, if there is one that is not in use.
-fn make_room(open: &mut HashMap<Arc<str>, Arc<HttpSession>>) -> Option<Arc<HttpSession>> {
-    let unused = open.iter().filter(|(_, it)| it.is_unused(Instant::now()));
+/// Ends a session for another one of this principal: of whoever has most, so that nobody takes the
+/// room of others, the one that has not been used for longest, if one is not in use.
+fn make_room(
+    open: &mut HashMap<Arc<str>, Arc<HttpSession>>,
+    principal: &str,
+) -> Option<Arc<HttpSession>> {
+    let mut counts: HashMap<&str, usize> = HashMap::from([(principal, 1)]);
+    for session in open.values() {
+        *counts.entry(session.principal()).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    let most = most.map_or("", |(principal, _)| principal).to_owned();
+    let is_out_of_use = |it: &HttpSession| it.principal() == most && it.is_unused(Instant::now());
+    let unused = open.iter().filter(|(_, it)| is_out_of_use(it));
     let oldest = unused.min_by_key(|(_, it)| *lock(&it.used)).map(|(id, _)| id.clone());
     open.remove(&oldest?)
 }

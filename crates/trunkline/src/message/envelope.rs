@@ -105,6 +105,12 @@ impl RpcError {
         Self(self.0.with("data", data))
     }
 
+    /// The same error under another code.
+    #[must_use]
+    pub fn with_code(&self, code: i64) -> Self {
+        Self(self.0.with("code", &Raw::from_value(&code.into())))
+    }
+
     /// Its code; zero if it has none that is a number.
     pub fn code(&self) -> i64 {
         self.0.get("code").and_then(|code| code.text().parse().ok()).unwrap_or(0)
@@ -170,7 +176,7 @@ impl Message {
                 }
             }
             (None, Some(result), None) => response(id, Ok(result)),
-            (None, None, Some(error)) => response(id, Err(RpcError(error))),
+            (None, None, Some(error)) if error.is_object() => response(id, Err(RpcError(error))),
             _ => Err(Malformed::NotRpc(id)),
         }
     }
@@ -292,6 +298,10 @@ mod tests {
         assert_eq!(read(r#"{"id":null,"method":"m"}"#), Err(Malformed::NotRpc(None)));
         assert_eq!(read(r#"{"id":1.5,"result":{}}"#), Err(Malformed::NotRpc(None)));
         assert_eq!(read(r#"{"id":3}"#), Err(Malformed::NotRpc(Some(Id::number(3)))));
+        for error in ["3", "null", "\"no\""] {
+            let text = format!(r#"{{"id":3,"error":{error}}}"#);
+            assert_eq!(read(&text), Err(Malformed::NotRpc(Some(Id::number(3)))), "{text}");
+        }
         assert_eq!(
             read(r#"{"id":3,"result":{},"error":{}}"#),
             Err(Malformed::NotRpc(Some(Id::number(3))))

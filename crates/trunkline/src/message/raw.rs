@@ -249,11 +249,27 @@ impl Raw {
     /// A value that is no object is returned as it is.
     #[must_use]
     pub fn without(&self, key: &str) -> Self {
-        let mut shorter = self.clone();
-        while let Some((start, end)) = shorter.member_range(key) {
-            shorter = shorter.spliced(start, end, &[]);
+        let mut text = Vec::with_capacity(self.text.len());
+        // What is before `from` is in the new text, or cut. A member goes with the comma before it,
+        // or with the one after it if nothing stays before it.
+        let (mut from, mut end_of_last, mut stays_any) = (0, 1, false);
+        for member in scan::members(&self.text) {
+            if !member.is(key) {
+                stays_any = true;
+            } else if stays_any {
+                text.extend_from_slice(&self.text[from..end_of_last]);
+                from = member.value.end;
+            } else {
+                text.extend_from_slice(&self.text[from..1.max(from)]);
+                from = scan::after_comma(&self.text, member.value.end);
+            }
+            end_of_last = member.value.end;
         }
-        shorter
+        if from == 0 {
+            return self.clone();
+        }
+        text.extend_from_slice(&self.text[from..]);
+        Self { text: text.into() }
     }
 
     /// The same value with others in place of some of its parts, each of which was got out of it.
@@ -279,24 +295,6 @@ impl Raw {
         }
         text.extend_from_slice(&self.text[end_of_last..]);
         Self { text: text.into() }
-    }
-
-    /// What to cut so that a member and one comma beside it are gone.
-    fn member_range(&self, key: &str) -> Option<(usize, usize)> {
-        let mut members = scan::members(&self.text);
-        let mut end_of_last = None;
-        let end = loop {
-            let member = members.next()?;
-            if member.is(key) {
-                break member.value.end;
-            }
-            end_of_last = Some(member.value.end);
-        };
-        match (end_of_last, members.next()) {
-            (Some(start), _) => Some((start, end)),
-            (None, None) => Some((1, end)),
-            (None, Some(_)) => Some((1, end + 1 + memchr::memchr(b',', self.text.get(end..)?)?)),
-        }
     }
 
     fn spliced(&self, start: usize, end: usize, inserted: &[&[u8]]) -> Self {
@@ -379,6 +377,15 @@ mod tests {
         assert_eq!(object.get("a").unwrap().text(), "3");
         assert_eq!(object.with("a", &raw("4")).text(), r#"{"a":1,"b":2,"a":4}"#);
         assert_eq!(object.without("a").text(), r#"{"b":2}"#);
+        let object = raw(r#"{ "a":1 , "a":2,"b" : 3, "a" : 4 ,"c":5 ,"a":6}"#);
+        assert_eq!(object.without("a").text(), r#"{"b" : 3 ,"c":5}"#);
+        assert_eq!(raw(r#"{"a":1,"a":2 }"#).without("a").text(), "{ }");
+    }
+
+    #[test]
+    fn a_key_that_is_there_very_often_is_removed_in_one_go() {
+        let text = format!("{{{}\"b\":1}}", "\"a\":0,".repeat(200_000));
+        assert_eq!(raw(&text).without("a").text(), r#"{"b":1}"#);
     }
 
     #[test]

@@ -76,6 +76,12 @@ pub(super) fn items(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// The place after the comma that follows a member; the same place, if none does.
+pub(super) fn after_comma(text: &[u8], end: usize) -> usize {
+    let gap = text[end..].iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+    if text.get(end + gap) == Some(&b',') { end + gap + 1 } else { end }
+}
+
 fn inside(text: &[u8], opening: u8) -> Option<usize> {
     (text.first() == Some(&opening)).then_some(1)
 }
