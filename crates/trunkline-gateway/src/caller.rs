@@ -134,7 +134,9 @@ impl Attendant for Attending {
             "notifications/progress" => self.follows,
             "notifications/message" => level::is_wanted(notification, self.caller.level),
             // What is about no call has ways of its own.
-            "notifications/cancelled" | "notifications/resources/updated" => false,
+            "notifications/cancelled"
+            | "notifications/resources/updated"
+            | "notifications/tasks" => false,
             method => !method.ends_with("/list_changed"),
         };
         if is_wanted {

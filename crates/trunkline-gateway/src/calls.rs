@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trunkline::call::{CallError, CallErrorKind, CallOptions, Outcome};
+use trunkline::call::{self, CallError, CallErrorKind, CallOptions, Outcome};
 use trunkline::config::Share;
 use trunkline::connection::{Rounds, State};
 use trunkline::host::{Patience, Relayed};
@@ -119,7 +119,7 @@ impl Gateway {
         let name = asked.subject().filter(|_| is_named);
         let view = self.view_with(caller, relayed, (params, name.as_deref())).await?;
         let _noted = self.noted(caller, &view, relayed, params);
-        let client = self.has_private().then(|| caller.on_behalf(&self.desks));
+        let client = self.client(caller);
         let client = client.as_ref();
         let options =
             CallOptions { attendant: &attending, rounds, client, ..CallOptions::default() };
@@ -233,7 +233,7 @@ impl Gateway {
         let task = tasks.find(params)?;
         let sent = tasks.in_words_of_server(params, &task);
         let attending = Attending { caller: caller.clone(), follows: false, desk: None };
-        let client = self.has_private().then(|| caller.on_behalf(&self.desks));
+        let client = self.client(&caller);
         let options = CallOptions {
             attendant: &attending,
             rounds: Rounds::Passed,
@@ -253,12 +253,17 @@ impl Gateway {
         }
     }
 
+    /// On whose behalf servers are asked, if some of them want to know.
+    pub(crate) fn client(&self, caller: &Caller) -> Option<call::Client> {
+        self.has_private().then(|| caller.on_behalf(&self.desks))
+    }
+
     /// Whether there are servers of which each client has its own.
     fn has_private(&self) -> bool {
         self.host.config().servers().any(|server| server.behaviour.share == Share::PerClient)
     }
 
-    fn tasks<'g>(&'g self, caller: &'g Caller) -> Tasks<'g> {
+    pub(crate) fn tasks<'g>(&'g self, caller: &'g Caller) -> Tasks<'g> {
         Tasks { seal: &self.seal, principal: &caller.identity.principal }
     }
 }

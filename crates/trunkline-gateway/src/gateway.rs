@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use tokio::time::interval;
 use trunkline::call::CallOptions;
 use trunkline::config::{Access, Trust};
@@ -20,7 +19,7 @@ use crate::asked::Asked;
 use crate::caller::{Attending, Caller};
 use crate::changes::{Addresses, Changes, Lists, Log};
 use crate::parked::{Desks, Parked};
-use crate::protocol::{Era, TASKS, empty, invalid, lacks, meta, unknown_method};
+use crate::protocol::{Era, empty, invalid, unknown_method};
 use crate::recent::Recent;
 use crate::scope::Scope;
 use crate::seal::Seal;
@@ -148,7 +147,7 @@ impl Gateway {
     }
 
     /// Has a server say when a resource changes.
-    async fn add_address(
+    pub(crate) async fn add_address(
         &self,
         caller: &Caller,
         addresses: &Addresses,
@@ -161,67 +160,6 @@ impl Gateway {
         let connection = self.host.servers().get(server.as_str());
         let connection = connection.ok_or_else(|| invalid("the server is gone"))?;
         addresses.add(&connection, found.uri, address).await
-    }
-
-    /// Tells a modern client of changes, until it does not want to hear of them any more.
-    async fn listen(&self, caller: &Caller, asked: &Asked) -> Result<Raw, RpcError> {
-        let wanted = asked.params.get("notifications").filter(Raw::is_object);
-        let wanted = wanted.ok_or_else(|| invalid("`notifications` must be an object"))?;
-        let is_on = |key: &str| wanted.get(key).and_then(|it| it.as_bool()) == Some(true);
-        let lists = Lists {
-            tools: is_on("toolsListChanged"),
-            prompts: is_on("promptsListChanged"),
-            resources: is_on("resourcesListChanged"),
-        };
-        if wanted.get("taskIds").is_some() && !caller.client.declares(&["extensions", TASKS]) {
-            return Err(lacks(&json!({ "extensions": { TASKS: {} } }), "this needs tasks"));
-        }
-        self.gather(&kinds_of(lists)).await;
-        let addresses = Arc::new(Addresses::default());
-        let honoured = self.honoured(caller, &wanted, lists, &addresses).await;
-        let tag = Tag { id: asked.id.raw().clone() };
-        let acknowledged = Notification {
-            method: "notifications/subscriptions/acknowledged".into(),
-            params: Some(honoured),
-        };
-        caller.talk.tell(tag.on(acknowledged));
-        let talk = caller.talk.clone();
-        let tell = move |notification| talk.tell(tag.on(notification));
-        let scope = &caller.identity.scope;
-        let _listening = self.changes.listen(&self.host, scope, lists, (addresses, tell));
-        // Nobody waits for the end of it but the client, which goes away or cancels.
-        std::future::pending().await
-    }
-
-    /// What of a wish to hear of changes can be had.
-    async fn honoured(
-        &self,
-        caller: &Caller,
-        wanted: &Raw,
-        lists: Lists,
-        addresses: &Addresses,
-    ) -> Raw {
-        let mut honoured = json!({});
-        for (key, is_on) in [
-            ("toolsListChanged", lists.tools),
-            ("promptsListChanged", lists.prompts),
-            ("resourcesListChanged", lists.resources),
-        ] {
-            if is_on {
-                honoured[key] = true.into();
-            }
-        }
-        if let Some(wished) = wanted.get("resourceSubscriptions") {
-            let mut had = Vec::new();
-            for address in wished.items() {
-                let Some(address) = address.as_str().map(Cow::into_owned) else { continue };
-                if self.add_address(caller, addresses, address.clone()).await.is_ok() {
-                    had.push(address);
-                }
-            }
-            honoured["resourceSubscriptions"] = had.into();
-        }
-        Raw::from_value(&json!({ "notifications": honoured }))
     }
 
     /// The server that everything is for which is not of the protocol: the only one there is, for
@@ -263,19 +201,6 @@ fn log_of(recent: &Arc<Recent>) -> Log {
     Arc::new(move |server, notification| recent.pass_on(server, notification))
 }
 
-/// Marks what is said on a subscription with the request that asked for it.
-struct Tag {
-    id: Raw,
-}
-
-impl Tag {
-    fn on(&self, notification: Notification) -> Notification {
-        let params = notification.params.unwrap_or_else(empty);
-        let said = params.get("_meta").unwrap_or_else(empty).with(meta::SUBSCRIPTION, &self.id);
-        Notification { method: notification.method, params: Some(params.with("_meta", &said)) }
-    }
-}
-
 fn unsubscribe(caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
     let address = text(params, "uri")?;
     if let Some(session) = &caller.session {
@@ -307,15 +232,6 @@ fn is_of_protocol(method: &str) -> bool {
         "roots/list",
     ];
     METHODS.contains(&method) || method.starts_with("tasks/")
-}
-
-fn kinds_of(lists: Lists) -> Vec<Kind> {
-    let wanted = |kind: &Kind| match kind {
-        Kind::Tool => lists.tools,
-        Kind::Prompt => lists.prompts,
-        Kind::Resource | Kind::ResourceTemplate => lists.resources,
-    };
-    Kind::ALL.into_iter().filter(wanted).collect()
 }
 
 fn text(params: &Raw, key: &str) -> Result<String, RpcError> {

@@ -84,6 +84,7 @@ mod tasks;
 mod gateway;
 mod lists;
 mod calls;
+mod listening;
 
 mod streams;
 mod http;

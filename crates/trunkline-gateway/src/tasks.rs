@@ -41,10 +41,15 @@ impl Tasks<'_> {
         // Whoever may see one task must not reach another under its number.
         let number = params.get_alone(KEY).ok().flatten();
         let number = number.as_ref().and_then(Raw::as_str).ok_or_else(unknown)?;
-        let opened = self.seal.open(&number, self.uses()).ok_or_else(unknown)?;
-        let (server, own) = opened.split_once('\n').ok_or_else(unknown)?;
-        let server = ServerName::new(server).map_err(|_| unknown())?;
-        Ok(Task { server, own: own.to_owned() })
+        self.open(&number).ok_or_else(unknown)
+    }
+
+    /// The task of a number, if it is one of this caller.
+    pub(crate) fn open(&self, number: &str) -> Option<Task> {
+        let opened = self.seal.open(number, self.uses())?;
+        let (server, own) = opened.split_once('\n')?;
+        let server = ServerName::new(server).ok()?;
+        Some(Task { server, own: own.to_owned() })
     }
 
     /// Parameters with the server's own number of a task.

@@ -5,7 +5,7 @@
 `FOLDER/heard` gets every message, one a line. Addresses that begin with `bad:` cannot be watched. `FOLDER/plain`, if it is
 there, makes it declare nothing but tools; `strict` makes it refuse a subscription that has a bad address in it; `silent`
 makes it acknowledge nothing; `rooted` makes it ask for roots as soon as it can. Tools: `touch URI` changes a resource,
-`watched` says what is watched, `break` ends all subscriptions, `die`, `ask` asks its client something, `wait` does not
+`watched` says what is watched, `begin` begins a task (modern) and `advance TASK STATUS` says how far it is, `break` ends all subscriptions, `die`, `ask` asks its client something, `wait` does not
 answer, `params` says with what it was called.
 """
 
@@ -16,10 +16,12 @@ import sys
 
 FOLDER, GENERATION = pathlib.Path(sys.argv[1]), sys.argv[2]
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
-TOOLS = ["ask", "break", "die", "params", "touch", "wait", "watched"]
+TOOLS = ["advance", "ask", "begin", "break", "die", "params", "touch", "wait", "watched"]
 # What is watched: by the id of the subscription, and under nothing in the older generation.
 watched = {None: []} if GENERATION == "legacy" else {}
 waiting = {}
+# The tasks of which subscriptions hear.
+tasks = {}
 
 
 def has(name):
@@ -48,8 +50,14 @@ def listen(request):
     if has("strict") and honoured != wanted:
         return {"code": -32602, "message": "there is no such resource"}
     watched[request["id"]] = honoured
+    capabilities = request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+    wanted = request["params"]["notifications"].get("taskIds", [])
+    if wanted and "io.modelcontextprotocol/tasks" not in capabilities.get("extensions", {}):
+        return {"code": -32021, "message": "this needs tasks"}
+    tasks[request["id"]] = [task for task in wanted if task.startswith("task-")]
     if not has("silent"):
-        params = {"notifications": {"resourceSubscriptions": honoured}, "_meta": {SUBSCRIPTION: request["id"]}}
+        honoured = {"resourceSubscriptions": honoured, "taskIds": tasks[request["id"]]}
+        params = {"notifications": honoured, "_meta": {SUBSCRIPTION: request["id"]}}
         send(method="notifications/subscriptions/acknowledged", params=params)
     return None
 
@@ -58,6 +66,17 @@ def touch(uri):
     for subscription in [it for it, uris in watched.items() if uri in uris]:
         meta = {} if subscription is None else {"_meta": {SUBSCRIPTION: subscription}}
         send(method="notifications/resources/updated", params={"uri": uri, **meta})
+
+
+def task(identifier, status):
+    moment = "2026-07-28T00:00:00Z"
+    return {"taskId": identifier, "status": status, "createdAt": moment, "lastUpdatedAt": moment, "ttlMs": None}
+
+
+def advance(arguments):
+    for subscription in [it for it, ids in tasks.items() if arguments["task"] in ids]:
+        params = {**task(arguments["task"], arguments["status"]), "_meta": {SUBSCRIPTION: subscription, "x": 1}}
+        send(method="notifications/tasks", params=params)
 
 
 def ask(request):
@@ -81,6 +100,11 @@ def call(request):
                 watched.pop(subscription)
                 send(id=subscription, result=complete())
             return text("broken")
+        case "begin":
+            return {"resultType": "task", **task("task-" + request["params"]["arguments"]["name"], "working")}
+        case "advance":
+            advance(request["params"]["arguments"])
+            return text("advanced")
         case "die":
             os._exit(3)
         case "ask":
@@ -129,6 +153,7 @@ def serve(message):
             send(id="r", method="roots/list")
         case "notifications/cancelled":
             watched.pop(message["params"]["requestId"], None)
+            tasks.pop(message["params"]["requestId"], None)
     if "method" in message and "id" in message:
         result = result_of(message)
         if result is not None:

@@ -5,6 +5,7 @@ mod failure;
 mod keeping;
 mod outcome;
 mod untrusted;
+mod updates;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ pub use completion::{Completion, CompletionOf};
 pub use failure::{CallError, CallErrorKind};
 pub use keeping::ArtifactFolder;
 pub use outcome::Outcome;
+pub use updates::TaskUpdates;
 
 use untrusted::Cleaning;
 
@@ -24,7 +26,7 @@ use crate::config::{Server, Trust};
 use crate::connection::{Ask, Attendant, Connection, Rounds, Unattended};
 use crate::content::{check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
-use crate::message::Raw;
+use crate::message::{Raw, RpcError};
 
 /// How a call is made.
 #[derive(Clone, Copy)]
@@ -133,25 +135,26 @@ impl Route<'_> {
             Trust::Untrusted => &cleaning,
         };
         let answer = self.connection.converse(ask, attendant).await?;
-        let result = answer.map_err(|error| {
-            // What a server was given may be in what it says of it (SEC-2).
-            let words = self.connection.redacted(&error.message());
-            CallError::refused(&self.server, &error, &words)
-        })?;
+        let result = answer.map_err(|error| self.refused(&error))?;
         if !result.is_object() {
             let message = "its result is not an object, which every result has to be";
             return Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name).into());
         }
-        let result = match self.read.is_some() || self.catalog.tells_addresses_apart() {
-            true => with_addresses(&result, &|uri| self.exposed_address(uri)),
-            false => result,
-        };
-        let bound = usize::try_from(self.server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
-        let outcome = Outcome::new(&result, &self.server.name, self.server.trust, bound);
+        let exposed = |uri: &str| self.exposed_address(uri);
+        let tells_apart = self.read.is_some() || self.catalog.tells_addresses_apart();
+        let exposed: Option<Exposed<'_>> = if tells_apart { Some(&exposed) } else { None };
+        let outcome = outcome(&result, &self.server, exposed);
         match options.artifacts {
             Some(folder) => Ok(outcome.with_files_in(folder).await),
             None => Ok(outcome),
         }
+    }
+
+    /// The server answered with an error.
+    fn refused(&self, error: &RpcError) -> CallError {
+        // What a server was given may be in what it says of it (SEC-2).
+        let words = self.connection.redacted(&error.message());
+        CallError::refused(&self.server, error, &words)
     }
 
     /// What the caller calls an address of the server, if not as the server does.
@@ -181,6 +184,16 @@ impl Route<'_> {
             }
         }
     }
+}
+
+/// How callers know an address of a server, if not as the server does.
+type Exposed<'c> = &'c dyn Fn(&str) -> Option<String>;
+
+/// What a server says as callers are to see it: with the addresses they know, and within its bound.
+fn outcome(said: &Raw, server: &Server, exposed: Option<Exposed<'_>>) -> Outcome {
+    let said = exposed.map_or_else(|| said.clone(), |exposed| with_addresses(said, exposed));
+    let bound = usize::try_from(server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
+    Outcome::new(&said, &server.name, server.trust, bound)
 }
 
 fn empty() -> Raw {

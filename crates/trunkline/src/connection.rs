@@ -1,6 +1,7 @@
 //! One server, one task: handshake, generation, pending table, lists, state.
 
 mod status;
+mod subscription;
 mod log_level;
 mod attendant;
 mod generation;
@@ -28,7 +29,7 @@ pub use log_level::LogLevel;
 pub use options::Options;
 pub use parameters::header_arguments;
 pub use status::{SetAside, State, Status};
-pub use watching::ResourceSubscription;
+pub use subscription::{ResourceSubscription, TaskSubscription};
 
 pub use crate::wire::{ChildOptions, HttpOptions, Proxies};
 
@@ -38,6 +39,7 @@ use crate::item::{Item, Kind};
 use crate::message::{Notification, RpcError};
 use session::{Ids, gone, late};
 use shadow::Shadow;
+use subscription::{Held, Subject};
 use task::{Command, Task};
 use watching::Watched;
 
@@ -184,8 +186,21 @@ impl Connection {
         &self,
         uri: &str,
     ) -> Result<Result<ResourceSubscription, RpcError>, Error> {
+        Ok(self.hold(Subject::resource(uri)).await?.map(ResourceSubscription))
+    }
+
+    /// Wants to hear what becomes of a task of the server, by the id that the server gave it. Like
+    /// [`subscribe`](Self::subscribe) otherwise; servers of the older generation cannot.
+    pub async fn subscribe_to_task(
+        &self,
+        id: &str,
+    ) -> Result<Result<TaskSubscription, RpcError>, Error> {
+        Ok(self.hold(Subject::task(id)).await?.map(TaskSubscription))
+    }
+
+    async fn hold(&self, subject: Subject) -> Result<Result<Held, RpcError>, Error> {
         let (reply, given) = oneshot::channel();
-        self.command(Command::Watch(uri.into(), reply)).await?;
+        self.command(Command::Watch(subject, reply)).await?;
         self.answered_in_time(given).await.map_err(|error| error.of(&self.server.name))
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Asker {
     pub(crate) address: SocketAddr,
     /// The session of a legacy client.
     pub(crate) session: Option<String>,
+    /// What it offers.
+    pub(crate) capabilities: Value,
     /// Headers of every request.
     headers: Vec<(String, String)>,
     next: u64,
@@ -51,7 +53,9 @@ impl Asker {
         let channel = Channel::to(address).await?;
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let headers = headers.iter().map(owned).collect();
-        let mut asker = Self { era, channel, address, session: None, headers, next: 0 };
+        let capabilities = json!({ "elicitation": {} });
+        let mut asker =
+            Self { era, channel, address, session: None, capabilities, headers, next: 0 };
         if era == Era::Legacy {
             asker.open().await?;
         }
@@ -70,7 +74,7 @@ impl Asker {
         self.session = None;
         let params = json!({
             "protocolVersion": LEGACY,
-            "capabilities": { "elicitation": {} },
+            "capabilities": self.capabilities,
             "clientInfo": { "name": "asker", "version": "1" },
         });
         let written = self.write("initialize", params);
@@ -88,7 +92,7 @@ impl Asker {
         if self.era == Era::Modern {
             let said = &mut params["_meta"];
             said["io.modelcontextprotocol/protocolVersion"] = MODERN.into();
-            said["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+            said["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
             headers.push(("Mcp-Method".to_owned(), method.to_owned()));
             let subject = params["name"].as_str().or(params["uri"].as_str());
             headers.extend(subject.map(|it| ("Mcp-Name".to_owned(), it.to_owned())));

@@ -18,5 +18,6 @@ mod resuming;
 mod identities;
 mod piped;
 mod pausing;
+mod tasks;
 #[cfg(target_os = "linux")]
 mod load;

@@ -13,6 +13,7 @@ pub(super) const LEGACY: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+const TASKS: &str = "io.modelcontextprotocol/tasks";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// What those keys have in common and nearly no other text has.
@@ -65,6 +66,14 @@ impl Declared {
             (CAPABILITIES, capabilities),
         ]);
         Self { meta, version, info, capabilities: capabilities.clone() }
+    }
+
+    /// The `_meta` of a request that is about tasks, whoever they were made for.
+    pub(super) fn with_tasks(&self) -> Raw {
+        let capabilities = self.meta.get(CAPABILITIES).unwrap_or_else(empty);
+        let extensions = capabilities.get("extensions").unwrap_or_else(empty);
+        let extensions = extensions.with(TASKS, &empty());
+        empty().with(CAPABILITIES, &capabilities.with("extensions", &extensions))
     }
 }
 

@@ -123,6 +123,11 @@ impl Session {
         &self.wire
     }
 
+    /// What every modern request declares.
+    pub(super) fn declared(&self) -> &Declared {
+        &self.declared
+    }
+
     /// Goes over to a generation, on the wire as well.
     pub(super) fn speak(&mut self, generation: Generation) {
         self.wire.set_protocol_version(generation.revision());

@@ -19,6 +19,7 @@ use super::log_level::LogLevel;
 use super::options::Options;
 use super::session::{Asked, Ids, at, stopping};
 use super::shadow::Shadow;
+use super::subscription::Subject;
 use super::watching::{Given, Watched};
 use crate::config::{Fingerprint, Server, Transport};
 use crate::error::{Error, ErrorKind};
@@ -45,8 +46,8 @@ pub(super) enum Command {
     Respond { session: u64, about: u64, response: Response },
     /// Ask for a list again; say when it is there, or why not.
     Refresh(Kind, oneshot::Sender<Result<(), Error>>),
-    /// Let somebody hear of a resource.
-    Watch(Box<str>, oneshot::Sender<Given>),
+    /// Let somebody hear of a resource or a task.
+    Watch(Subject, oneshot::Sender<Given>),
     /// End, and say when nothing is left.
     Close(oneshot::Sender<()>),
 }
@@ -72,10 +73,10 @@ pub(super) struct Task {
     pub(super) commands: mpsc::Receiver<Command>,
     /// Requests that nobody waits for any more.
     pub(super) abandoned: mpsc::UnboundedReceiver<u64>,
-    /// The resources that somebody wants to hear of, in this conversation and the next.
+    /// The resources and tasks that somebody wants to hear of, in this conversation and the next.
     pub(super) watched: Watched,
-    /// Resources that somebody does not hold any more.
-    pub(super) released: mpsc::UnboundedReceiver<Arc<str>>,
+    /// What somebody does not hold any more.
+    pub(super) released: mpsc::UnboundedReceiver<Subject>,
     /// The most of its log that anybody wants.
     pub(super) log_level: watch::Receiver<Option<LogLevel>>,
     pub(super) shadow: Arc<Shadow>,
@@ -162,8 +163,8 @@ impl Task {
                 command = self.commands.recv() => command,
                 // Nothing of it has been sent.
                 Some(_) = self.abandoned.recv() => continue,
-                Some(uri) = self.released.recv() => {
-                    self.watched.release(&uri);
+                Some(subject) = self.released.recv() => {
+                    self.watched.release(&subject);
                     continue;
                 }
                 () = at(until) => return Wanted::By(waiting),

@@ -1,42 +1,19 @@
-//! Resources that somebody wants to hear of: who holds each, and what the server was asked.
+//! Resources and tasks that somebody wants to hear of: who holds each, and what the server was asked.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::lists::MAX_ADDRESS_BYTES;
+use super::subscription::{Held, Released, Subject};
 use crate::error::{Error, ErrorKind};
 use crate::message::{RpcError, code};
 
-/// Resources of one server that are watched. Each costs the server and us a little.
+/// Resources and tasks of one server that are watched. Each costs the server and us a little.
 const MAX_WATCHED: usize = 10_000;
 
-/// While it is held, the server is asked to say when a resource changes, also after it has been
-/// started again. What it says comes with
-/// [`Connection::notifications`](super::Connection::notifications).
-#[derive(Debug)]
-pub struct ResourceSubscription {
-    uri: Arc<str>,
-    released: mpsc::UnboundedSender<Arc<str>>,
-}
-
-impl ResourceSubscription {
-    /// The address of the resource.
-    pub fn uri(&self) -> &str {
-        &self.uri
-    }
-}
-
-impl Drop for ResourceSubscription {
-    fn drop(&mut self) {
-        // A connection that is over has nothing to take back.
-        let _ = self.released.send(Arc::clone(&self.uri));
-    }
-}
-
-/// What came of a wish to hear of a resource.
-pub(super) type Given = Result<Result<ResourceSubscription, RpcError>, Error>;
+/// What came of a wish to hear of something.
+pub(super) type Given = Result<Result<Held, RpcError>, Error>;
 
 /// Something to ask a server of the older generation for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +22,13 @@ pub(super) enum Errand {
     Unsubscribe,
 }
 
-/// All resources of a server that somebody wants to hear of. It outlives conversations with the
-/// server: what is held is asked for in each.
+/// All resources and tasks of a server that somebody wants to hear of. It outlives conversations with
+/// the server: what is held is asked for in each.
 pub(super) struct Watched {
-    entries: BTreeMap<Arc<str>, Entry>,
+    entries: BTreeMap<Subject, Entry>,
     /// Those about which the server may have to be asked something.
-    open: BTreeSet<Arc<str>>,
-    released: mpsc::UnboundedSender<Arc<str>>,
+    open: BTreeSet<Subject>,
+    released: Released,
 }
 
 struct Entry {
@@ -81,7 +58,7 @@ impl Entry {
 
 impl Watched {
     /// Nothing is watched. What is released is said there, by whoever held it.
-    pub(super) fn new(released: mpsc::UnboundedSender<Arc<str>>) -> Self {
+    pub(super) fn new(released: Released) -> Self {
         Self { entries: BTreeMap::new(), open: BTreeSet::new(), released }
     }
 
@@ -95,48 +72,45 @@ impl Watched {
         !self.open.is_empty()
     }
 
-    /// Somebody wants to hear of a resource: at once if that is so already.
-    pub(super) fn want(&mut self, uri: &str, reply: oneshot::Sender<Given>) {
-        if uri.len() > MAX_ADDRESS_BYTES {
-            let error = RpcError::new(code::INVALID_PARAMS, "the address is longer than 8 KiB");
+    /// Somebody wants to hear of something: at once if that is so already.
+    pub(super) fn want(&mut self, subject: Subject, reply: oneshot::Sender<Given>) {
+        if subject.name().len() > MAX_ADDRESS_BYTES {
+            let error = RpcError::new(code::INVALID_PARAMS, "the name is longer than 8 KiB");
             let _ = reply.send(Ok(Err(error)));
             return;
         }
-        if !self.entries.contains_key(uri) {
-            if self.entries.len() >= MAX_WATCHED {
-                let _ = reply.send(Err(too_many()));
-                return;
-            }
-            let entry = Entry { holders: 0, waiting: Vec::new(), stage: Stage::Unasked };
-            self.entries.insert(uri.into(), entry);
+        if !self.entries.contains_key(&subject) && self.entries.len() >= MAX_WATCHED {
+            let _ = reply.send(Err(too_many()));
+            return;
         }
-        let Some((uri, entry)) = self.entry(uri) else { return };
+        let new = || Entry { holders: 0, waiting: Vec::new(), stage: Stage::Unasked };
+        let entry = self.entries.entry(subject.clone()).or_insert_with(new);
         entry.waiting.retain(|reply| !reply.is_closed());
         entry.waiting.push(reply);
         match entry.stage {
-            Stage::Heard => self.give(&uri),
+            Stage::Heard => self.give(&subject),
             Stage::Unasked | Stage::Refused => {
                 entry.stage = Stage::Unasked;
-                self.open.insert(uri);
+                self.open.insert(subject);
             }
             Stage::Asked | Stage::Leaving => {}
         }
     }
 
-    /// Somebody does not hold a resource any more.
-    pub(super) fn release(&mut self, uri: &str) {
-        let Some((uri, entry)) = self.entry(uri) else { return };
+    /// Somebody does not hold something any more.
+    pub(super) fn release(&mut self, subject: &Subject) {
+        let Some(entry) = self.entries.get_mut(subject) else { return };
         entry.holders = entry.holders.saturating_sub(1);
         if entry.is_wanted() {
             return;
         }
         match entry.stage {
             Stage::Heard => {
-                self.open.insert(uri);
+                self.open.insert(subject.clone());
             }
             // The answer is on its way, and finds nobody.
             Stage::Asked | Stage::Leaving => {}
-            Stage::Unasked | Stage::Refused => self.forget(&uri),
+            Stage::Unasked | Stage::Refused => self.forget(subject),
         }
     }
 
@@ -148,19 +122,19 @@ impl Watched {
     }
 
     /// What the server is asked for next, if it is asked for one after the other.
-    pub(super) fn next_errand(&mut self) -> Option<(Arc<str>, Errand)> {
-        while let Some(uri) = self.open.pop_first() {
-            let Some((_, entry)) = self.entry(&uri) else { continue };
+    pub(super) fn next_errand(&mut self) -> Option<(Subject, Errand)> {
+        while let Some(subject) = self.open.pop_first() {
+            let Some(entry) = self.entries.get_mut(&subject) else { continue };
             match (entry.stage, entry.is_wanted()) {
                 (Stage::Unasked, true) => {
                     entry.stage = Stage::Asked;
-                    return Some((uri, Errand::Subscribe));
+                    return Some((subject, Errand::Subscribe));
                 }
                 (Stage::Heard, false) => {
                     entry.stage = Stage::Leaving;
-                    return Some((uri, Errand::Unsubscribe));
+                    return Some((subject, Errand::Unsubscribe));
                 }
-                (Stage::Unasked, false) => self.forget(&uri),
+                (Stage::Unasked, false) => self.forget(&subject),
                 _ => {}
             }
         }
@@ -168,14 +142,14 @@ impl Watched {
     }
 
     /// Everything the server is to be asked for, if it is asked for all at once, in order.
-    pub(super) fn all(&mut self) -> Vec<Arc<str>> {
+    pub(super) fn all(&mut self) -> Vec<Subject> {
         self.open.clear();
         self.entries.retain(|_, entry| entry.is_wanted());
         for entry in self.entries.values_mut().filter(|entry| entry.stage == Stage::Unasked) {
             entry.stage = Stage::Asked;
         }
         let asked = self.entries.iter().filter(|(_, entry)| entry.stage != Stage::Refused);
-        asked.map(|(uri, _)| Arc::clone(uri)).collect()
+        asked.map(|(subject, _)| subject.clone()).collect()
     }
 
     /// What was asked for got no answer, and has to be asked for again.
@@ -189,10 +163,10 @@ impl Watched {
     }
 
     fn reopen(&mut self, is_lost: impl Fn(Stage) -> bool) {
-        for (uri, entry) in &mut self.entries {
+        for (subject, entry) in &mut self.entries {
             if is_lost(entry.stage) {
                 entry.stage = Stage::Unasked;
-                self.open.insert(Arc::clone(uri));
+                self.open.insert(subject.clone());
             }
         }
     }
@@ -202,34 +176,34 @@ impl Watched {
         self.refuse_all(why, |entry| entry.stage == Stage::Asked);
     }
 
-    /// The server says from now on when a resource changes.
-    pub(super) fn heard(&mut self, uri: &str) {
-        let Some((uri, entry)) = self.entry(uri) else { return };
+    /// The server says from now on what becomes of something.
+    pub(super) fn heard(&mut self, subject: &Subject) {
+        let Some(entry) = self.entries.get_mut(subject) else { return };
         entry.stage = Stage::Heard;
-        self.give(&uri);
+        self.give(subject);
     }
 
-    /// The server does not say when a resource changes.
-    pub(super) fn refused(&mut self, uri: &str, why: &Result<RpcError, Error>) {
-        let Some((uri, entry)) = self.entry(uri) else { return };
+    /// The server does not say what becomes of something.
+    pub(super) fn refused(&mut self, subject: &Subject, why: &Result<RpcError, Error>) {
+        let Some(entry) = self.entries.get_mut(subject) else { return };
         for reply in entry.waiting.drain(..) {
             let _ = reply.send(why.clone().map(Err));
         }
         // Those who hold it keep it: it may be there again the next time.
         entry.stage = Stage::Refused;
         if entry.holders == 0 {
-            self.forget(&uri);
+            self.forget(subject);
         }
     }
 
-    /// The server does not say any more when a resource changes.
-    pub(super) fn left(&mut self, uri: &str) {
-        let Some((uri, entry)) = self.entry(uri) else { return };
+    /// The server does not say any more what becomes of something.
+    pub(super) fn left(&mut self, subject: &Subject) {
+        let Some(entry) = self.entries.get_mut(subject) else { return };
         entry.stage = Stage::Unasked;
         if entry.is_wanted() {
-            self.open.insert(uri);
+            self.open.insert(subject.clone());
         } else {
-            self.forget(&uri);
+            self.forget(subject);
         }
     }
 
@@ -240,49 +214,45 @@ impl Watched {
 
     fn refuse_all(&mut self, why: &Result<RpcError, Error>, is_meant: impl Fn(&Entry) -> bool) {
         let meant = self.entries.iter().filter(|(_, entry)| is_meant(entry));
-        let uris: Vec<_> = meant.map(|(uri, _)| Arc::clone(uri)).collect();
-        uris.iter().for_each(|uri| self.refused(uri, why));
+        let subjects: Vec<_> = meant.map(|(subject, _)| subject.clone()).collect();
+        subjects.iter().for_each(|subject| self.refused(subject, why));
     }
 
-    fn entry(&mut self, uri: &str) -> Option<(Arc<str>, &mut Entry)> {
-        let (uri, _) = self.entries.get_key_value(uri)?;
-        let uri = Arc::clone(uri);
-        let entry = self.entries.get_mut(&uri)?;
-        Some((uri, entry))
-    }
-
-    /// Gives a resource that is heard of to those who wait for it.
-    fn give(&mut self, uri: &Arc<str>) {
-        let Some(entry) = self.entries.get_mut(uri) else { return };
+    /// Gives what is heard of to those who wait for it.
+    fn give(&mut self, subject: &Subject) {
+        let Some(entry) = self.entries.get_mut(subject) else { return };
         for reply in entry.waiting.drain(..).filter(|reply| !reply.is_closed()) {
             entry.holders += 1;
-            let (uri, released) = (Arc::clone(uri), self.released.clone());
+            let (subject, released) = (subject.clone(), self.released.clone());
             // If they are gone by now, it is released like any other.
-            let _ = reply.send(Ok(Ok(ResourceSubscription { uri, released })));
+            let _ = reply.send(Ok(Ok(Held { subject, released })));
         }
         if entry.holders == 0 {
-            self.open.insert(Arc::clone(uri));
+            self.open.insert(subject.clone());
         }
     }
 
-    fn forget(&mut self, uri: &str) {
-        self.entries.remove(uri);
-        self.open.remove(uri);
+    fn forget(&mut self, subject: &Subject) {
+        self.entries.remove(subject);
+        self.open.remove(subject);
     }
 }
 
 fn too_many() -> Error {
-    let message = format!("more than {MAX_WATCHED} of its resources are watched already");
+    let message = format!("more than {MAX_WATCHED} of its resources and tasks are watched already");
     Error::new(ErrorKind::TooLarge, message)
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc;
+
     use super::*;
+    use crate::connection::subscription::ResourceSubscription;
 
     struct Table {
         watched: Watched,
-        released: mpsc::UnboundedReceiver<Arc<str>>,
+        released: mpsc::UnboundedReceiver<Subject>,
     }
 
     impl Table {
@@ -293,24 +263,24 @@ mod tests {
 
         fn want(&mut self, uri: &str) -> oneshot::Receiver<Given> {
             let (reply, given) = oneshot::channel();
-            self.watched.want(uri, reply);
+            self.watched.want(Subject::resource(uri), reply);
             given
         }
 
         fn settle(&mut self) {
-            while let Ok(uri) = self.released.try_recv() {
-                self.watched.release(&uri);
+            while let Ok(subject) = self.released.try_recv() {
+                self.watched.release(&subject);
             }
         }
 
         fn errand(&mut self) -> Option<(String, Errand)> {
             self.settle();
-            self.watched.next_errand().map(|(uri, errand)| (uri.to_string(), errand))
+            self.watched.next_errand().map(|(subject, errand)| (subject.name().to_owned(), errand))
         }
     }
 
     fn held(mut given: oneshot::Receiver<Given>) -> ResourceSubscription {
-        given.try_recv().unwrap().unwrap().unwrap()
+        ResourceSubscription(given.try_recv().unwrap().unwrap().unwrap())
     }
 
     fn subscribe(uri: &str) -> Option<(String, Errand)> {
@@ -326,14 +296,14 @@ mod tests {
         let mut table = Table::new();
         let (first, second) = (table.want("a"), table.want("a"));
         assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
-        table.watched.heard("a");
+        table.watched.heard(&Subject::resource("a"));
         let (first, second, third) = (held(first), held(second), held(table.want("a")));
         drop((first, second));
         assert_eq!(table.errand(), None);
         assert_eq!(third.uri(), "a");
         drop(third);
         assert_eq!(table.errand(), unsubscribe("a"));
-        table.watched.left("a");
+        table.watched.left(&Subject::resource("a"));
         assert!(table.watched.is_empty() && !table.watched.is_open());
     }
 
@@ -342,14 +312,14 @@ mod tests {
         let mut table = Table::new();
         let first = table.want("a");
         table.errand();
-        table.watched.heard("a");
+        table.watched.heard(&Subject::resource("a"));
         drop(held(first));
         assert_eq!(table.errand(), unsubscribe("a"));
         let second = table.want("a");
         assert_eq!(table.errand(), None, "the server has not answered");
-        table.watched.left("a");
+        table.watched.left(&Subject::resource("a"));
         assert_eq!(table.errand(), subscribe("a"));
-        table.watched.heard("a");
+        table.watched.heard(&Subject::resource("a"));
         held(second);
     }
 
@@ -362,12 +332,12 @@ mod tests {
         let given = table.want("a");
         assert_eq!(table.errand(), subscribe("a"));
         drop(given);
-        table.watched.heard("a");
+        table.watched.heard(&Subject::resource("a"));
         assert_eq!(table.errand(), unsubscribe("a"));
         // Given, and dropped before it was looked at.
         let given = table.want("b");
         table.errand();
-        table.watched.heard("b");
+        table.watched.heard(&Subject::resource("b"));
         drop(given);
         assert_eq!(table.errand(), unsubscribe("b"));
     }
@@ -377,7 +347,7 @@ mod tests {
         let mut table = Table::new();
         let (a, b) = (table.want("a"), table.want("b"));
         assert_eq!((table.errand(), table.errand()), (subscribe("a"), subscribe("b")));
-        table.watched.heard("a");
+        table.watched.heard(&Subject::resource("a"));
         let a = held(a);
         table.watched.begin();
         assert_eq!((table.errand(), table.errand()), (subscribe("a"), subscribe("b")));
@@ -385,7 +355,7 @@ mod tests {
         table.watched.begin();
         assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
         let no = RpcError::new(code::INVALID_PARAMS, "no");
-        table.watched.refused("a", &Ok(no));
+        table.watched.refused(&Subject::resource("a"), &Ok(no));
         assert!(!table.watched.is_empty(), "it is held");
         drop(a);
         assert_eq!(table.errand(), None);
@@ -397,7 +367,9 @@ mod tests {
         let mut table = Table::new();
         let mut given = table.want("a");
         table.errand();
-        table.watched.refused("a", &Ok(RpcError::new(code::INVALID_PARAMS, "no")));
+        table
+            .watched
+            .refused(&Subject::resource("a"), &Ok(RpcError::new(code::INVALID_PARAMS, "no")));
         assert_eq!(given.try_recv().unwrap().unwrap().unwrap_err().message(), "no");
         let mut given = table.want("b");
         table.watched.fail(&Err(too_many()));
@@ -410,11 +382,14 @@ mod tests {
         let mut table = Table::new();
         let (a, b, c) = (table.want("a"), table.want("b"), table.want("c"));
         drop(c);
-        let all = |table: &mut Table| table.watched.all().join(" ");
+        let all = |table: &mut Table| {
+            let all = table.watched.all();
+            all.iter().map(Subject::name).collect::<Vec<_>>().join(" ")
+        };
         assert_eq!(all(&mut table), "a b");
         assert!(!table.watched.is_open());
-        table.watched.heard("a");
-        table.watched.heard("b");
+        table.watched.heard(&Subject::resource("a"));
+        table.watched.heard(&Subject::resource("b"));
         let (a, _b) = (held(a), held(b));
         drop(a);
         table.settle();

@@ -1,9 +1,10 @@
 //! Requests that are passed on for somebody else: in their own words, but for names.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::Host;
-use crate::call::{CallError, CallOptions, Outcome, Read, Route};
+use crate::call::{CallError, CallOptions, Client, Outcome, Read, Route, TaskUpdates};
 use crate::catalog::{Entry, Kind};
 use crate::message::{Ambiguous, Raw};
 use crate::name::ServerName;
@@ -120,6 +121,19 @@ impl Host {
         let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
         let route = self.bind(view, entry, options.client)?;
         route.ask(method, params, options).await
+    }
+
+    /// Has a server say what becomes of a task, by the id that the server gave it. The caller has to
+    /// see something of that server.
+    pub async fn task_updates(
+        &self,
+        view: &View,
+        (server, task): (&ServerName, &str),
+        client: Option<&Client>,
+    ) -> Result<TaskUpdates, CallError> {
+        let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
+        let route = self.bind(view, entry, client)?;
+        route.updates(task, Arc::clone(view.catalog())).await
     }
 }
 

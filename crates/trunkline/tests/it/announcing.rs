@@ -265,3 +265,53 @@ async fn the_reference_server_is_subscribed_to() {
     drop(watching);
     within(connection.close()).await;
 }
+
+/// Says how far a task is, and that a resource changed after it.
+async fn advance(connection: &Connection, task: &str, status: &str) {
+    let arguments = json!({ "task": task, "status": status });
+    within(connection.request("tools/call", params("advance", &arguments))).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_task_is_heard_of_for_as_long_as_somebody_holds_it() {
+    let folder = Folder::new();
+    let connection = announcing(&folder, options(), "modern", &json!({}));
+    let mut notifications = connection.notifications();
+    let resource = held(&connection, "a:1").await;
+    let task = within(connection.subscribe_to_task("task-1")).await.unwrap().unwrap();
+    assert_eq!(task.id(), "task-1");
+    let unknown = within(connection.subscribe_to_task("other")).await.unwrap();
+    assert!(unknown.is_err());
+    advance(&connection, "task-1", "working").await;
+    advance(&connection, "task-2", "working").await;
+    touch(&connection, "a:1").await;
+    let told = within(notifications.recv()).await.unwrap();
+    assert_eq!(&*told.method, "notifications/tasks");
+    let said = told.params.unwrap().to_value();
+    assert_eq!((&said["taskId"], &said["status"]), (&json!("task-1"), &json!("working")));
+    assert_eq!(updated(&mut notifications).await, "a:1", "both are heard of at the same time");
+    let asked = heard(&folder, "subscriptions/listen");
+    let with_task = asked.iter().find(|it| it["notifications"].get("taskIds").is_some()).unwrap();
+    assert_eq!(with_task["notifications"]["resourceSubscriptions"], json!(["a:1"]));
+    let declared = &with_task["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    assert!(declared["elicitation"].is_object(), "what else is declared stays: {declared}");
+    drop(task);
+    let is_left = async {
+        let asks = |it: &Value| it["notifications"].get("taskIds").is_some();
+        while heard(&folder, "subscriptions/listen").last().is_none_or(asks) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(is_left).await;
+    drop(resource);
+    within(connection.close()).await;
+}
+
+#[tokio::test]
+async fn a_legacy_server_does_not_speak_of_tasks() {
+    let folder = Folder::new();
+    let connection = announcing(&folder, options(), "legacy", &json!({}));
+    let refused = within(connection.subscribe_to_task("task-1")).await.unwrap().unwrap_err();
+    assert_eq!(refused.code(), -32601);
+    within(connection.close()).await;
+}

@@ -1,7 +1,6 @@
 //! Hearing of resources in the older generation: each is asked for on its own, and taken back.
 
 use std::pin::Pin;
-use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -10,6 +9,7 @@ use serde_json::json;
 use super::relisting::Asking;
 use crate::connection::session::{Answer, Session, gone};
 use crate::connection::status::Described;
+use crate::connection::subscription::Subject;
 use crate::connection::watching::{Errand, Watched};
 use crate::error::ErrorKind;
 use crate::message::{Raw, RpcError, code};
@@ -20,7 +20,7 @@ const MAX_RUNNING: usize = 16;
 
 /// What was asked for, and what came of it.
 pub(super) struct Done {
-    uri: Arc<str>,
+    subject: Subject,
     errand: Errand,
     answer: Answer,
 }
@@ -47,17 +47,21 @@ impl Errands {
             return watched.fail(&Ok(not_offered()));
         }
         while self.running.len() < MAX_RUNNING
-            && let Some((uri, errand)) = watched.next_errand()
+            && let Some((subject, errand)) = watched.next_errand()
         {
+            let Subject::Resource(uri) = &subject else {
+                watched.refused(&subject, &Ok(without_tasks()));
+                continue;
+            };
             let method = match errand {
                 Errand::Subscribe => "resources/subscribe",
                 Errand::Unsubscribe => "resources/unsubscribe",
             };
-            let params = Raw::from_value(&json!({ "uri": &*uri }));
+            let params = Raw::from_value(&json!({ "uri": &**uri }));
             let answer = asking.request(session, method, Some(params));
             self.running.push(Box::pin(async move {
                 let answer = answer.await.unwrap_or_else(|_| Err(gone()));
-                Done { uri, errand, answer }
+                Done { subject, errand, answer }
             }));
         }
     }
@@ -74,14 +78,14 @@ impl Errands {
 impl Done {
     /// Takes note of what came of it.
     pub(super) fn settle(self, watched: &mut Watched) {
-        let Self { uri, errand, answer } = self;
+        let Self { subject, errand, answer } = self;
         match (errand, answer) {
-            (Errand::Subscribe, Ok(Ok(_))) => watched.heard(&uri),
-            (Errand::Subscribe, Ok(Err(error))) => watched.refused(&uri, &Ok(error)),
+            (Errand::Subscribe, Ok(Ok(_))) => watched.heard(&subject),
+            (Errand::Subscribe, Ok(Err(error))) => watched.refused(&subject, &Ok(error)),
             // It is asked for again in the next conversation.
             (Errand::Subscribe, Err(error)) if error.kind() == ErrorKind::SessionExpired => {}
-            (Errand::Subscribe, Err(error)) => watched.refused(&uri, &Err(error)),
-            (Errand::Unsubscribe, _) => watched.left(&uri),
+            (Errand::Subscribe, Err(error)) => watched.refused(&subject, &Err(error)),
+            (Errand::Unsubscribe, _) => watched.left(&subject),
         }
     }
 }
@@ -89,5 +93,10 @@ impl Done {
 fn not_offered() -> RpcError {
     let message = "the server does not say when its resources change: it does not declare \
                    `resources.subscribe`";
+    RpcError::new(code::METHOD_NOT_FOUND, message)
+}
+
+fn without_tasks() -> RpcError {
+    let message = "servers of the older generation do not say what becomes of tasks";
     RpcError::new(code::METHOD_NOT_FOUND, message)
 }

@@ -86,8 +86,8 @@ impl Task {
                     done.settle(&mut self.watched);
                     self.see_to_watched(session, chores);
                 }
-                Some(uri) = self.released.recv() => {
-                    self.watched.release(&uri);
+                Some(subject) = self.released.recv() => {
+                    self.watched.release(&subject);
                     self.see_to_watched(session, chores);
                 }
                 Ok(()) = self.log_level.changed() => self.see_to_log(session, chores),
@@ -182,8 +182,8 @@ impl Task {
                 chores.relistings.of(kind).wait(done);
                 self.relist(session, chores, kind);
             }
-            Command::Watch(uri, reply) => {
-                self.watched.want(&uri, reply);
+            Command::Watch(subject, reply) => {
+                self.watched.want(subject, reply);
                 self.see_to_watched(session, chores);
             }
             // Taken by whoever received it.

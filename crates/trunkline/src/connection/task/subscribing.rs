@@ -3,8 +3,7 @@
 //! What it is to hear of cannot be changed while it is open. So another one is made, and the old one
 //! is closed a moment after the server has acknowledged the new one: in between both are heard.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -15,6 +14,7 @@ use crate::connection::backoff::jittered;
 use crate::connection::generation::Generation;
 use crate::connection::session::{Answer, Asked, Session, at, gone};
 use crate::connection::status::Described;
+use crate::connection::subscription::Subject;
 use crate::connection::watching::Watched;
 use crate::message::{Notification, Raw, RpcError, code};
 
@@ -23,6 +23,10 @@ pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged"
 
 /// What says on which request something is said.
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// The resources that a subscription is about, and the tasks.
+const RESOURCES: &str = "resourceSubscriptions";
+const TASKS: &str = "taskIds";
 
 /// The pause before a subscription that broke is made again; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -71,8 +75,8 @@ struct Standing {
     id: u64,
     since: Instant,
     answer: oneshot::Receiver<Answer>,
-    /// The resources it is to hear of; those it does, once that is known.
-    uris: Vec<Arc<str>>,
+    /// What it is to hear of; what it does, once that is known.
+    subjects: Vec<Subject>,
 }
 
 /// What has to be done about a subscription.
@@ -111,7 +115,7 @@ impl Subscription {
         }
     }
 
-    /// Takes note that there may be other resources to hear of.
+    /// Takes note that there may be other resources and tasks to hear of.
     pub(super) fn see_to(&mut self, watched: &mut Watched) {
         if !self.is_known {
             let message = "the server does not know `subscriptions/listen`";
@@ -139,23 +143,19 @@ impl Subscription {
     /// Makes the subscription with a request of this id, unless it is what it should be.
     pub(super) fn make(&mut self, session: &mut Session, watched: &mut Watched, id: u64) {
         self.due = None;
-        let uris = watched.all();
-        if self.lists.is_empty() && uris.is_empty() {
+        let subjects = watched.all();
+        if self.lists.is_empty() && subjects.is_empty() {
             return self.close(session);
         }
-        if self.current.as_ref().is_some_and(|current| current.uris == uris) {
+        if self.current.as_ref().is_some_and(|current| current.subjects == subjects) {
             return;
         }
-        let mut wishes = self.lists.clone();
-        if !uris.is_empty() {
-            let uris = uris.iter().map(|uri| Value::from(&**uri)).collect();
-            wishes.insert("resourceSubscriptions".to_owned(), uris);
-        }
+        let params = self.params(&subjects, session);
         let (reply, answer) = oneshot::channel();
         session.ask(Asked {
             id,
             method: "subscriptions/listen".into(),
-            params: Some(Raw::from_value(&json!({ "notifications": Value::Object(wishes) }))),
+            params: Some(params),
             deadline: Instant::now() + FOR_EVER,
             patience: FOR_EVER,
             reply,
@@ -163,7 +163,31 @@ impl Subscription {
             wants_progress: false,
             is_standing: true,
         });
-        self.next = Some(Standing { id, since: Instant::now(), answer, uris });
+        self.next = Some(Standing { id, since: Instant::now(), answer, subjects });
+    }
+
+    /// What is asked for.
+    fn params(&self, subjects: &[Subject], session: &Session) -> Raw {
+        let mut wishes = self.lists.clone();
+        let (mut uris, mut tasks) = (Vec::new(), Vec::new());
+        for subject in subjects {
+            match subject {
+                Subject::Resource(uri) => uris.push(Value::from(&**uri)),
+                Subject::Task(id) => tasks.push(Value::from(&**id)),
+            }
+        }
+        let is_about_tasks = !tasks.is_empty();
+        for (key, names) in [(RESOURCES, uris), (TASKS, tasks)] {
+            if !names.is_empty() {
+                wishes.insert(key.to_owned(), names.into());
+            }
+        }
+        let params = Raw::from_value(&json!({ "notifications": Value::Object(wishes) }));
+        // Servers speak of tasks only to those who say that they know them.
+        match is_about_tasks {
+            true => params.with("_meta", &session.declared().with_tasks()),
+            false => params,
+        }
     }
 
     /// The server has acknowledged a subscription, or a part of it.
@@ -176,14 +200,14 @@ impl Subscription {
         let acknowledgement = Acknowledgement::read(params);
         let is_it = |next: &mut Standing| acknowledgement.id.is_none_or(|id| id == next.id);
         let Some(mut next) = self.next.take_if(is_it) else { return };
-        for uri in &next.uris {
-            if acknowledgement.uris.contains(&**uri) {
-                watched.heard(uri);
+        for subject in &next.subjects {
+            if acknowledgement.subjects.contains(subject) {
+                watched.heard(subject);
             } else {
-                watched.refused(uri, &Ok(not_honoured()));
+                watched.refused(subject, &Ok(not_honoured()));
             }
         }
-        next.uris.retain(|uri| acknowledgement.uris.contains(&**uri));
+        next.subjects.retain(|subject| acknowledgement.subjects.contains(subject));
         self.replace(session, watched, next);
     }
 
@@ -191,7 +215,7 @@ impl Subscription {
     pub(super) fn late(&mut self, session: &mut Session, watched: &mut Watched) {
         let Some(mut next) = self.next.take() else { return };
         // Whoever wants one of them again has it asked for again.
-        next.uris.clear();
+        next.subjects.clear();
         let message = "the server did not acknowledge the subscription";
         watched.unanswered(&Ok(RpcError::new(code::INTERNAL_ERROR, message)));
         self.replace(session, watched, next);
@@ -247,7 +271,7 @@ impl Subscription {
         match (which, answer) {
             (Which::Next, Ok(Err(error))) => {
                 watched.unanswered(&Ok(error.clone()));
-                let is_bare = over.uris.is_empty();
+                let is_bare = over.subjects.is_empty();
                 self.is_known = match error.code() {
                     code::METHOD_NOT_FOUND => false,
                     code::INVALID_PARAMS => !is_bare,
@@ -287,7 +311,7 @@ async fn over(standing: &mut Option<Standing>) -> Answer {
 struct Acknowledgement {
     /// Of which request, if it says so.
     id: Option<u64>,
-    uris: HashSet<String>,
+    subjects: BTreeSet<Subject>,
 }
 
 impl Acknowledgement {
@@ -295,15 +319,18 @@ impl Acknowledgement {
         let [meta, notifications] =
             params.map(|params| params.get_all(["_meta", "notifications"])).unwrap_or_default();
         let id = meta.and_then(|meta| meta.get(SUBSCRIPTION_ID));
-        let uris = notifications.and_then(|told| told.get("resourceSubscriptions"));
-        let uris = uris.map(|uris| uris.items()).unwrap_or_default();
-        let uris = uris.iter().filter_map(|uri| Some(uri.as_str()?.into_owned()));
-        Self { id: id.and_then(|id| id.as_u64()), uris: uris.collect() }
+        let named = |key, subject: fn(&str) -> Subject| {
+            let names = notifications.as_ref().and_then(|told| told.get(key));
+            let names = names.map(|names| names.items()).unwrap_or_default();
+            names.into_iter().filter_map(move |name| name.as_str().map(|name| subject(&name)))
+        };
+        let subjects = named(RESOURCES, Subject::resource).chain(named(TASKS, Subject::task));
+        Self { id: id.and_then(|id| id.as_u64()), subjects: subjects.collect() }
     }
 }
 
 fn not_honoured() -> RpcError {
-    let message = "the server does not say when this resource changes";
+    let message = "the server does not say what becomes of this";
     RpcError::new(code::INVALID_PARAMS, message)
 }
 
@@ -339,12 +366,13 @@ mod tests {
     fn an_acknowledgement_says_what_is_told_and_where() {
         let params = json!({
             "_meta": { "io.modelcontextprotocol/subscriptionId": 7 },
-            "notifications": { "resourceSubscriptions": ["a:b", 1, "c:d"] },
+            "notifications": { "resourceSubscriptions": ["a:b", 1], "taskIds": ["c:d"] },
         });
         let read = Acknowledgement::read(Some(&Raw::from_value(&params)));
-        assert_eq!((read.id, read.uris.len()), (Some(7), 2));
-        assert!(read.uris.contains("a:b") && read.uris.contains("c:d"));
+        assert_eq!((read.id, read.subjects.len()), (Some(7), 2));
+        assert!(read.subjects.contains(&Subject::resource("a:b")));
+        assert!(read.subjects.contains(&Subject::task("c:d")));
         let nothing = Acknowledgement::read(None);
-        assert!(nothing.id.is_none() && nothing.uris.is_empty());
+        assert!(nothing.id.is_none() && nothing.subjects.is_empty());
     }
 }

@@ -1,0 +1,164 @@
+//! What a modern client wants to hear of, until it does not any more (`subscriptions/listen`).
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use serde_json::json;
+use trunkline::call::TaskUpdates;
+use trunkline::item::Kind;
+use trunkline::message::{Notification, Raw, RpcError};
+
+use crate::asked::Asked;
+use crate::caller::Caller;
+use crate::changes::{Addresses, Lists};
+use crate::gateway::Gateway;
+use crate::protocol::{TASKS, empty, invalid, lacks, meta};
+
+/// Tasks that one subscription may be about.
+const MAX_TASKS: usize = 256;
+
+/// A task that a client hears of.
+struct Followed {
+    /// The number that the client knows it by.
+    number: String,
+    updates: TaskUpdates,
+}
+
+impl Gateway {
+    /// Tells a modern client of changes, until it does not want to hear of them any more.
+    pub(crate) async fn listen(&self, caller: &Caller, asked: &Asked) -> Result<Raw, RpcError> {
+        let wanted = asked.params.get("notifications").filter(Raw::is_object);
+        let wanted = wanted.ok_or_else(|| invalid("`notifications` must be an object"))?;
+        let lists = lists_of(&wanted);
+        if wanted.get("taskIds").is_some() && !caller.client.declares(&["extensions", TASKS]) {
+            return Err(lacks(&json!({ "extensions": { TASKS: {} } }), "this needs tasks"));
+        }
+        self.gather(&kinds_of(lists)).await;
+        let addresses = Arc::new(Addresses::default());
+        let followed = self.followed(caller, &wanted).await;
+        let honoured = self.honoured(caller, &wanted, lists, (&addresses, &followed)).await;
+        let tag = Tag { id: asked.id.raw().clone() };
+        let acknowledged = Notification {
+            method: "notifications/subscriptions/acknowledged".into(),
+            params: Some(honoured),
+        };
+        caller.talk.tell(tag.on(acknowledged));
+        let talk = caller.talk.clone();
+        let tell = move |notification| talk.tell(tag.on(notification));
+        let scope = &caller.identity.scope;
+        let telling = (addresses, tell.clone());
+        let _listening = self.changes.listen(&self.host, scope, lists, telling);
+        let following = followed.into_iter().map(|it| it.follow(&tell));
+        let mut following: FuturesUnordered<_> = following.collect();
+        while following.next().await.is_some() {}
+        // Nobody waits for the end of it but the client, which goes away or cancels.
+        std::future::pending().await
+    }
+
+    /// What of a wish to hear of changes can be had.
+    async fn honoured(
+        &self,
+        caller: &Caller,
+        wanted: &Raw,
+        lists: Lists,
+        (addresses, followed): (&Addresses, &[Followed]),
+    ) -> Raw {
+        let mut honoured = json!({});
+        for (key, is_on) in [
+            ("toolsListChanged", lists.tools),
+            ("promptsListChanged", lists.prompts),
+            ("resourcesListChanged", lists.resources),
+        ] {
+            if is_on {
+                honoured[key] = true.into();
+            }
+        }
+        if let Some(wished) = wanted.get("resourceSubscriptions") {
+            let mut had = Vec::new();
+            for address in texts(&wished) {
+                if self.add_address(caller, addresses, address.clone()).await.is_ok() {
+                    had.push(address);
+                }
+            }
+            honoured["resourceSubscriptions"] = had.into();
+        }
+        if wanted.get("taskIds").is_some() {
+            honoured["taskIds"] = followed.iter().map(|it| it.number.as_str()).collect();
+        }
+        Raw::from_value(&json!({ "notifications": honoured }))
+    }
+
+    /// The tasks that a client wants to hear of and can, each asked for at the server it runs on.
+    async fn followed(&self, caller: &Caller, wanted: &Raw) -> Vec<Followed> {
+        let numbers = wanted.get("taskIds").map(|wished| texts(&wished)).unwrap_or_default();
+        // Each is told of once, however often it was named.
+        let numbers: BTreeSet<String> = numbers.into_iter().collect();
+        let asked = numbers.into_iter().take(MAX_TASKS);
+        let followed = asked.map(|number| async move {
+            let task = self.tasks(caller).open(&number)?;
+            let view = self.view(caller).ok()?;
+            let client = self.client(caller);
+            let subject = (&task.server, &*task.own);
+            let updates = self.host.task_updates(&view, subject, client.as_ref()).await.ok()?;
+            Some(Followed { number, updates })
+        });
+        join_all(followed).await.into_iter().flatten().collect()
+    }
+}
+
+impl Followed {
+    /// Tells what becomes of the task, under the number that its client knows, until it is over.
+    async fn follow(mut self, tell: &impl Fn(Notification)) {
+        while let Some(said) = self.updates.next().await {
+            let said = said.result.with("taskId", &Raw::from_string(&self.number));
+            let status = said.get("status");
+            let status = status.as_ref().and_then(Raw::as_str).map(Cow::into_owned);
+            tell(Notification { method: "notifications/tasks".into(), params: Some(said) });
+            if matches!(status.as_deref(), Some("completed" | "failed" | "cancelled")) {
+                // Nothing comes after that, and the server may not know it for long.
+                return;
+            }
+        }
+    }
+}
+
+/// Marks what is said on a subscription with the request that asked for it.
+#[derive(Clone)]
+struct Tag {
+    id: Raw,
+}
+
+impl Tag {
+    fn on(&self, notification: Notification) -> Notification {
+        let params = notification.params.unwrap_or_else(empty);
+        let said = params.get("_meta").unwrap_or_else(empty).with(meta::SUBSCRIPTION, &self.id);
+        Notification { method: notification.method, params: Some(params.with("_meta", &said)) }
+    }
+}
+
+fn lists_of(wanted: &Raw) -> Lists {
+    let is_on = |key: &str| wanted.get(key).and_then(|it| it.as_bool()) == Some(true);
+    Lists {
+        tools: is_on("toolsListChanged"),
+        prompts: is_on("promptsListChanged"),
+        resources: is_on("resourcesListChanged"),
+    }
+}
+
+fn kinds_of(lists: Lists) -> Vec<Kind> {
+    let wanted = |kind: &Kind| match kind {
+        Kind::Tool => lists.tools,
+        Kind::Prompt => lists.prompts,
+        Kind::Resource | Kind::ResourceTemplate => lists.resources,
+    };
+    Kind::ALL.into_iter().filter(wanted).collect()
+}
+
+/// The texts in a list.
+fn texts(list: &Raw) -> Vec<String> {
+    list.items().iter().filter_map(|it| it.as_str().map(Cow::into_owned)).collect()
+}

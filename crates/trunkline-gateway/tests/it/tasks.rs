@@ -1,0 +1,117 @@
+//! Tasks of servers: what becomes of them is told to whom they belong, under the numbers they know.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use trunkline_gateway::{Options, Scope, Token, Tokens, digest_of};
+use trunkline_testkit::peers;
+
+use crate::asker::{Asker, Era, text};
+use crate::channel::Channel;
+use crate::hosting::{Folder, Hosted};
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(60);
+
+const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
+const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
+
+fn announcing(folder: &Folder, share: &str) -> Value {
+    json!({
+        "command": peers::python(),
+        "args": ["-I", peers::announcing_server(), folder.text(), "modern"],
+        "prefix": "",
+        "share": share,
+        "timeouts": { "shutdown": "1s" },
+    })
+}
+
+async fn hosted(servers: &Value) -> Hosted {
+    let mut tokens = Tokens::default();
+    for (name, token) in [("ann", "token-of-ann"), ("bob", "token-of-bob")] {
+        let known = Token { name: name.to_owned(), scope: Scope::default() };
+        tokens.insert(digest_of(token), known);
+    }
+    Hosted::with(servers, Options { tokens, ..Options::default() }).await
+}
+
+/// Somebody who knows tasks.
+async fn knowing(hosted: &Hosted, who: (&str, &str)) -> Asker {
+    let mut asker = Asker::with(Era::Modern, hosted.address, &[who]).await.unwrap();
+    asker.capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    asker
+}
+
+async fn begin(asker: &mut Asker, name: &str) -> String {
+    let begun = asker.call("begin", json!({ "name": name })).await;
+    assert_eq!(begun["result"]["resultType"], "task", "{begun}");
+    begun["result"]["taskId"].as_str().unwrap().to_owned()
+}
+
+async fn advance(asker: &mut Asker, task: &str, status: &str) {
+    let arguments = json!({ "task": task, "status": status });
+    assert_eq!(text(&asker.call("advance", arguments).await), "advanced");
+}
+
+async fn message(stream: &mut Channel) -> Value {
+    loop {
+        let event = timeout(LONGEST, stream.event()).await.expect("an event in time").unwrap();
+        if let Some(message) = event.expect("an event").message {
+            return message;
+        }
+    }
+}
+
+/// Listens, and returns what was acknowledged, the id, and the stream.
+async fn listen(asker: &mut Asker, tasks: &[&str]) -> (Value, u64, Channel) {
+    let wanted = json!({ "notifications": { "taskIds": tasks } });
+    let written = asker.write("subscriptions/listen", wanted);
+    let head = timeout(LONGEST, asker.begin(&written)).await.expect("a stream").unwrap();
+    assert!(head.is_stream(), "{head:?}");
+    let other = Channel::to(asker.address).await.unwrap();
+    let mut stream = std::mem::replace(&mut asker.channel, other);
+    let acknowledged = message(&mut stream).await;
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    (acknowledged["params"]["notifications"]["taskIds"].clone(), written.id, stream)
+}
+
+#[tokio::test]
+async fn what_becomes_of_a_task_is_told_to_its_owner_alone() {
+    for share in ["all", "per-client"] {
+        let folder = Folder::new();
+        let hosted = hosted(&json!({ "announcing": announcing(&folder, share) })).await;
+        let mut ann = knowing(&hosted, ANN).await;
+        let mut bob = knowing(&hosted, BOB).await;
+        let number = begin(&mut ann, "1").await;
+        assert!(!number.contains("task-1"), "it is sealed: {number}");
+        let of_bob = begin(&mut bob, "2").await;
+        // Neither the number of somebody else nor that of the server is one of Bob's.
+        let (heard_by_bob, _, mut to_bob) = listen(&mut bob, &[&number, "task-1", &of_bob]).await;
+        assert_eq!(heard_by_bob, json!([of_bob]));
+        let (heard, id, mut to_ann) = listen(&mut ann, &[&number, &number, "x"]).await;
+        assert_eq!(heard, json!([number]));
+        advance(&mut ann, "task-1", "working").await;
+        let told = message(&mut to_ann).await;
+        assert_eq!(told["method"], "notifications/tasks");
+        assert_eq!(told["params"]["taskId"], json!(number));
+        assert_eq!(told["params"]["status"], "working");
+        let said = &told["params"]["_meta"];
+        assert_eq!(*said, json!({ "io.modelcontextprotocol/subscriptionId": id }));
+        advance(&mut bob, "task-2", "completed").await;
+        assert_eq!(message(&mut to_bob).await["params"]["taskId"], json!(of_bob), "his own first");
+        let asked = std::fs::read_to_string(folder.path().join("heard")).unwrap();
+        assert!(!asked.contains(&number), "the server hears its own numbers");
+        hosted.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_know_tasks_hears_of_none() {
+    let folder = Folder::new();
+    let hosted = hosted(&json!({ "announcing": announcing(&folder, "all") })).await;
+    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let wanted = json!({ "notifications": { "taskIds": ["x"] } });
+    assert_eq!(ann.ask("subscriptions/listen", wanted).await["error"]["code"], -32_021);
+    hosted.end().await;
+}
