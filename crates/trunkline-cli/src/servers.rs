@@ -1,10 +1,13 @@
 //! The host of the configuration, made for one command and ended with it, however it ends.
 
 use std::cell::Cell;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use tokio::runtime::{self, Runtime};
+use tokio::time::timeout;
 use trunkline::catalog::Kind;
 use trunkline::config::{Loaded, nearest, printable};
 use trunkline::connection::{Connection, Options, State};
@@ -29,12 +32,26 @@ const MAX_NAMED: usize = 12;
 
 const INTERRUPTED: &str = "interrupted; the servers have been stopped";
 
+/// How long a command may take to say to others that it ends. Whoever waits at the terminal notices no
+/// more than that.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// What a command works with.
 pub(crate) struct Hosted {
     pub(crate) host: Arc<Host>,
     pub(crate) loaded: Loaded,
-    /// Whether the command goes on until a signal ends it, which is no failure then.
-    goes_on: Cell<bool>,
+    until: Cell<Until>,
+}
+
+/// Until when a command goes on, and what a signal means for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// It did not do what it was to do.
+    Done,
+    /// It is over, which is no failure.
+    Signal,
+    /// The same, and it has something to say to others when the servers end.
+    ServersEnd,
 }
 
 /// How much is said of what is wrong with the configuration.
@@ -101,15 +118,15 @@ pub(crate) fn run(
     let result = runtime.block_on(async {
         let host = Host::start(loaded.config.clone(), agents, HostOptions::new(options));
         let host = Arc::new(host);
-        let hosted = Hosted { host, loaded, goes_on: Cell::new(false) };
+        let hosted = Hosted { host, loaded, until: Cell::new(Until::Done) };
         let result = match asked_to_end() {
-            Ok(signal) => tokio::select! {
-                result = command(&hosted, terminal) => result,
-                () = signal => match hosted.goes_on.get() {
-                    true => Ok(Outcome::Good),
-                    false => Err(anyhow!(INTERRUPTED)),
-                },
-            },
+            Ok(signal) => {
+                let mut running = pin!(command(&hosted, terminal));
+                tokio::select! {
+                    result = &mut running => result,
+                    () = signal => hosted.told_to_end(running).await,
+                }
+            }
             Err(error) => Err(error),
         };
         terminal.clear_progress();
@@ -151,7 +168,24 @@ fn asked_to_end() -> Result<impl Future<Output = ()>> {
 impl Hosted {
     /// Says that the command goes on until a signal ends it.
     pub(crate) fn go_on(&self) {
-        self.goes_on.set(true);
+        self.until.set(Until::Signal);
+    }
+
+    /// Says that the command goes on until the servers end, and ends by itself then.
+    pub(crate) fn go_on_until_servers_end(&self) {
+        self.until.set(Until::ServersEnd);
+    }
+
+    /// What comes of a command that a signal ends.
+    async fn told_to_end(&self, running: impl Future<Output = Result<Outcome>>) -> Result<Outcome> {
+        match self.until.get() {
+            Until::Done => Err(anyhow!(INTERRUPTED)),
+            Until::Signal => Ok(Outcome::Good),
+            Until::ServersEnd => {
+                let _ = tokio::join!(self.host.shutdown(), timeout(LAST_WORDS, running));
+                Ok(Outcome::Good)
+            }
+        }
     }
 
     /// What somebody sees who is met for the first time. Says which of their switches are for

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use trunkline::call as host;
 use trunkline::connection::{Answering, Attendant, LogLevel, Question};
 use trunkline::message::{Notification, Raw, RpcError, code};
@@ -14,6 +15,7 @@ use crate::protocol::{Era, empty, meta};
 use crate::scope::Identity;
 use crate::session::Session;
 use crate::talk::Talk;
+use crate::tokens::Pass;
 
 /// How long a client that has no session may be away before servers of its own are ended.
 const LONGEST_ABSENCE: Duration = Duration::from_secs(600);
@@ -28,6 +30,32 @@ pub(crate) struct Caller {
     pub(crate) talk: Talk,
     /// The session of a legacy client.
     pub(crate) session: Option<Arc<Session>>,
+    /// For how long it may hear things without asking again.
+    pub(crate) admission: Admission,
+}
+
+/// What lets a caller hear things without asking again, for as long as it does.
+#[derive(Clone)]
+pub(crate) enum Admission {
+    /// That it has asked.
+    Asked,
+    /// A token.
+    Token(Pass),
+    /// The stream on which it asks, which says whether it is closed.
+    Stream(watch::Receiver<bool>),
+}
+
+impl Admission {
+    /// Waits until it does so no more.
+    pub(crate) async fn lost(&self) {
+        match self {
+            Self::Asked => std::future::pending().await,
+            Self::Token(pass) => pass.lost().await,
+            Self::Stream(closed) => {
+                let _ = closed.clone().wait_for(|is_closed| *is_closed).await;
+            }
+        }
+    }
 }
 
 impl Caller {

@@ -6,6 +6,7 @@ mod sessions;
 mod post;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -15,8 +16,8 @@ use axum::extract::{DefaultBodyLimit, FromRequest as _, Path, Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use axum::serve::ListenerExt as _;
-use tokio::net::TcpListener;
+use axum::serve::{Listener, ListenerExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use trunkline::host::Host;
 
 use self::guard::Guard;
@@ -62,11 +63,30 @@ pub fn router(host: Arc<Host>, options: Options) -> Router {
 ///
 /// When the listener fails.
 pub async fn listen(router: Router, listener: TcpListener) -> io::Result<()> {
-    // Small answers must not wait for more to come. One that cannot be set so is served all the same.
-    let listener = listener.tap_io(|stream| {
+    axum::serve(prompt(listener), router).await
+}
+
+/// Serves a router on a listener until something has happened, such as [`Host::ending`], and returns
+/// once everybody has their answers. Streams of legacy clients do not end by themselves: put a bound
+/// on it.
+///
+/// # Errors
+///
+/// When the listener fails.
+pub async fn listen_until(
+    router: Router,
+    listener: TcpListener,
+    end: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    axum::serve(prompt(listener), router).with_graceful_shutdown(end).await
+}
+
+/// A listener on whose streams small answers do not wait for more to come. One that cannot be set so is
+/// served all the same.
+fn prompt(listener: TcpListener) -> impl Listener<Io = TcpStream, Addr = SocketAddr> {
+    listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);
-    });
-    axum::serve(listener, router).await
+    })
 }
 
 type Body = Result<Bytes, BytesRejection>;

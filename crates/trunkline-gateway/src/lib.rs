@@ -89,7 +89,7 @@ mod listening;
 mod streams;
 mod http;
 
-pub use http::{listen, router};
+pub use http::{listen, listen_until, router};
 pub use offer::client_capabilities;
 pub use options::{Limits, Options};
 pub use scope::Scope;

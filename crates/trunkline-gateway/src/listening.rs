@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 use trunkline::call::TaskUpdates;
+use trunkline::host::Relayed;
 use trunkline::item::Kind;
 use trunkline::message::{Notification, Raw, RpcError};
 
@@ -16,7 +17,8 @@ use crate::asked::Asked;
 use crate::caller::Caller;
 use crate::changes::{Addresses, Lists};
 use crate::gateway::Gateway;
-use crate::protocol::{TASKS, empty, invalid, lacks, meta};
+use crate::protocol::{Era, TASKS, empty, invalid, lacks, meta};
+use crate::translate;
 
 /// Tasks that one subscription may be about.
 const MAX_TASKS: usize = 256;
@@ -29,7 +31,8 @@ struct Followed {
 }
 
 impl Gateway {
-    /// Tells a modern client of changes, until it does not want to hear of them any more.
+    /// Tells a modern client of changes, until it does not want to hear of them any more. The answer
+    /// says that it does not hear of them any more although it wants to.
     pub(crate) async fn listen(&self, caller: &Caller, asked: &Asked) -> Result<Raw, RpcError> {
         let wanted = asked.params.get("notifications").filter(Raw::is_object);
         let wanted = wanted.ok_or_else(|| invalid("`notifications` must be an object"))?;
@@ -48,15 +51,45 @@ impl Gateway {
         };
         caller.talk.tell(tag.on(acknowledged));
         let talk = caller.talk.clone();
-        let tell = move |notification| talk.tell(tag.on(notification));
+        let tell = {
+            let tag = tag.clone();
+            move |notification| talk.tell(tag.on(notification))
+        };
         let scope = &caller.identity.scope;
         let telling = (addresses, tell.clone());
         let _listening = self.changes.listen(&self.host, scope, lists, telling);
         let following = followed.into_iter().map(|it| it.follow(&tell));
         let mut following: FuturesUnordered<_> = following.collect();
-        while following.next().await.is_some() {}
-        // Nobody waits for the end of it but the client, which goes away or cancels.
-        std::future::pending().await
+        let following = async {
+            while following.next().await.is_some() {}
+            // The client may hear of other things still.
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = following => {}
+            // Else nobody ends it but the client, which goes away or cancels.
+            () = self.over(caller) => {}
+        }
+        Ok(tag.mark(&translate::result(Era::Modern, Relayed::Call, &empty())))
+    }
+
+    /// Waits until a client cannot be told of changes any more: the gateway ends, the client was let
+    /// in by something that is gone, or what it may see is.
+    async fn over(&self, caller: &Caller) {
+        let without_scope = async {
+            loop {
+                let config = self.host.config();
+                if self.view(caller).is_err() {
+                    return;
+                }
+                self.host.config_changed(&config).await;
+            }
+        };
+        tokio::select! {
+            () = self.host.ending() => {}
+            () = caller.admission.lost() => {}
+            () = without_scope => {}
+        }
     }
 
     /// What of a wish to hear of changes can be had.
@@ -135,8 +168,12 @@ struct Tag {
 impl Tag {
     fn on(&self, notification: Notification) -> Notification {
         let params = notification.params.unwrap_or_else(empty);
-        let said = params.get("_meta").unwrap_or_else(empty).with(meta::SUBSCRIPTION, &self.id);
-        Notification { method: notification.method, params: Some(params.with("_meta", &said)) }
+        Notification { method: notification.method, params: Some(self.mark(&params)) }
+    }
+
+    fn mark(&self, said: &Raw) -> Raw {
+        let beside = said.get("_meta").unwrap_or_else(empty).with(meta::SUBSCRIPTION, &self.id);
+        said.with("_meta", &beside)
     }
 }
 

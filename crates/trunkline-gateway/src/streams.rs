@@ -3,18 +3,19 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{self, AbortHandle, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
 
 use crate::asked::{Asked, Client, claims_modern};
-use crate::caller::Caller;
+use crate::caller::{Admission, Caller};
 use crate::gateway::{Gateway, cancelled};
 use crate::lines::{Line, Lines};
 use crate::malformed;
@@ -31,7 +32,8 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// Bytes that are written at once.
 const MAX_BATCH: usize = 64 * 1024;
 
-/// Serves one client over a pair of streams, until the reader ends.
+/// Serves one client over a pair of streams, until the reader ends or the host is being ended. Whoever
+/// waits for an answer then has a moment to get it.
 ///
 /// # Errors
 ///
@@ -46,6 +48,7 @@ where
     W: AsyncWrite + Unpin,
 {
     let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
+    let is_writing = Arc::new(AtomicBool::new(false));
     let identity = Arc::new(Identity { scope, principal: "".into() });
     let peer = Peer {
         gateway: Gateway::new(host),
@@ -54,10 +57,12 @@ where
         session: None,
         requests: JoinSet::new(),
         running: HashMap::new(),
+        closed: watch::Sender::new(false),
+        is_writing: Arc::clone(&is_writing),
     };
     tokio::select! {
         read = peer.read(Lines::new(reader, Limits::default().message_bytes)) => read,
-        written = write(inbox, writer) => written,
+        written = write(inbox, writer, &is_writing) => written,
     }
 }
 
@@ -65,9 +70,11 @@ where
 async fn write(
     mut inbox: mpsc::Receiver<Bytes>,
     mut writer: impl AsyncWrite + Unpin,
+    is_writing: &AtomicBool,
 ) -> io::Result<()> {
     let mut batch = Vec::new();
     while let Some(message) = inbox.recv().await {
+        is_writing.store(true, Ordering::Relaxed);
         let mut next = Some(message);
         while let Some(message) = next {
             batch.extend_from_slice(&message);
@@ -76,6 +83,7 @@ async fn write(
         }
         writer.write_all(&batch).await?;
         writer.flush().await?;
+        is_writing.store(false, Ordering::Relaxed);
         batch.clear();
         batch.shrink_to(MAX_BATCH);
     }
@@ -92,10 +100,16 @@ struct Peer {
     session: Option<Arc<Session>>,
     requests: JoinSet<Id>,
     running: HashMap<Id, AbortHandle>,
+    /// Whether nothing more is read, for those who listen.
+    closed: watch::Sender<bool>,
+    /// Whether something has been taken to be written and is not yet.
+    is_writing: Arc<AtomicBool>,
 }
 
 impl Peer {
     async fn read(mut self, mut lines: Lines<impl AsyncRead + Unpin>) -> io::Result<()> {
+        let gateway = Arc::clone(&self.gateway);
+        let mut ending = std::pin::pin!(gateway.host.ending());
         loop {
             tokio::select! {
                 line = lines.next() => match line? {
@@ -108,8 +122,10 @@ impl Peer {
                     Some(Line::Message(message)) => self.receive(&message).await,
                 },
                 Some(done) = self.requests.join_next_with_id() => self.forget(done.ok()),
+                () = &mut ending => break,
             }
         }
+        self.closed.send_replace(true);
         // Nobody waits for these any more once the time is over.
         let _ = timeout(LAST_ANSWERS, async {
             while self.running.values().any(|request| !request.is_finished()) {
@@ -118,7 +134,7 @@ impl Peer {
                     None => break,
                 }
             }
-            while self.outlet.capacity() < MAX_UNREAD {
+            while self.outlet.capacity() < MAX_UNREAD || self.is_writing.load(Ordering::Relaxed) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         })
@@ -197,6 +213,7 @@ impl Peer {
                 level: asked.level()?,
                 talk: Talk::new(self.outlet.clone()),
                 session: None,
+                admission: Admission::Stream(self.closed.subscribe()),
             });
         }
         if &*asked.method == "initialize" {
@@ -212,6 +229,7 @@ impl Peer {
             level: Some(session.level()),
             talk: Talk::with_questions(self.outlet.clone(), Arc::clone(&session.questions)),
             session: Some(Arc::clone(session)),
+            admission: Admission::Stream(self.closed.subscribe()),
         })
     }
 

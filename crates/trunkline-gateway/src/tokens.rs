@@ -1,12 +1,13 @@
 //! Who may ask: tokens, of which only digests are known.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::watch;
 
 use crate::scope::Scope;
 
@@ -16,10 +17,13 @@ const PREFIX: &str = "trunkline_";
 /// Random bytes of a token: more than anybody can try.
 const LENGTH: usize = 32;
 
+/// Tokens by their digests.
+type Known = BTreeMap<String, Token>;
+
 /// The tokens that are accepted, by their digests. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens {
-    known: Arc<RwLock<BTreeMap<String, Token>>>,
+    known: Arc<watch::Sender<Known>>,
     /// Whether nobody is let in without one, also when none is left.
     are_needed: bool,
 }
@@ -37,15 +41,14 @@ impl Tokens {
     /// Accepts the token of a digest.
     pub fn insert(&mut self, digest: impl Into<String>, token: Token) {
         self.are_needed = true;
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.insert(digest.into(), token);
+        self.known.send_modify(|known| drop(known.insert(digest.into(), token)));
     }
 
     /// Accepts the tokens of another instead, here and wherever they are shared. Where tokens are
     /// needed they stay so: without any, nobody is let in.
     pub fn replace(&self, others: &Self) {
-        let others = others.known.read().unwrap_or_else(PoisonError::into_inner).clone();
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = others;
+        let others = others.known.borrow().clone();
+        self.known.send_replace(others);
     }
 
     /// Whether there never were any, so that nobody needs one.
@@ -56,8 +59,30 @@ impl Tokens {
     /// What is known of the token that somebody bears. Only digests are compared: how long that
     /// takes says nothing about a token.
     pub(crate) fn find(&self, token: &str) -> Option<Token> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(&digest_of(token)).cloned()
+        self.known.borrow().get(&digest_of(token)).cloned()
+    }
+
+    /// What somebody has who bears a token, for as long as they have it.
+    pub(crate) fn pass(&self, token: &str) -> Option<Pass> {
+        let digest = digest_of(token);
+        let token = self.known.borrow().get(&digest).cloned()?;
+        Some(Pass { digest, token, known: self.known.subscribe() })
+    }
+}
+
+/// A token that let somebody in.
+#[derive(Clone, Debug)]
+pub(crate) struct Pass {
+    digest: String,
+    token: Token,
+    known: watch::Receiver<Known>,
+}
+
+impl Pass {
+    /// Waits until the token is not accepted any more, or not for the same.
+    pub(crate) async fn lost(&self) {
+        let mut known = self.known.clone();
+        let _ = known.wait_for(|known| known.get(&self.digest) != Some(&self.token)).await;
     }
 }
 

@@ -115,6 +115,8 @@ pub struct Host {
     slots: Mutex<HashMap<ServerName, (u32, Arc<Semaphore>)>>,
     private: Private,
     keeper: AbortHandle,
+    /// Whether it is being ended.
+    ending: watch::Sender<bool>,
 }
 
 impl Host {
@@ -134,7 +136,8 @@ impl Host {
         let (keeper, catalog, looks) =
             Keeper::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
         let keeper = tokio::spawn(keeper.run()).abort_handle();
-        Self { servers, standing, catalog, looks, slots: Mutex::default(), private, keeper }
+        let (slots, ending) = (Mutex::default(), watch::Sender::new(false));
+        Self { servers, standing, catalog, looks, slots, private, keeper, ending }
     }
 
     /// The servers.
@@ -145,6 +148,18 @@ impl Host {
     /// The configuration in use.
     pub fn config(&self) -> Arc<Config> {
         Arc::clone(&self.standing.borrow().config)
+    }
+
+    /// Waits until the configuration in use is another one than this.
+    pub async fn config_changed(&self, known: &Arc<Config>) {
+        let mut standing = self.standing.subscribe();
+        // It cannot end before us: we hold the other side.
+        let _ = standing.wait_for(|standing| !Arc::ptr_eq(&standing.config, known)).await;
+    }
+
+    /// Waits until the host is being ended, which those may want to say who serve it to others.
+    pub async fn ending(&self) {
+        let _ = self.ending.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
     /// Everything that is known to exist, for whoever asks. Never waits.
@@ -284,6 +299,7 @@ impl Host {
 
     /// Ends every server. When this returns, nothing of them is left running (CON-10).
     pub async fn shutdown(&self) {
+        self.ending.send_replace(true);
         self.keeper.abort();
         tokio::join!(self.servers.close(), self.private.close_all());
     }

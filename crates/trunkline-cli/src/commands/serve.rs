@@ -7,7 +7,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::net::TcpListener;
 use trunkline::config::printable;
-use trunkline_gateway::{Limits, Options, Scope, Tokens, client_capabilities, listen, router};
+use trunkline_gateway::{
+    Limits, Options, Scope, Tokens, client_capabilities, listen_until, router,
+};
 
 use crate::arguments::{Format, ServeArguments};
 use crate::entries::{Addresses, client_entry};
@@ -114,7 +116,7 @@ impl Door<'_> {
         let (agent, bundles) = (self.arguments.agent.clone(), self.arguments.bundles.clone());
         let scope = Scope { agent, bundles, access: None };
         scope.check(&hosted.host).map_err(|none| hosted.no_caller(none))?;
-        hosted.go_on();
+        hosted.go_on_until_servers_end();
         if terminal.has_keyboard() {
             terminal.tell(
                 "Speaking MCP over standard input and output, as to a client that has started \
@@ -144,15 +146,17 @@ impl Door<'_> {
         let listener = bind(self.arguments.listen).await?;
         let url = self.url(listener.local_addr()?);
         let router = router(Arc::clone(&hosted.host), options);
-        hosted.go_on();
+        hosted.go_on_until_servers_end();
         terminal.print(&match self.settings.format {
             Format::Text => format!("{url}\n"),
             Format::Json | Format::Raw => format!("{}\n", self.addresses.as_json(&url)),
         })?;
         terminal.tell(&self.introduction(&url, hosted));
         self.warn(hosted, terminal);
+        let host = Arc::clone(&hosted.host);
+        let ending = async move { host.ending().await };
         tokio::select! {
-            served = listen(router, listener) => served.context("cannot listen any more")?,
+            served = listen_until(router, listener, ending) => served.context("cannot listen any more")?,
             never = following.run(&hosted.host, terminal) => match never {},
         }
         Ok(Outcome::Good)

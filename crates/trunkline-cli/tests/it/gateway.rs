@@ -14,6 +14,9 @@ use crate::run::Folder;
 /// The first request of a client of the older generation.
 pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
 
+/// The request of a client of the newer generation that wants to hear of changes.
+pub(crate) const LISTEN: &str = r#"{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
 /// The program in `serve`; it ends with the test.
 pub(crate) struct Serving {
     process: Child,

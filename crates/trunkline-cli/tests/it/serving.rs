@@ -1,11 +1,12 @@
 //! `trunkline serve` over HTTP: what it prints, what it refuses, how it ends.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::gateway::{INITIALIZE, Serving, post, post_as, tools_at};
+use crate::gateway::{INITIALIZE, LISTEN, Serving, post, post_as, tools_at};
 use crate::listening::free_port;
 use crate::processes::{LONGEST_START, marked, marker, send, wait_until, wait_until_gone};
 use crate::run::Folder;
@@ -170,4 +171,30 @@ fn other_names_and_pages_from_elsewhere_are_refused_unless_they_are_allowed() {
     let elsewhere = |name: &str| post_as(serving.url(), name, INITIALIZE);
     assert_eq!(elsewhere("tools.example"), 200);
     assert_eq!(elsewhere("evil.example"), 403);
+}
+
+#[test]
+fn whoever_listens_is_told_when_a_signal_ends_it() {
+    let marker = marker();
+    let serving = Serving::start(&both(&marker), &[]);
+    let authority = serving.url().split('/').nth(2).unwrap();
+    let mut stream = TcpStream::connect(authority).unwrap();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: subscriptions/listen\r\nContent-Length: {}\r\n\r\n{LISTEN}",
+        LISTEN.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = BufReader::new(stream);
+    let mut line = String::new();
+    while !line.contains("subscriptions/acknowledged") {
+        line.clear();
+        assert!(answer.read_line(&mut line).unwrap() > 0, "it has ended");
+    }
+    assert_eq!(serving.ended_by("TERM").0, Some(0));
+    let mut rest = String::new();
+    answer.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains(r#""id":7,"result":{"resultType":"complete""#), "{rest}");
+    wait_until_gone(&marker);
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
 
-use crate::gateway::INITIALIZE;
+use crate::gateway::{INITIALIZE, LISTEN};
 use crate::processes::{LONGEST_END, marked, marker, send, wait_until, wait_until_gone};
 use crate::run::Folder;
 use crate::serving::demo;
@@ -117,6 +117,20 @@ fn a_signal_ends_it_well() {
         assert_eq!(speaking.process.wait().unwrap().code(), Some(0), "{signal}");
         wait_until_gone(&marker);
     }
+}
+
+#[test]
+fn whoever_listens_is_told_when_a_signal_ends_it() {
+    let marker = marker();
+    let folder = folder(&marker);
+    let mut speaking = Speaking::start(&folder, &[]);
+    let acknowledged = speaking.ask(LISTEN);
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    send("TERM", speaking.process.id());
+    let over = speaking.hear();
+    assert_eq!((&over["id"], &over["result"]["resultType"]), (&json!(7), &json!("complete")));
+    assert_eq!(speaking.process.wait().unwrap().code(), Some(0));
+    wait_until_gone(&marker);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use crate::caller::Admission;
 use crate::neighbours;
 use crate::options::Options;
 use crate::scope::{Identity, Scope};
@@ -90,6 +91,14 @@ impl Guard {
         let token = self.options.tokens.find(token).ok_or(Refusal::WrongToken)?;
         let scope = scope.and(&token.scope).ok_or(Refusal::OtherScope)?;
         Ok(Identity { scope, principal: token.name.as_str().into() })
+    }
+
+    /// For how long somebody is let in, if they still are.
+    pub(super) fn admission(&self, headers: &HeaderMap) -> Option<Admission> {
+        if self.options.tokens.is_empty() {
+            return Some(Admission::Asked);
+        }
+        self.options.tokens.pass(bearer(headers)?).map(Admission::Token)
     }
 
     /// Takes one request off what somebody has left, if there is one.

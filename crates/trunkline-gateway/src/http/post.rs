@@ -19,7 +19,7 @@ use super::Door;
 use super::replay::{HEARTBEAT, KEEP_ALIVE};
 use super::sessions::{HttpSession, SESSION, events};
 use crate::asked::{Asked, Client};
-use crate::caller::Caller;
+use crate::caller::{Admission, Caller};
 use crate::gateway::cancelled;
 use crate::offer;
 use crate::protocol::{refusal, response};
@@ -147,6 +147,7 @@ fn caller_of(session: &HttpSession, outlet: mpsc::Sender<Bytes>) -> Caller {
         level: Some(session.level()),
         talk: Talk::with_questions(outlet, Arc::clone(&session.questions)),
         session: Some(Arc::clone(session)),
+        admission: Admission::Asked,
     }
 }
 
@@ -284,6 +285,7 @@ fn modern_caller(
         level: asked.level()?,
         talk: Talk::new(outlet),
         session: None,
+        admission: admission(door, headers, asked)?,
     };
     if let ("tools/call", Some(name)) = (&*asked.method, asked.subject()) {
         let view = door.gateway.view(&caller)?;
@@ -294,6 +296,15 @@ fn modern_caller(
         }
     }
     Ok(caller)
+}
+
+/// For how long a request may go on. Only one that listens goes on for longer than its answer takes.
+fn admission(door: &Door, headers: &HeaderMap, asked: &Asked) -> Result<Admission, RpcError> {
+    if &*asked.method != "subscriptions/listen" {
+        return Ok(Admission::Asked);
+    }
+    let gone = || RpcError::new(code::INVALID_REQUEST, "the token is not known any more");
+    door.guard.admission(headers).ok_or_else(gone)
 }
 
 /// A modern request that is being worked on. Dropping it cancels it.

@@ -29,7 +29,15 @@ impl Hosted {
     }
 
     pub(crate) async fn with(servers: &Value, options: trunkline_gateway::Options) -> Self {
-        let config = configuration(servers);
+        Self::start(configuration(servers), options).await
+    }
+
+    /// A gateway with a whole configuration.
+    pub(crate) async fn of(config: Config) -> Self {
+        Self::start(config, trunkline_gateway::Options::default()).await
+    }
+
+    async fn start(config: Config, options: trunkline_gateway::Options) -> Self {
         let agents = config.agents().named.clone();
         let host = Host::start(config, agents, HostOptions::new(connecting()));
         let host = Arc::new(host);

@@ -19,5 +19,6 @@ mod identities;
 mod piped;
 mod pausing;
 mod tasks;
+mod listening;
 #[cfg(target_os = "linux")]
 mod load;

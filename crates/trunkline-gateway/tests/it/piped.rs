@@ -196,3 +196,30 @@ async fn a_call_of_a_server_that_never_came_up_says_so() {
     assert_eq!(piped.read().await["error"]["code"], -32602);
     piped.hosted.end().await;
 }
+
+/// Begins to listen, and reads what is acknowledged.
+async fn listen(piped: &mut Piped) {
+    let wanted = json!({ "notifications": { "toolsListChanged": true } });
+    piped.write(&modern(MODERN, "subscriptions/listen", wanted)).await;
+    assert_eq!(piped.read().await["method"], "notifications/subscriptions/acknowledged");
+}
+
+#[tokio::test]
+async fn whoever_listens_on_a_pipe_hears_the_end_of_it() {
+    let is_over = |answer: &Value| {
+        let meta = &answer["result"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], 1, "{answer}");
+        answer["id"] == 1 && answer["result"]["resultType"] == "complete"
+    };
+    let mut piped = Piped::new("modern").await;
+    listen(&mut piped).await;
+    piped.hosted.host.shutdown().await;
+    assert!(is_over(&piped.answer().await));
+    timeout(LONGEST, piped.serving).await.expect("it ends").unwrap().unwrap();
+    // A client that closes its side has nothing to wait for.
+    let mut piped = Piped::new("modern").await;
+    listen(&mut piped).await;
+    piped.stream.shutdown().await.unwrap();
+    assert!(is_over(&piped.answer().await));
+    piped.end().await;
+}

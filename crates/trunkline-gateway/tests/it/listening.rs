@@ -1,0 +1,126 @@
+//! Subscriptions that the gateway ends, because it ends or because their client may not hear more: the
+//! client is told so with the answer.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use trunkline::config;
+use trunkline_gateway::{Options, Scope, Token, Tokens, digest_of};
+
+use crate::asker::{Asker, Era, borrowed, text};
+use crate::channel::{Channel, Sent};
+use crate::hosting::Hosted;
+use crate::manners::echoing;
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(60);
+
+const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
+const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
+
+fn tokens(names: &[&str]) -> Tokens {
+    let mut tokens = Tokens::default();
+    for name in names {
+        let known = Token { name: (*name).to_owned(), scope: Scope::default() };
+        tokens.insert(digest_of(&format!("token-of-{name}")), known);
+    }
+    tokens
+}
+
+/// A subscription to changes of tools.
+struct Subscribed {
+    id: u64,
+    stream: Channel,
+}
+
+impl Subscribed {
+    async fn at(path: &str, asker: &mut Asker) -> Self {
+        let wanted = json!({ "notifications": { "toolsListChanged": true } });
+        let written = asker.write("subscriptions/listen", wanted);
+        let mut stream = Channel::to(asker.address).await.unwrap();
+        let headers = borrowed(&written.headers);
+        let sent = Sent { method: "POST", path, headers: &headers, body: &written.body };
+        let head = timeout(LONGEST, stream.send(&sent)).await.expect("a stream").unwrap();
+        assert!(head.is_stream(), "{head:?}");
+        let mut subscribed = Self { id: written.id, stream };
+        let first = subscribed.next().await.unwrap();
+        assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+        subscribed
+    }
+
+    /// What comes next; nothing at the end of the stream.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            let event = timeout(LONGEST, self.stream.event()).await.expect("an event in time");
+            let message = event.unwrap()?.message;
+            if message.is_some() {
+                return message;
+            }
+        }
+    }
+
+    /// Waits for the answer, which is the last that is said.
+    async fn ends(mut self) {
+        let answer = loop {
+            let message = self.next().await.expect("an answer");
+            if message.get("method").is_none() {
+                break message;
+            }
+        };
+        assert_eq!(
+            (&answer["id"], &answer["result"]["resultType"]),
+            (&json!(self.id), &json!("complete"))
+        );
+        let said = &answer["result"]["_meta"];
+        assert_eq!(said["io.modelcontextprotocol/subscriptionId"], json!(self.id), "{answer}");
+        assert_eq!(self.next().await, None);
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_ends_with_the_gateway() {
+    let hosted = Hosted::to(&json!({ "echoing": echoing("modern") })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let subscribed = Subscribed::at("/mcp", &mut asker).await;
+    hosted.host.shutdown().await;
+    subscribed.ends().await;
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn a_subscription_ends_with_the_token_of_its_client() {
+    let accepted = tokens(&["ann", "bob"]);
+    let options = Options { tokens: accepted.clone(), ..Options::default() };
+    let hosted = Hosted::with(&json!({ "echoing": echoing("modern") }), options).await;
+    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
+    let mut of_ann = Subscribed::at("/mcp", &mut ann).await;
+    let of_bob = Subscribed::at("/mcp", &mut bob).await;
+    accepted.replace(&tokens(&["ann"]));
+    of_bob.ends().await;
+    assert_eq!(text(&ann.call("announce", json!({})).await), "announced");
+    let told = of_ann.next().await.unwrap();
+    assert_eq!(told["method"], "notifications/tools/list_changed", "hers goes on: {told}");
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn a_subscription_ends_with_the_agent_whose_tools_it_is_about() {
+    let configuration = |agents: Value| {
+        let text = json!({ "mcpServers": { "echoing": echoing("modern") }, "agents": agents });
+        config::parse("test", text.to_string()).config
+    };
+    let hosted = Hosted::of(configuration(json!({ "reader": { "tools": ["*"] } }))).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let of_agent = Subscribed::at("/mcp/agents/reader", &mut asker).await;
+    let mut of_all = Subscribed::at("/mcp", &mut asker).await;
+    let without = configuration(json!({}));
+    let agents = without.agents().named.clone();
+    hosted.host.reload(without, agents).await;
+    of_agent.ends().await;
+    assert_eq!(text(&asker.call("announce", json!({})).await), "announced");
+    let told = of_all.next().await.unwrap();
+    assert_eq!(told["method"], "notifications/tools/list_changed", "the others go on: {told}");
+    hosted.end().await;
+}
