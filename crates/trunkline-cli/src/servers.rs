@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::pin::pin;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -140,7 +141,9 @@ pub(crate) fn run(
 
 pub(crate) fn runtime() -> Result<Runtime> {
     let mut builder = runtime::Builder::new_multi_thread();
-    builder.worker_threads(1).enable_all().build().context("cannot start")
+    // More than one, so that one long computation does not stop what everybody else waits for.
+    let cores = thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
+    builder.worker_threads(cores).enable_all().build().context("cannot start")
 }
 
 /// A signal that asks us to end. From now on it does nothing else.

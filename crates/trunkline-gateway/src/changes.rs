@@ -29,7 +29,7 @@ const MAX_BEHIND: usize = 1024;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Resources one client may want to hear of.
-const MAX_ADDRESSES: usize = 1000;
+pub(crate) const MAX_ADDRESSES: usize = 1000;
 
 /// The lists that clients are told about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

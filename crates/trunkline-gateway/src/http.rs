@@ -1,30 +1,36 @@
 //! The gateway over Streamable HTTP: every message is a POST; streams are what is not over yet.
 
+mod pages;
 mod guard;
 mod replay;
 mod sessions;
 mod post;
+mod visitors;
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Path, Request, State};
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use axum::serve::{Listener, ListenerExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
 use trunkline::host::Host;
 
 use self::guard::Guard;
 use self::sessions::Sessions;
+use self::visitors::Visitor;
 use crate::gateway::Gateway;
 use crate::options::Options;
 use crate::scope::Scope;
+
+/// How long a message may take to arrive.
+const LONGEST_BODY: Duration = Duration::from_secs(120);
 
 /// Everything a handler needs.
 pub(crate) struct Door {
@@ -52,6 +58,7 @@ pub fn router(host: Arc<Host>, options: Options) -> Router {
     });
     Router::new()
         .route("/mcp", any(everything))
+        .route("/mcp/", any(everything))
         .route("/mcp/agents/{name}", any(of_agent))
         .route("/mcp/bundles/{name}", any(of_bundle))
         .with_state(door)
@@ -63,7 +70,7 @@ pub fn router(host: Arc<Host>, options: Options) -> Router {
 ///
 /// When the listener fails.
 pub async fn listen(router: Router, listener: TcpListener) -> io::Result<()> {
-    axum::serve(prompt(listener), router).await
+    visitors::receive(router, listener, std::future::pending()).await
 }
 
 /// Serves a router on a listener until something has happened, such as [`Host::ending`], and returns
@@ -78,15 +85,7 @@ pub async fn listen_until(
     listener: TcpListener,
     end: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    axum::serve(prompt(listener), router).with_graceful_shutdown(end).await
-}
-
-/// A listener on whose streams small answers do not wait for more to come. One that cannot be set so is
-/// served all the same.
-fn prompt(listener: TcpListener) -> impl Listener<Io = TcpStream, Addr = SocketAddr> {
-    listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    })
+    visitors::receive(router, listener, end).await
 }
 
 type Body = Result<Bytes, BytesRejection>;
@@ -117,21 +116,44 @@ async fn enter(door: &Arc<Door>, scope: &Scope, mut request: Request) -> Respons
     if let Err(problem) = door.guard.check_neighbours(&headers) {
         return (StatusCode::FORBIDDEN, problem).into_response();
     }
-    let identity = match door.guard.identify(&headers, scope) {
+    let page = door.guard.page(&headers);
+    if let (&Method::OPTIONS, Some(page)) = (request.method(), &page) {
+        return page.welcome(&headers);
+    }
+    let response = answer(door, scope, &headers, request).await;
+    match page {
+        Some(page) => page.may_read(response),
+        None => response,
+    }
+}
+
+async fn answer(
+    door: &Arc<Door>,
+    scope: &Scope,
+    headers: &HeaderMap,
+    mut request: Request,
+) -> Response {
+    let identity = match door.guard.identify(headers, scope) {
         Ok(identity) => Arc::new(identity),
         Err(refusal) => return refusal.into_response(),
     };
     if let Err(unknown) = identity.scope.check(&door.gateway.host) {
         return (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response();
     }
+    Visitor::let_in(&request);
     match *request.method() {
         Method::POST => {
             DefaultBodyLimit::max(door.message_bytes).apply(&mut request);
-            let body = Bytes::from_request(request, &()).await;
-            post::receive(door, &identity, &headers, body).await
+            match timeout(LONGEST_BODY, Bytes::from_request(request, &())).await {
+                Ok(body) => post::receive(door, &identity, headers, body).await,
+                Err(_) => {
+                    let text = "the message did not arrive in time\n";
+                    (StatusCode::REQUEST_TIMEOUT, text).into_response()
+                }
+            }
         }
-        Method::GET => door.sessions.open_stream(&identity, &headers),
-        Method::DELETE => door.sessions.end(&identity, &headers),
+        Method::GET => door.sessions.open_stream(&identity, headers),
+        Method::DELETE => door.sessions.end(&identity, headers),
         _ => (StatusCode::METHOD_NOT_ALLOWED, [("Allow", "POST, GET, DELETE")]).into_response(),
     }
 }

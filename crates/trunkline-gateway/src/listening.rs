@@ -15,7 +15,7 @@ use trunkline::message::{Notification, Raw, RpcError};
 
 use crate::asked::Asked;
 use crate::caller::Caller;
-use crate::changes::{Addresses, Lists};
+use crate::changes::{Addresses, Lists, MAX_ADDRESSES};
 use crate::gateway::Gateway;
 use crate::protocol::{Era, TASKS, empty, invalid, lacks, meta};
 use crate::translate;
@@ -112,7 +112,8 @@ impl Gateway {
         }
         if let Some(wished) = wanted.get("resourceSubscriptions") {
             let mut had = Vec::new();
-            for address in texts(&wished) {
+            // Others wait for a turn while we look for all of these.
+            for address in texts(&wished).into_iter().take(MAX_ADDRESSES) {
                 if self.add_address(caller, addresses, address.clone()).await.is_ok() {
                     had.push(address);
                 }

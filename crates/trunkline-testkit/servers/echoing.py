@@ -17,7 +17,9 @@ import sys
 import time
 
 GENERATION = sys.argv[1]
-TOOLS = ["announce", "ask", "cancelled", "chatter", "echo", "exit", "hang", "hung"]
+TOOLS = ["announce", "ask", "cancelled", "chatter", "echo", "exit", "hang", "hung", "regional"]
+REGION = {"type": "string", "x-mcp-header": "Region"}
+SCHEMAS = {"regional": {"type": "object", "properties": {"region": REGION}}}
 CAPABILITIES = {"tools": {"listChanged": True}}
 READ_ONLY = {"readOnlyHint": True}
 
@@ -69,6 +71,8 @@ def call(request):
             heapq.heappush(later, (time.monotonic() + arguments["wait"] / 1000, next(numbers), answer))
         case "echo":
             return text(arguments["token"])
+        case "regional":
+            return text(arguments["region"])
         case "hang":
             hanging[request["id"]] = arguments["token"]
             hung.append(arguments["token"])
@@ -95,12 +99,17 @@ def result_of(request):
         case "server/discover" if GENERATION == "modern":
             return complete(supportedVersions=["2026-07-28"], capabilities=CAPABILITIES)
         case "tools/list":
-            tools = [{"name": name, "inputSchema": {"type": "object"}, "annotations": READ_ONLY} for name in TOOLS]
+            schema = {"type": "object"}
+            tools = [
+                {"name": name, "inputSchema": SCHEMAS.get(name, schema), "annotations": READ_ONLY} for name in TOOLS
+            ]
             return complete(tools=tools)
         case "tools/call":
             return call(request)
         case "subscriptions/listen" if GENERATION == "modern":
             send(method="notifications/subscriptions/acknowledged", params={})
+        case "x/repeat":
+            return complete(said=request.get("params"))
         case "ping":
             return {}
         case _:

@@ -9,6 +9,7 @@ use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use super::pages::Page;
 use crate::caller::Admission;
 use crate::neighbours;
 use crate::options::Options;
@@ -70,6 +71,11 @@ impl Guard {
     /// Refuses requests under a name that is not ours, and those of pages from elsewhere.
     pub(super) fn check_neighbours(&self, headers: &HeaderMap) -> Result<(), &'static str> {
         neighbours::check(headers, &self.options.hosts, &self.options.origins)
+    }
+
+    /// The web page that asks, if it is one of those that were allowed by name.
+    pub(super) fn page(&self, headers: &HeaderMap) -> Option<Page> {
+        Page::of(headers, &self.options.origins)
     }
 
     /// Who asks, and for how much: what the address and their token have in common.

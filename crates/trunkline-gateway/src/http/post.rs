@@ -12,6 +12,8 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
+use trunkline::connection::header_arguments;
+use trunkline::host::Relayed;
 use trunkline::item::Kind;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
 
@@ -178,6 +180,7 @@ async fn legacy(door: &Door, session: &Arc<HttpSession>, asked: Asked) -> Respon
         stream.push(message);
     }
     let answer = session.answer(&stream, 0);
+    let (sessions, session) = (Arc::clone(&door.sessions), Arc::clone(session));
     tokio::spawn(async move {
         loop {
             match work.next().await {
@@ -189,7 +192,7 @@ async fn legacy(door: &Door, session: &Arc<HttpSession>, asked: Asked) -> Respon
                 Event::Cancelled | Event::Nothing => break,
             }
         }
-        stream.finish();
+        sessions.finish(&session, &stream);
     });
     answer
 }
@@ -247,7 +250,7 @@ impl Drop for Work {
 
 /// A request that stands for itself. Its client goes away to cancel it.
 async fn modern(
-    door: &Door,
+    door: &Arc<Door>,
     identity: &Arc<Identity>,
     headers: &HeaderMap,
     asked: Asked,
@@ -259,7 +262,11 @@ async fn modern(
         Ok(caller) => caller,
         Err(error) => return refuse(status_of(&error), Some(&id), &error),
     };
-    let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, asked));
+    let answering: Answering = match arguments_said(door, &caller, (headers, &asked)) {
+        Ok(true) => Box::pin(Arc::clone(&door.gateway).answer(caller, asked)),
+        Ok(false) => Box::pin(answer_once_known(Arc::clone(door), caller, headers.clone(), asked)),
+        Err(error) => return refuse(status_of(&error), Some(&id), &error),
+    };
     let mut work = Exchange { answering: Some(answering), inbox, id, last: None };
     match timeout(LATER, work.next()).await {
         Ok(Some(Said::Answer(answer))) => {
@@ -287,15 +294,35 @@ fn modern_caller(
         session: None,
         admission: admission(door, headers, asked)?,
     };
-    if let ("tools/call", Some(name)) = (&*asked.method, asked.subject()) {
-        let view = door.gateway.view(&caller)?;
-        if let Ok(tool) = view.route(Kind::Tool, &name) {
-            let expected =
-                trunkline::connection::header_arguments(tool.definition(), &asked.params);
-            headers::check_parameters(headers, &expected)?;
-        }
-    }
     Ok(caller)
+}
+
+/// Whether headers repeat those arguments of a call that its tool wants repeated: yes, no, or not
+/// known because the tool is not.
+fn arguments_said(
+    door: &Door,
+    caller: &Caller,
+    (headers, asked): (&HeaderMap, &Asked),
+) -> Result<bool, RpcError> {
+    let ("tools/call", Some(name)) = (&*asked.method, asked.subject()) else { return Ok(true) };
+    let view = door.gateway.view(caller)?;
+    let Ok(tool) = view.route(Kind::Tool, &name) else { return Ok(false) };
+    let expected = header_arguments(tool.definition(), &asked.params);
+    headers::check_parameters(headers, &expected).map(|()| true)
+}
+
+/// Answers a call of a tool that nobody knows yet: its server may have to be started first.
+async fn answer_once_known(
+    door: Arc<Door>,
+    caller: Caller,
+    headers: HeaderMap,
+    asked: Asked,
+) -> Answer {
+    let name = asked.subject();
+    door.gateway.view_with(&caller, Relayed::Call, (&asked.params, name.as_deref())).await?;
+    arguments_said(&door, &caller, (&headers, &asked))?;
+    drop(name);
+    Arc::clone(&door.gateway).answer(caller, asked).await
 }
 
 /// For how long a request may go on. Only one that listens goes on for longer than its answer takes.

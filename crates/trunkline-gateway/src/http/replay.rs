@@ -37,6 +37,8 @@ struct State {
     events: VecDeque<(u64, Bytes)>,
     bytes: usize,
     last: u64,
+    /// The last event that somebody was given to read.
+    read: u64,
     /// Since when nothing more comes.
     over: Option<Instant>,
     /// Who reads: whoever came last.
@@ -75,6 +77,21 @@ impl Replay {
     /// Since when nothing more comes.
     pub(super) fn over_since(&self) -> Option<Instant> {
         self.lock().over
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes that are kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// The last event that somebody was given to read: whoever does not say what they have seen goes
+    /// on after it.
+    pub(super) fn read(&self) -> u64 {
+        self.lock().read
     }
 
     pub(super) fn is_read(&self) -> bool {
@@ -144,7 +161,7 @@ impl Reading {
     }
 
     fn look(&mut self) -> Found {
-        let state = self.replay.lock();
+        let mut state = self.replay.lock();
         if state.reader != self.reader {
             return Found::End;
         }
@@ -157,6 +174,7 @@ impl Reading {
             events.extend_from_slice(b"\n\n");
         }
         self.after = state.last;
+        state.read = state.last;
         match (events.is_empty(), state.over) {
             (false, _) => Found::Events(events.into()),
             (true, Some(_)) => Found::End,

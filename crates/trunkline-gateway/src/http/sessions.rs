@@ -1,8 +1,8 @@
 //! Sessions of legacy clients over HTTP, and the streams each of them has.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
@@ -27,6 +27,13 @@ const PRIMED: &str = LEGACY[0];
 /// How long a stream that is over can still be taken up.
 const KEPT: Duration = Duration::from_secs(60);
 
+/// Bytes of streams that are over which a session keeps. Clients that missed the end of more than
+/// that have to ask again.
+const MAX_KEPT: usize = 4 * 1024 * 1024;
+
+/// The same of all sessions together.
+const MAX_KEPT_OF_ALL: usize = 256 * 1024 * 1024;
+
 /// How often what is not needed any more is looked for.
 const SWEEP: Duration = Duration::from_secs(10);
 
@@ -35,6 +42,45 @@ pub(super) struct Sessions {
     gateway: Arc<Gateway>,
     limits: Limits,
     open: Mutex<HashMap<Arc<str>, Arc<HttpSession>>>,
+    kept: Mutex<Kept>,
+}
+
+/// The streams of all sessions that are over and not forgotten, oldest first.
+#[derive(Default)]
+struct Kept {
+    streams: VecDeque<Over>,
+    bytes: usize,
+}
+
+struct Over {
+    session: Weak<HttpSession>,
+    number: u64,
+    bytes: usize,
+    since: Instant,
+}
+
+impl Kept {
+    fn add(&mut self, over: Over) {
+        self.bytes += over.bytes;
+        self.streams.push_back(over);
+        while self.bytes > MAX_KEPT_OF_ALL {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(oldest) = self.streams.pop_front() else { return };
+        self.bytes -= oldest.bytes;
+        if let Some(session) = oldest.session.upgrade() {
+            session.forget(oldest.number);
+        }
+    }
+
+    fn sweep(&mut self, before: Instant) {
+        while self.streams.front().is_some_and(|it| it.since <= before) {
+            self.forget_oldest();
+        }
+    }
 }
 
 /// A session over HTTP.
@@ -56,11 +102,33 @@ impl HttpSession {
         stream
     }
 
+    /// Forgets the oldest streams that are over, until what is kept of them is not too much.
+    fn forget_oldest(&self) {
+        let mut streams = lock(&self.streams);
+        let mut over: Vec<_> = streams
+            .iter()
+            .filter_map(|(number, it)| Some((it.over_since()?, *number, it.bytes())))
+            .collect();
+        over.sort_unstable();
+        let mut bytes = over.iter().map(|(.., bytes)| bytes).sum::<usize>();
+        for (_, number, freed) in over {
+            if bytes <= MAX_KEPT {
+                break;
+            }
+            streams.remove(&number);
+            bytes -= freed;
+        }
+    }
+
     /// A stream as the answer to a request.
     pub(super) fn answer(&self, stream: &Arc<Replay>, after: u64) -> Response {
         // Older clients take an event without content for a broken one.
         let primes = &*self.session.client.version == PRIMED;
         events(stream.body(after, primes))
+    }
+
+    fn forget(&self, number: u64) {
+        lock(&self.streams).remove(&number);
     }
 
     fn find(&self, number: u64) -> Option<Arc<Replay>> {
@@ -77,16 +145,12 @@ impl HttpSession {
     fn is_unused(&self, since: Instant) -> bool {
         *lock(&self.used) < since && !self.session.is_busy() && !self.standing.is_read()
     }
-
-    fn forget_streams(&self, before: Instant) {
-        let is_needed = |stream: &Arc<Replay>| stream.over_since().is_none_or(|it| it > before);
-        lock(&self.streams).retain(|_, stream| is_needed(stream));
-    }
 }
 
 impl Sessions {
     pub(super) fn new(gateway: Arc<Gateway>, limits: Limits) -> Arc<Self> {
-        let sessions = Arc::new(Self { gateway, limits, open: Mutex::default() });
+        let sessions =
+            Arc::new(Self { gateway, limits, open: Mutex::default(), kept: Mutex::default() });
         let weak = Arc::downgrade(&sessions);
         tokio::spawn(async move {
             let mut ticks = interval(SWEEP);
@@ -159,6 +223,15 @@ impl Sessions {
         Ok(session)
     }
 
+    /// Says that nothing more comes on a stream, which is kept for a client that missed some of it.
+    pub(super) fn finish(&self, session: &Arc<HttpSession>, stream: &Replay) {
+        stream.finish();
+        session.forget_oldest();
+        let (number, bytes, since) = (stream.number(), stream.bytes(), Instant::now());
+        let over = Over { session: Arc::downgrade(session), number, bytes, since };
+        lock(&self.kept).add(over);
+    }
+
     /// Opens the stream for what belongs to no request, or takes up one that broke.
     pub(super) fn open_stream(&self, identity: &Identity, headers: &HeaderMap) -> Response {
         if !headers.contains_key(SESSION) && is_modern(headers) {
@@ -183,7 +256,7 @@ impl Sessions {
         };
         self.gateway.announce_to(&session.session);
         match session.find(number) {
-            Some(stream) => session.answer(&stream, after.unwrap_or(0)),
+            Some(stream) => session.answer(&stream, after.unwrap_or_else(|| stream.read())),
             None => (StatusCode::NOT_FOUND, "that stream is over\n").into_response(),
         }
     }
@@ -208,10 +281,10 @@ impl Sessions {
 
     fn sweep(&self, now: Instant) {
         let before = |pause: Duration| now.checked_sub(pause).unwrap_or(now);
-        let (idle, kept) = (now.checked_sub(self.limits.session_idle), before(KEPT));
+        let idle = now.checked_sub(self.limits.session_idle);
+        lock(&self.kept).sweep(before(KEPT));
         let mut ended = Vec::new();
         lock(&self.open).retain(|_, session| {
-            session.forget_streams(kept);
             let is_unused = idle.is_some_and(|idle| session.is_unused(idle));
             if is_unused {
                 ended.push(Arc::clone(session));

@@ -5,6 +5,7 @@
 mod wire;
 mod answers;
 mod tools;
+mod strangers;
 mod streams;
 mod http;
 mod clients;

@@ -145,3 +145,34 @@ async fn a_question_waits_for_whoever_comes_back_and_for_nobody_else() {
     assert_eq!(text(&message(&mut channel).await.1), "Ada");
     hosted.end().await;
 }
+
+/// What was delivered is not told again to whoever does not say what they have seen.
+#[tokio::test]
+async fn a_new_stream_goes_on_after_what_was_read() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let (_, mut first) = asker.request("GET", &[]).await;
+    asker.call("announce", json!({})).await;
+    let (_, told) = message(&mut first).await;
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    drop(first);
+    let (_, mut second) = asker.request("GET", &[]).await;
+    assert!(timeout(Duration::from_millis(500), message(&mut second)).await.is_err());
+    hosted.end().await;
+}
+
+/// Answers are kept for clients that missed them, and not without end.
+#[tokio::test]
+async fn what_is_kept_of_answers_has_a_bound() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let (_, early) = begin_and_leave(&mut asker, "early").await;
+    let token = "x".repeat(3 * 1024 * 1024);
+    for _ in 0..2 {
+        let call = json!({ "token": token, "wait": 1500 });
+        assert_eq!(text(&asker.call("echo", call).await).len(), token.len());
+    }
+    let (head, _) = asker.request("GET", &[("Last-Event-ID", &early)]).await;
+    assert_eq!(head.status, 404, "that stream is over and forgotten");
+    hosted.end().await;
+}

@@ -1,0 +1,47 @@
+//! Web pages of other origins that may ask: browsers want to be told so before they send anything,
+//! and again before they show the page what came back.
+
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ORIGIN,
+    VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+/// A page that may ask.
+pub(super) struct Page {
+    origin: HeaderValue,
+}
+
+impl Page {
+    /// The page that a request comes from, if it is of one of these origins.
+    pub(super) fn of(headers: &HeaderMap, origins: &[String]) -> Option<Self> {
+        let origin = headers.get(ORIGIN)?;
+        let is_known = |known: &String| known.as_bytes().eq_ignore_ascii_case(origin.as_bytes());
+        origins.iter().any(is_known).then(|| Self { origin: origin.clone() })
+    }
+
+    /// The answer to a browser that asks whether the page may ask: in any way, with any header.
+    pub(super) fn welcome(&self, headers: &HeaderMap) -> Response {
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        let answers = response.headers_mut();
+        let methods = HeaderValue::from_static("POST, GET, DELETE");
+        answers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+        if let Some(asked) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+            answers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+        }
+        answers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+        self.may_read(response)
+    }
+
+    /// An answer that the browser shows to the page.
+    pub(super) fn may_read(&self, mut response: Response) -> Response {
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.origin.clone());
+        let told = HeaderValue::from_static("mcp-session-id, www-authenticate, retry-after");
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, told);
+        headers.append(VARY, HeaderValue::from_static("origin"));
+        response
+    }
+}

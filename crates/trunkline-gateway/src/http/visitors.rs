@@ -1,0 +1,228 @@
+//! Connections: how many there may be, and how long one may take to say what it wants.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+
+/// Connections at the same time, if the system gives us that many.
+const MOST: usize = 4096;
+
+/// How long the head of a request may take, and a connection may be kept without one.
+const LONGEST_HEAD: Duration = Duration::from_secs(75);
+
+/// How long the head of a request may be.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// The pause after the system had no connection to give.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Whoever is on the other end of a connection.
+#[derive(Clone, Default)]
+pub(super) struct Visitor {
+    is_known: Arc<AtomicBool>,
+}
+
+impl Visitor {
+    /// Notes that whoever made a request may come in.
+    pub(super) fn let_in(request: &Request) {
+        if let Some(visitor) = request.extensions().get::<Self>() {
+            visitor.is_known.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+}
+
+/// Serves a router on a listener until something has happened, and returns once everybody has their
+/// answers.
+pub(super) async fn receive(
+    router: Router,
+    listener: TcpListener,
+    end: impl Future<Output = ()>,
+) -> io::Result<()> {
+    receive_at_most(most(), router, listener, end).await
+}
+
+async fn receive_at_most(
+    most: usize,
+    router: Router,
+    listener: TcpListener,
+    end: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let mut visits = Visits::new(router, most);
+    let mut end = std::pin::pin!(end);
+    loop {
+        tokio::select! {
+            () = &mut end => break,
+            accepted = listener.accept(), if visits.has_room() => match accepted {
+                Ok((stream, _)) => visits.begin(stream),
+                Err(error) if is_of_one_connection(&error) => {}
+                // There are too many files, most likely. That passes.
+                Err(_) => sleep(PAUSE).await,
+            },
+            Some(_) = visits.going_on.join_next() => {}
+        }
+    }
+    drop(listener);
+    visits.finish().await;
+    Ok(())
+}
+
+/// The connections there are.
+struct Visits {
+    router: TowerToHyperService<Router>,
+    going_on: JoinSet<()>,
+    most: usize,
+    /// Those who were not known when they were last looked at, longest first.
+    strangers: VecDeque<(Visitor, AbortHandle)>,
+    is_over: watch::Sender<bool>,
+}
+
+impl Visits {
+    fn new(router: Router, most: usize) -> Self {
+        Self {
+            router: TowerToHyperService::new(router),
+            going_on: JoinSet::new(),
+            most,
+            strangers: VecDeque::new(),
+            is_over: watch::channel(false).0,
+        }
+    }
+
+    /// Whether another one can come, perhaps in the place of one that nobody knows.
+    fn has_room(&mut self) -> bool {
+        self.forget_known();
+        self.going_on.len() < self.most || !self.strangers.is_empty()
+    }
+
+    /// Takes those off the head of the list of strangers that are none any more.
+    fn forget_known(&mut self) {
+        let is_over =
+            |(visitor, task): &(Visitor, AbortHandle)| visitor.is_known() || task.is_finished();
+        while self.strangers.front().is_some_and(is_over) {
+            self.strangers.pop_front();
+        }
+    }
+
+    fn begin(&mut self, stream: TcpStream) {
+        if self.going_on.len() >= self.most
+            && let Some((_, longest)) = self.strangers.pop_front()
+        {
+            longest.abort();
+        }
+        // Small answers must not wait for more to come. One that cannot be set so is served all the
+        // same.
+        let _ = stream.set_nodelay(true);
+        let visitor = Visitor::default();
+        let visit = visit(self.router.clone(), stream, visitor.clone(), self.is_over.subscribe());
+        let task = self.going_on.spawn(visit);
+        self.strangers.push_back((visitor, task));
+        // The list is as long as there are connections, give or take those that came in since.
+        if self.strangers.len() > 2 * self.most {
+            self.strangers.retain(|(visitor, task)| !visitor.is_known() && !task.is_finished());
+        }
+    }
+
+    /// Waits until everybody has their answers.
+    async fn finish(mut self) {
+        self.is_over.send_replace(true);
+        while self.going_on.join_next().await.is_some() {}
+    }
+}
+
+async fn visit(
+    router: TowerToHyperService<Router>,
+    stream: TcpStream,
+    visitor: Visitor,
+    mut is_over: watch::Receiver<bool>,
+) {
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(visitor.clone());
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(LONGEST_HEAD)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        // Whatever was wrong with it, there is nobody left to tell.
+        _ = connection.as_mut() => return,
+        _ = is_over.wait_for(|is_over| *is_over) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// How many connections there may be: servers and files need some of what the system gives, too.
+fn most() -> usize {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit};
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        MOST.min(usize::try_from(files / 4 * 3).unwrap_or(MOST))
+    }
+    #[cfg(not(unix))]
+    MOST
+}
+
+/// Whether an error is about the one connection that was about to be made.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    async fn known(request: Request) -> &'static str {
+        Visitor::let_in(&request);
+        "hello"
+    }
+
+    async fn ask(stream: &mut TcpStream) -> io::Result<usize> {
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await?;
+        stream.read(&mut [0; 512]).await
+    }
+
+    #[tokio::test]
+    async fn whoever_says_nothing_makes_room_for_whoever_comes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(known));
+        tokio::spawn(receive_at_most(3, router, listener, std::future::pending()));
+        let connect = || TcpStream::connect(address);
+        let mut guest = connect().await.unwrap();
+        assert!(ask(&mut guest).await.unwrap() > 0);
+        let mut silent = Vec::new();
+        for _ in 0..20 {
+            silent.push(connect().await.unwrap());
+        }
+        let mut late = connect().await.unwrap();
+        let asked = timeout(Duration::from_secs(30), ask(&mut late)).await;
+        assert!(asked.expect("room in time").unwrap() > 0);
+        let end = timeout(Duration::from_secs(30), silent[0].read(&mut [0; 1])).await;
+        assert!(matches!(end.expect("an end in time"), Ok(0) | Err(_)));
+        assert!(ask(&mut guest).await.unwrap() > 0, "those who are known stay");
+    }
+}
