@@ -39,34 +39,69 @@ fn child() -> io::Result<(Child, ChildStdin, ChildStdout)> {
     Ok((child, input, output))
 }
 
-/// Streams in front of streams: there is one client, so its ids are as good as any.
+/// Streams in front of streams: requests get ids of our own, as if there were several clients, and
+/// answers those of the client again.
 pub(crate) async fn stdio_to_stdio(
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
     let (_child, input, output) = child()?;
+    let renamed = Mutex::new(Renamed::default());
+    let lock = || renamed.lock().unwrap_or_else(PoisonError::into_inner);
     tokio::select! {
-        ended = forward_lines(reader, input) => ended,
-        ended = forward_lines(output, writer) => ended,
+        ended = forward_lines(reader, input, |own| lock().rename(own)) => ended,
+        ended = forward_lines(output, writer, |id| lock().name_again(id)) => ended,
     }
 }
 
-/// Writes the lines of a stream to another, as many at a time as are there.
+/// The ids of requests that wait for an answer, by those we gave them.
+#[derive(Default)]
+struct Renamed {
+    last: u64,
+    own: HashMap<u64, Vec<u8>>,
+}
+
+impl Renamed {
+    fn rename(&mut self, own: &[u8]) -> Vec<u8> {
+        self.last += 1;
+        self.own.insert(self.last, own.to_vec());
+        self.last.to_string().into_bytes()
+    }
+
+    fn name_again(&mut self, id: &[u8]) -> Vec<u8> {
+        let id = std::str::from_utf8(id).ok().and_then(|id| id.parse().ok());
+        id.and_then(|id: u64| self.own.remove(&id)).unwrap_or_default()
+    }
+}
+
+/// Writes the lines of a stream to another with other ids, as many at a time as are there.
 async fn forward_lines(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
+    rename: impl Fn(&[u8]) -> Vec<u8>,
 ) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(READ_BYTES);
+    let mut written = Vec::new();
     loop {
         let before = buffer.len();
         buffer.reserve(READ_BYTES);
         if from.read_buf(&mut buffer).await? == 0 {
             return Ok(());
         }
-        if let Some(end) = memchr::memrchr(b'\n', &buffer[before..]) {
-            to.write_all(&buffer[..=before + end]).await?;
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', &buffer[before..]) {
+            let line = &buffer[start..=before + end];
+            start = before + end + 1;
+            let at = id_in(line);
+            written.extend_from_slice(&line[..at.start]);
+            written.extend_from_slice(&rename(&line[at.clone()]));
+            written.extend_from_slice(&line[at.end..]);
+        }
+        if !written.is_empty() {
+            to.write_all(&written).await?;
             to.flush().await?;
-            buffer.drain(..=before + end);
+            written.clear();
+            buffer.drain(..start);
         }
     }
 }
