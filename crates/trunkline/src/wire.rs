@@ -41,6 +41,7 @@ pub(crate) use tail::Tail;
 pub(crate) use target::HttpTarget;
 
 use crate::error::Error;
+use crate::message::Response;
 
 /// Bytes of one message, line, body or event that are accepted at most. Results are capped far
 /// below; this is what a server may send before it is not listened to any more.
@@ -78,6 +79,8 @@ pub(crate) enum Incoming {
     Message(Bytes),
     /// A message came on the stream of a request, and is not its answer: it is about that request.
     Aside { id: u64, line: Bytes },
+    /// The answer to a request, which was read to know that it is.
+    Answer(Response),
     /// A request gets no answer any more; others do.
     Lost { id: u64, error: Error },
     /// Nothing comes any more, and nothing can be sent.

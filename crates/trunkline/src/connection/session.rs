@@ -272,6 +272,11 @@ impl Session {
                         return event;
                     }
                 }
+                Incoming::Answer(response) => {
+                    if let Some(event) = self.answered(response) {
+                        return event;
+                    }
+                }
                 Incoming::Aside { id, line } => {
                     if let Some(event) = self.received(&line, Some(id)) {
                         return event;
@@ -296,14 +301,7 @@ impl Session {
     /// Takes a line, perhaps about a request: answers go to whoever waits, noise is counted.
     fn received(&mut self, line: &Bytes, about: Option<u64>) -> Option<Event> {
         match Message::read(line) {
-            Ok(Message::Response(Response { id, outcome })) => {
-                // An answer to nothing we asked is noise; so is a second one.
-                let Some(id) = id.as_number().filter(|id| self.pending.contains(*id)) else {
-                    return self.noise();
-                };
-                self.answer(id, Ok(outcome));
-                None
-            }
+            Ok(Message::Response(response)) => self.answered(response),
             Ok(Message::Notification(notification)) => {
                 self.told(notification, about).map(Event::Told)
             }
@@ -324,6 +322,15 @@ impl Session {
                 None => self.noise(),
             },
         }
+    }
+
+    fn answered(&mut self, Response { id, outcome }: Response) -> Option<Event> {
+        // An answer to nothing we asked is noise; so is a second one.
+        let Some(id) = id.as_number().filter(|id| self.pending.contains(*id)) else {
+            return self.noise();
+        };
+        self.answer(id, Ok(outcome));
+        None
     }
 
     fn noise(&mut self) -> Option<Event> {

@@ -99,6 +99,11 @@ impl RpcError {
         Self(Raw::from_value(&serde_json::json!({ "code": code, "message": message })))
     }
 
+    /// An error as it came, if it is one.
+    pub(crate) fn from_raw(raw: Raw) -> Option<Self> {
+        raw.is_object().then_some(Self(raw))
+    }
+
     /// The same error with data for programs.
     #[must_use]
     pub fn with_data(&self, data: &Raw) -> Self {

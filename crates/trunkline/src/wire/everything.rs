@@ -79,6 +79,7 @@ impl Wire {
             Incoming::Message(bytes) | Incoming::Aside { line: bytes, .. } => {
                 Message::read(&bytes).unwrap()
             }
+            Incoming::Answer(response) => Message::Response(response),
             other => panic!("{other:?}"),
         }
     }

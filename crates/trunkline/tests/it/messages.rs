@@ -36,7 +36,7 @@ proptest! {
     fn any_payload_passes_byte_for_byte(payload in json(), id in "(0|[1-9][0-9]{0,25}|\"[a-z]{0,5}\")") {
         let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","params":{payload}}}"#);
         let response = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{payload}}}"#);
-        let error = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{payload}}}"#);
+        let error = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":1,"data":{payload}}}}}"#);
         let told = format!(r#"{{"jsonrpc":"2.0","method":"n","params":{payload}}}"#);
         for text in [request, response, error, told] {
             let bytes = Bytes::from(text);

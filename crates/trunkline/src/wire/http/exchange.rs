@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use reqwest::Response;
+use reqwest::Response as HttpResponse;
 use tokio::time::timeout;
 
 use super::reopening::{Opened, Reopening, is_passing};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Id, Message, Raw};
+use crate::message::{Id, Message, Raw, Response, RpcError};
 use crate::wire::client::HttpClient;
 use crate::wire::events::Event;
 use crate::wire::exchanges::Step;
@@ -49,10 +49,10 @@ pub(super) struct Exchange {
 /// What has to be done next, with what that needs.
 enum Stage {
     Post,
-    Answer(Response),
-    Events(Response),
+    Answer(HttpResponse),
+    Events(HttpResponse),
     Resume,
-    Linger(Response),
+    Linger(HttpResponse),
     Over,
 }
 
@@ -104,25 +104,25 @@ impl Exchange {
     }
 
     /// The answer is the body, or there is none.
-    async fn answer(&mut self, mut response: Response) -> Option<Step> {
+    async fn answer(&mut self, mut response: HttpResponse) -> Option<Step> {
         let body = match collect(&mut response).await {
             Ok(body) => body,
             Err(error) => return self.lost(error),
         };
         let answer = self.judge(&response, &body);
-        let message = answer_to(self.question.id, &body);
-        let names_request = message.as_ref() == Some(&body);
+        let found = answer_to(self.question.id, &body);
+        let names_request = found.as_ref().is_some_and(|found| found.names_request);
         if !answer.is_decided_by_status(names_request)
-            && let Some(message) = message
+            && let Some(found) = found
         {
-            return Some(Step::Last(self.question.id, Incoming::Message(message)));
+            return self.answered(found);
         }
         let is_refused = !response.status().is_success();
         let error = if is_refused { answer.refusal() } else { answer.nonsense() };
         self.lost(error)
     }
 
-    fn judge<'a>(&'a self, response: &'a Response, body: &'a [u8]) -> Answer<'a> {
+    fn judge<'a>(&'a self, response: &'a HttpResponse, body: &'a [u8]) -> Answer<'a> {
         Answer {
             target: &self.target,
             status: response.status(),
@@ -132,7 +132,7 @@ impl Exchange {
         }
     }
 
-    async fn events(&mut self, mut stream: Response) -> Option<Step> {
+    async fn events(&mut self, mut stream: HttpResponse) -> Option<Step> {
         match self.stream.event(&mut stream).await {
             Ok(Some(event)) => self.take(event, stream),
             Ok(None) => self.go_on(failure::broken_off(&self.target.url)),
@@ -140,12 +140,11 @@ impl Exchange {
         }
     }
 
-    fn take(&mut self, event: Event, stream: Response) -> Option<Step> {
-        if let Some(message) =
-            answer_to(self.question.id, &event.data).filter(|_| event.is_message())
+    fn take(&mut self, event: Event, stream: HttpResponse) -> Option<Step> {
+        if let Some(found) = answer_to(self.question.id, &event.data).filter(|_| event.is_message())
         {
             self.stage = Stage::Linger(stream);
-            return Some(Step::Last(self.question.id, Incoming::Message(message)));
+            return self.answered(found);
         }
         self.stage = Stage::Events(stream);
         let is_message = event.is_message();
@@ -180,51 +179,61 @@ impl Exchange {
         }
     }
 
+    fn answered(&self, found: Found) -> Option<Step> {
+        let response = Response { id: Id::number(self.question.id), outcome: found.outcome };
+        Some(Step::Last(self.question.id, Incoming::Answer(response)))
+    }
+
     fn lost(&self, error: Error) -> Option<Step> {
         Some(Step::Last(self.question.id, Incoming::Lost { id: self.question.id, error }))
     }
 }
 
-async fn linger(mut stream: Response) -> Option<Step> {
+async fn linger(mut stream: HttpResponse) -> Option<Step> {
     let end = async { while let Ok(Some(_)) = stream.chunk().await {} };
     let _ = timeout(LINGERING, end).await;
     None
 }
 
-/// The message as the answer to a request, if it is one.
+/// The answer to a request.
+struct Found {
+    outcome: Result<Raw, RpcError>,
+    /// Whether it says so itself.
+    names_request: bool,
+}
+
+/// The answer to a request, if a message is one.
 ///
 /// An error under another id, or none, is about the one message that was posted: servers that
 /// could not read it, or refused it before they did, do not know its id.
-fn answer_to(id: u64, bytes: &Bytes) -> Option<Bytes> {
-    match Message::read(bytes) {
-        Ok(Message::Response(response)) if response.id.as_number() == Some(id) => {
-            Some(bytes.clone())
+fn answer_to(id: u64, bytes: &Bytes) -> Option<Found> {
+    let error = match Message::read(bytes) {
+        Ok(Message::Response(Response { id: named, outcome })) => {
+            if named.as_number() == Some(id) {
+                return Some(Found { outcome, names_request: true });
+            }
+            outcome.err()
         }
-        Ok(Message::Response(response)) if response.outcome.is_ok() => None,
         Ok(Message::Request(_) | Message::Notification(_)) => None,
-        Ok(Message::Response(_)) | Err(_) => error_under_id(id, bytes),
-    }
-}
-
-fn error_under_id(id: u64, bytes: &Bytes) -> Option<Bytes> {
-    let message = Raw::read(bytes).ok()?;
-    message.get("error").filter(Raw::is_object)?;
-    Some(message.with("id", Id::number(id).raw()).bytes().clone())
+        Err(_) => Raw::read(bytes).ok()?.get("error").and_then(RpcError::from_raw),
+    };
+    Some(Found { outcome: Err(error?), names_request: false })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answer(text: &'static str) -> Option<String> {
-        let answer = answer_to(7, &Bytes::from_static(text.as_bytes()));
-        answer.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+    fn answer(text: &str) -> Option<(String, bool)> {
+        let found = answer_to(7, &Bytes::copy_from_slice(text.as_bytes()))?;
+        let text = found.outcome.map_or_else(|error| error.raw().to_string(), |it| it.to_string());
+        Some((text, found.names_request))
     }
 
     #[test]
     fn an_answer_is_known_by_its_id() {
-        let own = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
-        assert_eq!(answer(own).unwrap(), own);
+        let own = r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#;
+        assert_eq!(answer(own), Some((r#"{"a":1}"#.to_owned(), true)));
         for other in [
             r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#,
@@ -238,15 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_knows_no_id_gets_the_one_it_is_about() {
+    fn an_error_that_knows_no_id_is_about_what_was_posted() {
+        let error = r#"{"code":-32022,"data":[1]}"#;
         for id in ["null", "\"server-error\"", "8"] {
-            let text = format!(r#"{{"id":{id},"error":{{"code":-32022,"data":[1]}}}}"#);
-            let answer = answer_to(7, &text.into()).unwrap();
-            assert_eq!(answer, r#"{"id":7,"error":{"code":-32022,"data":[1]}}"#);
+            let text = format!(r#"{{"id":{id},"error":{error}}}"#);
+            assert_eq!(answer(&text), Some((error.to_owned(), false)));
         }
-        assert_eq!(
-            answer(r#"{"jsonrpc":"2.0","error":{"code":1}}"#).unwrap(),
-            r#"{"jsonrpc":"2.0","error":{"code":1},"id":7}"#
-        );
+        let text = format!(r#"{{"jsonrpc":"2.0","error":{error}}}"#);
+        assert_eq!(answer(&text), Some((error.to_owned(), false)));
     }
 }

@@ -6,6 +6,7 @@ use tokio::time::timeout;
 
 use super::HttpWire;
 use crate::error::{Error, ErrorKind};
+use crate::message::{Message, Response};
 use crate::wire::scripted::{
     PATIENCE, Reply, ScriptedServer, Seen, client, notification, request, result, target,
 };
@@ -24,8 +25,13 @@ async fn message(wire: &mut HttpWire) -> String {
         Incoming::Message(bytes) | Incoming::Aside { line: bytes, .. } => {
             String::from_utf8(bytes.to_vec()).unwrap()
         }
+        Incoming::Answer(response) => text(response),
         other => panic!("{other:?}"),
     }
+}
+
+fn text(response: Response) -> String {
+    String::from_utf8(Message::Response(response).write().to_vec()).unwrap()
 }
 
 async fn lost(wire: &mut HttpWire) -> (u64, Error) {
@@ -97,8 +103,8 @@ async fn waiting_can_be_given_up_and_taken_up_again() {
     wire.send(request(1, "ping"));
     for _ in 0..20 {
         let _ = timeout(Duration::from_micros(50), std::future::pending::<()>()).await;
-        if let Ok(Incoming::Message(bytes)) = timeout(Duration::ZERO, wire.next()).await {
-            assert_eq!(bytes, result(1));
+        if let Ok(Incoming::Answer(response)) = timeout(Duration::ZERO, wire.next()).await {
+            assert_eq!(text(response), result(1));
             return;
         }
     }
