@@ -7,10 +7,12 @@ use tokio::sync::watch;
 use trunkline::call as host;
 use trunkline::connection::{Answering, Attendant, LogLevel, Question};
 use trunkline::message::{Notification, Raw, RpcError, code};
+use trunkline::name::ServerName;
 
 use crate::asked::Client;
 use crate::level;
-use crate::parked::{Desk, Desks};
+use crate::own::{Own, OwnCall, OwnCalls, Way};
+use crate::parked::Desk;
 use crate::protocol::{Era, empty, meta};
 use crate::scope::Identity;
 use crate::session::Session;
@@ -63,23 +65,24 @@ impl Caller {
         self.client.era
     }
 
-    /// The caller as the host knows it, for servers of which each client has its own.
-    pub(crate) fn on_behalf(&self, desks: &Arc<Desks>) -> host::Client {
-        let capabilities = self.client.capabilities.clone();
+    /// The caller as the host knows it, for a server of which each client has its own.
+    fn on_behalf(&self, own: &Own, calls: &Arc<OwnCalls>) -> host::Client {
+        let (id, capabilities) = (Arc::clone(&own.client), self.client.capabilities.clone());
         if let Some(session) = &self.session {
             let attendant = Arc::new(Unasked { session: Arc::downgrade(session) });
-            let id = Arc::clone(&session.id);
             return host::Client { id, capabilities, attendant: Some(attendant), idle: None };
         }
-        let id = self.id_without_session();
-        let (client, desks) = (Arc::clone(&self.client), Arc::clone(desks));
-        let attendant = Arc::new(OfAnyCall { id: Arc::clone(&id), client, desks });
+        let (own, client, calls) = (own.clone(), Arc::clone(&self.client), Arc::clone(calls));
+        let attendant = Arc::new(OfAnyCall { own, client, calls });
         let idle = Some(LONGEST_ABSENCE);
         host::Client { id, capabilities, attendant: Some(attendant), idle }
     }
 
-    /// Who it is, if it has no session.
-    pub(crate) fn id_without_session(&self) -> Arc<str> {
+    /// Who it is, for those who keep something for it.
+    fn id(&self) -> Arc<str> {
+        if let Some(session) = &self.session {
+            return Arc::clone(&session.id);
+        }
         // Nothing else tells clients apart that say everything anew each time.
         let info = self.client.info.as_ref().map_or("", Raw::text);
         let capabilities = &self.client.capabilities;
@@ -124,23 +127,35 @@ impl Attendant for Unasked {
     }
 }
 
-/// Answers what a modern client's own server asks without saying about which call: it is about one
-/// of the same client in any case, so its latest gets the question.
+/// Answers what a modern client's own server asks without saying about which call. Clients that look
+/// the same share it, so that only the client of the only call can be the right one.
 struct OfAnyCall {
-    id: Arc<str>,
+    own: Own,
     client: Arc<Client>,
-    desks: Arc<Desks>,
+    calls: Arc<OwnCalls>,
 }
 
 impl Attendant for OfAnyCall {
     fn asked(&self, question: Question) -> Answering<'_> {
         Box::pin(async move {
             require_offered(&self.client, &question)?;
-            let nobody = || RpcError::new(code::INTERNAL_ERROR, "no call is being made");
-            let desk = self.desks.latest(&self.id).ok_or_else(nobody)?;
-            desk.ask(question).await
+            match &*self.calls.ways(&self.own) {
+                [] => Err(RpcError::new(code::INTERNAL_ERROR, "no call is being made")),
+                [Way::Desk(desk)] => desk.ask(question).await,
+                [Way::Stream(talk)] => talk.ask(question).await,
+                _ => Err(unclear(&question)),
+            }
         })
     }
+}
+
+fn unclear(question: &Question) -> RpcError {
+    let message = format!(
+        "`{}` is refused: several calls are being made, and it does not say which of them it \
+         belongs to; clients with the same token, name and capabilities share this process",
+        question.method
+    );
+    RpcError::new(code::INVALID_REQUEST, &message)
 }
 
 /// Attends to one call for its caller: passes on what the server tells and asks.
@@ -150,6 +165,23 @@ pub(crate) struct Attending {
     pub(crate) follows: bool,
     /// Where questions to a modern client are kept until it calls again.
     pub(crate) desk: Option<Arc<Desk>>,
+}
+
+impl Attending {
+    /// Notes that this is a call of a server of which the client has its own, and says who that is.
+    pub(crate) fn on_behalf(
+        &self,
+        server: &ServerName,
+        calls: &Arc<OwnCalls>,
+    ) -> (host::Client, OwnCall) {
+        let own = Own { client: self.caller.id(), server: server.clone() };
+        let client = self.caller.on_behalf(&own, calls);
+        let way = match &self.desk {
+            Some(desk) => Way::Desk(Arc::clone(desk)),
+            None => Way::Stream(self.caller.talk.clone()),
+        };
+        (client, calls.begin(own, way))
+    }
 }
 
 impl Attendant for Attending {

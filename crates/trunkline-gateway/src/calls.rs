@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trunkline::call::{self, CallError, CallErrorKind, CallOptions, Outcome};
+use trunkline::catalog::Entry;
 use trunkline::config::Share;
 use trunkline::connection::{Rounds, State};
 use trunkline::host::{Patience, Relayed};
@@ -15,6 +16,7 @@ use trunkline::view::View;
 use crate::asked::{Asked, Client};
 use crate::caller::{Attending, Caller};
 use crate::gateway::Gateway;
+use crate::own::OwnCall;
 use crate::parked::{Conversation, Desk, LONGEST_WAIT, Turn};
 use crate::protocol::{Era, invalid, lacks};
 use crate::recent::Noted;
@@ -43,9 +45,6 @@ impl Gateway {
             return self.resume(&caller, &asked.params, &state).await;
         }
         let (desk, questions) = Desk::new(caller.talk.clone());
-        if self.has_private() {
-            self.desks.add(&caller.id_without_session(), &desk);
-        }
         let attending = Attending { caller: caller.clone(), follows, desk: Some(desk.clone()) };
         let params = asked.params.clone();
         let call = Box::pin(Arc::clone(self).relay_for(attending, relayed, asked));
@@ -118,9 +117,11 @@ impl Gateway {
         let is_named = matches!(relayed, Relayed::Call | Relayed::Prompt);
         let name = asked.subject().filter(|_| is_named);
         let view = self.view_with(caller, relayed, (params, name.as_deref())).await?;
-        let _noted = self.noted(caller, &view, relayed, params);
-        let client = self.client(caller);
-        let client = client.as_ref();
+        let found = self.subject(&view, relayed, (params, name.as_deref())).ok();
+        let server = found.map(|entry| &entry.server().name);
+        let _noted = server.and_then(|server| self.noted(caller, server));
+        let own = server.and_then(|server| self.own(&attending, server));
+        let client = own.as_ref().map(|(client, _)| client);
         let options =
             CallOptions { attendant: &attending, rounds, client, ..CallOptions::default() };
         let sent = caller.introduced(params);
@@ -152,10 +153,7 @@ impl Gateway {
         (params, name): (&Raw, Option<&str>),
     ) -> Result<View, RpcError> {
         let view = self.view(caller)?;
-        let found = match (relayed, name) {
-            (Relayed::Call, Some(name)) => view.route(Kind::Tool, name).map_err(CallError::from),
-            _ => self.host.subject(&view, relayed, params),
-        };
+        let found = self.subject(&view, relayed, (params, name));
         if !found.is_err_and(|error| is_worth_a_look(&error)) {
             return Ok(view);
         }
@@ -168,11 +166,31 @@ impl Gateway {
         if has_asked { self.view(caller) } else { Ok(view) }
     }
 
+    /// What a request is about, if its caller may have it. A name that is known is not looked for.
+    fn subject<'v>(
+        &self,
+        view: &'v View,
+        relayed: Relayed,
+        (params, name): (&Raw, Option<&str>),
+    ) -> Result<&'v Entry, CallError> {
+        match (relayed, name) {
+            (Relayed::Call, Some(name)) => Ok(view.route(Kind::Tool, name)?),
+            (Relayed::Prompt, Some(name)) => Ok(view.route(Kind::Prompt, name)?),
+            _ => self.host.subject(view, relayed, params),
+        }
+    }
+
     /// Notes that a session calls a server, while it does.
-    fn noted(&self, caller: &Caller, view: &View, relayed: Relayed, params: &Raw) -> Option<Noted> {
-        let session = caller.session.as_ref()?;
-        let entry = self.host.subject(view, relayed, params).ok()?;
-        Some(self.recent.note(&entry.server().name, session))
+    fn noted(&self, caller: &Caller, server: &ServerName) -> Option<Noted> {
+        Some(self.recent.note(server, caller.session.as_ref()?))
+    }
+
+    /// Who calls a server, if each client has its own of it, while it does.
+    fn own(&self, attending: &Attending, server: &ServerName) -> Option<(call::Client, OwnCall)> {
+        let config = self.host.config();
+        let server = config.server(server.as_str())?;
+        let is_own = server.behaviour.share == Share::PerClient;
+        is_own.then(|| attending.on_behalf(&server.name, &self.own_calls))
     }
 
     /// The result of a call of something unknown, if whoever would have it has never come up and so
@@ -233,11 +251,11 @@ impl Gateway {
         let task = tasks.find(params)?;
         let sent = tasks.in_words_of_server(params, &task);
         let attending = Attending { caller: caller.clone(), follows: false, desk: None };
-        let client = self.client(&caller);
+        let own = self.own(&attending, &task.server);
         let options = CallOptions {
             attendant: &attending,
             rounds: Rounds::Passed,
-            client: client.as_ref(),
+            client: own.as_ref().map(|(client, _)| client),
             ..CallOptions::default()
         };
         let view = self.view(&caller)?;
@@ -253,14 +271,10 @@ impl Gateway {
         }
     }
 
-    /// On whose behalf servers are asked, if some of them want to know.
-    pub(crate) fn client(&self, caller: &Caller) -> Option<call::Client> {
-        self.has_private().then(|| caller.on_behalf(&self.desks))
-    }
-
-    /// Whether there are servers of which each client has its own.
-    fn has_private(&self) -> bool {
-        self.host.config().servers().any(|server| server.behaviour.share == Share::PerClient)
+    /// On whose behalf a server is asked, if each client has its own of it.
+    pub(crate) fn client(&self, caller: &Caller, server: &ServerName) -> Option<call::Client> {
+        let attending = Attending { caller: caller.clone(), follows: false, desk: None };
+        self.own(&attending, server).map(|(client, _)| client)
     }
 
     pub(crate) fn tasks<'g>(&'g self, caller: &'g Caller) -> Tasks<'g> {

@@ -18,7 +18,8 @@ use trunkline::view::View;
 use crate::asked::Asked;
 use crate::caller::{Attending, Caller};
 use crate::changes::{Addresses, Changes, Lists, Log};
-use crate::parked::{Desks, Parked};
+use crate::own::OwnCalls;
+use crate::parked::Parked;
 use crate::protocol::{Era, empty, invalid, unknown_method};
 use crate::recent::Recent;
 use crate::scope::Scope;
@@ -34,7 +35,7 @@ pub(crate) struct Gateway {
     pub(crate) host: Arc<Host>,
     pub(crate) seal: Seal,
     pub(crate) parked: Parked,
-    pub(crate) desks: Arc<Desks>,
+    pub(crate) own_calls: Arc<OwnCalls>,
     pub(crate) changes: Changes,
     pub(crate) recent: Arc<Recent>,
     /// When servers that failed were last tried again.
@@ -51,7 +52,7 @@ impl Gateway {
             host,
             seal: Seal::new(),
             parked: Parked::default(),
-            desks: Arc::default(),
+            own_calls: Arc::default(),
             tried: Mutex::default(),
         });
         let weak = Arc::downgrade(&gateway);

@@ -76,6 +76,7 @@ mod offer;
 mod translate;
 mod talk;
 mod parked;
+mod own;
 mod changes;
 mod session;
 mod recent;

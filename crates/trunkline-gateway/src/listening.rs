@@ -135,7 +135,7 @@ impl Gateway {
         let followed = asked.map(|number| async move {
             let task = self.tasks(caller).open(&number)?;
             let view = self.view(caller).ok()?;
-            let client = self.client(caller);
+            let client = self.client(caller, &task.server);
             let subject = (&task.server, &*task.own);
             let updates = self.host.task_updates(&view, subject, client.as_ref()).await.ok()?;
             Some(Followed { number, updates })

@@ -6,8 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -37,15 +36,12 @@ pub(crate) struct Desk {
     questions: mpsc::Sender<(Question, Reply)>,
     /// The way to the client, which is another one whenever it calls again.
     talk: Mutex<Talk>,
-    /// How many questions wait for an answer.
-    waiting: AtomicUsize,
 }
 
 impl Desk {
     pub(crate) fn new(talk: Talk) -> (Arc<Self>, mpsc::Receiver<(Question, Reply)>) {
         let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
-        let desk = Self { questions, talk: Mutex::new(talk), waiting: AtomicUsize::new(0) };
-        (Arc::new(desk), asked)
+        (Arc::new(Self { questions, talk: Mutex::new(talk) }), asked)
     }
 
     pub(crate) fn talk(&self) -> Talk {
@@ -57,11 +53,6 @@ impl Desk {
         *self.lock() = talk;
     }
 
-    /// Whether the client has something to answer.
-    fn has_questions(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
-    }
-
     /// Puts a question on the desk, and waits until the client has come back with an answer.
     pub(crate) async fn ask(&self, question: Question) -> Result<Raw, RpcError> {
         let (reply, answer) = oneshot::channel();
@@ -69,46 +60,12 @@ impl Desk {
         if !is_put {
             return Err(RpcError::new(code::INTERNAL_ERROR, "too many questions are open"));
         }
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let answer = answer.await;
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
         let gone = || RpcError::new(code::INTERNAL_ERROR, "the client did not come back");
-        answer.unwrap_or_else(|_| Err(gone()))
+        answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Talk> {
         self.talk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The desks of every client that has servers of its own, whose questions may be about any of its
-/// calls.
-#[derive(Default)]
-pub(crate) struct Desks {
-    of_clients: Mutex<HashMap<Arc<str>, Vec<Weak<Desk>>>>,
-}
-
-impl Desks {
-    /// Remembers a desk for as long as it is there.
-    pub(crate) fn add(&self, client: &Arc<str>, desk: &Arc<Desk>) {
-        let mut clients = self.lock();
-        clients.retain(|_, desks| {
-            desks.retain(|desk| desk.strong_count() > 0);
-            !desks.is_empty()
-        });
-        clients.entry(Arc::clone(client)).or_default().push(Arc::downgrade(desk));
-    }
-
-    /// The desk of a client's latest call, one that waits for nothing first.
-    pub(crate) fn latest(&self, client: &str) -> Option<Arc<Desk>> {
-        let clients = self.lock();
-        let desks = clients.get(client)?.iter().rev().filter_map(Weak::upgrade);
-        let desks: Vec<_> = desks.collect();
-        desks.iter().find(|desk| !desk.has_questions()).or(desks.first()).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Vec<Weak<Desk>>>> {
-        self.of_clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,8 +4,9 @@
 
 Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the token, after so many milliseconds;
 `hang TOKEN` never answers; `hung` says which calls of `hang` there were; `cancelled` says which of them were cancelled;
-`chatter COUNT SIZE` says a lot before it answers; `announce` says that the list of tools has changed; `ask` asks the
-user for a name and says it, or why there is none; `exit` ends the server.
+`chatter COUNT SIZE` says a lot before it answers; `announce` says that the list of tools has changed; `ask [WAIT]` asks the
+user for a name, after so many milliseconds, and says it, or why there is none; `ask_after WAIT` answers at once and asks
+then; `answers` says what came of that; `exit` ends the server.
 """
 
 import heapq
@@ -17,7 +18,7 @@ import sys
 import time
 
 GENERATION = sys.argv[1]
-TOOLS = ["announce", "ask", "cancelled", "chatter", "echo", "exit", "hang", "hung", "regional"]
+TOOLS = ["announce", "answers", "ask", "ask_after", "cancelled", "chatter", "echo", "exit", "hang", "hung", "regional"]
 REGION = {"type": "string", "x-mcp-header": "Region"}
 SCHEMAS = {"regional": {"type": "object", "properties": {"region": REGION}}}
 CAPABILITIES = {"tools": {"listChanged": True}}
@@ -29,8 +30,9 @@ numbers = itertools.count()
 hanging = {}
 hung = []
 cancelled = []
-# What was asked, and the call it was asked for.
+# What was asked, and the call it was asked for, if there was one.
 asked = {}
+answers = []
 
 
 def send(**message):
@@ -56,19 +58,24 @@ def chatter(request):
     return text("done")
 
 
-def ask(request):
+def send_after(wait, message):
+    """Says something after so many milliseconds."""
+    heapq.heappush(later, (time.monotonic() + wait / 1000, next(numbers), message))
+
+
+def ask(about, wait):
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     number = f"question-{next(numbers)}"
-    asked[number] = request["id"]
-    send(id=number, method="elicitation/create", params={"message": "Who?", "requestedSchema": schema})
+    asked[number] = about
+    params = {"message": "Who?", "requestedSchema": schema}
+    send_after(wait, {"id": number, "method": "elicitation/create", "params": params})
 
 
 def call(request):
     arguments = request["params"].get("arguments", {})
     match request["params"]["name"]:
         case "echo" if "wait" in arguments:
-            answer = {"id": request["id"], "result": text(arguments["token"])}
-            heapq.heappush(later, (time.monotonic() + arguments["wait"] / 1000, next(numbers), answer))
+            send_after(arguments["wait"], {"id": request["id"], "result": text(arguments["token"])})
         case "echo":
             return text(arguments["token"])
         case "regional":
@@ -86,7 +93,12 @@ def call(request):
             send(method="notifications/tools/list_changed")
             return text("announced")
         case "ask":
-            return ask(request)
+            return ask(request["id"], arguments.get("wait", 0))
+        case "ask_after":
+            ask(None, arguments["wait"])
+            return text("later")
+        case "answers":
+            return text(json.dumps(answers))
         case "exit":
             os._exit(3)
 
@@ -123,7 +135,11 @@ def serve(message):
             cancelled.append(token)
     elif "method" not in message:
         answer = message["error"]["message"] if "error" in message else message["result"].get("content", {}).get("name")
-        send(id=asked.pop(message["id"]), result=text(f"{answer}"))
+        about = asked.pop(message["id"])
+        if about is None:
+            answers.append(answer)
+        else:
+            send(id=about, result=text(f"{answer}"))
     elif "id" in message:
         result = result_of(message)
         if result is not None:

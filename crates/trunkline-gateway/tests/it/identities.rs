@@ -51,14 +51,14 @@ async fn a_session_is_nobody_elses() {
 }
 
 /// The answer to a call that goes on with a state, and a name.
-async fn go_on(asker: &mut Asker, tool: &str, state: &str) -> Value {
+pub(crate) async fn go_on(asker: &mut Asker, tool: &str, state: &str) -> Value {
     let answers = json!({ "question-1": { "action": "accept", "content": { "name": "Ada" } } });
     let call = json!({ "name": tool, "arguments": {}, "requestState": state,
         "inputResponses": answers });
     asker.ask("tools/call", call).await
 }
 
-fn state_of(answer: &Value) -> String {
+pub(crate) fn state_of(answer: &Value) -> String {
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     answer["result"]["requestState"].as_str().unwrap().to_owned()
 }

@@ -17,6 +17,7 @@ mod asker;
 mod manners;
 mod resuming;
 mod identities;
+mod own;
 mod piped;
 mod pausing;
 mod tasks;
