@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::watch;
 use trunkline::call as host;
 use trunkline::connection::{Answering, Attendant, LogLevel, Question};
@@ -69,7 +70,8 @@ impl Caller {
     fn on_behalf(&self, own: &Own, calls: &Arc<OwnCalls>) -> host::Client {
         let (id, capabilities) = (Arc::clone(&own.client), self.client.capabilities.clone());
         if let Some(session) = &self.session {
-            let attendant = Arc::new(Unasked { session: Arc::downgrade(session) });
+            let (session, own) = (Arc::downgrade(session), own.clone());
+            let attendant = Arc::new(OfSession { session, own, calls: Arc::clone(calls) });
             return host::Client { id, capabilities, attendant: Some(attendant), idle: None };
         }
         let (own, client, calls) = (own.clone(), Arc::clone(&self.client), Arc::clone(calls));
@@ -107,21 +109,36 @@ impl Caller {
     }
 }
 
-/// Answers what a client's own server asks outside of any call, by asking the client.
-struct Unasked {
+/// Answers what the server of a session asks outside of any call, or without saying about which: all
+/// are of the same client.
+struct OfSession {
     session: Weak<Session>,
+    own: Own,
+    calls: Arc<OwnCalls>,
 }
 
-impl Attendant for Unasked {
+impl OfSession {
+    /// Sends a message on a stream that is open: the one for what belongs to no call, or that of a
+    /// call of this server. Without one it would wait for somebody who may never read it.
+    fn send(&self, session: &Session, message: Bytes) -> bool {
+        if session.standing.is_read() {
+            session.standing.tell(message);
+            return true;
+        }
+        self.calls.ways(&self.own).iter().any(|way| match way {
+            Way::Stream(talk) => talk.send(message.clone()),
+            Way::Desk(_) => false,
+        })
+    }
+}
+
+impl Attendant for OfSession {
     fn asked(&self, question: Question) -> Answering<'_> {
         Box::pin(async move {
             let gone = || RpcError::new(code::INTERNAL_ERROR, "the client is gone");
             let session = self.session.upgrade().ok_or_else(gone)?;
             require_offered(&session.client, &question)?;
-            let send = |message| {
-                (session.standing)(message);
-                true
-            };
+            let send = |message| self.send(&session, message);
             session.questions.ask(in_words_of_legacy(question), send).await
         })
     }

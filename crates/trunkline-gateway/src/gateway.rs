@@ -119,7 +119,8 @@ impl Gateway {
     pub(crate) fn announce_to(&self, session: &Session) {
         session.listen(|| {
             let standing = Arc::clone(&session.standing);
-            let tell = move |notification| standing(Message::Notification(notification).write());
+            let tell =
+                move |notification| standing.tell(Message::Notification(notification).write());
             let addresses = Arc::clone(&session.addresses);
             let scope = &session.identity.scope;
             self.changes.listen(&self.host, scope, Lists::ALL, (addresses, tell))

@@ -72,7 +72,7 @@ impl Recent {
             Arc::clone(&only.session)
         };
         if level::is_wanted(notification, Some(session.level())) {
-            (session.standing)(Message::Notification(notification.clone()).write());
+            session.standing.tell(Message::Notification(notification.clone()).write());
         }
     }
 

@@ -15,7 +15,13 @@ use crate::seal::unguessable;
 use crate::talk::Questions;
 
 /// Where messages go that belong to none of a client's requests.
-pub(crate) type Standing = Arc<dyn Fn(Bytes) + Send + Sync>;
+pub(crate) trait Standing: Send + Sync {
+    /// Sends a message, or keeps it for whoever reads later. Nobody waits for that.
+    fn tell(&self, message: Bytes);
+
+    /// Whether somebody reads it now.
+    fn is_read(&self) -> bool;
+}
 
 /// A legacy client between its requests.
 pub(crate) struct Session {
@@ -24,7 +30,7 @@ pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     pub(crate) identity: Arc<Identity>,
     pub(crate) questions: Arc<Questions>,
-    pub(crate) standing: Standing,
+    pub(crate) standing: Arc<dyn Standing>,
     /// The resources it wants to hear of.
     pub(crate) addresses: Arc<Addresses>,
     level: Mutex<LogLevel>,
@@ -33,7 +39,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(client: Client, identity: Arc<Identity>, standing: Standing) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        identity: Arc<Identity>,
+        standing: Arc<dyn Standing>,
+    ) -> Self {
         Self {
             id: unguessable().into(),
             client: Arc::new(client),

@@ -23,7 +23,7 @@ use crate::offer;
 use crate::options::Limits;
 use crate::protocol::{refusal, require_modern, response};
 use crate::scope::{Identity, Scope};
-use crate::session::Session;
+use crate::session::{Session, Standing};
 use crate::talk::{MAX_UNREAD, Talk};
 
 /// How long requests may take that were made before the client closed its side.
@@ -234,10 +234,22 @@ impl Peer {
     }
 
     fn opened_by(&self, params: &Raw) -> Session {
-        let outlet = self.outlet.clone();
-        // A client that does not keep up misses something; nobody waits for it.
-        let standing = Arc::new(move |message| drop(outlet.try_send(message)));
+        let standing = Arc::new(Outlet(self.outlet.clone()));
         Session::new(Client::of_initialize(params), Arc::clone(&self.identity), standing)
+    }
+}
+
+/// The one way to a client over a pair of streams.
+struct Outlet(mpsc::Sender<Bytes>);
+
+impl Standing for Outlet {
+    fn tell(&self, message: Bytes) {
+        // A client that does not keep up misses something.
+        let _ = self.0.try_send(message);
+    }
+
+    fn is_read(&self) -> bool {
+        self.0.capacity() > 0
     }
 }
 

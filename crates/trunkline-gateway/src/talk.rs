@@ -41,7 +41,12 @@ impl Talk {
         let Some(questions) = &self.questions else {
             return Err(RpcError::new(code::INTERNAL_ERROR, "the client cannot be asked"));
         };
-        questions.ask(question, |message| self.outlet.try_send(message).is_ok()).await
+        questions.ask(question, |message| self.send(message)).await
+    }
+
+    /// Sends a message, and says whether there is a stream for it.
+    pub(crate) fn send(&self, message: Bytes) -> bool {
+        self.outlet.try_send(message).is_ok()
     }
 }
 
@@ -60,7 +65,7 @@ struct Asked {
 }
 
 impl Questions {
-    /// Asks a question by sending a message, and waits for what the client says.
+    /// Asks a question by sending a message, if it can be sent, and waits for what the client says.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         question: Question,
@@ -69,7 +74,8 @@ impl Questions {
         let mut asked = self.open();
         let (id, Question { method, params }) = (Id::number(asked.number), question);
         if !send(Message::Request(Request { id, method, params }).write()) {
-            return Err(RpcError::new(code::INTERNAL_ERROR, "the client does not listen"));
+            let message = "the client cannot be asked: no stream to it is open";
+            return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
         // How long it may think about it says whoever passes the question on.
         let gone = |_| Err(RpcError::new(code::INTERNAL_ERROR, "the client did not answer"));

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use axum::body::Bytes;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -17,7 +18,7 @@ use crate::headers::VERSION;
 use crate::options::Limits;
 use crate::protocol::LEGACY;
 use crate::scope::Identity;
-use crate::session::Session;
+use crate::session::{Session, Standing};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
@@ -147,6 +148,16 @@ impl HttpSession {
     }
 }
 
+impl Standing for Replay {
+    fn tell(&self, message: Bytes) {
+        self.push(message);
+    }
+
+    fn is_read(&self) -> bool {
+        Self::is_read(self)
+    }
+}
+
 impl Sessions {
     pub(super) fn new(gateway: Arc<Gateway>, limits: Limits) -> Arc<Self> {
         let sessions =
@@ -170,10 +181,7 @@ impl Sessions {
         identity: &Arc<Identity>,
     ) -> Option<Arc<HttpSession>> {
         let standing = Replay::new(0);
-        let tell = {
-            let standing = Arc::clone(&standing);
-            Arc::new(move |message| standing.push(message))
-        };
+        let tell: Arc<dyn Standing> = Arc::clone(&standing) as _;
         let session = Arc::new(HttpSession {
             session: Arc::new(Session::new(client, Arc::clone(identity), tell)),
             standing,
