@@ -1,7 +1,7 @@
 //! Who calls a server just now, or did a moment ago: for what it says without saying about what.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use trunkline::message::{Message, Notification};
@@ -22,14 +22,15 @@ pub(crate) struct Recent {
 
 /// The calls of one session to one server.
 struct Calling {
-    session: Arc<Session>,
+    /// Nobody has to remember a session that has ended.
+    session: Weak<Session>,
     running: usize,
     ended: Instant,
 }
 
 impl Calling {
-    fn is_of(&self, session: &Arc<Session>) -> bool {
-        Arc::ptr_eq(&self.session, session)
+    fn is_of(&self, session: &Weak<Session>) -> bool {
+        self.session.ptr_eq(session)
     }
 
     fn counts(&self) -> bool {
@@ -41,24 +42,24 @@ impl Calling {
 pub(crate) struct Noted {
     recent: Arc<Recent>,
     server: ServerName,
-    session: Arc<Session>,
+    session: Weak<Session>,
 }
 
 impl Recent {
     /// Notes that a session calls a server, for as long as what is returned is held.
     pub(crate) fn note(self: &Arc<Self>, server: &ServerName, session: &Arc<Session>) -> Noted {
+        let session = Arc::downgrade(session);
         let mut callers = self.lock();
         let calling = callers.entry(server.clone()).or_default();
         calling.retain(Calling::counts);
-        match calling.iter_mut().find(|it| it.is_of(session)) {
+        match calling.iter_mut().find(|it| it.is_of(&session)) {
             Some(known) => known.running += 1,
             None => {
-                let session = Arc::clone(session);
+                let session = Weak::clone(&session);
                 calling.push(Calling { session, running: 1, ended: Instant::now() });
             }
         }
-        let (recent, session) = (Arc::clone(self), Arc::clone(session));
-        Noted { recent, server: server.clone(), session }
+        Noted { recent: Arc::clone(self), server: server.clone(), session }
     }
 
     /// Passes on a line of a server's log that belongs to no request, if it can only be about the
@@ -69,8 +70,9 @@ impl Recent {
             let Some(calling) = callers.get_mut(server) else { return };
             calling.retain(Calling::counts);
             let [only] = &**calling else { return };
-            Arc::clone(&only.session)
+            only.session.upgrade()
         };
+        let Some(session) = session else { return };
         if level::is_wanted(notification, Some(session.level())) {
             session.standing.tell(Message::Notification(notification.clone()).write());
         }

@@ -4,8 +4,9 @@
 
 `FOLDER/heard` gets every message, one a line. Addresses that begin with `bad:` cannot be watched. `FOLDER/plain`, if it is
 there, makes it declare nothing but tools; `strict` makes it refuse a subscription that has a bad address in it; `silent`
-makes it acknowledge nothing; `rooted` makes it ask for roots as soon as it can. Tools: `touch URI` changes a resource,
-`watched` says what is watched, `begin` begins a task (modern) and `advance TASK STATUS` says how far it is, `break` ends all subscriptions, `die`, `ask` asks its client something, `wait` does not
+makes it acknowledge nothing; `rooted` makes it ask for roots as soon as it can; `resources` has the addresses of
+resources, one a line. Tools: `touch URI` changes a resource, `watched` says what is watched, `begin` begins a task (modern)
+and `advance TASK STATUS` says how far it is, `break` ends all subscriptions, `die`, `ask` asks its client something, `wait` does not
 answer, `params` says with what it was called.
 """
 
@@ -135,6 +136,9 @@ def result_of(request):
             return listen(request)
         case "resources/subscribe" | "resources/unsubscribe" as method, "legacy":
             return subscribe(method, params["uri"])
+        case "resources/list", _ if has("resources"):
+            addresses = (FOLDER / "resources").read_text().split()
+            return complete(resources=[{"uri": uri, "name": uri} for uri in addresses])
         case "logging/setLevel", "legacy":
             return {}
         case "tools/list", _:

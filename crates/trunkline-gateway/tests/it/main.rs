@@ -18,6 +18,7 @@ mod manners;
 mod resuming;
 mod identities;
 mod own;
+mod parting;
 mod piped;
 mod pausing;
 mod tasks;
