@@ -13,7 +13,7 @@ use trunkline::name::ServerName;
 use crate::asked::Client;
 use crate::level;
 use crate::own::{Own, OwnCall, OwnCalls, Way};
-use crate::parked::Desk;
+use crate::parked::{Desk, Parked};
 use crate::protocol::{Era, empty, meta};
 use crate::scope::Identity;
 use crate::session::Session;
@@ -160,7 +160,10 @@ impl Attendant for OfAnyCall {
                 [] => Err(RpcError::new(code::INTERNAL_ERROR, "no call is being made")),
                 [Way::Desk(desk)] => desk.ask(question).await,
                 [Way::Stream(talk)] => talk.ask(question).await,
-                _ => Err(unclear(&question)),
+                several => {
+                    several.iter().filter_map(Way::desk).for_each(|desk| desk.hurry());
+                    Err(unclear(&question))
+                }
             }
         })
     }
@@ -182,9 +185,21 @@ pub(crate) struct Attending {
     pub(crate) follows: bool,
     /// Where questions to a modern client are kept until it calls again.
     pub(crate) desk: Option<Arc<Desk>>,
+    /// The server that is called, once it is known.
+    pub(crate) server: Option<ServerName>,
+    /// The calls that may be in the way of its questions.
+    pub(crate) parked: Arc<Parked>,
 }
 
 impl Attending {
+    /// Says which server is called.
+    pub(crate) fn with_server(self, server: Option<&ServerName>) -> Self {
+        if let (Some(desk), Some(server)) = (&self.desk, server) {
+            desk.is_of(server);
+        }
+        Self { server: server.cloned(), ..self }
+    }
+
     /// Notes that this is a call of a server of which the client has its own, and says who that is.
     pub(crate) fn on_behalf(
         &self,
@@ -230,6 +245,12 @@ impl Attendant for Attending {
                 None => self.caller.talk.ask(in_words_of_legacy(question)).await,
             }
         })
+    }
+
+    fn passed_over(&self) {
+        if let Some(server) = &self.server {
+            self.parked.hurry(server);
+        }
     }
 }
 

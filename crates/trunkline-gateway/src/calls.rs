@@ -38,17 +38,27 @@ impl Gateway {
     ) -> Result<Raw, RpcError> {
         let follows = asked.wants_progress();
         if caller.era() == Era::Legacy || relayed == Relayed::Completion {
-            let attending = Attending { caller, follows, desk: None };
+            let attending = self.attending(caller, follows, None);
             return Arc::clone(self).relay_for(attending, relayed, asked).await;
         }
         if let Some(state) = asked.state.as_ref().and_then(our_state) {
             return self.resume(&caller, &asked.params, &state).await;
         }
         let (desk, questions) = Desk::new(caller.talk.clone());
-        let attending = Attending { caller: caller.clone(), follows, desk: Some(desk.clone()) };
+        let attending = self.attending(caller.clone(), follows, Some(desk.clone()));
         let params = asked.params.clone();
         let call = Box::pin(Arc::clone(self).relay_for(attending, relayed, asked));
         self.follow(&caller, &params, Conversation::new(call, desk, questions)).await
+    }
+
+    /// Who attends to a call for its caller.
+    pub(crate) fn attending(
+        &self,
+        caller: Caller,
+        follows: bool,
+        desk: Option<Arc<Desk>>,
+    ) -> Attending {
+        Attending { caller, follows, desk, server: None, parked: Arc::clone(&self.parked) }
     }
 
     /// Goes on with a call until the server has answered, or needs something of the client.
@@ -108,17 +118,19 @@ impl Gateway {
         relayed: Relayed,
         asked: Asked,
     ) -> Result<Raw, RpcError> {
-        let (caller, params) = (&attending.caller, &asked.params);
-        let era = caller.era();
+        let (era, params) = (attending.caller.era(), &asked.params);
         let rounds = match era {
             Era::Legacy => Rounds::Driven,
             Era::Modern => Rounds::Passed,
         };
         let is_named = matches!(relayed, Relayed::Call | Relayed::Prompt);
         let name = asked.subject().filter(|_| is_named);
-        let view = self.view_with(caller, relayed, (params, name.as_deref())).await?;
-        let found = self.subject(&view, relayed, (params, name.as_deref())).ok();
+        let subject = (params, name.as_deref());
+        let view = self.view_with(&attending.caller, relayed, subject).await?;
+        let found = self.subject(&view, relayed, subject).ok();
         let server = found.map(|entry| &entry.server().name);
+        let attending = attending.with_server(server);
+        let caller = &attending.caller;
         let _noted = server.and_then(|server| self.noted(caller, server));
         let own = server.and_then(|server| self.own(&attending, server));
         let client = own.as_ref().map(|(client, _)| client);
@@ -250,7 +262,7 @@ impl Gateway {
         let tasks = self.tasks(&caller);
         let task = tasks.find(params)?;
         let sent = tasks.in_words_of_server(params, &task);
-        let attending = Attending { caller: caller.clone(), follows: false, desk: None };
+        let attending = self.attending(caller.clone(), false, None).with_server(Some(&task.server));
         let own = self.own(&attending, &task.server);
         let options = CallOptions {
             attendant: &attending,
@@ -273,7 +285,7 @@ impl Gateway {
 
     /// On whose behalf a server is asked, if each client has its own of it.
     pub(crate) fn client(&self, caller: &Caller, server: &ServerName) -> Option<call::Client> {
-        let attending = Attending { caller: caller.clone(), follows: false, desk: None };
+        let attending = self.attending(caller.clone(), false, None);
         self.own(&attending, server).map(|(client, _)| client)
     }
 

@@ -16,7 +16,7 @@ use trunkline::name::ServerName;
 use trunkline::view::View;
 
 use crate::asked::Asked;
-use crate::caller::{Attending, Caller};
+use crate::caller::Caller;
 use crate::changes::{Addresses, Changes, Lists, Log};
 use crate::own::OwnCalls;
 use crate::parked::Parked;
@@ -34,7 +34,7 @@ const SWEEP: Duration = Duration::from_secs(15);
 pub(crate) struct Gateway {
     pub(crate) host: Arc<Host>,
     pub(crate) seal: Seal,
-    pub(crate) parked: Parked,
+    pub(crate) parked: Arc<Parked>,
     pub(crate) own_calls: Arc<OwnCalls>,
     pub(crate) changes: Changes,
     pub(crate) recent: Arc<Recent>,
@@ -51,7 +51,7 @@ impl Gateway {
             recent,
             host,
             seal: Seal::new(),
-            parked: Parked::default(),
+            parked: Arc::default(),
             own_calls: Arc::default(),
             tried: Mutex::default(),
         });
@@ -184,7 +184,8 @@ impl Gateway {
         let view = self.view(&caller)?;
         let client = Arc::clone(&caller.client);
         let sent = caller.introduced(params);
-        let attending = Attending { caller, follows: asked.wants_progress(), desk: None };
+        let attending = self.attending(caller, asked.wants_progress(), None);
+        let attending = attending.with_server(Some(&server));
         let options =
             CallOptions { attendant: &attending, rounds: Rounds::Passed, ..CallOptions::default() };
         match self.host.relay_to(&view, &server, (method, sent), options).await {

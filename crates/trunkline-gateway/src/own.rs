@@ -25,6 +25,15 @@ pub(crate) enum Way {
     Desk(Arc<Desk>),
 }
 
+impl Way {
+    pub(crate) fn desk(&self) -> Option<&Desk> {
+        match self {
+            Self::Stream(_) => None,
+            Self::Desk(desk) => Some(desk),
+        }
+    }
+}
+
 /// All calls that are being made of servers of clients' own, parked ones included.
 #[derive(Default)]
 pub(crate) struct OwnCalls {

@@ -6,19 +6,25 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use trunkline::connection::Question;
 use trunkline::message::{Raw, RpcError, code};
+use trunkline::name::ServerName;
 
 use crate::protocol::empty;
 use crate::talk::Talk;
 
 /// How long a call waits for its client.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+/// How long it does if it is in the way: while it waits, its server can ask nobody else, since nobody
+/// could say whom that is for. Somebody who looks at the question answers it in this time.
+const LONGEST_IN_THE_WAY: Duration = Duration::from_secs(120);
 
 /// Calls that may wait at the same time.
 const MAX_PARKED: usize = 1000;
@@ -36,16 +42,32 @@ pub(crate) struct Desk {
     questions: mpsc::Sender<(Question, Reply)>,
     /// The way to the client, which is another one whenever it calls again.
     talk: Mutex<Talk>,
+    /// The server that asks, once it is known.
+    server: OnceLock<ServerName>,
+    /// Whether a question for somebody else was refused since this one was asked.
+    is_in_the_way: AtomicBool,
 }
 
 impl Desk {
     pub(crate) fn new(talk: Talk) -> (Arc<Self>, mpsc::Receiver<(Question, Reply)>) {
         let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
-        (Arc::new(Self { questions, talk: Mutex::new(talk) }), asked)
+        let (talk, server) = (Mutex::new(talk), OnceLock::new());
+        let desk = Self { questions, talk, server, is_in_the_way: AtomicBool::new(false) };
+        (Arc::new(desk), asked)
     }
 
     pub(crate) fn talk(&self) -> Talk {
         self.lock().clone()
+    }
+
+    /// Says which server it is that asks.
+    pub(crate) fn is_of(&self, server: &ServerName) {
+        let _ = self.server.set(server.clone());
+    }
+
+    /// Lets its call wait for its client no longer than it may in the way of others.
+    pub(crate) fn hurry(&self) {
+        self.is_in_the_way.store(true, Ordering::Relaxed);
     }
 
     /// Goes on with another way to the client.
@@ -149,7 +171,21 @@ pub(crate) struct Parked {
 #[derive(Default)]
 struct Calls {
     next: u64,
-    waiting: HashMap<u64, (Conversation, Instant)>,
+    waiting: HashMap<u64, Waiting>,
+}
+
+/// A call that waits for its client.
+struct Waiting {
+    conversation: Conversation,
+    since: Instant,
+}
+
+impl Waiting {
+    fn is_late(&self, now: Instant) -> bool {
+        let is_in_the_way = self.conversation.desk.is_in_the_way.load(Ordering::Relaxed);
+        let longest = if is_in_the_way { LONGEST_IN_THE_WAY } else { LONGEST_WAIT };
+        now.saturating_duration_since(self.since) > longest
+    }
 }
 
 impl Parked {
@@ -167,26 +203,27 @@ impl Parked {
             let message = "too many calls wait for answers of their clients; try again later";
             return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
-        calls.waiting.insert(number, (conversation, Instant::now() + LONGEST_WAIT));
+        conversation.desk.is_in_the_way.store(false, Ordering::Relaxed);
+        calls.waiting.insert(number, Waiting { conversation, since: Instant::now() });
         Ok(())
     }
 
     /// The call of a number. A number is good for one time.
     pub(crate) fn take(&self, number: u64) -> Option<Conversation> {
-        let (conversation, _) = self.lock().waiting.remove(&number)?;
-        Some(conversation)
+        Some(self.lock().waiting.remove(&number)?.conversation)
+    }
+
+    /// Hurries the calls for whose sake a server that all share could not ask somebody else.
+    pub(crate) fn hurry(&self, server: &ServerName) {
+        let calls = self.lock();
+        let desks = calls.waiting.values().map(|waiting| &waiting.conversation.desk);
+        desks.filter(|desk| desk.server.get() == Some(server)).for_each(|desk| desk.hurry());
     }
 
     /// Gives up calls whose clients did not come back. Their servers are told.
     pub(crate) fn sweep(&self, now: Instant) {
         let mut calls = self.lock();
-        let late: Vec<u64> = calls
-            .waiting
-            .iter()
-            .filter(|(_, (_, until))| *until < now)
-            .map(|(it, _)| *it)
-            .collect();
-        let given_up: Vec<_> = late.iter().filter_map(|it| calls.waiting.remove(it)).collect();
+        let given_up: Vec<_> = calls.waiting.extract_if(|_, it| it.is_late(now)).collect();
         // Dropping them runs code of others, which must not find the table locked.
         drop(calls);
         drop(given_up);
@@ -228,6 +265,25 @@ mod tests {
         parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(1.1));
         assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         assert!(parked.take(number).is_none());
+    }
+
+    #[test]
+    fn a_call_that_is_in_the_way_of_others_is_given_up_earlier() {
+        let parked = Parked::default();
+        let [one, other] = ["one", "other"].map(|name| ServerName::new(name).unwrap());
+        let [mut first, mut second] = [&one, &other].map(|server| {
+            let (conversation, is_dropped) = waiting();
+            conversation.desk.is_of(server);
+            parked.put(parked.number(), conversation).unwrap();
+            is_dropped
+        });
+        parked.hurry(&one);
+        let soon = Instant::now() + LONGEST_IN_THE_WAY.mul_f32(0.9);
+        parked.sweep(soon);
+        assert_eq!(first.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        parked.sweep(soon + LONGEST_IN_THE_WAY.mul_f32(0.2));
+        assert_eq!(first.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert_eq!(second.try_recv(), Err(oneshot::error::TryRecvError::Empty));
     }
 
     #[test]

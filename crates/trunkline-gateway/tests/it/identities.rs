@@ -125,6 +125,23 @@ async fn a_question_that_may_be_about_anybodys_call_is_refused_with_the_reason()
     }
 }
 
+/// Nobody can say whose a second question is, so nobody is shown what may be somebody else's.
+#[tokio::test]
+async fn a_parked_call_keeps_its_server_from_asking_others_who_learn_why() {
+    let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
+    let state = state_of(&ann.call("ask", json!({})).await);
+    let refused = bob.call("ask", json!({})).await;
+    for reason in ["for its client to answer another question", "per-client"] {
+        assert!(text(&refused).contains(reason), "{refused}");
+    }
+    assert_eq!(text(&go_on(&mut ann, "ask", &state).await), "Ada");
+    let state = state_of(&bob.call("ask", json!({})).await);
+    assert_eq!(text(&go_on(&mut bob, "ask", &state).await), "Ada");
+    hosted.end().await;
+}
+
 /// A server over HTTP that says which headers it got.
 struct Frank {
     process: Child,

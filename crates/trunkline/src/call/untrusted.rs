@@ -17,4 +17,8 @@ impl Attendant for Cleaning<'_> {
         let params = question.params.as_ref().map(cleaned_json);
         self.0.asked(Question { params, ..question })
     }
+
+    fn passed_over(&self) {
+        self.0.passed_over();
+    }
 }

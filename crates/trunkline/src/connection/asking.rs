@@ -356,6 +356,7 @@ impl Wait<'_> {
                     Update::Told(notification) => attendant.told(&notification),
                     // Whoever says so has the request, and has stopped its time.
                     Update::AskedAside => self.deadline = None,
+                    Update::PassedOver => attendant.passed_over(),
                     Update::Asked { session, request } => {
                         self.deadline = None;
                         self.thinking.begin();

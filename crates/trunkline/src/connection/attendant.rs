@@ -42,6 +42,10 @@ pub trait Attendant: Send + Sync {
     fn asked(&self, question: Question) -> Answering<'_> {
         Box::pin(ready(Err(not_offered(&question.method))))
     }
+
+    /// The server asked something that was refused, because it could have been about this request
+    /// or about another one.
+    fn passed_over(&self) {}
 }
 
 /// Somebody who only waits for the answer.
@@ -94,4 +98,6 @@ pub(super) enum Update {
     },
     /// It asks somebody else, perhaps for the sake of this request.
     AskedAside,
+    /// It asked, perhaps for the sake of this request, and was refused.
+    PassedOver,
 }

@@ -1,5 +1,6 @@
 //! What a server asks beside or outside of calls, and what each client declares for itself.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -8,6 +9,33 @@ use trunkline::message::Raw;
 
 use crate::announcing::{announcing, heard};
 use crate::lively::{Attentive, Folder, call, converse, options, params, text_of, within};
+
+/// Somebody who notices that a question was refused for the sake of others.
+#[derive(Default)]
+struct PassedOver(AtomicBool);
+
+impl Attendant for PassedOver {
+    fn passed_over(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn whoever_may_have_been_asked_hears_that_the_question_was_refused() {
+    let folder = Folder::new();
+    let connection = announcing(&folder, options(), "legacy", &json!({}));
+    let (one, other) = (PassedOver::default(), PassedOver::default());
+    let waiting = converse(&connection, "wait", &one);
+    tokio::select! {
+        biased;
+        _ = waiting => panic!("nothing answers that"),
+        result = converse(&connection, "ask", &other) => {
+            assert!(text_of(&result.unwrap()).contains("several requests are in flight"));
+        }
+    }
+    assert!(one.0.load(Ordering::Relaxed) && other.0.load(Ordering::Relaxed));
+    within(connection.close()).await;
+}
 
 /// Somebody who answers everything, and remembers what it was.
 #[derive(Default)]

@@ -44,6 +44,11 @@ impl Deadline {
         }
     }
 
+    /// Since when a question waits for its answer, if one does.
+    pub(super) fn asked_since(&self) -> Option<Instant> {
+        self.open.map(|open| open.since)
+    }
+
     /// The server asks something.
     pub(super) fn asked(&mut self, now: Instant) {
         let open = self.open.get_or_insert(Open { count: 0, since: now, last: now });

@@ -100,6 +100,11 @@ impl Pending {
         all.filter(|(_, waiting)| waiting.updates.is_some())
     }
 
+    /// Since when a request waits for somebody to answer a question, if one does.
+    pub(super) fn asked_since(&self) -> Option<Instant> {
+        self.attended().filter_map(|(_, waiting)| waiting.deadline.asked_since()).min()
+    }
+
     /// The server asks something for the sake of a request, whose time stands still meanwhile.
     pub(super) fn asked(&mut self, id: u64) {
         self.change_deadline(id, |deadline| deadline.asked(Instant::now()));

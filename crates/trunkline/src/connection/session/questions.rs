@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::pending::{Waiting, Whose};
 use super::{Generation, Session};
@@ -100,14 +101,18 @@ impl Session {
             Whose::Of(id, _) => (vec![id], not_offered(method)),
             Whose::Nobody => (Vec::new(), unasked(method)),
             Whose::Unclear => {
-                (self.pending.attended().map(|(id, _)| id).collect(), unclear(method))
+                let refusal = unclear(method, self.pending.asked_since());
+                (self.pending.attended().map(|(id, _)| id).collect(), refusal)
             }
         };
-        self.asides.ask(request, &concerned, refusal)?;
+        let asked = self.asides.ask(request, &concerned, refusal);
         for updates in self.pending.attended().filter_map(|(_, it)| it.updates.as_ref()) {
-            let _ = updates.try_send(Update::AskedAside);
+            let _ = updates.try_send(match asked {
+                Ok(()) => Update::AskedAside,
+                Err(_) => Update::PassedOver,
+            });
         }
-        Ok(concerned)
+        asked.map(|()| concerned)
     }
 }
 
@@ -123,10 +128,20 @@ fn busy() -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "nobody can answer now")
 }
 
-fn unclear(method: &str) -> RpcError {
+/// The refusal of a question that may be about any of several requests.
+///
+/// Also if all but one of them wait for an answer already: a server may ask a second time before the
+/// first question is answered, and nobody is shown what may be for somebody else.
+fn unclear(method: &str, asked_since: Option<Instant>) -> RpcError {
+    let others = asked_since.map_or_else(String::new, |since| {
+        let seconds = since.elapsed().as_secs();
+        format!(
+            "; one of them has waited for {seconds} s for its client to answer another question"
+        )
+    });
     let message = format!(
         "`{method}` is refused: several requests are in flight, and it does not say which of them \
-         it belongs to; {ADVICE}"
+         it belongs to{others}; {ADVICE}"
     );
     RpcError::new(code::INVALID_REQUEST, &message)
 }
