@@ -200,6 +200,11 @@ impl Attending {
         Self { server: server.cloned(), ..self }
     }
 
+    /// The way to the client, which is another one whenever it calls again.
+    fn talk(&self) -> Talk {
+        self.desk.as_ref().map_or_else(|| self.caller.talk.clone(), |desk| desk.talk())
+    }
+
     /// Notes that this is a call of a server of which the client has its own, and says who that is.
     pub(crate) fn on_behalf(
         &self,
@@ -232,8 +237,7 @@ impl Attendant for Attending {
             method => !method.ends_with("/list_changed"),
         };
         if is_wanted {
-            let talk = self.desk.as_ref().map(|desk| desk.talk());
-            talk.as_ref().unwrap_or(&self.caller.talk).tell(notification.clone());
+            self.talk().tell(notification.clone());
         }
     }
 
@@ -245,6 +249,10 @@ impl Attendant for Attending {
                 None => self.caller.talk.ask(in_words_of_legacy(question)).await,
             }
         })
+    }
+
+    fn last_words(&self) -> Option<Raw> {
+        self.talk().last_words()
     }
 
     fn passed_over(&self) {

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 use trunkline::connection::LogLevel;
-use trunkline::message::Id;
+use trunkline::message::{Id, Raw};
 
 use crate::asked::Client;
 use crate::changes::{Addresses, Listening};
 use crate::scope::Identity;
 use crate::seal::unguessable;
-use crate::talk::Questions;
+use crate::talk::{LastWords, Questions};
 
 /// Where messages go that belong to none of a client's requests.
 pub(crate) trait Standing: Send + Sync {
@@ -35,7 +35,7 @@ pub(crate) struct Session {
     pub(crate) addresses: Arc<Addresses>,
     level: Mutex<LogLevel>,
     listening: Mutex<Option<Listening>>,
-    running: Mutex<HashMap<Id, Arc<Notify>>>,
+    running: Mutex<HashMap<Id, Cancelling>>,
 }
 
 impl Session {
@@ -76,21 +76,22 @@ impl Session {
         if running.contains_key(id) {
             return None;
         }
-        let cancelled = Arc::new(Notify::new());
-        running.insert(id.clone(), Arc::clone(&cancelled));
-        Some(Running { session: Arc::clone(self), id: id.clone(), cancelled })
+        let cancelling = Cancelling::default();
+        running.insert(id.clone(), cancelling.clone());
+        Some(Running { session: Arc::clone(self), id: id.clone(), cancelling })
     }
 
-    /// Ends a request that the client does not wait for any more.
-    pub(crate) fn cancel(&self, id: &Id) {
-        if let Some(cancelled) = lock(&self.running).get(id) {
-            cancelled.notify_one();
+    /// Ends a request that the client does not wait for any more, with what it says to that.
+    pub(crate) fn cancel(&self, id: &Id, params: Option<&Raw>) {
+        if let Some(cancelling) = lock(&self.running).get(id) {
+            cancelling.last_words.say(params);
+            cancelling.cancelled.notify_one();
         }
     }
 
     /// Ends every request, because nobody can hear an answer any more.
     pub(crate) fn cancel_all(&self) {
-        lock(&self.running).values().for_each(|cancelled| cancelled.notify_one());
+        lock(&self.running).values().for_each(|it| it.cancelled.notify_one());
     }
 
     /// Whether it waits for anything.
@@ -99,17 +100,29 @@ impl Session {
     }
 }
 
+/// How a client ends a request that is being worked on.
+#[derive(Clone, Default)]
+struct Cancelling {
+    cancelled: Arc<Notify>,
+    last_words: LastWords,
+}
+
 /// A request that is being worked on. Dropping it ends it.
 pub(crate) struct Running {
     session: Arc<Session>,
     id: Id,
-    cancelled: Arc<Notify>,
+    cancelling: Cancelling,
 }
 
 impl Running {
+    /// What the client says when it does not wait any more.
+    pub(crate) fn last_words(&self) -> LastWords {
+        self.cancelling.last_words.clone()
+    }
+
     /// Waits until the client says that it does not wait any more.
     pub(crate) async fn cancelled(&self) {
-        self.cancelled.notified().await;
+        self.cancelling.cancelled.notified().await;
     }
 }
 

@@ -24,7 +24,7 @@ use crate::options::Limits;
 use crate::protocol::{refusal, require_modern, response};
 use crate::scope::{Identity, Scope};
 use crate::session::{Session, Standing};
-use crate::talk::{MAX_UNREAD, Talk};
+use crate::talk::{LastWords, MAX_UNREAD, Talk};
 
 /// How long requests may take that were made before the client closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -91,6 +91,18 @@ async fn write(
     std::future::pending().await
 }
 
+/// A request that is being worked on.
+struct Running {
+    request: AbortHandle,
+    last_words: LastWords,
+}
+
+impl Running {
+    fn is_over(&self) -> bool {
+        self.request.is_finished()
+    }
+}
+
 /// The client, and what it waits for.
 struct Peer {
     gateway: Arc<Gateway>,
@@ -99,7 +111,7 @@ struct Peer {
     /// What a legacy client has opened.
     session: Option<Arc<Session>>,
     requests: JoinSet<Id>,
-    running: HashMap<Id, AbortHandle>,
+    running: HashMap<Id, Running>,
     /// Whether nothing more is read, for those who listen.
     closed: watch::Sender<bool>,
     /// Whether something has been taken to be written and is not yet.
@@ -128,7 +140,7 @@ impl Peer {
         self.closed.send_replace(true);
         // Nobody waits for these any more once the time is over.
         let _ = timeout(LAST_ANSWERS, async {
-            while self.running.values().any(|request| !request.is_finished()) {
+            while self.running.values().any(|it| !it.is_over()) {
                 match self.requests.join_next_with_id().await {
                     Some(done) => self.forget(done.ok()),
                     None => break,
@@ -145,7 +157,7 @@ impl Peer {
     /// Forgets a request that is over. Another one may have its id by now.
     fn forget(&mut self, done: Option<(task::Id, Id)>) {
         let Some((task, id)) = done else { return };
-        if self.running.get(&id).is_some_and(|request| request.id() == task) {
+        if self.running.get(&id).is_some_and(|it| it.request.id() == task) {
             self.running.remove(&id);
         }
     }
@@ -173,18 +185,20 @@ impl Peer {
 
     fn told(&mut self, notification: &Notification) {
         let request = cancelled(notification).and_then(|id| self.running.remove(&id));
-        if let Some(request) = request {
+        if let Some(Running { request, last_words }) = request {
+            last_words.say(notification.params.as_ref());
             request.abort();
         }
     }
 
     async fn asked(&mut self, asked: Asked) {
-        let caller = match self.caller(&asked) {
+        let last_words = LastWords::default();
+        let caller = match self.caller(&asked, last_words.clone()) {
             Ok(caller) => caller,
             Err(error) => return self.send(response(&asked.id, Err(error))).await,
         };
         let id = asked.id.clone();
-        if self.running.get(&id).is_some_and(|request| !request.is_finished()) {
+        if self.running.get(&id).is_some_and(|it| !it.is_over()) {
             let text = "a request of this id is not over yet";
             let error = RpcError::new(code::INVALID_REQUEST, text);
             return self.send(response(&id, Err(error))).await;
@@ -199,11 +213,12 @@ impl Peer {
             let _ = outlet.send(response(&id, answer)).await;
             id
         });
-        self.running.insert(done, request);
+        self.running.insert(done, Running { request, last_words });
     }
 
     /// Who asks, as the request or the session says.
-    fn caller(&mut self, asked: &Asked) -> Result<Caller, RpcError> {
+    fn caller(&mut self, asked: &Asked, last_words: LastWords) -> Result<Caller, RpcError> {
+        let talk = Talk::new(self.outlet.clone()).with_last_words(last_words);
         if claims_modern(asked) {
             let client = Client::of_request(&asked.said)?;
             require_modern(&client.version)?;
@@ -211,7 +226,7 @@ impl Peer {
                 client: Arc::new(client),
                 identity: Arc::clone(&self.identity),
                 level: asked.level()?,
-                talk: Talk::new(self.outlet.clone()),
+                talk,
                 session: None,
                 admission: Admission::Stream(self.closed.subscribe()),
             });
@@ -227,7 +242,7 @@ impl Peer {
             client: Arc::clone(&session.client),
             identity: Arc::clone(&self.identity),
             level: Some(session.level()),
-            talk: Talk::with_questions(self.outlet.clone(), Arc::clone(&session.questions)),
+            talk: talk.with_questions(Arc::clone(&session.questions)),
             session: Some(Arc::clone(session)),
             admission: Admission::Stream(self.closed.subscribe()),
         })

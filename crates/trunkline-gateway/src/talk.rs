@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
@@ -12,23 +12,47 @@ use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcE
 /// Messages that may wait for one stream. A reader that is slower misses notifications.
 pub(crate) const MAX_UNREAD: usize = 256;
 
+/// What a client says when it cancels a request, if it says anything. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct LastWords(Arc<OnceLock<Raw>>);
+
+impl LastWords {
+    /// Takes what came with a cancellation.
+    pub(crate) fn say(&self, params: Option<&Raw>) {
+        if let Some(params) = params {
+            let _ = self.0.set(params.clone());
+        }
+    }
+}
+
 /// The way to a client while one of its requests is worked on.
 #[derive(Clone)]
 pub(crate) struct Talk {
     outlet: mpsc::Sender<Bytes>,
     /// Where answers of the client arrive, if it can be asked.
     questions: Option<Arc<Questions>>,
+    last_words: LastWords,
 }
 
 impl Talk {
     /// A way on which a client can be told things.
     pub(crate) fn new(outlet: mpsc::Sender<Bytes>) -> Self {
-        Self { outlet, questions: None }
+        Self { outlet, questions: None, last_words: LastWords::default() }
     }
 
     /// A way on which a client can be asked as well.
-    pub(crate) fn with_questions(outlet: mpsc::Sender<Bytes>, questions: Arc<Questions>) -> Self {
-        Self { outlet, questions: Some(questions) }
+    pub(crate) fn with_questions(self, questions: Arc<Questions>) -> Self {
+        Self { questions: Some(questions), ..self }
+    }
+
+    /// A way on which a client may say why it cancels the request.
+    pub(crate) fn with_last_words(self, last_words: LastWords) -> Self {
+        Self { last_words, ..self }
+    }
+
+    /// What the client said when it cancelled the request.
+    pub(crate) fn last_words(&self) -> Option<Raw> {
+        self.last_words.0.get().cloned()
     }
 
     /// Tells the client something. One that does not keep up misses it; nobody waits for it.

@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use asking::{Ask, Rounds};
+use attendant::Abandoned;
 pub use attendant::{Answering, Attendant, Question, Unattended};
 pub use log_level::LogLevel;
 pub use options::Options;
@@ -56,7 +57,7 @@ pub struct Connection {
     fingerprint: Fingerprint,
     ids: Arc<Ids>,
     commands: mpsc::Sender<Command>,
-    abandoned: mpsc::UnboundedSender<u64>,
+    abandoned: mpsc::UnboundedSender<Abandoned>,
     log_level: watch::Sender<Option<LogLevel>>,
     shadow: Arc<Shadow>,
     told: broadcast::Sender<Notification>,

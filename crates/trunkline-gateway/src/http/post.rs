@@ -27,7 +27,7 @@ use crate::offer;
 use crate::protocol::{refusal, response};
 use crate::scope::Identity;
 use crate::session::Running;
-use crate::talk::{MAX_UNREAD, Talk};
+use crate::talk::{LastWords, MAX_UNREAD, Talk};
 use crate::{headers, malformed};
 
 /// How long a legacy client waits for a plain answer before it gets a stream, which it can take up
@@ -96,7 +96,7 @@ fn told(
             Err(refusal) => return *refusal,
         };
         if let Some(id) = cancelled(notification) {
-            session.session.cancel(&id);
+            session.session.cancel(&id, notification.params.as_ref());
         }
     }
     StatusCode::ACCEPTED.into_response()
@@ -127,7 +127,7 @@ async fn open(door: &Door, identity: &Arc<Identity>, asked: &Asked) -> Response 
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     };
     let (outlet, _) = mpsc::channel(1);
-    let caller = caller_of(&session, outlet);
+    let caller = caller_of(&session, outlet, LastWords::default());
     match door.gateway.instructions(&caller).await {
         Ok(instructions) => {
             let result = offer::initialized(&session.session.client, instructions);
@@ -141,13 +141,15 @@ async fn open(door: &Door, identity: &Arc<Identity>, asked: &Asked) -> Response 
     }
 }
 
-fn caller_of(session: &HttpSession, outlet: mpsc::Sender<Bytes>) -> Caller {
+fn caller_of(session: &HttpSession, outlet: mpsc::Sender<Bytes>, last_words: LastWords) -> Caller {
     let session = &session.session;
     Caller {
         client: Arc::clone(&session.client),
         identity: Arc::clone(&session.identity),
         level: Some(session.level()),
-        talk: Talk::with_questions(outlet, Arc::clone(&session.questions)),
+        talk: Talk::new(outlet)
+            .with_questions(Arc::clone(&session.questions))
+            .with_last_words(last_words),
         session: Some(Arc::clone(session)),
         admission: Admission::Asked,
     }
@@ -161,7 +163,7 @@ async fn legacy(door: &Door, session: &Arc<HttpSession>, asked: Asked) -> Respon
         return refuse(StatusCode::BAD_REQUEST, Some(&id), &error);
     };
     let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
-    let caller = caller_of(session, outlet);
+    let caller = caller_of(session, outlet, running.last_words());
     let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, asked));
     let mut work = Work { going_on: Some((answering, running)), inbox, last: None };
     let first = tokio::select! {

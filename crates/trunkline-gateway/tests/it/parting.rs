@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use trunkline_testkit::peers;
 
-use crate::asker::{Asker, Era, text};
+use crate::asker::{Asker, Era, borrowed, text};
+use crate::channel::{Channel, Sent};
 use crate::hosting::{Folder, Hosted};
+use crate::piped::{self, Piped};
 
 /// Nothing of what these tests wait for takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -51,4 +53,55 @@ async fn what_a_session_watches_ends_with_it() {
     assert_eq!(asker.request("DELETE", &[]).await.0.status, 204);
     assert_eq!(heard(&folder, "resources/unsubscribe").await["params"]["uri"], "here:one");
     hosted.end().await;
+}
+
+/// The text of a cancellation with these parameters.
+fn cancellation(params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#)
+}
+
+#[tokio::test]
+async fn a_server_hears_why_a_session_cancels() {
+    for (words, expected) in [
+        (r#""reason":"bored","x":1.0"#, r#""reason":"bored","x":1.0"#),
+        // Another id in it must not end what somebody else waits for.
+        (r#""requestId":1,"reason":"bored""#, r#""reason":"nobody waits"#),
+    ] {
+        let folder = Folder::new();
+        let hosted = Hosted::to(&json!({ "announcing": announcing(&folder) })).await;
+        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let written = asker.write("tools/call", json!({ "name": "wait", "arguments": {} }));
+        assert!(asker.begin(&written).await.unwrap().is_stream());
+        let body = cancellation(&format!(r#"{{{words},"requestId":{}}}"#, written.id));
+        let mut channel = Channel::to(hosted.address).await.unwrap();
+        let headers = asker.headers();
+        let headers = borrowed(&headers);
+        assert_eq!(channel.send(&Sent::post(&headers, &body)).await.unwrap().status, 202);
+        assert_heard_cancelled(&folder, expected).await;
+        hosted.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_hears_why_a_client_over_streams_cancels() {
+    for is_modern in [false, true] {
+        let folder = Folder::new();
+        let mut piped = Piped::to(&json!({ "announcing": announcing(&folder) })).await;
+        piped.open().await;
+        piped.write(&piped::call(is_modern, "waiting", "wait", &json!({}))).await;
+        heard(&folder, "tools/call").await;
+        piped.write(&cancellation(r#"{"reason":"bored","requestId":"waiting","x":1}"#)).await;
+        assert_heard_cancelled(&folder, r#""reason":"bored","requestId":"#).await;
+        piped.end().await;
+    }
+}
+
+/// The call was cancelled, in these words and under the id that the server knows.
+async fn assert_heard_cancelled(folder: &Folder, words: &str) {
+    let cancelled = heard(folder, "notifications/cancelled").await;
+    let call = heard(folder, "tools/call").await;
+    assert_eq!(cancelled["params"]["requestId"], call["id"]);
+    let lines = fs::read_to_string(folder.path().join("heard")).unwrap();
+    let line = lines.lines().find(|line| line.contains("notifications/cancelled")).unwrap();
+    assert!(line.contains(words), "{line}");
 }

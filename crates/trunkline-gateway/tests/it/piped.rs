@@ -21,9 +21,9 @@ const LONGEST: Duration = Duration::from_secs(60);
 const ROOM: usize = 64 * 1024;
 
 /// The client's end of a pipe, with a gateway at the other.
-struct Piped {
+pub(crate) struct Piped {
     stream: BufReader<DuplexStream>,
-    hosted: Hosted,
+    pub(crate) hosted: Hosted,
     serving: JoinHandle<std::io::Result<()>>,
 }
 
@@ -32,7 +32,7 @@ impl Piped {
         Self::to(&json!({ "echoing": echoing(generation) })).await
     }
 
-    async fn to(servers: &Value) -> Self {
+    pub(crate) async fn to(servers: &Value) -> Self {
         let hosted = Hosted::to(servers).await;
         let (near, far) = duplex(ROOM);
         let (reader, writer) = split(far);
@@ -42,7 +42,7 @@ impl Piped {
         Self { stream: BufReader::new(near), hosted, serving }
     }
 
-    async fn write(&mut self, message: &str) {
+    pub(crate) async fn write(&mut self, message: &str) {
         self.stream.write_all(message.as_bytes()).await.unwrap();
         self.stream.write_all(b"\n").await.unwrap();
     }
@@ -54,7 +54,7 @@ impl Piped {
         serde_json::from_str(&line).unwrap()
     }
 
-    async fn open(&mut self) {
+    pub(crate) async fn open(&mut self) {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": { "name": "piped", "version": "1" } });
         self.write(&legacy("initialize", &params)).await;
@@ -72,7 +72,7 @@ impl Piped {
         }
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         drop(self.stream);
         timeout(LONGEST, self.serving).await.expect("it ends").unwrap().unwrap();
         self.hosted.end().await;
@@ -80,7 +80,7 @@ impl Piped {
 }
 
 /// A call in a generation, with an id.
-fn call(is_modern: bool, id: &str, tool: &str, arguments: &Value) -> String {
+pub(crate) fn call(is_modern: bool, id: &str, tool: &str, arguments: &Value) -> String {
     let params = json!({ "name": tool, "arguments": arguments });
     let written = if is_modern {
         modern(MODERN, "tools/call", params)

@@ -2,7 +2,7 @@
 
 use crate::clean::cleaned_json;
 use crate::connection::{Answering, Attendant, Question};
-use crate::message::Notification;
+use crate::message::{Notification, Raw};
 
 /// An attendant that gets what a server tells and asks without what deceives.
 pub(super) struct Cleaning<'c>(pub(super) &'c dyn Attendant);
@@ -11,6 +11,14 @@ impl Attendant for Cleaning<'_> {
     fn told(&self, notification: &Notification) {
         let params = notification.params.as_ref().map(cleaned_json);
         self.0.told(&Notification { params, ..notification.clone() });
+    }
+
+    fn wants_progress(&self) -> bool {
+        self.0.wants_progress()
+    }
+
+    fn last_words(&self) -> Option<Raw> {
+        self.0.last_words()
     }
 
     fn asked(&self, question: Question) -> Answering<'_> {

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::Connection;
-use super::attendant::{Attendant, Question, Update, answer_within};
+use super::attendant::{Abandoned, Attendant, Question, Update, answer_within};
 use super::generation::{MODERN, empty};
 use super::handshake::asks_for_modern;
 use super::session::{Answer, Asked, QUESTIONS, at, gone};
@@ -168,6 +168,7 @@ impl Connection {
             id,
             answer,
             connection: self,
+            attendant,
             deadline: Some(deadline),
             thinking: Thinking::default(),
             is_answered: false,
@@ -302,6 +303,7 @@ struct Wait<'c> {
     id: u64,
     answer: oneshot::Receiver<Answer>,
     connection: &'c Connection,
+    attendant: Option<&'c dyn Attendant>,
     /// When the answer is too late, while the task may not have seen the request yet.
     deadline: Option<Instant>,
     thinking: Thinking,
@@ -395,7 +397,8 @@ impl Wait<'_> {
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
-            let _ = self.connection.abandoned.send(self.id);
+            let last_words = self.attendant.and_then(Attendant::last_words);
+            let _ = self.connection.abandoned.send(Abandoned { id: self.id, last_words });
         }
     }
 }

@@ -43,6 +43,12 @@ pub trait Attendant: Send + Sync {
         Box::pin(ready(Err(not_offered(&question.method))))
     }
 
+    /// What the server hears when the request is given up before it is answered: the parameters of
+    /// `notifications/cancelled`, but for `requestId`. A reason of ours, unless they say otherwise.
+    fn last_words(&self) -> Option<Raw> {
+        None
+    }
+
     /// The server asked something that was refused, because it could have been about this request
     /// or about another one.
     fn passed_over(&self) {}
@@ -86,6 +92,13 @@ impl From<Unanswered> for Error {
 /// The refusal of something this client does not do.
 pub(super) fn not_offered(method: &str) -> RpcError {
     RpcError::new(code::METHOD_NOT_FOUND, &format!("this client does not offer `{method}`"))
+}
+
+/// A request that nobody waits for any more.
+pub(super) struct Abandoned {
+    pub(super) id: u64,
+    /// What the server is to hear of it, but for its id.
+    pub(super) last_words: Option<Raw>,
 }
 
 /// What a server says while it works on a request.

@@ -17,7 +17,7 @@ use self::deadline::Deadline;
 pub(super) use self::deadline::QUESTIONS;
 use self::pending::{Pending, Waiting, Whose};
 use self::questions::Asides;
-use super::attendant::{Attendant, Update};
+use super::attendant::{Abandoned, Attendant, Update};
 use super::generation::{Declared, Generation, with_progress_token};
 use super::parameters::{Mirrored, headers};
 use crate::error::{Error, ErrorKind};
@@ -224,21 +224,24 @@ impl Session {
     }
 
     /// Forgets a request that nobody waits for any more, and tells the server (CON-13).
-    pub(super) fn abandon(&mut self, id: u64) {
+    pub(super) fn abandon(&mut self, Abandoned { id, last_words }: Abandoned) {
         if self.pending.take(id).is_some() {
             self.last_answer = Instant::now();
-            self.cancel(id, "nobody waits for the answer any more");
+            // Another id in them must not end another's request.
+            let is_clear = |words: &Raw| words.is_object() && words.get_alone("requestId").is_ok();
+            let unsaid = || reason("nobody waits for the answer any more");
+            self.cancel(id, &last_words.filter(is_clear).unwrap_or_else(unsaid));
         }
     }
 
     /// Tells the server that an answer is not wanted any more, in the way of its generation.
-    fn cancel(&mut self, id: u64, reason: &str) {
+    fn cancel(&mut self, id: u64, words: &Raw) {
         let is_unheard = self.wire.cancel(id);
         if is_unheard || (self.generation == Generation::Modern && self.wire.cancels_by_closing()) {
             return;
         }
-        let params = serde_json::json!({ "requestId": id, "reason": reason });
-        self.tell("notifications/cancelled", Some(Raw::from_value(&params)));
+        let params = words.with("requestId", &Raw::from_number(id));
+        self.tell("notifications/cancelled", Some(params));
     }
 
     /// Moves messages both ways until the server says something that is not for one request, or
@@ -378,7 +381,7 @@ impl Session {
             let error = Error::new(ErrorKind::TimedOut, "it did not answer in time");
             self.pending.answer(id, Err(error));
             self.last_answer = now;
-            self.cancel(id, "the time for an answer is over");
+            self.cancel(id, &reason("the time for an answer is over"));
         }
     }
 
@@ -422,6 +425,11 @@ impl Session {
         self.pending.fail_all(&stopping());
         self.wire.close(patience).await;
     }
+}
+
+/// What a server hears of a request that is given up.
+fn reason(text: &str) -> Raw {
+    Raw::empty_object().with("reason", &Raw::from_string(text))
 }
 
 /// What may be a message on a line that begins with something else: a program wrote half a line

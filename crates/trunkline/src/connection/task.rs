@@ -13,6 +13,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use super::attendant::Abandoned;
 use super::backoff::Attempts;
 use super::handshake::{Opened, Opener};
 use super::log_level::LogLevel;
@@ -72,7 +73,7 @@ pub(super) struct Task {
     pub(super) ids: Arc<Ids>,
     pub(super) commands: mpsc::Receiver<Command>,
     /// Requests that nobody waits for any more.
-    pub(super) abandoned: mpsc::UnboundedReceiver<u64>,
+    pub(super) abandoned: mpsc::UnboundedReceiver<Abandoned>,
     /// The resources and tasks that somebody wants to hear of, in this conversation and the next.
     pub(super) watched: Watched,
     /// What somebody does not hold any more.

@@ -91,7 +91,7 @@ impl Task {
                     self.see_to_watched(session, chores);
                 }
                 Ok(()) = self.log_level.changed() => self.see_to_log(session, chores),
-                Some(id) = self.abandoned.recv() => session.abandon(id),
+                Some(abandoned) = self.abandoned.recv() => session.abandon(abandoned),
                 command = self.commands.recv() => match command {
                     Some(command) => {
                         if let Some(close) = self.obey_all(session, chores, command) {

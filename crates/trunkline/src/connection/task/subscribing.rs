@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::connection::attendant::Abandoned;
 use crate::connection::backoff::jittered;
 use crate::connection::generation::Generation;
 use crate::connection::session::{Answer, Asked, Session, at, gone};
@@ -257,7 +258,7 @@ impl Subscription {
     pub(super) fn retire(&mut self, session: &mut Session) {
         self.said.clear();
         if let Some((id, _)) = self.old.take() {
-            session.abandon(id);
+            session.abandon(Abandoned { id, last_words: None });
         }
     }
 
