@@ -67,7 +67,13 @@ pub(crate) fn run(
             Format::Text => terminal.print(&listing.as_text())?,
         }
         if settings.format == Format::Text && settings.verbosity > Verbosity::Quiet {
-            terminal.say(&listing.hint(&again(arguments, &who)));
+            let options = again(arguments, &who);
+            terminal.say(&listing.hint(&options));
+            if failures.is_empty() && !hosted.loaded.origins.is_empty() {
+                let is_limited =
+                    hosted.all().len() > listing.servers.as_ref().map_or(0, BTreeSet::len);
+                terminal.say(&listing.nothing(is_limited && arguments.server.is_none(), &options));
+            }
             if hosted.loaded.origins.is_empty() && !hosted.loaded.fails(false) {
                 terminal.say(report::NOTHING_FOUND);
             }
@@ -139,6 +145,22 @@ impl Listing<'_> {
     /// How many are hidden and how many have other names, and how to see more of it.
     pub(crate) fn hint(&self, options: &str) -> String {
         self.hidden_hint(options) + &self.renamed_hint()
+    }
+
+    /// Says that there is nothing, if nothing else has been said. Servers of which nobody who asks
+    /// can see anything have not been asked.
+    fn nothing(&self, is_limited: bool, options: &str) -> String {
+        let is_empty = self.kinds.iter().all(|kind| self.seen(*kind).is_empty());
+        if !is_empty || !self.hidden().is_empty() {
+            return String::new();
+        }
+        let what = self.kinds.first().map_or("tools", |kind| kind.list_key());
+        match is_limited {
+            true => format!(
+                "no {what} can be seen; `trunkline {what} --all{options}` shows what there is and why not\n"
+            ),
+            false => format!("there are no {what}\n"),
+        }
     }
 
     fn renamed_hint(&self) -> String {

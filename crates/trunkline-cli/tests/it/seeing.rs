@@ -309,6 +309,17 @@ fn servers_without_resources_and_prompts_have_none() {
     let folder = folder();
     for command in ["resources", "prompts"] {
         let run = folder.run(&[command]);
-        assert_eq!((run.code, run.output.as_str(), run.messages.as_str()), (0, "", ""), "{run}");
+        let said = format!("there are no {command}\n");
+        assert_eq!((run.code, run.output.as_str(), run.messages), (0, "", said), "{command}");
     }
+}
+
+/// Nothing is never silent: it may be that nothing is shown, and why.
+#[test]
+fn somebody_who_sees_nothing_is_told_how_to_find_out_why() {
+    let folder = folder().file("nobody.md", "---\nname: nobody\ntools: '!words_*'\n---\n");
+    let run = folder.run(&["tools", "--agent", "nobody.md"]);
+    assert_eq!((run.code, run.output.as_str()), (0, ""), "{run}");
+    let advice = "no tools can be seen; `trunkline tools --all --agent nobody.md` shows";
+    assert!(run.messages.contains(advice), "{run}");
 }
