@@ -227,7 +227,7 @@ impl Gateway {
             let status = connection.status();
             let is_down = status.state == State::Failed && connection.tools().is_empty();
             let why = status.last_error.filter(|_| is_down)?;
-            Some(translate::unreachable(&why.to_string(), status.next_attempt.is_some()))
+            Some(translate::unreachable(&why.to_string(), connection.may_return()))
         })
     }
 

@@ -50,6 +50,7 @@ fn is_usable(connection: &Connection) -> bool {
 }
 
 fn described(connection: &Connection) -> Option<Value> {
+    let may_return = connection.may_return();
     let watch = connection.watch();
     let status = watch.borrow();
     let reason = match (status.state, &status.last_error) {
@@ -58,11 +59,10 @@ fn described(connection: &Connection) -> Option<Value> {
         (State::Starting, _) => "it is being started".to_owned(),
         _ => return None,
     };
-    let is_retryable = status.state == State::Starting || status.next_attempt.is_some();
     Some(json!({
         "server": connection.server().name.as_str(),
         "state": status.state.as_str(),
         "reason": reason,
-        "retry": is_retryable,
+        "retry": may_return,
     }))
 }

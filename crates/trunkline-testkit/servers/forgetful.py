@@ -1,8 +1,8 @@
 """An MCP server over HTTP, of the older generation, that forgets its first session; it needs the standard library only.
 
-    python forgetful.py
+    python forgetful.py [PORT]
 
-It prints its port once it listens. Tools: `slow` takes a second and says how often it was called; `lose` is answered
+It prints its port once it listens, or listens on the one that is given. Tools: `slow` takes a second and says how often it was called; `lose` is answered
 with 404 in the first session and works in others; `announce` says on its stream that the tools have changed, which they
 have then; `subscribed`, which is not listed, says in which sessions something was subscribed to.
 """
@@ -10,6 +10,7 @@ have then; `subscribed`, which is not listed, says in which sessions something w
 import http.server
 import itertools
 import json
+import sys
 import time
 
 sessions = itertools.count(1)
@@ -83,7 +84,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
 server.daemon_threads = True
 print(server.server_port, flush=True)
 server.serve_forever()

@@ -134,7 +134,8 @@ impl Route<'_> {
             Trust::Trusted => options.attendant,
             Trust::Untrusted => &cleaning,
         };
-        let answer = self.connection.converse(ask, attendant).await?;
+        let answer = self.connection.converse(ask, attendant).await;
+        let answer = answer.map_err(|error| self.failed(error))?;
         let result = answer.map_err(|error| self.refused(&error))?;
         if !result.is_object() {
             let message = "its result is not an object, which every result has to be";
@@ -155,6 +156,12 @@ impl Route<'_> {
         // What a server was given may be in what it says of it (SEC-2).
         let words = self.connection.redacted(&error.message());
         CallError::refused(&self.server, error, &words)
+    }
+
+    /// The server gave no answer.
+    fn failed(&self, error: Error) -> CallError {
+        let may_pass = self.connection.may_pass(error.kind());
+        CallError::from(error).that_may_pass(may_pass)
     }
 
     /// What the caller calls an address of the server, if not as the server does.

@@ -1,6 +1,7 @@
 //! One server, one task: handshake, generation, pending table, lists, state.
 
 mod status;
+mod prospects;
 mod subscription;
 mod log_level;
 mod attendant;
@@ -35,7 +36,7 @@ pub use subscription::{ResourceSubscription, TaskSubscription};
 pub use crate::wire::{ChildOptions, HttpOptions, Proxies};
 
 use crate::config::{Fingerprint, Server};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Notification, RpcError};
 use session::{Ids, gone, late};
@@ -117,6 +118,18 @@ impl Connection {
     /// How the server is doing now.
     pub fn status(&self) -> Status {
         self.shadow.status()
+    }
+
+    /// Whether what went wrong with the server in this way may work later, though nobody does
+    /// anything about it.
+    pub fn may_pass(&self, kind: ErrorKind) -> bool {
+        prospects::may_pass(&self.server, &self.shadow.watch().borrow(), kind)
+    }
+
+    /// Whether the server, if it cannot be used, may be there later, though nobody does anything
+    /// about it.
+    pub fn may_return(&self) -> bool {
+        prospects::may_return(&self.server, &self.shadow.watch().borrow())
     }
 
     /// A text of the server without anything that the server was given.

@@ -20,8 +20,10 @@ pub enum ErrorKind {
     StartFailed,
     /// The process of a server ended.
     Exited,
-    /// The server could not be reached, or the connection to it broke.
+    /// No connection to the server could be made.
     Unreachable,
+    /// The connection to the server broke, or was closed before there was an answer.
+    Broken,
     /// The server could not prove who it is.
     Tls,
     /// The server wants to know who asks.
@@ -69,7 +71,7 @@ impl ErrorKind {
             | Self::TimedOut
             | Self::TooLarge
             | Self::NotMcp => Fault::Server,
-            Self::Unreachable | Self::Tls => Fault::Network,
+            Self::Unreachable | Self::Broken | Self::Tls => Fault::Network,
             Self::Stopping => Fault::Host,
         }
     }
@@ -77,10 +79,19 @@ impl ErrorKind {
     /// Whether trying the same again can help.
     pub fn is_retryable(self) -> bool {
         match self {
-            Self::Exited | Self::Unreachable | Self::SessionExpired | Self::TimedOut => true,
+            Self::Exited
+            | Self::Unreachable
+            | Self::Broken
+            | Self::SessionExpired
+            | Self::TimedOut => true,
             Self::Refused(status) => status == 429 || status >= 500,
             _ => false,
         }
+    }
+
+    /// Whether no connection could be made at all, so that whatever else is asked fails as well.
+    pub fn is_out_of_reach(self) -> bool {
+        matches!(self, Self::Unreachable | Self::Tls)
     }
 }
 

@@ -48,7 +48,7 @@ use tokio::time::timeout;
 use self::keeper::{Keeper, Looks};
 use self::private::Private;
 pub use self::relay::Relayed;
-use crate::call::{CallError, CallOptions, Client, Completion, Outcome, Route};
+use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Outcome, Route};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Config, Server};
 use crate::connection::{Connection, Options};
@@ -248,8 +248,11 @@ impl Host {
         arguments: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let route = self.bind(view, view.route(Kind::Tool, name)?, options.client)?;
-        route.call(arguments, options).await
+        let called = async {
+            let route = self.bind(view, view.route(Kind::Tool, name)?, options.client)?;
+            route.call(arguments, options).await
+        };
+        called.await.map_err(|error| self.judged(error))
     }
 
     /// Reads a resource by the address it has in a view.
@@ -331,6 +334,21 @@ impl Host {
         let connection = own.unwrap_or(connection);
         let slots = server.behaviour.concurrency.map(|limit| self.slots(name, limit));
         Ok(Route { entry, connection, server, slots, catalog: view.catalog(), read: None })
+    }
+
+    /// An error that says whether trying again helps, as far as that is a matter of the whole host.
+    fn judged(&self, error: CallError) -> CallError {
+        let Some(server) = error.server() else { return error };
+        let is_down = error.kind() == CallErrorKind::Unavailable;
+        if error.kind() == CallErrorKind::Failed(ErrorKind::Stopping) {
+            let config = self.config();
+            let is_used = config.server(server.as_str()).is_some_and(|server| server.enabled);
+            return if is_used { error.that_may_pass(true) } else { CallError::removed(server) };
+        }
+        match self.servers.get(server.as_str()).filter(|_| is_down) {
+            Some(connection) => error.that_may_pass(connection.may_return()),
+            None => error,
+        }
     }
 
     /// What was shown is what runs: it has to be there still, a tool to the letter, and allowed by

@@ -197,11 +197,9 @@ fn restarts(status: &Status) -> Option<String> {
         return is_over.then(|| format!("it was started again {count}, and is not any more"));
     };
     let wait = next_attempt.saturating_duration_since(std::time::Instant::now());
-    Some(format!(
-        "it is started again in {:.1} s (attempt {})",
-        wait.as_secs_f32(),
-        status.restarts
-    ))
+    let is_process = matches!(status.transport, None | Some("stdio"));
+    let what = if is_process { "started" } else { "tried" };
+    Some(format!("it is {what} again in {:.1} s (attempt {})", wait.as_secs_f32(), status.restarts))
 }
 
 fn row(server: &Server, status: &Status) -> [String; 7] {

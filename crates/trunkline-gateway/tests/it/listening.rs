@@ -29,13 +29,13 @@ fn tokens(names: &[&str]) -> Tokens {
 }
 
 /// A subscription to changes of tools.
-struct Subscribed {
+pub(crate) struct Subscribed {
     id: u64,
     stream: Channel,
 }
 
 impl Subscribed {
-    async fn at(path: &str, asker: &mut Asker) -> Self {
+    pub(crate) async fn at(path: &str, asker: &mut Asker) -> Self {
         let wanted = json!({ "notifications": { "toolsListChanged": true } });
         let written = asker.write("subscriptions/listen", wanted);
         let mut stream = Channel::to(asker.address).await.unwrap();
@@ -50,7 +50,7 @@ impl Subscribed {
     }
 
     /// What comes next; nothing at the end of the stream.
-    async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let event = timeout(LONGEST, self.stream.event()).await.expect("an event in time");
             let message = event.unwrap()?.message;

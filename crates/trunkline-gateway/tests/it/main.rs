@@ -16,6 +16,7 @@ mod channel;
 mod asker;
 mod manners;
 mod resuming;
+mod retrying;
 mod identities;
 mod own;
 mod parting;

@@ -6,8 +6,9 @@ use crate::catalog::Entry;
 use crate::clean::cleaned;
 use crate::config::{Server, Trust};
 use crate::content::BadArguments;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::message::RpcError;
+use crate::name::ServerName;
 use crate::policy::NoSuchCaller;
 use crate::view::NoRoute;
 
@@ -22,6 +23,7 @@ pub struct CallError {
     hint: Option<String>,
     is_retryable: bool,
     refusal: Option<RpcError>,
+    server: Option<ServerName>,
 }
 
 /// What kind of trouble it is, for code that has to decide what to do about it.
@@ -36,7 +38,7 @@ pub enum CallErrorKind {
     /// The server answered with an error.
     Refused(i64),
     /// The server gave no answer.
-    Failed(crate::error::ErrorKind),
+    Failed(ErrorKind),
 }
 
 impl CallError {
@@ -50,9 +52,20 @@ impl CallError {
         self.hint.as_deref()
     }
 
-    /// Whether making the same call again can help.
+    /// Whether making the same call again later can help, though nobody does anything about it.
     pub fn is_retryable(&self) -> bool {
         self.is_retryable
+    }
+
+    /// The server that gave no answer, or cannot be called.
+    pub fn server(&self) -> Option<&ServerName> {
+        self.server.as_ref()
+    }
+
+    /// The same, if somebody knows better whether making the call again can help.
+    #[must_use]
+    pub(crate) fn that_may_pass(self, is_retryable: bool) -> Self {
+        Self { is_retryable, ..self }
     }
 
     /// The error that the server answered with, for those who pass it on, in its own words. That of an untrusted
@@ -62,7 +75,7 @@ impl CallError {
     }
 
     fn new(kind: CallErrorKind, message: String) -> Self {
-        Self { kind, message, hint: None, is_retryable: false, refusal: None }
+        Self { kind, message, hint: None, is_retryable: false, refusal: None, server: None }
     }
 
     pub(super) fn not_an_object() -> Self {
@@ -94,6 +107,13 @@ impl CallError {
         let (kind, name) = (entry.kind().as_str(), entry.exposed());
         let message = format!("the {kind} `{name}` is not what was shown any more; look again");
         Self::new(CallErrorKind::Unknown, message)
+    }
+
+    /// A server was ended because the configuration has it no more.
+    pub(crate) fn removed(server: &ServerName) -> Self {
+        let message = format!("server `{server}` is not in the configuration any more; look again");
+        let kind = CallErrorKind::Failed(ErrorKind::Stopping);
+        Self { server: Some(server.clone()), ..Self::new(kind, message) }
     }
 
     /// The caller sees nothing of a server.
@@ -135,6 +155,7 @@ impl From<Error> for CallError {
             hint: error.hint().map(str::to_owned),
             is_retryable: error.kind().is_retryable(),
             refusal: None,
+            server: error.server().cloned(),
         }
     }
 }
@@ -155,6 +176,7 @@ impl From<NoRoute<'_>> for CallError {
             NoRoute::Denied(reason) => Self {
                 hint: reason.hint().map(str::to_owned),
                 is_retryable: true,
+                server: reason.down().cloned(),
                 ..Self::new(CallErrorKind::Unavailable, message)
             },
         }

@@ -7,6 +7,11 @@ use std::time::Duration;
 use crate::config::{Backoff, Restart};
 use crate::error::Error;
 
+/// How a server at an address is tried again that was there before, if nothing else is configured:
+/// for as long as it takes. Nobody who listens to it would hear of it otherwise.
+const REACHING: Backoff =
+    Backoff { limit: u32::MAX, delay: Duration::from_secs(1), max_delay: Duration::from_secs(60) };
+
 /// The attempts to start a server again, counted.
 pub(super) struct Attempts {
     rule: Restart,
@@ -16,6 +21,14 @@ pub(super) struct Attempts {
 impl Attempts {
     pub(super) fn new(rule: Restart) -> Self {
         Self { rule, in_a_row: 0 }
+    }
+
+    /// Tries from now on until the server is there again, unless there is a rule already: it is at
+    /// an address, and was there before.
+    pub(super) fn keep_reaching(&mut self) {
+        if self.rule == Restart::Never {
+            self.rule = Restart::OnFailure(REACHING);
+        }
     }
 
     /// How many there have been in a row.
@@ -103,6 +116,18 @@ mod tests {
         let missing = Error::new(ErrorKind::CommandNotFound, "it is not there");
         assert_eq!(attempts().pause_after(&missing), None);
         assert_eq!(Attempts::new(Restart::Never).pause_after(&exited()), None);
+    }
+
+    #[test]
+    fn an_address_that_was_there_is_tried_for_as_long_as_it_takes() {
+        let away = Error::new(ErrorKind::Unreachable, "it is away");
+        let mut attempts = Attempts::new(Restart::Never);
+        attempts.keep_reaching();
+        let pauses: Vec<_> = (0..1000).map(|_| attempts.pause_after(&away).unwrap()).collect();
+        assert!(pauses[0] <= REACHING.delay && pauses[999] >= REACHING.max_delay / 2);
+        let mut limited = self::attempts();
+        limited.keep_reaching();
+        assert_eq!((0..9).filter_map(|_| limited.pause_after(&away)).count(), 4);
     }
 
     #[test]

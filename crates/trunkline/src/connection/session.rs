@@ -41,6 +41,8 @@ pub(super) enum Event {
     Quiet,
     /// It has forgotten us. Requests that it had accepted before may still be answered.
     Forgotten,
+    /// No connection to it can be made any more. Requests that it has may still be answered.
+    OutOfReach(Error),
     /// Nothing more comes from it.
     Ended(Error),
 }
@@ -286,10 +288,10 @@ impl Session {
                     }
                 }
                 Incoming::Lost { id, error } => {
-                    let is_forgotten = error.kind() == ErrorKind::SessionExpired;
+                    let consequence = consequence(&error);
                     self.answer(id, Err(error));
-                    if is_forgotten {
-                        return Event::Forgotten;
+                    if let Some(event) = consequence {
+                        return event;
                     }
                 }
                 Incoming::Ended(error) => {
@@ -430,6 +432,15 @@ impl Session {
 /// What a server hears of a request that is given up.
 fn reason(text: &str) -> Raw {
     Raw::empty_object().with("reason", &Raw::from_string(text))
+}
+
+/// What it means for the whole conversation that one request was lost; most often nothing.
+fn consequence(error: &Error) -> Option<Event> {
+    match error.kind() {
+        ErrorKind::SessionExpired => Some(Event::Forgotten),
+        kind if kind.is_out_of_reach() => Some(Event::OutOfReach(error.clone())),
+        _ => None,
+    }
 }
 
 /// What may be a message on a line that begins with something else: a program wrote half a line

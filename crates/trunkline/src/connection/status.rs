@@ -15,7 +15,7 @@ pub enum State {
     Starting,
     /// It can be called.
     Ready,
-    /// It could not be started, or it ended by itself.
+    /// It could not be started or reached, or it ended by itself.
     Failed,
     /// We ended it.
     Stopped,
@@ -55,7 +55,7 @@ pub struct Status {
     pub set_aside: Vec<SetAside>,
     /// Why it failed, the last time it did.
     pub last_error: Option<Error>,
-    /// When it is started again by itself.
+    /// When it is started or reached again by itself.
     pub next_attempt: Option<Instant>,
     /// How often in a row it has been started again.
     pub restarts: u32,

@@ -97,6 +97,8 @@ enum End {
     Idle,
     /// The server has forgotten us, and has to be spoken to anew.
     Forgotten,
+    /// The server cannot be reached any more. What it has been asked before goes on.
+    OutOfReach(Error),
     /// We were told to end, by this command if nobody was lost.
     Told(Option<Command>),
 }
@@ -127,13 +129,16 @@ impl Task {
                 Wanted::By(waiting) => waiting,
                 Wanted::Close(close) => return self.stopped(close).await,
             };
-            let error = match self.start(waiting).await {
+            let (error, waiting) = match self.start(waiting).await {
                 Started::Ready(opened, waiting) => {
                     let since = Instant::now();
                     let end = self.serve(*opened, waiting).await;
                     attempts.lived(since.elapsed());
+                    if self.may_return() {
+                        attempts.keep_reaching();
+                    }
                     match end {
-                        End::Server(error) => error,
+                        End::Server(error) | End::OutOfReach(error) => (error, Vec::new()),
                         End::Forgotten if !self.watched.is_empty() => {
                             down = Down::Until(Instant::now() + PAUSE_AFTER_FORGOTTEN);
                             continue;
@@ -145,10 +150,13 @@ impl Task {
                         End::Told(close) => return self.stopped(close).await,
                     }
                 }
-                Started::Failed(error) => error,
+                Started::Failed(error, waiting) => (error, waiting),
                 Started::Closed(close) => return self.stopped(close).await,
             };
-            down = self.failed(error, &mut attempts);
+            let error = error.of(&self.server.name);
+            down = self.failed(&error, &mut attempts);
+            // Whoever hears why sees that it is down.
+            refuse_all(waiting, &error);
         }
     }
 
@@ -228,11 +236,7 @@ impl Task {
         };
         match opened {
             Ok(opened) => Started::Ready(Box::new(opened), waiting),
-            Err(error) => {
-                let error = error.of(&self.server.name);
-                refuse_all(waiting, &error);
-                Started::Failed(error)
-            }
+            Err(error) => Started::Failed(error, waiting),
         }
     }
 
@@ -242,14 +246,13 @@ impl Task {
         matches!(self.server.transport, Transport::Remote(_))
     }
 
-    fn failed(&mut self, error: Error, attempts: &mut Attempts) -> Down {
-        let error = error.of(&self.server.name);
+    fn failed(&mut self, error: &Error, attempts: &mut Attempts) -> Down {
         self.watched.fail(&Err(error.clone()));
-        let pause = attempts.pause_after(&error);
-        self.shadow.failed(&error, pause, attempts.in_a_row());
+        let pause = attempts.pause_after(error);
+        self.shadow.failed(error, pause, attempts.in_a_row());
         match pause {
             Some(pause) => Down::Until(Instant::now() + pause),
-            None => Down::Failed(error),
+            None => Down::Failed(error.clone()),
         }
     }
 
@@ -272,7 +275,8 @@ impl Task {
 /// What came of a start.
 enum Started {
     Ready(Box<Opened>, Vec<Command>),
-    Failed(Error),
+    /// It came to nothing; these are to be told.
+    Failed(Error, Vec<Command>),
     Closed(Option<Command>),
 }
 

@@ -24,12 +24,17 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(connection: &Connection) -> Self {
+    fn of(connection: &Connection, before: Option<&Self>) -> Self {
         let status = connection.status();
-        let down = (status.state == State::Failed).then(|| {
-            let error = status.last_error.as_ref();
-            error.map_or("it failed", |error| error.message()).into()
-        });
+        let down = match status.state {
+            State::Failed => {
+                let error = status.last_error.as_ref();
+                Some(error.map_or("it failed", |error| error.message()).into())
+            }
+            // It is down until it is there: most attempts fail like the one before.
+            State::Starting => before.and_then(|before| before.down.clone()),
+            State::Idle | State::Ready | State::Stopped => None,
+        };
         let lists = Kind::ALL.map(|kind| connection.list(kind));
         Self { lists, state: status.state, down }
     }
@@ -137,7 +142,7 @@ impl Keeper {
         is_different |= self.forget_gone(&connections);
         for connection in &connections {
             let name = &connection.server().name;
-            let now = Seen::of(connection);
+            let now = Seen::of(connection, self.seen.get(name));
             if self.seen.get(name).is_some_and(|before| before.is_as(&now)) {
                 continue;
             }

@@ -97,6 +97,17 @@ impl Host {
         params: &Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
+        let outcome = self.pass_on(view, relayed, params, options).await;
+        outcome.map_err(|error| self.judged(error))
+    }
+
+    async fn pass_on(
+        &self,
+        view: &View,
+        relayed: Relayed,
+        params: &Raw,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
         let Resolved { entry, params: sent, read } = relayed.resolve(view, params)?;
         if relayed == Relayed::Read {
             // Rules may be about the address as well as about the template that it fits.
@@ -118,9 +129,12 @@ impl Host {
         (method, params): (&str, Raw),
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
-        let route = self.bind(view, entry, options.client)?;
-        route.ask(method, params, options).await
+        let asked = async {
+            let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
+            let route = self.bind(view, entry, options.client)?;
+            route.ask(method, params, options).await
+        };
+        asked.await.map_err(|error| self.judged(error))
     }
 
     /// Has a server say what becomes of a task, by the id that the server gave it. The caller has to

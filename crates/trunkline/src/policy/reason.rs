@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::config::{Access, Location};
-use crate::name::{AgentName, BundleName, NamePattern};
+use crate::name::{AgentName, BundleName, NamePattern, ServerName};
 
 /// Which rule it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,7 +83,7 @@ pub(super) enum Finding<'r> {
     ExcludedBy(&'r NamePattern),
     NoPattern(&'r AgentName),
     Available,
-    Down(&'r str),
+    Down(&'r ServerName, &'r str),
 }
 
 impl<'r> Reason<'r> {
@@ -95,6 +95,14 @@ impl<'r> Reason<'r> {
     /// Where the rule was written; absent for a default.
     pub fn location(&self) -> Option<&'r Location> {
         self.location
+    }
+
+    /// The server that is down, if that is what it says.
+    pub fn down(&self) -> Option<&'r ServerName> {
+        match self.finding {
+            Finding::Down(server, _) => Some(server),
+            _ => None,
+        }
     }
 
     /// How to allow what this hides.
@@ -118,7 +126,7 @@ impl<'r> Reason<'r> {
             Finding::DeniedByBundle(_) => "remove it from `denyTools` of the bundle",
             Finding::ExcludedBy(_) => "add a pattern that includes it after this one",
             Finding::NoPattern(_) => "add a pattern that includes it to `tools` of the agent",
-            Finding::Down(_) => "see the status of the server",
+            Finding::Down(..) => "see the status of the server",
             _ => return None,
         })
     }
@@ -165,7 +173,7 @@ impl Finding<'_> {
             Self::IncludedBy(_) | Self::ExcludedBy(_) => "the last pattern that matches is",
             Self::NoPattern(_) => "no pattern of the agent matches",
             Self::Available => "its server can be called",
-            Self::Down(_) => "its server is down",
+            Self::Down(..) => "its server is down",
         }
     }
 }
@@ -189,7 +197,7 @@ impl fmt::Display for Finding<'_> {
                 write!(f, "{words} `{pattern}`")
             }
             Self::NoPattern(name) => write!(f, "no pattern of agent `{name}` matches"),
-            Self::Down(reason) => write!(f, "{words}: {reason}"),
+            Self::Down(server, reason) => write!(f, "server `{server}` is down: {reason}"),
             _ => f.write_str(words),
         }
     }

@@ -188,7 +188,7 @@ impl<'r> Question<'r> {
             Availability::Down(reason) => {
                 let reason = Reason {
                     rule: Rule::Available,
-                    finding: Finding::Down(reason),
+                    finding: Finding::Down(&self.entry.server().name, reason),
                     location: None,
                 };
                 (Verdict::Deny, reason)

@@ -245,7 +245,7 @@ fn a_server_can_be_switched_off_and_be_down() {
     assert_eq!(world.seen(Who::default()), ["on_t"]);
     let why = |agent, exposed| world.why(Who { agent, ..Who::default() }, Kind::Tool, exposed);
     assert_eq!(why(None, "off_t"), "server: its server is switched off (mcp.json:1:67)");
-    assert_eq!(why(None, "down_t"), "available: its server is down: it ended");
+    assert_eq!(why(None, "down_t"), "available: server `down` is down: it ended");
     // Who may not know of it does not learn that its server is down.
     assert!(why(Some("a"), "down_t").starts_with("agent: "));
     let mut switches = Switches::default();

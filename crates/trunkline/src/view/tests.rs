@@ -72,7 +72,7 @@ fn a_tool_of_a_server_that_is_down_says_so() {
     let view = view(text, &[("down", vec![named("t")])], Who::default());
     assert_eq!(view.entries(Kind::Tool).count(), 0);
     let failure = view.route(Kind::Tool, "down_t").unwrap_err();
-    assert_eq!(failure.to_string(), "its server is down: refused");
+    assert_eq!(failure.to_string(), "server `down` is down: refused");
 }
 
 #[test]

@@ -21,7 +21,7 @@ const EXCERPT_CHARACTERS: usize = 200;
 /// Why a request could not be sent, or its answer not be read to the end.
 pub(super) fn unreachable(url: &Url, error: &reqwest::Error) -> Error {
     let origin = origin(url);
-    if let Some(tls) = cause::<rustls::Error>(error) {
+    if let Some(tls) = cause::<rustls::Error>(error).filter(|_| error.is_connect()) {
         return untrusted(&origin, tls);
     }
     if cause::<UnknownHost>(error).is_some() {
@@ -41,20 +41,21 @@ pub(super) fn unreachable(url: &Url, error: &reqwest::Error) -> Error {
         return Error::new(ErrorKind::Unreachable, format!("{origin} refuses connections"))
             .with_hint(format!("is the server running at {}?", host_and_port(url)));
     }
-    let what = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
-    let hint = if error.is_connect() {
-        "check that the host can be reached from here"
-    } else {
-        "the server may have ended: its own log says more"
-    };
-    Error::new(ErrorKind::Unreachable, format!("{origin} {what}")).with_hint(hint)
+    if error.is_connect() {
+        return Error::new(ErrorKind::Unreachable, format!("{origin} cannot be reached"))
+            .with_hint("check that the host can be reached from here");
+    }
+    Error::new(ErrorKind::Broken, format!("{origin} broke the connection"))
+        .with_hint(MAY_HAVE_ENDED)
 }
+
+/// What to do about a connection that was there.
+const MAY_HAVE_ENDED: &str = "the server may have ended: its own log says more";
 
 /// The answer ended before it was complete.
 pub(super) fn broken_off(url: &Url) -> Error {
     let message = format!("{} ended the connection before it answered", origin(url));
-    let hint = "the server may have ended: its own log says more";
-    Error::new(ErrorKind::Unreachable, message).with_hint(hint)
+    Error::new(ErrorKind::Broken, message).with_hint(MAY_HAVE_ENDED)
 }
 
 /// What came is larger than it may be.

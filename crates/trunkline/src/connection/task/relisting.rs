@@ -186,6 +186,11 @@ impl Relistings {
         &mut self.0[kind as usize]
     }
 
+    /// Tells all who wait for a list why there will be none.
+    pub(super) fn fail(&mut self, error: &Error) {
+        self.0.iter_mut().for_each(|relisting| relisting.tell(&Err(error.clone())));
+    }
+
     pub(super) fn is_any_on(&self) -> bool {
         self.0.iter().any(Relisting::is_on)
     }

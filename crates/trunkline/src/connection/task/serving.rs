@@ -53,9 +53,12 @@ impl Task {
             // Calls that come from now on wait for a start.
             self.shadow.idle();
         }
+        if let End::Server(error) | End::OutOfReach(error) = &end {
+            chores.relistings.fail(&error.clone().of(&self.server.name));
+        }
         match end {
             // Whoever comes next begins anew, beside those who still wait here.
-            End::Forgotten => {
+            End::Forgotten | End::OutOfReach(_) => {
                 self.fading.spawn(session.fade(self.shutdown_patience()));
             }
             _ => session.close(self.shutdown_patience()).await,
@@ -71,6 +74,7 @@ impl Task {
                 event = session.next() => match event {
                     Event::Ended(error) => return End::Server(error),
                     Event::Forgotten => return End::Forgotten,
+                    Event::OutOfReach(error) => return End::OutOfReach(error),
                     Event::Told(notification) => self.told(session, chores, notification),
                     Event::Noise => self.shadow.noticed(session),
                     Event::Quiet => {}

@@ -346,7 +346,7 @@ async fn a_connection_that_breaks_fails_its_request() {
         Reply::events("data: {}\n"),
         Reply::events("").then_reset(),
     ] {
-        assert_eq!(error_of(reply).await.kind(), ErrorKind::Unreachable);
+        assert_eq!(error_of(reply).await.kind(), ErrorKind::Broken);
     }
     let error = error_of(Reply::raw("SSH-2.0-OpenSSH_9.9\r\n")).await;
     assert_eq!(error.kind(), ErrorKind::NotMcp, "{error}");
@@ -423,7 +423,7 @@ async fn resuming_ends_when_it_leads_nowhere() {
     let mut wire = wire(&server);
     wire.send(request(1, "tools/call"));
     let (_, error) = lost(&mut wire).await;
-    assert_eq!(error.kind(), ErrorKind::Unreachable);
+    assert_eq!(error.kind(), ErrorKind::Broken);
     assert_eq!(server.seen().len(), 6);
 }
 
@@ -434,7 +434,7 @@ async fn nothing_is_resumed_in_the_modern_generation_or_where_the_server_refuses
     let mut wire = wire(&server);
     wire.set_protocol_version("2026-07-28");
     wire.send(request(1, "tools/call"));
-    assert_eq!(lost(&mut wire).await.1.kind(), ErrorKind::Unreachable);
+    assert_eq!(lost(&mut wire).await.1.kind(), ErrorKind::Broken);
     wire.set_protocol_version("2025-06-18");
     wire.send(request(2, "tools/call"));
     assert_eq!(lost(&mut wire).await.1.kind(), ErrorKind::Refused(405));

@@ -73,9 +73,9 @@ async fn the_loss_of_the_stream_is_the_end() {
     let server = ScriptedServer::in_turn(vec![Reply::events(ENDPOINT)]).await;
     let mut wire = open(&server).await.unwrap();
     let Incoming::Ended(error) = next(&mut wire).await else { panic!() };
-    assert_eq!(error.kind(), ErrorKind::Unreachable);
+    assert_eq!(error.kind(), ErrorKind::Broken);
     let server = ScriptedServer::in_turn(vec![Reply::events(": nothing\n\n")]).await;
-    assert_eq!(open(&server).await.unwrap_err().kind(), ErrorKind::Unreachable);
+    assert_eq!(open(&server).await.unwrap_err().kind(), ErrorKind::Broken);
 }
 
 #[tokio::test]

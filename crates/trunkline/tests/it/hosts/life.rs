@@ -50,6 +50,7 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
     assert_eq!(before.len(), 12);
     let died = call(&host, "dead_die", &json!({})).await.unwrap_err();
     assert_eq!(died.kind(), CallErrorKind::Failed(ErrorKind::Exited));
+    assert!(!died.is_retryable());
     until_down(&host, "dead").await;
     for _ in 0..2 {
         let view = view(&host);
@@ -57,8 +58,8 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
         assert_eq!(names(&host), before);
         let gone = call(&host, "dead_started", &json!({})).await.unwrap_err();
         assert_eq!(gone.kind(), CallErrorKind::Unavailable);
-        assert!(gone.to_string().starts_with("its server is down: "), "{gone}");
-        assert!(gone.hint().is_some() && gone.is_retryable());
+        assert!(gone.to_string().starts_with("server `dead` is down: "), "{gone}");
+        assert!(gone.hint().is_some() && !gone.is_retryable(), "nobody starts it again");
         assert_eq!(call(&host, "alive_started", &json!({})).await.unwrap().text(), "1");
         let reloaded = reload(&host, &json!({ "mcpServers": servers })).await;
         assert_eq!(reloaded.kept.len(), 2);
@@ -85,6 +86,7 @@ async fn tools_of_a_server_that_comes_back_are_never_unknown() {
     folder.write("slow", "");
     let died = call(&host, "s_die", &json!({})).await.unwrap_err();
     assert_eq!(died.kind(), CallErrorKind::Failed(ErrorKind::Exited));
+    assert!(died.is_retryable(), "it is started again");
     loop {
         let again = call(&host, "s_started", &json!({})).await;
         assert_eq!(names(&host), before);

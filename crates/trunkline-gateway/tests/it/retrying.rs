@@ -1,0 +1,180 @@
+//! Servers that are down: what lists and calls say of them, and whether trying again helps.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+use trunkline_testkit::peers;
+
+use crate::asker::{Asker, Era, text};
+use crate::hosting::{Hosted, configuration};
+use crate::listening::Subscribed;
+use crate::manners::echoing;
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A server at an address, which can go away and come back.
+struct Remote {
+    process: Child,
+    port: String,
+}
+
+impl Remote {
+    fn start(port: &str) -> Self {
+        let mut command = Command::new(peers::python());
+        command.arg("-I").arg(peers::forgetful_server()).arg(port).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        Self { process, port: port.trim().to_owned() }
+    }
+
+    fn entry(&self) -> Value {
+        let url = format!("http://127.0.0.1:{}/mcp", self.port);
+        json!({ "type": "http", "url": url, "prefix": "", "access": "read-write" })
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The names of the tools in a list, and what it says of servers that are down.
+async fn listed(asker: &mut Asker) -> (Vec<String>, Value) {
+    let result = asker.ask("tools/list", json!({})).await["result"].take();
+    let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
+    let names = result["tools"].as_array().unwrap().iter().map(name).collect();
+    (names, result["_meta"]["io.trunkline/unavailable"].clone())
+}
+
+/// What a call says that failed: in words, and whether trying again helps.
+async fn failed(asker: &mut Asker, tool: &str) -> (String, Value) {
+    let answer = asker.call(tool, json!({ "token": "x" })).await;
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let retry = answer["result"]["_meta"]["io.trunkline/retry"].clone();
+    (text(&answer).to_owned(), retry)
+}
+
+/// CON-5: a process that ended stays down, whatever is listed and called, unless it is to come back.
+#[tokio::test]
+async fn a_process_that_stays_down_is_said_to_stay_down() {
+    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let (words, retry) = failed(&mut asker, "exit").await;
+    assert_eq!(retry, json!(false), "{words}");
+    for _ in 0..2 {
+        let (names, missing) = listed(&mut asker).await;
+        assert_eq!((names.len(), &missing[0]["retry"]), (0, &json!(false)), "{missing}");
+        assert_eq!(missing[0]["state"], "failed");
+        let (words, retry) = failed(&mut asker, "echo").await;
+        assert_eq!(retry, json!(false));
+        assert!(words.contains("server `echoing` is down"), "{words}");
+        assert!(words.ends_with("Trying again will not help before somebody has looked at it."));
+    }
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn a_process_that_is_started_again_is_worth_another_try() {
+    let mut entry = echoing("legacy");
+    entry["restart"] = json!({ "policy": "on-failure", "delay": "60s", "maxDelay": "60s" });
+    let hosted = Hosted::to(&json!({ "echoing": entry })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let (words, retry) = failed(&mut asker, "exit").await;
+    assert_eq!(retry, json!(true), "{words}");
+    while hosted.host.servers().get("echoing").unwrap().status().next_attempt.is_none() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let (_, missing) = listed(&mut asker).await;
+    assert_eq!(missing[0]["retry"], json!(true), "{missing}");
+    hosted.end().await;
+}
+
+/// A server at an address is absent while it cannot be reached, and there again when it can be.
+#[tokio::test]
+async fn an_address_is_absent_while_it_cannot_be_reached_and_said_to_be_back() {
+    let remote = Remote::start("0");
+    let port = remote.port.clone();
+    let hosted = Hosted::to(&json!({ "remote": remote.entry() })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    assert_eq!(
+        listed(&mut asker).await,
+        (["announce", "lose", "slow"].map(str::to_owned).into(), Value::Null)
+    );
+    let mut subscribed = Subscribed::at("/mcp", &mut asker).await;
+    drop(remote);
+    let words = loop {
+        let (words, retry) = failed(&mut asker, "slow").await;
+        assert_eq!(retry, json!(true), "{words}");
+        if words.contains("refuses connections") {
+            break words;
+        }
+    };
+    assert!(words.ends_with("Trying again later may help."), "{words}");
+    assert_eq!(subscribed.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    let (names, missing) = listed(&mut asker).await;
+    assert_eq!((names.len(), &missing[0]["retry"]), (0, &json!(true)), "{missing}");
+    let _remote = Remote::start(&port);
+    assert_eq!(subscribed.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    assert_eq!(listed(&mut asker).await.0.len(), 3);
+    hosted.end().await;
+}
+
+/// A server that was never reached is tried again when a list is asked for.
+#[tokio::test]
+async fn an_address_that_was_never_there_may_come() {
+    let remote = Remote::start("0");
+    let (entry, port) = (remote.entry(), remote.port.clone());
+    drop(remote);
+    let hosted = Hosted::to(&json!({ "remote": entry })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let (names, missing) = listed(&mut asker).await;
+    assert_eq!((names.len(), &missing[0]["retry"]), (0, &json!(true)), "{missing}");
+    let (words, retry) = failed(&mut asker, "slow").await;
+    assert_eq!(retry, json!(true), "{words}");
+    let _remote = Remote::start(&port);
+    let until_there = async {
+        while listed(&mut asker).await.0.is_empty() {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(LONGEST, until_there).await.expect("it is tried again");
+    hosted.end().await;
+}
+
+/// Begins a call that hangs, and returns what it says in the end.
+async fn hanging(hosted: &Hosted) -> tokio::task::JoinHandle<(String, Value)> {
+    let address = hosted.address;
+    let mut asker = Asker::new(Era::Modern, address).await.unwrap();
+    listed(&mut asker).await;
+    let call = tokio::spawn(async move { failed(&mut asker, "hang").await });
+    let mut asker = Asker::new(Era::Modern, address).await.unwrap();
+    while text(&asker.call("hung", json!({})).await) == "[]" {
+        sleep(Duration::from_millis(10)).await;
+    }
+    call
+}
+
+#[tokio::test]
+async fn a_call_that_is_ended_says_whether_its_tool_is_gone() {
+    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let call = hanging(&hosted).await;
+    hosted.host.reload(configuration(&json!({})), Default::default()).await;
+    let (words, retry) = timeout(LONGEST, call).await.expect("it ends").unwrap();
+    assert_eq!(retry, json!(false), "{words}");
+    assert!(words.contains("server `echoing` is not in the configuration any more"), "{words}");
+    hosted.end().await;
+
+    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let call = hanging(&hosted).await;
+    hosted.host.shutdown().await;
+    let (words, retry) = timeout(LONGEST, call).await.expect("it ends").unwrap();
+    assert_eq!(retry, json!(true), "{words}");
+    hosted.end().await;
+}
