@@ -82,13 +82,10 @@ impl Caller {
 
     /// Who it is, for those who keep something for it.
     fn id(&self) -> Arc<str> {
-        if let Some(session) = &self.session {
-            return Arc::clone(&session.id);
+        match &self.session {
+            Some(session) => Arc::clone(&session.id),
+            None => id_without_session(&self.client, &self.identity),
         }
-        // Nothing else tells clients apart that say everything anew each time.
-        let info = self.client.info.as_ref().map_or("", Raw::text);
-        let capabilities = &self.client.capabilities;
-        format!("{}\n{info}\n{capabilities}", self.identity.principal).into()
     }
 
     /// Parameters that say for whom they are passed on, as servers of the modern generation want to
@@ -107,6 +104,13 @@ impl Caller {
         }
         params.with("_meta", &said)
     }
+}
+
+/// Who a client is that has no session, for those who keep something for it.
+pub(crate) fn id_without_session(client: &Client, identity: &Identity) -> Arc<str> {
+    // Nothing else tells clients apart that say everything anew each time.
+    let info = client.info.as_ref().map_or("", Raw::text);
+    format!("{}\n{info}\n{}", identity.principal, client.capabilities).into()
 }
 
 /// Answers what the server of a session asks outside of any call, or without saying about which: all
@@ -161,7 +165,7 @@ impl Attendant for OfAnyCall {
                 [Way::Desk(desk)] => desk.ask(question).await,
                 [Way::Stream(talk)] => talk.ask(question).await,
                 several => {
-                    several.iter().filter_map(Way::desk).for_each(|desk| desk.hurry());
+                    several.iter().filter_map(Way::desk).for_each(Desk::hurry);
                     Err(unclear(&question))
                 }
             }

@@ -28,6 +28,27 @@ use crate::{protocol, translate};
 /// What our own request states begin with; those of servers are passed on as they are.
 const OURS: &str = "trunkline.";
 
+/// A call that is being made, noted where questions and notifications of its server look for it.
+pub(crate) enum Engaged {
+    /// Of a server that all share.
+    Shared(#[expect(dead_code, reason = "held for as long as the call is made")] Noted),
+    /// Of a server that the client has for itself.
+    Own(
+        call::Client,
+        #[expect(dead_code, reason = "held for as long as the call is made")] OwnCall,
+    ),
+}
+
+impl Engaged {
+    /// On whose behalf the call is made, if that matters to the server.
+    pub(crate) fn client(&self) -> Option<&call::Client> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Own(client, _) => Some(client),
+        }
+    }
+}
+
 impl Gateway {
     /// Passes a request on, in the way of the client's generation.
     pub(crate) async fn relay(
@@ -131,9 +152,8 @@ impl Gateway {
         let server = found.map(|entry| &entry.server().name);
         let attending = attending.with_server(server);
         let caller = &attending.caller;
-        let _noted = server.and_then(|server| self.noted(caller, server));
-        let own = server.and_then(|server| self.own(&attending, server));
-        let client = own.as_ref().map(|(client, _)| client);
+        let engaged = server.map(|server| self.engaged(&attending, server));
+        let client = engaged.as_ref().and_then(Engaged::client);
         let options =
             CallOptions { attendant: &attending, rounds, client, ..CallOptions::default() };
         let sent = caller.introduced(params);
@@ -192,17 +212,17 @@ impl Gateway {
         }
     }
 
-    /// Notes that a session calls a server, while it does.
-    fn noted(&self, caller: &Caller, server: &ServerName) -> Option<Noted> {
-        Some(self.recent.note(server, caller.session.as_ref()?))
-    }
-
-    /// Who calls a server, if each client has its own of it, while it does.
-    fn own(&self, attending: &Attending, server: &ServerName) -> Option<(call::Client, OwnCall)> {
+    /// Notes that somebody calls a server, while it does.
+    pub(crate) fn engaged(&self, attending: &Attending, server: &ServerName) -> Engaged {
         let config = self.host.config();
-        let server = config.server(server.as_str())?;
-        let is_own = server.behaviour.share == Share::PerClient;
-        is_own.then(|| attending.on_behalf(&server.name, &self.own_calls))
+        let share = config.server(server.as_str()).map(|server| server.behaviour.share);
+        match share {
+            Some(Share::PerClient) => {
+                let (client, call) = attending.on_behalf(server, &self.own_calls);
+                Engaged::Own(client, call)
+            }
+            _ => Engaged::Shared(self.recent.note(server, attending.caller.session.as_ref())),
+        }
     }
 
     /// The result of a call of something unknown, if whoever would have it has never come up and so
@@ -263,11 +283,11 @@ impl Gateway {
         let task = tasks.find(params)?;
         let sent = tasks.in_words_of_server(params, &task);
         let attending = self.attending(caller.clone(), false, None).with_server(Some(&task.server));
-        let own = self.own(&attending, &task.server);
+        let engaged = self.engaged(&attending, &task.server);
         let options = CallOptions {
             attendant: &attending,
             rounds: Rounds::Passed,
-            client: own.as_ref().map(|(client, _)| client),
+            client: engaged.client(),
             ..CallOptions::default()
         };
         let view = self.view(&caller)?;
@@ -286,7 +306,10 @@ impl Gateway {
     /// On whose behalf a server is asked, if each client has its own of it.
     pub(crate) fn client(&self, caller: &Caller, server: &ServerName) -> Option<call::Client> {
         let attending = self.attending(caller.clone(), false, None);
-        self.own(&attending, server).map(|(client, _)| client)
+        match self.engaged(&attending, server) {
+            Engaged::Own(client, _) => Some(client),
+            Engaged::Shared(_) => None,
+        }
     }
 
     pub(crate) fn tasks<'g>(&'g self, caller: &'g Caller) -> Tasks<'g> {

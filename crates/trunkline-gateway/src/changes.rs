@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use trunkline::connection::{Connection, ResourceSubscription};
 use trunkline::host::Host;
 use trunkline::item::Kind;
-use trunkline::message::{Notification, Raw, RpcError};
+use trunkline::message::{Notification, Raw, RpcError, is_of_protocol};
 use trunkline::name::ServerName;
 
 use crate::protocol::{empty, invalid};
@@ -98,7 +98,7 @@ enum Change {
     Resource { server: ServerName, uri: Arc<str>, params: Raw },
 }
 
-/// Where lines of a server's log go that belong to no request.
+/// Where lines of a server's log go that belong to no request, and what the protocol does not know.
 pub(crate) type Log = Arc<dyn Fn(&ServerName, &Notification) + Send + Sync>;
 
 /// All that is heard of changes. Clones are the same.
@@ -279,8 +279,10 @@ fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notifi
         return changes.announced(host, &server, lists);
     }
     match &*notification.method {
-        "notifications/message" => return (changes.log)(&server, &notification),
         "notifications/resources/updated" => {}
+        method if method == "notifications/message" || !is_of_protocol(method) => {
+            return (changes.log)(&server, &notification);
+        }
         _ => return,
     }
     let Some(params) = notification.params else { return };

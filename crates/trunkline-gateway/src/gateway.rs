@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use tokio::time::interval;
 use trunkline::call::CallOptions;
-use trunkline::config::{Access, Trust};
 use trunkline::connection::{LogLevel, Rounds};
 use trunkline::host::{Host, Relayed};
 use trunkline::item::Kind;
-use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
+use trunkline::message::{Id, Message, Notification, Raw, RpcError, code, is_of_protocol};
 use trunkline::name::ServerName;
 use trunkline::view::View;
 
@@ -22,7 +21,6 @@ use crate::own::OwnCalls;
 use crate::parked::Parked;
 use crate::protocol::{Era, empty, invalid, unknown_method};
 use crate::recent::Recent;
-use crate::scope::Scope;
 use crate::seal::Seal;
 use crate::session::Session;
 use crate::{offer, translate};
@@ -164,34 +162,25 @@ impl Gateway {
         addresses.add(&connection, found.uri, address).await
     }
 
-    /// The server that everything is for which is not of the protocol: the only one there is, for
-    /// callers who may do with it whatever they like. What it would do is known to nobody here, so
-    /// that no rule can say who may have it.
-    fn only_server(&self, caller: &Caller) -> Option<ServerName> {
-        let config = self.host.config();
-        let mut servers = config.servers().filter(|server| server.enabled);
-        let (only, None) = (servers.next()?, servers.next()) else { return None };
-        let is_free = only.behaviour.access == Access::ReadWrite && only.trust == Trust::Trusted;
-        (is_free && caller.identity.scope == Scope::default()).then(|| only.name.clone())
-    }
-
     /// Passes on what is not of the protocol, if there can be no doubt whom it is for.
     async fn pass_on(self: &Arc<Self>, caller: Caller, asked: &Asked) -> Result<Raw, RpcError> {
         let (method, params) = (&*asked.method, &asked.params);
-        let unknown = || unknown_method(method);
-        let server = self.only_server(&caller).ok_or_else(unknown)?;
+        let server = self.only_server(&caller.identity);
+        let server = server.ok_or_else(|| unknown_method(method))?;
         self.gather(&Kind::ALL).await;
         let view = self.view(&caller)?;
-        let client = Arc::clone(&caller.client);
+        let asking = Arc::clone(&caller.client);
         let sent = caller.introduced(params);
         let attending = self.attending(caller, asked.wants_progress(), None);
         let attending = attending.with_server(Some(&server));
+        let engaged = self.engaged(&attending, &server);
+        let (client, rounds) = (engaged.client(), Rounds::Passed);
         let options =
-            CallOptions { attendant: &attending, rounds: Rounds::Passed, ..CallOptions::default() };
+            CallOptions { attendant: &attending, rounds, client, ..CallOptions::default() };
         match self.host.relay_to(&view, &server, (method, sent), options).await {
-            Ok(outcome) => Ok(translate::result(client.era, Relayed::Call, &outcome.result)),
+            Ok(outcome) => Ok(translate::result(asking.era, Relayed::Call, &outcome.result)),
             Err(error) => match error.refusal() {
-                Some(refusal) => translate::error(&client, Relayed::Call, params, refusal),
+                Some(refusal) => translate::error(&asking, Relayed::Call, params, refusal),
                 None => Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
             },
         }
@@ -218,23 +207,6 @@ pub(crate) fn cancelled(notification: &Notification) -> Option<Id> {
         return None;
     }
     Id::from_raw(notification.params.as_ref()?.get("requestId")?)
-}
-
-/// Whether a method is one that the protocol knows, in any revision.
-fn is_of_protocol(method: &str) -> bool {
-    const METHODS: &[&str] = &[
-        "initialize",
-        "ping",
-        "server/discover",
-        "logging/setLevel",
-        "resources/subscribe",
-        "resources/unsubscribe",
-        "subscriptions/listen",
-        "elicitation/create",
-        "sampling/createMessage",
-        "roots/list",
-    ];
-    METHODS.contains(&method) || method.starts_with("tasks/")
 }
 
 fn text(params: &Raw, key: &str) -> Result<String, RpcError> {

@@ -86,6 +86,7 @@ mod gateway;
 mod lists;
 mod calls;
 mod listening;
+mod told;
 
 mod streams;
 mod http;

@@ -1,6 +1,7 @@
 //! Who calls a server just now, or did a moment ago: for what it says without saying about what.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -18,21 +19,36 @@ const TAIL: Duration = Duration::from_millis(100);
 #[derive(Default)]
 pub(crate) struct Recent {
     callers: Mutex<HashMap<ServerName, Vec<Calling>>>,
+    strangers: AtomicU64,
 }
 
-/// The calls of one session to one server.
+/// Who calls a server.
+#[derive(Clone)]
+enum Who {
+    /// A session. Nobody has to remember one that has ended.
+    Session(Weak<Session>),
+    /// Somebody without one, by the number of the call: nothing says whether two are of the same.
+    Stranger(u64),
+}
+
+impl Who {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Session(one), Self::Session(other)) => one.ptr_eq(other),
+            (Self::Stranger(one), Self::Stranger(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+/// The calls of one client to one server.
 struct Calling {
-    /// Nobody has to remember a session that has ended.
-    session: Weak<Session>,
+    who: Who,
     running: usize,
     ended: Instant,
 }
 
 impl Calling {
-    fn is_of(&self, session: &Weak<Session>) -> bool {
-        self.session.ptr_eq(session)
-    }
-
     fn counts(&self) -> bool {
         self.running > 0 || self.ended.elapsed() < TAIL
     }
@@ -42,38 +58,47 @@ impl Calling {
 pub(crate) struct Noted {
     recent: Arc<Recent>,
     server: ServerName,
-    session: Weak<Session>,
+    who: Who,
 }
 
 impl Recent {
-    /// Notes that a session calls a server, for as long as what is returned is held.
-    pub(crate) fn note(self: &Arc<Self>, server: &ServerName, session: &Arc<Session>) -> Noted {
-        let session = Arc::downgrade(session);
+    /// Notes that somebody calls a server, for as long as what is returned is held.
+    pub(crate) fn note(
+        self: &Arc<Self>,
+        server: &ServerName,
+        session: Option<&Arc<Session>>,
+    ) -> Noted {
+        let who = match session {
+            Some(session) => Who::Session(Arc::downgrade(session)),
+            None => Who::Stranger(self.strangers.fetch_add(1, Ordering::Relaxed)),
+        };
         let mut callers = self.lock();
         let calling = callers.entry(server.clone()).or_default();
         calling.retain(Calling::counts);
-        match calling.iter_mut().find(|it| it.is_of(&session)) {
+        match calling.iter_mut().find(|it| it.who.is(&who)) {
             Some(known) => known.running += 1,
             None => {
-                let session = Weak::clone(&session);
-                calling.push(Calling { session, running: 1, ended: Instant::now() });
+                calling.push(Calling { who: who.clone(), running: 1, ended: Instant::now() });
             }
         }
-        Noted { recent: Arc::clone(self), server: server.clone(), session }
+        Noted { recent: Arc::clone(self), server: server.clone(), who }
     }
 
-    /// Passes on a line of a server's log that belongs to no request, if it can only be about the
-    /// calls of one session. Nobody learns what others do.
+    /// Passes on what a server says that belongs to no request, if it can only be about the calls of
+    /// one session. Nobody learns what others do.
     pub(crate) fn pass_on(&self, server: &ServerName, notification: &Notification) {
         let session = {
             let mut callers = self.lock();
             let Some(calling) = callers.get_mut(server) else { return };
             calling.retain(Calling::counts);
-            let [only] = &**calling else { return };
-            only.session.upgrade()
+            match &**calling {
+                [Calling { who: Who::Session(session), .. }] => session.upgrade(),
+                _ => None,
+            }
         };
         let Some(session) = session else { return };
-        if level::is_wanted(notification, Some(session.level())) {
+        let is_line = &*notification.method == "notifications/message";
+        if !is_line || level::is_wanted(notification, Some(session.level())) {
             session.standing.tell(Message::Notification(notification.clone()).write());
         }
     }
@@ -87,7 +112,7 @@ impl Drop for Noted {
     fn drop(&mut self) {
         let mut callers = self.recent.lock();
         let calling = callers.get_mut(&self.server).into_iter().flatten();
-        for known in calling.filter(|it| it.is_of(&self.session)) {
+        for known in calling.filter(|it| it.who.is(&self.who)) {
             known.running -= 1;
             known.ended = Instant::now();
         }

@@ -170,7 +170,7 @@ impl Peer {
     async fn receive(&mut self, message: &Bytes) {
         match Message::read(message) {
             Ok(Message::Request(request)) => self.asked(Asked::of(request)).await,
-            Ok(Message::Notification(notification)) => self.told(&notification),
+            Ok(Message::Notification(notification)) => self.told(notification).await,
             Ok(Message::Response(answer)) => {
                 if let Some(session) = &self.session {
                     session.questions.answered(answer);
@@ -183,9 +183,12 @@ impl Peer {
         }
     }
 
-    fn told(&mut self, notification: &Notification) {
-        let request = cancelled(notification).and_then(|id| self.running.remove(&id));
-        if let Some(Running { request, last_words }) = request {
+    async fn told(&mut self, notification: Notification) {
+        let Some(id) = cancelled(&notification) else {
+            let client = self.session.as_ref().map(|session| &*session.id);
+            return self.gateway.told(&self.identity, client, notification).await;
+        };
+        if let Some(Running { request, last_words }) = self.running.remove(&id) {
             last_words.say(notification.params.as_ref());
             request.abort();
         }

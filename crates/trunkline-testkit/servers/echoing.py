@@ -6,7 +6,7 @@ Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the t
 `hang TOKEN` never answers; `hung` says which calls of `hang` there were; `cancelled` says which of them were cancelled;
 `chatter COUNT SIZE` says a lot before it answers; `announce` says that the list of tools has changed; `ask [WAIT]` asks the
 user for a name, after so many milliseconds, and says it, or why there is none; `ask_after WAIT` answers at once and asks
-then; `answers` says what came of that; `exit` ends the server.
+then; `answers` says what came of that; `say METHOD` sends a notification before it answers; `exit` ends the server.
 """
 
 import heapq
@@ -18,9 +18,10 @@ import sys
 import time
 
 GENERATION = sys.argv[1]
-TOOLS = ["announce", "answers", "ask", "ask_after", "cancelled", "chatter", "echo", "exit", "hang", "hung", "regional"]
 REGION = {"type": "string", "x-mcp-header": "Region"}
 SCHEMAS = {"regional": {"type": "object", "properties": {"region": REGION}}}
+TOOLS = ["announce", "answers", "ask", "ask_after", "cancelled", "chatter", "echo", "exit", "hang", "hung"]
+TOOLS += ["regional", "say"]
 CAPABILITIES = {"tools": {"listChanged": True}}
 READ_ONLY = {"readOnlyHint": True}
 
@@ -97,6 +98,9 @@ def call(request):
         case "ask_after":
             ask(None, arguments["wait"])
             return text("later")
+        case "say":
+            send(method=arguments["method"], params={"said": arguments["method"]})
+            return text("said")
         case "answers":
             return text(json.dumps(answers))
         case "exit":

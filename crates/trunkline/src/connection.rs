@@ -25,7 +25,6 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use asking::{Ask, Rounds};
-use attendant::Abandoned;
 pub use attendant::{Answering, Attendant, Question, Unattended};
 pub use log_level::LogLevel;
 pub use options::Options;
@@ -39,6 +38,7 @@ use crate::config::{Fingerprint, Server};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Notification, RpcError};
+use attendant::Abandoned;
 use session::{Ids, gone, late};
 use shadow::Shadow;
 use subscription::{Held, Subject};
@@ -186,9 +186,16 @@ impl Connection {
     }
 
     /// What the server says of its own accord from now on, in its order: that a resource changed,
-    /// that a list did, a line of its log that belongs to no request.
+    /// that a list did, a line of its log that belongs to no request, what the protocol does not
+    /// know.
     pub fn notifications(&self) -> broadcast::Receiver<Notification> {
         self.told.subscribe()
+    }
+
+    /// Tells the server something, if it runs: one that does not is not started for that, and need
+    /// not know. Nobody hears whether it took notice.
+    pub async fn tell(&self, notification: Notification) -> Result<(), Error> {
+        self.command(Command::Tell(notification)).await
     }
 
     /// Wants to hear when a resource changes, starting the server if it does not run. While

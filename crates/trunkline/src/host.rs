@@ -50,11 +50,11 @@ use self::private::Private;
 pub use self::relay::Relayed;
 use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Outcome, Route};
 use crate::catalog::{Catalog, Entry};
-use crate::config::{Agent, Config, Server};
+use crate::config::{Agent, Config, Server, Share};
 use crate::connection::{Connection, Options};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
-use crate::message::Raw;
+use crate::message::{Notification, Raw};
 use crate::name::{AgentName, ServerName};
 use crate::policy::{NoSuchCaller, Rules, Who};
 use crate::registry::{Registry, Reloaded, ServerSet};
@@ -287,6 +287,34 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         self.relay(view, Relayed::Completion, &completion.params(), options).await
+    }
+
+    /// Tells a server something on behalf of a client, if it runs: the client's own, if each has its
+    /// own. Whether this client may is for the caller to say.
+    pub async fn tell(
+        &self,
+        server: &ServerName,
+        client: Option<&str>,
+        notification: Notification,
+    ) {
+        let is_own = |server: &Server| server.behaviour.share == Share::PerClient;
+        let connection = match self.config().server(server.as_str()) {
+            Some(found) if is_own(found) => {
+                let own = client.map(|client| self.private.all_of(client)).unwrap_or_default();
+                own.into_iter().find(|connection| connection.server().name == *server)
+            }
+            _ => self.servers.get(server.as_str()),
+        };
+        if let Some(connection) = connection {
+            let _ = connection.tell(notification).await;
+        }
+    }
+
+    /// Tells all servers that a client has for itself something about this client.
+    pub async fn tell_own(&self, client: &str, notification: &Notification) {
+        for connection in self.private.all_of(client) {
+            let _ = connection.tell(notification.clone()).await;
+        }
     }
 
     /// Takes over another configuration. Servers that are the same in it do not notice.

@@ -18,6 +18,8 @@ pub mod code;
 mod scan;
 mod raw;
 mod envelope;
+mod method;
 
 pub use envelope::{Id, Malformed, Message, Notification, Request, Response, RpcError};
+pub use method::is_of_protocol;
 pub use raw::{Ambiguous, NotJson, Raw};

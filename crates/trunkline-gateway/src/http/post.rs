@@ -15,13 +15,13 @@ use tokio::time::{sleep, timeout};
 use trunkline::connection::header_arguments;
 use trunkline::host::Relayed;
 use trunkline::item::Kind;
-use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
+use trunkline::message::{Id, Message, Notification, Raw, Request, RpcError, code};
 
 use super::Door;
 use super::replay::{HEARTBEAT, KEEP_ALIVE};
 use super::sessions::{HttpSession, SESSION, events};
 use crate::asked::{Asked, Client};
-use crate::caller::{Admission, Caller};
+use crate::caller::{Admission, Caller, id_without_session};
 use crate::gateway::cancelled;
 use crate::offer;
 use crate::protocol::{refusal, response};
@@ -63,7 +63,9 @@ pub(super) async fn receive(
     }
     match Message::read(&body) {
         Ok(Message::Request(request)) => asked(door, identity, headers, Asked::of(request)).await,
-        Ok(Message::Notification(notification)) => told(door, identity, headers, &notification),
+        Ok(Message::Notification(notification)) => {
+            told(door, identity, headers, notification).await
+        }
         Ok(Message::Response(answer)) => match door.sessions.find(identity, headers) {
             Ok(session) => {
                 session.session.questions.answered(answer);
@@ -83,23 +85,36 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|it| it.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// What a legacy client tells about its requests; modern ones have nothing to tell.
-fn told(
+/// What a client tells: a legacy one about its requests, and either what is for a server.
+async fn told(
     door: &Door,
     identity: &Identity,
     headers: &HeaderMap,
-    notification: &Notification,
+    notification: Notification,
 ) -> Response {
     if headers.contains_key(SESSION) {
         let session = match door.sessions.find(identity, headers) {
             Ok(session) => session,
             Err(refusal) => return *refusal,
         };
-        if let Some(id) = cancelled(notification) {
-            session.session.cancel(&id, notification.params.as_ref());
+        match cancelled(&notification) {
+            Some(id) => session.session.cancel(&id, notification.params.as_ref()),
+            None => door.gateway.told(identity, Some(&session.session.id), notification).await,
         }
+    } else if let Ok(client) = modern_teller(headers, &notification) {
+        let id = id_without_session(&client, identity);
+        door.gateway.told(identity, Some(&id), notification).await;
     }
     StatusCode::ACCEPTED.into_response()
+}
+
+/// The modern client that tells something, once it declares itself as in a request.
+fn modern_teller(headers: &HeaderMap, notification: &Notification) -> Result<Client, RpcError> {
+    let Notification { method, params } = notification.clone();
+    let asked = Asked::of(Request { id: Id::number(0), method, params });
+    let client = Client::of_request(&asked.said)?;
+    headers::check(headers, &client.version, &asked)?;
+    Ok(client)
 }
 
 async fn asked(

@@ -24,5 +24,6 @@ mod piped;
 mod pausing;
 mod tasks;
 mod listening;
+mod telling;
 #[cfg(target_os = "linux")]
 mod load;

@@ -16,7 +16,7 @@ use crate::piped::{self, Piped};
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// A server that writes down what it hears.
-fn announcing(folder: &Folder) -> Value {
+pub(crate) fn announcing(folder: &Folder) -> Value {
     json!({
         "command": peers::python(),
         "args": ["-I", peers::announcing_server(), folder.path(), "legacy"],
@@ -26,7 +26,7 @@ fn announcing(folder: &Folder) -> Value {
 }
 
 /// The first message of a method that a server hears, or has heard.
-async fn heard(folder: &Folder, method: &str) -> Value {
+pub(crate) async fn heard(folder: &Folder, method: &str) -> Value {
     let deadline = Instant::now() + LONGEST;
     loop {
         let lines = fs::read_to_string(folder.path().join("heard")).unwrap_or_default();

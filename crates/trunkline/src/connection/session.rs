@@ -3,6 +3,7 @@
 mod deadline;
 mod pending;
 mod questions;
+mod telling;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::deadline::Deadline;
 pub(super) use self::deadline::QUESTIONS;
-use self::pending::{Pending, Waiting, Whose};
+use self::pending::{Pending, Waiting};
 use self::questions::Asides;
 use super::attendant::{Abandoned, Attendant, Update};
 use super::generation::{Declared, Generation, with_progress_token};
@@ -343,33 +344,6 @@ impl Session {
         Some(Event::Noise)
     }
 
-    /// Passes on what is about one request; returns what is not, or not only.
-    fn told(&self, notification: Notification, about: Option<u64>) -> Option<Notification> {
-        let waiting = match &*notification.method {
-            "notifications/progress" => {
-                let params = notification.params.as_ref();
-                let token = params.and_then(|params| params.get("progressToken"));
-                token.and_then(|token| token.as_u64()).and_then(|id| self.pending.get(id))
-            }
-            "notifications/message" => match self.pending.whose(about) {
-                Whose::Of(_, waiting) => Some(waiting),
-                Whose::Nobody | Whose::Unclear => None,
-            },
-            _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),
-        };
-        let Some((updates, token)) =
-            waiting.and_then(|waiting| Some((waiting.updates.as_ref()?, waiting.token.as_ref())))
-        else {
-            return Some(notification);
-        };
-        let is_theirs_alone =
-            matches!(&*notification.method, "notifications/progress" | "notifications/message");
-        let others = (!is_theirs_alone).then(|| notification.clone());
-        // A caller that is slow misses something; nobody else does.
-        let _ = updates.try_send(Update::Told(with_token(notification, token)));
-        others
-    }
-
     fn answer(&mut self, id: u64, answer: Answer) {
         self.last_answer = Instant::now();
         self.pending.answer(id, answer);
@@ -460,18 +434,6 @@ fn subject(request: &Request) -> Option<Box<str>> {
     };
     let value = request.params.as_ref()?.get(key)?;
     value.as_str().map(Into::into)
-}
-
-/// A report of progress under the token the caller gave, if it gave one.
-fn with_token(notification: Notification, token: Option<&Raw>) -> Notification {
-    match (notification, token) {
-        (Notification { method, params: Some(params) }, Some(token))
-            if &*method == "notifications/progress" =>
-        {
-            Notification { method, params: Some(params.with("progressToken", token)) }
-        }
-        (notification, _) => notification,
-    }
 }
 
 /// An error with the last lines of the server's standard error as its hint, if it has no other.

@@ -45,6 +45,8 @@ pub(super) enum Command {
     Ask(Asked),
     /// Answer a question the server asked in a session, for the sake of a request.
     Respond { session: u64, about: u64, response: Response },
+    /// Tell the server something.
+    Tell(Notification),
     /// Ask for a list again; say when it is there, or why not.
     Refresh(Kind, oneshot::Sender<Result<(), Error>>),
     /// Let somebody hear of a resource or a task.
@@ -60,7 +62,7 @@ impl Command {
             Self::Connect(done) | Self::Refresh(_, done) => done.is_closed(),
             Self::Ask(asked) => asked.reply.is_closed(),
             Self::Watch(_, reply) => reply.is_closed(),
-            Self::Respond { .. } | Self::Close(_) => false,
+            Self::Respond { .. } | Self::Tell(_) | Self::Close(_) => false,
         }
     }
 }
@@ -184,8 +186,8 @@ impl Task {
                     refuse_all(waiting, &stopping());
                     return Wanted::Close(Some(close));
                 }
-                // The session it was asked in is over.
-                (Some(Command::Respond { .. }), _) => {}
+                // The session it was asked in is over; and nobody is started to be told something.
+                (Some(Command::Respond { .. } | Command::Tell(_)), _) => {}
                 // Whoever asks for it by name wants it now.
                 (Some(connect @ Command::Connect(_)), _) => {
                     attempts.forget();
@@ -323,7 +325,7 @@ fn refuse(command: Command, error: &Error) {
         Command::Watch(_, reply) => {
             let _ = reply.send(Err(error.clone()));
         }
-        Command::Respond { .. } => {}
+        Command::Respond { .. } | Command::Tell(_) => {}
         Command::Close(done) => {
             let _ = done.send(());
         }

@@ -63,6 +63,13 @@ impl Private {
         Ok(Some(connection))
     }
 
+    /// The connections a client has for itself.
+    pub(super) fn all_of(&self, client: &str) -> Vec<Arc<Connection>> {
+        let connections = self.lock();
+        let own = connections.iter().filter(|((id, _), _)| **id == *client);
+        own.map(|(_, held)| Arc::clone(&held.connection)).collect()
+    }
+
     /// Ends the connections of a client that is gone.
     pub(super) async fn release(&self, client: &str) {
         self.close(|(id, _), _| **id == *client).await;

@@ -17,6 +17,8 @@ use crate::connection::session::{Answer, Event, Session, at};
 use crate::item::Kind;
 use crate::message::Notification;
 
+const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+
 /// What goes on with a server beside the requests of others.
 struct Chores {
     relistings: Relistings,
@@ -174,6 +176,10 @@ impl Task {
             Command::Respond { session: number, about, response } => {
                 session.respond(number, &[about], response);
             }
+            // That generation asks for roots anew each time it needs them.
+            Command::Tell(Notification { method, .. })
+                if &*method == ROOTS_CHANGED && session.generation == Generation::Modern => {}
+            Command::Tell(Notification { method, params }) => session.tell(&method, params),
             Command::Refresh(kind, done) if self.shadow.listed(kind).is_fresh() => {
                 let _ = done.send(Ok(()));
             }

@@ -1,0 +1,60 @@
+//! What a server tells: whom it is for.
+
+use super::Session;
+use super::pending::{Waiting, Whose};
+use crate::connection::attendant::Update;
+use crate::message::{Notification, Raw, is_of_protocol};
+
+impl Session {
+    /// Passes on what is about one request; returns what is not, or not only.
+    pub(super) fn told(
+        &self,
+        notification: Notification,
+        about: Option<u64>,
+    ) -> Option<Notification> {
+        let Some((updates, token)) = self.listener(&notification, about).and_then(|waiting| {
+            let updates = waiting.updates.as_ref()?;
+            Some((updates, waiting.token.as_ref()))
+        }) else {
+            return Some(notification);
+        };
+        let others = (!is_for_one(&notification.method)).then(|| notification.clone());
+        // A caller that is slow misses something; nobody else does.
+        let _ = updates.try_send(Update::Told(with_token(notification, token)));
+        others
+    }
+
+    /// The request that something is about.
+    fn listener(&self, notification: &Notification, about: Option<u64>) -> Option<&Waiting> {
+        match &*notification.method {
+            "notifications/progress" => {
+                let params = notification.params.as_ref();
+                let token = params.and_then(|params| params.get("progressToken"));
+                token.and_then(|token| token.as_u64()).and_then(|id| self.pending.get(id))
+            }
+            method if is_for_one(method) => match self.pending.whose(about) {
+                Whose::Of(_, waiting) => Some(waiting),
+                Whose::Nobody | Whose::Unclear => None,
+            },
+            _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),
+        }
+    }
+}
+
+/// Whether something is about one request, if it can be said about which. What the protocol does not
+/// know is said to somebody, like a line of a log.
+fn is_for_one(method: &str) -> bool {
+    matches!(method, "notifications/progress" | "notifications/message") || !is_of_protocol(method)
+}
+
+/// A report of progress under the token the caller gave, if it gave one.
+fn with_token(notification: Notification, token: Option<&Raw>) -> Notification {
+    match (notification, token) {
+        (Notification { method, params: Some(params) }, Some(token))
+            if &*method == "notifications/progress" =>
+        {
+            Notification { method, params: Some(params.with("progressToken", token)) }
+        }
+        (notification, _) => notification,
+    }
+}
