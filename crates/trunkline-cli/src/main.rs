@@ -16,6 +16,7 @@ mod listing;
 mod results;
 mod tokens;
 mod following;
+mod health;
 mod entries;
 mod commands;
 

@@ -10,6 +10,7 @@ mod parameters;
 mod lists;
 mod memory;
 mod options;
+mod explaining;
 mod session;
 mod shadow;
 mod watching;

@@ -16,6 +16,7 @@ use crate::entries::{Addresses, client_entry};
 use crate::environment::Environment;
 use crate::exit::Outcome;
 use crate::following::Following;
+use crate::health::report_on;
 use crate::report::{self, NOTHING_FOUND, plural};
 use crate::servers::{self, Hosted};
 use crate::settings::{Settings, Verbosity};
@@ -128,6 +129,7 @@ impl Door<'_> {
         let served = tokio::select! {
             served = served => served,
             never = following.run(&hosted.host, terminal) => match never {},
+            never = report_on(&hosted.host, terminal) => match never {},
         };
         match served {
             // A client that has gone has seen enough.
@@ -158,6 +160,7 @@ impl Door<'_> {
         tokio::select! {
             served = listen_until(router, listener, ending) => served.context("cannot listen any more")?,
             never = following.run(&hosted.host, terminal) => match never {},
+            never = report_on(&hosted.host, terminal) => match never {},
         }
         Ok(Outcome::Good)
     }

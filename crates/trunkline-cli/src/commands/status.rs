@@ -19,6 +19,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::arguments::{Format, StatusArguments};
 use crate::environment::Environment;
 use crate::exit::Outcome;
+use crate::health::restarts;
 use crate::listing::{Listing, hidden_json};
 use crate::report;
 use crate::servers::{Hosted, Problems, with_host};
@@ -187,19 +188,6 @@ fn troubles(text: &mut String, server: &Server, status: &Status) {
         let _ = writeln!(text, "\nserver `{name}`: its tools cannot be remembered: {reason}");
         let _ = writeln!(text, "  TRUNKLINE_CACHE names the folder, or is `off`");
     }
-}
-
-/// What is done about a server that failed.
-fn restarts(status: &Status) -> Option<String> {
-    let Some(next_attempt) = status.next_attempt else {
-        let count = report::plural(status.restarts as usize, "time");
-        let is_over = status.state == State::Failed && status.restarts > 0;
-        return is_over.then(|| format!("it was started again {count}, and is not any more"));
-    };
-    let wait = next_attempt.saturating_duration_since(std::time::Instant::now());
-    let is_process = matches!(status.transport, None | Some("stdio"));
-    let what = if is_process { "started" } else { "tried" };
-    Some(format!("it is {what} again in {:.1} s (attempt {})", wait.as_secs_f32(), status.restarts))
 }
 
 fn row(server: &Server, status: &Status) -> [String; 7] {

@@ -34,6 +34,8 @@ mod serving;
 #[cfg(target_os = "linux")]
 mod serving_streams;
 #[cfg(target_os = "linux")]
+mod serving_failures;
+#[cfg(target_os = "linux")]
 mod reloading;
 #[cfg(target_os = "linux")]
 mod tokens;

@@ -5,11 +5,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use super::explaining::explained;
 use super::generation::{Generation, LEGACY, initialize_params, names_modern};
 use super::lists::{List, Next, Pages, page_params};
 use super::memory::Spoken;
 use super::options::Options;
-use super::session::{Answer, Ids, Session, explained, late, stopping};
+use super::session::{Answer, Ids, Session, late, stopping};
 use super::shadow::Shadow;
 use super::status::Described;
 use crate::config::{
@@ -366,14 +367,15 @@ impl Opener<'_> {
 
     /// Stops a server that could not be agreed with, and adds what it said last.
     async fn failed(&self, session: Session, error: Error) -> Error {
-        let lines = session.wire().last_lines();
+        let (lines, noise) = (session.wire().last_lines(), session.noise);
+        self.shadow.noticed(&session);
         session.close(self.timeouts().shutdown).await;
         let is_slow = error.kind() == ErrorKind::TimedOut && error.hint().is_none();
         match &self.server.transport {
             Transport::Remote(_) if is_slow => {
                 error.with_hint("`timeouts.connect` and `timeouts.handshake` are the bounds")
             }
-            _ => explained(error, &lines),
+            _ => explained(error, &lines, noise),
         }
     }
 }

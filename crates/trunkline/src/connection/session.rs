@@ -19,6 +19,7 @@ pub(super) use self::deadline::QUESTIONS;
 use self::pending::{Pending, Waiting};
 use self::questions::Asides;
 use super::attendant::{Abandoned, Attendant, Update};
+use super::explaining::explained;
 use super::generation::{Declared, Generation, with_progress_token};
 use super::parameters::{Mirrored, headers};
 use crate::error::{Error, ErrorKind};
@@ -296,7 +297,7 @@ impl Session {
                     }
                 }
                 Incoming::Ended(error) => {
-                    let error = explained(error, &self.wire.last_lines());
+                    let error = explained(error, &self.wire.last_lines(), 0);
                     self.pending.fail_all(&error);
                     return Event::Ended(error);
                 }
@@ -434,20 +435,6 @@ fn subject(request: &Request) -> Option<Box<str>> {
     };
     let value = request.params.as_ref()?.get(key)?;
     value.as_str().map(Into::into)
-}
-
-/// An error with the last lines of the server's standard error as its hint, if it has no other.
-pub(super) fn explained(error: Error, lines: &[String]) -> Error {
-    if error.hint().is_some() {
-        return error;
-    }
-    let last: Vec<_> = lines.iter().rev().take(3).rev().map(String::as_str).collect();
-    let hint = match (error.kind(), last.as_slice()) {
-        (_, [_, ..]) => format!("it said: {}", last.join(" | ")),
-        (ErrorKind::TimedOut | ErrorKind::NotMcp, []) => "is this an MCP server?".to_owned(),
-        _ => return error,
-    };
-    error.with_hint(hint)
 }
 
 /// The server is being ended by us.

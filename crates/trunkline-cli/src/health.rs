@@ -1,0 +1,185 @@
+//! What becomes of servers while they are used for long: said once when one fails, and when it is back
+//! (CON-4, CON-5).
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::Instant;
+
+use trunkline::config::{Server, Transport, printable};
+use trunkline::connection::{State, Status};
+use trunkline::host::Host;
+use trunkline::name::ServerName;
+
+use crate::report;
+use crate::terminal::Terminal;
+
+/// Lines of a server's standard error that are shown; `trunkline status --format json` has more.
+const MAX_LINES: usize = 3;
+
+/// How much is said of one failure, however often the server is tried and fails in other words.
+const MAX_SAID: usize = 3;
+
+/// Says how servers are doing, for ever.
+pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
+    let mut changes = host.servers().watch();
+    let mut failures = Failures::default();
+    while let Some(change) = changes.next().await {
+        let connection = host.servers().get(change.server.as_str());
+        let (Some(mut status), Some(connection)) = (change.status, connection) else {
+            failures.forget(&change.server);
+            continue;
+        };
+        if status.state == State::Failed {
+            status.stderr = connection.status().stderr;
+        }
+        match failures.news(connection.server(), &status) {
+            Some(News::Failed(text)) => terminal.warn(&text),
+            Some(News::Back(text)) => terminal.tell(&format!("{text}\n")),
+            None => {}
+        }
+    }
+    // There are no servers any more, and will be none.
+    std::future::pending().await
+}
+
+/// Something worth saying about a server.
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    Failed(String),
+    Back(String),
+}
+
+/// The servers that have failed, with what was said of each since it was ready.
+#[derive(Default)]
+struct Failures(BTreeMap<ServerName, Vec<(String, bool)>>);
+
+impl Failures {
+    fn forget(&mut self, server: &ServerName) {
+        self.0.remove(server);
+    }
+
+    /// What is new about a server. That it was tried again and failed as before is not.
+    fn news(&mut self, server: &Server, status: &Status) -> Option<News> {
+        match status.state {
+            State::Ready => {
+                self.0.remove(&server.name)?;
+                let name = printable(server.name.as_str());
+                Some(News::Back(format!("server `{name}` is ready again")))
+            }
+            State::Failed => {
+                let error = status.last_error.as_ref()?;
+                let finding = (error.message().to_owned(), status.next_attempt.is_some());
+                let said = self.0.entry(server.name.clone()).or_default();
+                if said.len() >= MAX_SAID || said.contains(&finding) {
+                    return None;
+                }
+                said.push(finding);
+                Some(News::Failed(described(server, status)))
+            }
+            State::Idle | State::Starting | State::Stopped => None,
+        }
+    }
+}
+
+/// A failure in a few lines: why, what to do about it, what it said last, what becomes of it.
+fn described(server: &Server, status: &Status) -> String {
+    let error = status.last_error.as_ref();
+    let mut lines: Vec<_> = error.map(|error| printable(&error.to_string())).into_iter().collect();
+    let hint = error.and_then(|error| error.hint());
+    lines.extend(hint.map(printable));
+    let last = &status.stderr[status.stderr.len().saturating_sub(MAX_LINES)..];
+    // Where there is nothing better to say, the hint repeats them.
+    let is_unsaid = |line: &&String| !hint.is_some_and(|hint| hint.contains(line.as_str()));
+    lines.extend(last.iter().filter(is_unsaid).map(|line| format!("it said: {}", printable(line))));
+    lines.push(restarts(status).unwrap_or_else(|| fate(server).to_owned()));
+    lines.join("\n  ")
+}
+
+/// What becomes of a server that is not started again by itself.
+fn fate(server: &Server) -> &'static str {
+    match server.transport {
+        Transport::Stdio(_) => "it stays down until its entry is changed, or all is started again",
+        Transport::Remote(_) => "it is tried again when it is needed",
+    }
+}
+
+/// What is done about a server that failed.
+pub(crate) fn restarts(status: &Status) -> Option<String> {
+    let Some(next_attempt) = status.next_attempt else {
+        let count = report::plural(status.restarts as usize, "time");
+        let is_over = status.state == State::Failed && status.restarts > 0;
+        return is_over.then(|| format!("it was started again {count}, and is not any more"));
+    };
+    let wait = next_attempt.saturating_duration_since(Instant::now());
+    let is_process = matches!(status.transport, None | Some("stdio"));
+    let what = if is_process { "started" } else { "tried" };
+    Some(format!("it is {what} again in {:.1} s (attempt {})", wait.as_secs_f32(), status.restarts))
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline::config;
+    use trunkline::error::{Error, ErrorKind};
+
+    use super::*;
+
+    fn server(entry: &str) -> Server {
+        let text = format!(r#"{{ "mcpServers": {{ "s": {entry} }} }}"#);
+        config::parse("test", text).config.server("s").unwrap().clone()
+    }
+
+    fn failed(server: &Server, message: &str) -> Status {
+        let error = Error::new(ErrorKind::Exited, message).of(&server.name);
+        Status { state: State::Failed, last_error: Some(error), ..Status::default() }
+    }
+
+    fn ready() -> Status {
+        Status { state: State::Ready, ..Status::default() }
+    }
+
+    #[test]
+    fn a_failure_is_said_once_and_so_is_its_end() {
+        let server = server(r#"{ "command": "x" }"#);
+        let mut failures = Failures::default();
+        assert_eq!(failures.news(&server, &ready()), None, "nobody was told otherwise");
+        let starting = Status { state: State::Starting, ..failed(&server, "it ended") };
+        for round in 0..2 {
+            let news = failures.news(&server, &failed(&server, "it ended"));
+            assert!(matches!(&news, Some(News::Failed(text)) if text.contains("it ended")));
+            assert_eq!(failures.news(&server, &starting), None);
+            assert_eq!(failures.news(&server, &failed(&server, "it ended")), None, "{round}");
+            let back = News::Back("server `s` is ready again".to_owned());
+            assert_eq!(failures.news(&server, &ready()), Some(back));
+        }
+    }
+
+    #[test]
+    fn that_nothing_more_is_tried_is_said_and_nothing_without_end() {
+        let server = server(r#"{ "command": "x", "restart": "on-failure" }"#);
+        let mut failures = Failures::default();
+        let next_attempt = Some(Instant::now());
+        let again = Status { next_attempt, restarts: 1, ..failed(&server, "it ended") };
+        assert!(failures.news(&server, &again).is_some());
+        assert_eq!(failures.news(&server, &Status { restarts: 2, ..again.clone() }), None);
+        let over = Status { restarts: 5, ..failed(&server, "it ended") };
+        let Some(News::Failed(text)) = failures.news(&server, &over) else { panic!() };
+        assert!(text.ends_with("\n  it was started again 5 times, and is not any more"), "{text}");
+        let said =
+            (0..100).filter_map(|it| failures.news(&server, &failed(&server, &it.to_string())));
+        assert_eq!(said.count(), 1);
+    }
+
+    #[test]
+    fn last_words_are_shown_where_the_hint_does_not_repeat_them() {
+        let server = server(r#"{ "url": "http://127.0.0.1:1/mcp" }"#);
+        let error =
+            Error::new(ErrorKind::NotMcp, "no").of(&server.name).with_hint("it said: three");
+        let stderr = ["one", "two", "three", "\u{1b}four"].map(str::to_owned).into();
+        let status = Status { last_error: Some(error), stderr, ..failed(&server, "") };
+        assert_eq!(
+            described(&server, &status),
+            "server `s`: no\n  it said: three\n  it said: two\n  it said: \u{fffd}four\n  \
+             it is tried again when it is needed"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! `trunkline serve` and servers that fail: whoever looks after it hears of each, once.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{INITIALIZE, Serving, tools_at};
+use crate::processes::{LONGEST_START, send, wait_until};
+use crate::run::Folder;
+
+fn shell(script: &str) -> Value {
+    json!({ "command": "/bin/sh", "args": ["-c", script] })
+}
+
+/// A server that says in a file which process it is.
+fn found_by_file(file: &str) -> Value {
+    let mut server = shell(&format!("echo $$ > {file}; exec \"$PROGRAM\" demo-server words"));
+    server["env"] = json!({ "PROGRAM": env!("CARGO_BIN_EXE_trunkline") });
+    server
+}
+
+fn process_in(folder: &Folder, file: &str) -> u32 {
+    let path = folder.project().join(file);
+    wait_until(file, LONGEST_START, || fs::read_to_string(&path).is_ok_and(|it| !it.is_empty()));
+    fs::read_to_string(&path).unwrap().trim().parse().unwrap()
+}
+
+fn folder(servers: &Value) -> Folder {
+    let config = json!({ "mcpServers": servers }).to_string();
+    Folder::new().file("trunkline.json", config)
+}
+
+fn faulty() -> Value {
+    let mut noisy = shell("while read -r line; do echo hello; done");
+    noisy["timeouts"] = json!({ "connect": "3s", "handshake": "3s", "grace": "20s" });
+    let mut ends = shell("echo \"no key in $KEY\" >&2; exit 3");
+    ends["env"] = json!({ "KEY": "sesame-open" });
+    let away = json!({ "url": "http://127.0.0.1:1/mcp" });
+    json!({ "missing": { "command": "no-such-program" }, "ends": ends, "noisy": noisy, "away": away })
+}
+
+/// CON-4: why, what it said last without what it was given, and what to do.
+#[test]
+fn a_server_that_does_not_start_is_said_once_with_its_reason() {
+    let folder = folder(&faulty());
+    let serving = Serving::start(&folder, &[]);
+    for _ in 0..2 {
+        assert_eq!(tools_at(&folder, serving.url(), None), Vec::<String>::new());
+    }
+    for said in [
+        "warning: server `missing`: no-such-program: not found\n  is it installed",
+        "warning: server `ends`: the process ended (exit status: 3)\n  it said: no key in ***\n  \
+         it stays down",
+        "warning: server `noisy`: it did not answer in time\n  ",
+        "not MCP; is this an MCP server?",
+        "warning: server `away`: http://127.0.0.1:1 refuses connections\n  is the server running",
+    ] {
+        serving.wait_for(said);
+    }
+    assert_eq!(serving.messages().matches("warning: ").count(), 4, "{}", serving.messages());
+    let quiet = Serving::start(&folder, &["--quiet"]);
+    tools_at(&folder, quiet.url(), None);
+    assert_eq!(quiet.messages(), "");
+}
+
+/// CON-5: that it ended, and that it is back.
+#[test]
+fn a_server_that_ends_is_said_and_so_is_that_it_is_back() {
+    let mut again = found_by_file("again");
+    again["restart"] = json!("on-failure");
+    let folder = folder(&json!({ "stays": found_by_file("stays"), "again": again }));
+    let serving = Serving::start(&folder, &[]);
+    assert!(!tools_at(&folder, serving.url(), None).is_empty());
+    for server in ["stays", "again"] {
+        send("KILL", process_in(&folder, server));
+        serving.wait_for(&format!("warning: server `{server}`: the process ended (signal: 9"));
+    }
+    serving.wait_for("  it stays down until its entry is changed");
+    serving.wait_for("  it is started again in 0.");
+    serving.wait_for("server `again` is ready again\n");
+    let messages = serving.messages();
+    assert_eq!(messages.matches("warning: ").count(), 2, "{messages}");
+    assert!(!messages.contains("`stays` is ready"), "{messages}");
+}
+
+#[test]
+fn it_is_said_beside_a_client_that_has_started_it() {
+    let folder = folder(&json!({ "missing": { "command": "no-such-program" } }));
+    let mut command = folder.command(&["serve", "--stdio"]);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let mut input = process.stdin.take().unwrap();
+    let listing = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+    writeln!(input, "{INITIALIZE}\n{listing}").unwrap();
+    drop(input);
+    let output = process.wait_with_output().unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert!(messages.starts_with("warning: server `missing`: no-such-program"), "{messages}");
+    let answers = String::from_utf8(output.stdout).unwrap();
+    assert!(answers.lines().all(|line| line.starts_with('{')), "{answers}");
+}

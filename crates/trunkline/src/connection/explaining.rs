@@ -1,0 +1,58 @@
+//! What to say of a server beside what went wrong: its last words, and what of them was no message.
+
+use crate::error::{Error, ErrorKind};
+
+/// Lines of a server's standard error that are repeated: the last ones say why.
+const MAX_LINES: usize = 3;
+
+/// An error with what the server said as its hint, if it has no other: the last lines of its
+/// standard error, and how many lines of its output were no messages (CON-4).
+pub(super) fn explained(error: Error, lines: &[String], noise: u64) -> Error {
+    if error.hint().is_some() {
+        return error;
+    }
+    let is_strange = matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::NotMcp);
+    let noise = match noise {
+        0 => None,
+        1 => Some("a line of its output is not MCP".to_owned()),
+        count => Some(format!("{count} lines of its output are not MCP")),
+    };
+    let last: Vec<_> = lines[lines.len().saturating_sub(MAX_LINES)..].to_vec();
+    let said = (!last.is_empty()).then(|| format!("it said: {}", last.join(" | ")));
+    let asks = is_strange && (noise.is_some() || said.is_none());
+    let question = asks.then(|| "is this an MCP server?".to_owned());
+    let parts: Vec<_> = [noise, question, said].into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => error,
+        false => error.with_hint(parts.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(kind: ErrorKind, lines: &[&str], noise: u64) -> Option<String> {
+        let lines: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
+        explained(Error::new(kind, "x"), &lines, noise).hint().map(str::to_owned)
+    }
+
+    #[test]
+    fn what_a_server_said_is_its_hint() {
+        assert_eq!(hint(ErrorKind::Exited, &[], 0), None);
+        let lines = ["a", "b", "c", "d"];
+        assert_eq!(hint(ErrorKind::Exited, &lines, 0).unwrap(), "it said: b | c | d");
+        assert_eq!(hint(ErrorKind::TimedOut, &lines[..1], 0).unwrap(), "it said: a");
+        assert_eq!(hint(ErrorKind::NotMcp, &[], 0).unwrap(), "is this an MCP server?");
+    }
+
+    #[test]
+    fn output_that_is_no_message_is_said() {
+        let said = hint(ErrorKind::TimedOut, &["a"], 2).unwrap();
+        let expected = "2 lines of its output are not MCP; is this an MCP server?; it said: a";
+        assert_eq!(said, expected);
+        assert_eq!(hint(ErrorKind::Exited, &[], 1).unwrap(), "a line of its output is not MCP");
+        let error = Error::new(ErrorKind::TimedOut, "x").with_hint("do this");
+        assert_eq!(explained(error.clone(), &[], 7), error);
+    }
+}
