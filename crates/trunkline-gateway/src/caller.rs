@@ -216,12 +216,12 @@ impl Attending {
         calls: &Arc<OwnCalls>,
     ) -> (host::Client, OwnCall) {
         let own = Own { client: self.caller.id(), server: server.clone() };
-        let client = self.caller.on_behalf(&own, calls);
         let way = match &self.desk {
             Some(desk) => Way::Desk(Arc::clone(desk)),
             None => Way::Stream(self.caller.talk.clone()),
         };
-        (client, calls.begin(own, way))
+        let call = calls.begin(&own, way);
+        (self.caller.on_behalf(&call.own, calls), call)
     }
 }
 

@@ -9,6 +9,9 @@ use trunkline::name::ServerName;
 use crate::parked::Desk;
 use crate::talk::Talk;
 
+/// Processes that one client may have of one server, because calls of it wait for their client.
+const MAX_PROCESSES: usize = 16;
+
 /// A client, and a server of which it has one of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Own {
@@ -23,6 +26,16 @@ pub(crate) enum Way {
     Stream(Talk),
     /// On the desk of the call, until it calls again.
     Desk(Arc<Desk>),
+}
+
+impl Own {
+    /// The same client with another process.
+    fn numbered(&self, number: usize) -> Self {
+        match number {
+            0 => self.clone(),
+            _ => Self { client: format!("{}\n{number}", self.client).into(), ..self.clone() },
+        }
+    }
 }
 
 impl Way {
@@ -46,17 +59,29 @@ struct Open {
     calls: HashMap<Own, Vec<(u64, Way)>>,
 }
 
+impl Open {
+    /// Whether a call waits for its client.
+    fn waits(&self, own: &Own) -> bool {
+        let calls = self.calls.get(own).into_iter().flatten();
+        calls.filter_map(|(_, way)| way.desk()).any(Desk::has_questions)
+    }
+}
+
 /// A call that is being made. Dropping it says that it is over.
 pub(crate) struct OwnCall {
     calls: Arc<OwnCalls>,
-    own: Own,
+    pub(crate) own: Own,
     number: u64,
 }
 
 impl OwnCalls {
-    /// Notes a call, for as long as what is returned is held.
-    pub(crate) fn begin(self: &Arc<Self>, own: Own, way: Way) -> OwnCall {
+    /// Notes a call, for as long as what is returned is held, and says which process it is for: one
+    /// in which no call waits for its client. Such a call may have more to ask, so that nobody could
+    /// say whom a question is for; and its client may never come back.
+    pub(crate) fn begin(self: &Arc<Self>, own: &Own, way: Way) -> OwnCall {
         let mut open = self.lock();
+        let numbered = (0..MAX_PROCESSES).map(|number| own.numbered(number));
+        let own = numbered.into_iter().find(|it| !open.waits(it)).unwrap_or_else(|| own.clone());
         open.next += 1;
         let number = open.next;
         open.calls.entry(own.clone()).or_default().push((number, way));

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -44,20 +44,48 @@ pub(crate) struct Desk {
     talk: Mutex<Talk>,
     /// The server that asks, once it is known.
     server: OnceLock<ServerName>,
+    /// How many questions wait for an answer.
+    waiting: AtomicUsize,
     /// Whether a question for somebody else was refused since this one was asked.
     is_in_the_way: AtomicBool,
+}
+
+/// A question that waits for an answer. Dropping it says that it does so no more.
+struct Open<'d>(&'d AtomicUsize);
+
+impl<'d> Open<'d> {
+    fn counted(waiting: &'d AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Desk {
     pub(crate) fn new(talk: Talk) -> (Arc<Self>, mpsc::Receiver<(Question, Reply)>) {
         let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
-        let (talk, server) = (Mutex::new(talk), OnceLock::new());
-        let desk = Self { questions, talk, server, is_in_the_way: AtomicBool::new(false) };
+        let desk = Self {
+            questions,
+            talk: Mutex::new(talk),
+            server: OnceLock::new(),
+            waiting: AtomicUsize::new(0),
+            is_in_the_way: AtomicBool::new(false),
+        };
         (Arc::new(desk), asked)
     }
 
     pub(crate) fn talk(&self) -> Talk {
         self.lock().clone()
+    }
+
+    /// Whether its client has something to answer.
+    pub(crate) fn has_questions(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Says which server it is that asks.
@@ -77,6 +105,8 @@ impl Desk {
 
     /// Puts a question on the desk, and waits until the client has come back with an answer.
     pub(crate) async fn ask(&self, question: Question) -> Result<Raw, RpcError> {
+        // Before anybody can see the question, and until nobody waits for its answer.
+        let _open = Open::counted(&self.waiting);
         let (reply, answer) = oneshot::channel();
         let is_put = self.questions.try_send((question, reply)).is_ok();
         if !is_put {
@@ -265,6 +295,30 @@ mod tests {
         parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(1.1));
         assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         assert!(parked.take(number).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_question_is_open_until_nobody_waits_for_its_answer() {
+        let (outlet, _) = mpsc::channel(1);
+        let (desk, mut asked) = Desk::new(Talk::new(outlet));
+        let question = || Question { method: "roots/list".into(), params: None };
+        {
+            let mut asking = std::pin::pin!(desk.ask(question()));
+            assert!(!desk.has_questions(), "nothing has been asked yet");
+            tokio::select! {
+                biased;
+                _ = &mut asking => panic!("nobody answers"),
+                _ = asked.recv() => assert!(desk.has_questions()),
+            }
+        }
+        assert!(!desk.has_questions(), "whoever asked is gone");
+        let answering = async {
+            let (_, reply) = asked.recv().await.unwrap();
+            assert!(desk.has_questions());
+            reply.send(Ok(empty())).unwrap();
+        };
+        assert!(tokio::join!(desk.ask(question()), answering).0.is_ok());
+        assert!(!desk.has_questions());
     }
 
     #[test]

@@ -41,6 +41,21 @@ async fn a_question_of_clients_that_look_the_same_is_for_the_only_call_or_for_no
     hosted.end().await;
 }
 
+/// Whoever does not answer, or not yet, keeps nobody from being asked who looks the same.
+#[tokio::test]
+async fn a_call_that_waits_for_its_client_has_a_process_for_itself() {
+    let hosted = hosted().await;
+    let mut one = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    assert_eq!(text(&one.call("echo", json!({ "token": "up" })).await), "up");
+    let first = state_of(&one.call("ask", json!({})).await);
+    let second = state_of(&other.call("ask", json!({})).await);
+    for (asker, state) in [(&mut other, &second), (&mut one, &first)] {
+        assert_eq!(text(&go_on(asker, "ask", state).await), "Ada");
+    }
+    hosted.end().await;
+}
+
 /// A call of a legacy client that is not over yet, and the stream on which it is answered.
 async fn begun(asker: &mut Asker, tool: &str, arguments: Value) -> Channel {
     let written = asker.write("tools/call", json!({ "name": tool, "arguments": arguments }));
