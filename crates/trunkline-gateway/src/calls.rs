@@ -6,6 +6,7 @@ use trunkline::call::{self, CallError, CallErrorKind, CallOptions, Outcome};
 use trunkline::catalog::Entry;
 use trunkline::config::Share;
 use trunkline::connection::{Rounds, State};
+use trunkline::error::ErrorKind;
 use trunkline::host::{Patience, Relayed};
 use trunkline::item::Kind;
 use trunkline::message::{Raw, RpcError, code};
@@ -22,7 +23,7 @@ use crate::protocol::{Era, invalid, lacks};
 use crate::recent::Noted;
 use crate::seal::Use;
 use crate::tasks::Tasks;
-use crate::translate::Looked;
+use crate::translate::{Cause, Looked};
 use crate::{protocol, translate};
 
 /// What our own request states begin with; those of servers are passed on as they are.
@@ -161,7 +162,7 @@ impl Gateway {
             Ok(outcome) => Ok(self.translated(caller, relayed, &outcome)),
             Err(error) => match self.down_owner(&view, relayed, params, &error) {
                 Some(result) => Ok(translate::result(era, relayed, &result)),
-                None => refused(&caller.client, relayed, params, &error),
+                None => self.refused(&caller.client, relayed, params, &error),
             },
         }
     }
@@ -247,8 +248,51 @@ impl Gateway {
             let status = connection.status();
             let is_down = status.state == State::Failed && connection.tools().is_empty();
             let why = status.last_error.filter(|_| is_down)?;
-            Some(translate::unreachable(&why.to_string(), connection.may_return()))
+            Some(translate::no_result(Cause::Down, &why.to_string(), connection.may_return()))
         })
+    }
+
+    /// The answer to a request that came to no result.
+    fn refused(
+        &self,
+        client: &Client,
+        relayed: Relayed,
+        params: &Raw,
+        error: &CallError,
+    ) -> Result<Raw, RpcError> {
+        let era = client.era;
+        if let Some(refusal) = error.refusal() {
+            let outcome = translate::error(client, relayed, params, refusal);
+            return outcome.map(|result| translate::result(era, relayed, &result));
+        }
+        match error.kind() {
+            CallErrorKind::Unknown | CallErrorKind::BadArguments => {
+                let error = invalid(&error.to_string());
+                let error = match params.get("uri") {
+                    Some(uri) => error.with_data(&protocol::empty().with("uri", &uri)),
+                    None => error,
+                };
+                translate::error(client, relayed, params, &error)
+            }
+            _ if relayed == Relayed::Call => {
+                let (cause, words) = (self.cause(error), error.to_string());
+                let result = translate::no_result(cause, &words, error.is_retryable());
+                Ok(translate::result(era, relayed, &result))
+            }
+            _ => Err(failed(error)),
+        }
+    }
+
+    /// Why a call came to no result. Of an answer that is late, or none, the state of the server
+    /// tells whether it was to the call or to its start.
+    fn cause(&self, error: &CallError) -> Cause {
+        let connection = error.server().and_then(|it| self.host.servers().get(it.as_str()));
+        let is_down = connection.is_some_and(|it| it.watch().borrow().state == State::Failed);
+        match error.kind() {
+            CallErrorKind::Failed(ErrorKind::Stopping) if !error.is_retryable() => Cause::Gone,
+            CallErrorKind::Failed(kind) if is_reached(kind) && !is_down => Cause::NoAnswer,
+            _ => Cause::Down,
+        }
     }
 
     /// Waits until servers are ready, or have failed, that a name looks like one of. Says whether
@@ -322,33 +366,19 @@ fn is_worth_a_look(error: &CallError) -> bool {
     matches!(error.kind(), CallErrorKind::Unknown | CallErrorKind::Unavailable)
 }
 
-/// The answer to a request that came to no result.
-fn refused(
-    client: &Client,
-    relayed: Relayed,
-    params: &Raw,
-    error: &CallError,
-) -> Result<Raw, RpcError> {
-    let era = client.era;
-    if let Some(refusal) = error.refusal() {
-        let outcome = translate::error(client, relayed, params, refusal);
-        return outcome.map(|result| translate::result(era, relayed, &result));
-    }
-    match error.kind() {
-        CallErrorKind::Unknown | CallErrorKind::BadArguments => {
-            let error = invalid(&error.to_string());
-            let error = match params.get("uri") {
-                Some(uri) => error.with_data(&protocol::empty().with("uri", &uri)),
-                None => error,
-            };
-            translate::error(client, relayed, params, &error)
-        }
-        _ if relayed == Relayed::Call => {
-            let result = translate::unreachable(&error.to_string(), error.is_retryable());
-            Ok(translate::result(era, relayed, &result))
-        }
-        _ => Err(failed(error)),
-    }
+/// Whether an error says that the server was there, whatever it answered.
+fn is_reached(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Broken
+            | ErrorKind::Unauthorized
+            | ErrorKind::Refused(_)
+            | ErrorKind::SessionExpired
+            | ErrorKind::TimedOut
+            | ErrorKind::TooLarge
+            | ErrorKind::NotMcp
+            | ErrorKind::Stopping
+    )
 }
 
 fn failed(error: &CallError) -> RpcError {

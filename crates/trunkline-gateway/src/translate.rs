@@ -169,13 +169,29 @@ fn has_other_output(definition: &Raw) -> bool {
     schema.get("type").as_ref().and_then(Raw::as_str).as_deref() != Some("object")
 }
 
-/// The result of a call that reached no server: for the model to read (CALL-2).
-pub(crate) fn unreachable(message: &str, is_retryable: bool) -> Raw {
-    let advice = match is_retryable {
-        true => "Trying again later may help.",
-        false => "Trying again will not help before somebody has looked at it.",
+/// Why a call came to no result of its tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Its server cannot be used.
+    Down,
+    /// Its server was reached, and gave no answer that is one.
+    NoAnswer,
+    /// Its server has been taken away.
+    Gone,
+}
+
+/// The result of a call that its tool has not given: for the model to read (CALL-2).
+pub(crate) fn no_result(cause: Cause, message: &str, is_retryable: bool) -> Raw {
+    let what = match cause {
+        Cause::Down => "MCP server unreachable",
+        Cause::NoAnswer | Cause::Gone => "The call failed",
     };
-    let text = format!("MCP server unreachable: {message}. {advice}");
+    let advice = match (is_retryable, cause) {
+        (true, _) => "Trying again later may help.",
+        (false, Cause::Gone) => "Trying again will not help: list the tools again.",
+        (false, _) => "Trying again will not help before somebody has looked at it.",
+    };
+    let text = format!("{what}: {message}. {advice}");
     let retry: Value = json!({ "io.trunkline/retry": is_retryable });
     let content = json!([{ "type": "text", "text": text }]);
     Raw::from_value(&json!({ "content": content, "isError": true, "_meta": retry }))

@@ -148,6 +148,33 @@ async fn an_address_that_was_never_there_may_come() {
     hosted.end().await;
 }
 
+/// CALL-2: what is said of a server that was reached is true, and names it.
+#[tokio::test]
+async fn a_server_that_was_reached_is_not_called_unreachable() {
+    let mut entry = echoing("legacy");
+    entry["timeouts"]["call"] = json!("300ms");
+    let hosted = Hosted::to(&json!({ "echoing": entry })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let (words, retry) = failed(&mut asker, "hang").await;
+    assert_eq!(
+        words,
+        "The call failed: server `echoing`: it did not answer the call within 300ms. \
+         Trying again later may help."
+    );
+    assert_eq!(retry, json!(true));
+    hosted.end().await;
+    // One that never said a word was not.
+    let mut silent = json!({ "command": "sleep", "args": ["1000"] });
+    silent["timeouts"] = json!({ "connect": "100ms", "handshake": "100ms" });
+    let hosted = Hosted::to(&json!({ "silent": silent })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let (words, retry) = failed(&mut asker, "silent_x").await;
+    let expected = "MCP server unreachable: server `silent`: it did not answer in time. ";
+    assert!(words.starts_with(expected), "{words}");
+    assert_eq!(retry, json!(false));
+    hosted.end().await;
+}
+
 /// Begins a call that hangs, and returns what it says in the end.
 async fn hanging(hosted: &Hosted) -> tokio::task::JoinHandle<(String, Value)> {
     let address = hosted.address;
@@ -168,7 +195,11 @@ async fn a_call_that_is_ended_says_whether_its_tool_is_gone() {
     hosted.host.reload(configuration(&json!({})), Default::default()).await;
     let (words, retry) = timeout(LONGEST, call).await.expect("it ends").unwrap();
     assert_eq!(retry, json!(false), "{words}");
-    assert!(words.contains("server `echoing` is not in the configuration any more"), "{words}");
+    assert_eq!(
+        words,
+        "The call failed: server `echoing` is not in the configuration any more. \
+         Trying again will not help: list the tools again."
+    );
     hosted.end().await;
 
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
@@ -176,5 +207,6 @@ async fn a_call_that_is_ended_says_whether_its_tool_is_gone() {
     hosted.host.shutdown().await;
     let (words, retry) = timeout(LONGEST, call).await.expect("it ends").unwrap();
     assert_eq!(retry, json!(true), "{words}");
+    assert!(words.starts_with("The call failed: server `echoing`: "), "{words}");
     hosted.end().await;
 }

@@ -111,9 +111,10 @@ impl CallError {
 
     /// A server was ended because the configuration has it no more.
     pub(crate) fn removed(server: &ServerName) -> Self {
-        let message = format!("server `{server}` is not in the configuration any more; look again");
+        let message = format!("server `{server}` is not in the configuration any more");
         let kind = CallErrorKind::Failed(ErrorKind::Stopping);
-        Self { server: Some(server.clone()), ..Self::new(kind, message) }
+        let hint = Some("look again at what there is".to_owned());
+        Self { hint, server: Some(server.clone()), ..Self::new(kind, message) }
     }
 
     /// The caller sees nothing of a server.
