@@ -3,7 +3,7 @@
 //! One task listens to all servers and to the catalog, and says what that means for each scope that
 //! somebody listens in. Each listener takes from it what it asked for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -20,7 +20,6 @@ use trunkline::name::ServerName;
 
 use crate::protocol::{empty, invalid};
 use crate::scope::Scope;
-use crate::servers::seen;
 
 /// Changes that a listener may be behind before it is told that everything may have changed.
 const MAX_BEHIND: usize = 1024;
@@ -47,15 +46,6 @@ impl Lists {
             Kind::Tool => Self { tools: true, ..Self::default() },
             Kind::Prompt => Self { prompts: true, ..Self::default() },
             Kind::Resource | Kind::ResourceTemplate => Self { resources: true, ..Self::default() },
-        }
-    }
-
-    fn of_method(method: &str) -> Option<Self> {
-        match method {
-            "notifications/tools/list_changed" => Some(Self::of_kind(Kind::Tool)),
-            "notifications/prompts/list_changed" => Some(Self::of_kind(Kind::Prompt)),
-            "notifications/resources/list_changed" => Some(Self::of_kind(Kind::Resource)),
-            _ => None,
         }
     }
 
@@ -106,6 +96,8 @@ pub(crate) type Log = Arc<dyn Fn(&ServerName, &Notification) + Send + Sync>;
 pub(crate) struct Changes {
     told: broadcast::Sender<Change>,
     scopes: Arc<Mutex<HashMap<Arc<Scope>, Watched>>>,
+    /// Lists that are being asked for because their servers say that they have changed.
+    asked: Arc<Mutex<HashSet<(ServerName, Kind)>>>,
     log: Log,
 }
 
@@ -128,7 +120,7 @@ impl Changes {
     /// Begins to listen to the servers of a host, for as long as it lives.
     pub(crate) fn of(host: &Arc<Host>, log: Log) -> Self {
         let told = broadcast::Sender::new(MAX_BEHIND);
-        let changes = Self { told, scopes: Arc::default(), log };
+        let changes = Self { told, scopes: Arc::default(), asked: Arc::default(), log };
         tokio::spawn(follow(Arc::downgrade(host), changes.clone()));
         changes
     }
@@ -199,15 +191,32 @@ impl Changes {
         }
     }
 
-    /// A server says that a list of it has changed.
-    fn announced(&self, host: &Host, server: &ServerName, lists: Lists) {
-        let scopes: Vec<_> = lock(&self.scopes).keys().cloned().collect();
-        for scope in scopes {
-            let Ok(view) = scope.view(host) else { continue };
-            if seen(host, &view).iter().any(|it| it.server().name == *server) {
-                let _ = self.told.send(Change::Lists { scope, lists });
-            }
+    /// A server says that a list of it has changed. Whose list that makes another is found by
+    /// comparing once it is there. Lists that are known are asked for again anyway; one that nobody
+    /// has asked for yet is asked for now, if anybody listens.
+    fn announced(&self, host: &Host, server: &ServerName, kind: Kind) {
+        let connection = host.servers().get(server.as_str());
+        let Some(connection) = connection.filter(|it| !it.is_known(kind)) else { return };
+        let key = (server.clone(), kind);
+        if lock(&self.scopes).is_empty() || !lock(&self.asked).insert(key.clone()) {
+            return;
         }
+        let asked = Arc::clone(&self.asked);
+        tokio::spawn(async move {
+            // The catalog learns of it when it is there.
+            let _ = connection.fresh_list(kind).await;
+            lock(&asked).remove(&key);
+        });
+    }
+}
+
+/// The lists that a notification says have changed.
+fn changed_kinds(method: &str) -> &'static [Kind] {
+    match method {
+        "notifications/tools/list_changed" => &[Kind::Tool],
+        "notifications/prompts/list_changed" => &[Kind::Prompt],
+        "notifications/resources/list_changed" => &[Kind::Resource, Kind::ResourceTemplate],
+        _ => &[],
     }
 }
 
@@ -275,8 +284,8 @@ async fn follow(host: Weak<Host>, changes: Changes) {
 }
 
 fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notification) {
-    if let Some(lists) = Lists::of_method(&notification.method) {
-        return changes.announced(host, &server, lists);
+    for kind in changed_kinds(&notification.method) {
+        changes.announced(host, &server, *kind);
     }
     match &*notification.method {
         "notifications/resources/updated" => {}

@@ -4,7 +4,7 @@
 
 Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the token, after so many milliseconds;
 `hang TOKEN` never answers; `hung` says which calls of `hang` there were; `cancelled` says which of them were cancelled;
-`chatter COUNT SIZE` says a lot before it answers; `announce` says that the list of tools has changed; `ask [WAIT]` asks the
+`chatter COUNT SIZE` says a lot before it answers; `announce` adds a tool and says that the list has changed; `ask [WAIT]` asks the
 user for a name, after so many milliseconds, and says it, or why there is none; `ask_after WAIT` answers at once and asks
 then; `answers` says what came of that; `say METHOD` sends a notification before it answers; `exit` ends the server.
 """
@@ -91,6 +91,7 @@ def call(request):
         case "chatter":
             return chatter(request)
         case "announce":
+            TOOLS.append(f"news-{len(TOOLS)}")
             send(method="notifications/tools/list_changed")
             return text("announced")
         case "ask":

@@ -179,6 +179,12 @@ impl Connection {
         self.shadow.is_fresh(kind)
     }
 
+    /// Whether what the server has of a kind has ever been asked for. Such a list is asked for again by
+    /// itself when the server says that it has changed.
+    pub fn is_known(&self, kind: Kind) -> bool {
+        self.shadow.listed(kind).is_known
+    }
+
     /// Waits until a list is another one than this.
     pub async fn list_changed(&self, kind: Kind, known: &Arc<[Arc<Item>]>) {
         let mut listed = self.shadow.watch_list(kind);

@@ -60,21 +60,24 @@ impl Subscribed {
         }
     }
 
-    /// Waits for the answer, which is the last that is said.
-    async fn ends(mut self) {
+    /// Waits for the answer, which is the last that is said. Returns what was said before.
+    async fn ends(mut self) -> Vec<Value> {
+        let mut said = Vec::new();
         let answer = loop {
             let message = self.next().await.expect("an answer");
             if message.get("method").is_none() {
                 break message;
             }
+            said.push(message["method"].clone());
         };
         assert_eq!(
             (&answer["id"], &answer["result"]["resultType"]),
             (&json!(self.id), &json!("complete"))
         );
-        let said = &answer["result"]["_meta"];
-        assert_eq!(said["io.modelcontextprotocol/subscriptionId"], json!(self.id), "{answer}");
+        let meta = &answer["result"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], json!(self.id), "{answer}");
         assert_eq!(self.next().await, None);
+        said
     }
 }
 
@@ -122,5 +125,27 @@ async fn a_subscription_ends_with_the_agent_whose_tools_it_is_about() {
     assert_eq!(text(&asker.call("announce", json!({})).await), "announced");
     let told = of_all.next().await.unwrap();
     assert_eq!(told["method"], "notifications/tools/list_changed", "the others go on: {told}");
+    hosted.end().await;
+}
+
+/// Each change is told once, and to nobody whose list is the same.
+#[tokio::test]
+async fn a_change_is_told_once_and_only_to_those_whose_list_it_changes() {
+    let bundles =
+        json!({ "one": { "serverId": "echoing", "mode": "direct", "allowTools": ["echo"] } });
+    let text_of = json!({ "mcpServers": { "echoing": echoing("legacy") }, "bundles": bundles });
+    let hosted = Hosted::of(config::parse("test", text_of.to_string()).config).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    asker.ask("tools/list", json!({})).await;
+    let mut of_all = Subscribed::at("/mcp", &mut asker).await;
+    let of_bundle = Subscribed::at("/mcp/bundles/one", &mut asker).await;
+    for _ in 0..2 {
+        assert_eq!(text(&asker.call("announce", json!({})).await), "announced");
+        let told = of_all.next().await.unwrap();
+        assert_eq!(told["method"], "notifications/tools/list_changed");
+    }
+    hosted.host.shutdown().await;
+    assert_eq!(of_all.ends().await, Vec::<Value>::new());
+    assert_eq!(of_bundle.ends().await, Vec::<Value>::new());
     hosted.end().await;
 }
