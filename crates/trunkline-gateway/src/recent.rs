@@ -1,7 +1,6 @@
 //! Who calls a server just now, or did a moment ago: for what it says without saying about what.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -15,42 +14,88 @@ use crate::session::Session;
 /// on another stream.
 const TAIL: Duration = Duration::from_millis(100);
 
+/// How many sessions may be remembered before those are looked for that need not be.
+const MANY: usize = 32;
+
 /// The callers of servers.
 #[derive(Default)]
 pub(crate) struct Recent {
-    callers: Mutex<HashMap<ServerName, Vec<Calling>>>,
-    strangers: AtomicU64,
+    callers: Mutex<HashMap<ServerName, Callers>>,
 }
 
-/// Who calls a server.
-#[derive(Clone)]
-enum Who {
-    /// A session. Nobody has to remember one that has ended.
-    Session(Weak<Session>),
-    /// Somebody without one, by the number of the call: nothing says whether two are of the same.
-    Stranger(u64),
+/// The callers of one server.
+#[derive(Default)]
+struct Callers {
+    /// By their ids.
+    sessions: HashMap<Arc<str>, OfSession>,
+    /// Those without a session: nothing says whether two of their calls are of the same.
+    strangers: Calls,
 }
 
-impl Who {
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Session(one), Self::Session(other)) => one.ptr_eq(other),
-            (Self::Stranger(one), Self::Stranger(other)) => one == other,
-            _ => false,
-        }
+/// The calls of one session. Nobody has to remember one that has ended.
+struct OfSession {
+    session: Weak<Session>,
+    calls: Calls,
+}
+
+/// How many calls are being made, and when the last one was over.
+#[derive(Default)]
+struct Calls {
+    running: usize,
+    ended: Option<Instant>,
+}
+
+impl Calls {
+    fn begin(&mut self) {
+        self.running += 1;
+    }
+
+    fn end(&mut self) {
+        self.running -= 1;
+        self.ended = Some(Instant::now());
+    }
+
+    fn count(&self, now: Instant) -> bool {
+        self.running > 0 || self.ended.is_some_and(|ended| now.duration_since(ended) < TAIL)
     }
 }
 
-/// The calls of one client to one server.
-struct Calling {
-    who: Who,
-    running: usize,
-    ended: Instant,
-}
+impl Callers {
+    /// The calls of a session, or of those without one.
+    fn of(&mut self, session: Option<&Arc<Session>>) -> &mut Calls {
+        let Some(session) = session else { return &mut self.strangers };
+        if self.sessions.len() >= MANY && !self.sessions.contains_key(&session.id) {
+            self.forget();
+        }
+        let known = self.sessions.entry(Arc::clone(&session.id));
+        let new = || OfSession { session: Arc::downgrade(session), calls: Calls::default() };
+        &mut known.or_insert_with(new).calls
+    }
 
-impl Calling {
-    fn counts(&self) -> bool {
-        self.running > 0 || self.ended.elapsed() < TAIL
+    /// Forgets sessions whose calls are over.
+    fn forget(&mut self) {
+        let now = Instant::now();
+        self.sessions.retain(|_, known| known.calls.count(now));
+    }
+
+    /// The session that makes all calls.
+    fn only(&mut self) -> Option<Arc<Session>> {
+        self.forget();
+        let (mut sessions, others) = (self.sessions.values(), &self.strangers);
+        match (sessions.next(), sessions.next()) {
+            (Some(only), None) if !others.count(Instant::now()) => only.session.upgrade(),
+            _ => None,
+        }
+    }
+
+    fn ended(&mut self, session: Option<&Arc<str>>) {
+        let calls = match session {
+            None => Some(&mut self.strangers),
+            Some(id) => self.sessions.get_mut(id).map(|known| &mut known.calls),
+        };
+        if let Some(calls) = calls {
+            calls.end();
+        }
     }
 }
 
@@ -58,7 +103,8 @@ impl Calling {
 pub(crate) struct Noted {
     recent: Arc<Recent>,
     server: ServerName,
-    who: Who,
+    /// The id of its session, if it is of one.
+    session: Option<Arc<str>>,
 }
 
 impl Recent {
@@ -68,34 +114,19 @@ impl Recent {
         server: &ServerName,
         session: Option<&Arc<Session>>,
     ) -> Noted {
-        let who = match session {
-            Some(session) => Who::Session(Arc::downgrade(session)),
-            None => Who::Stranger(self.strangers.fetch_add(1, Ordering::Relaxed)),
-        };
         let mut callers = self.lock();
-        let calling = callers.entry(server.clone()).or_default();
-        calling.retain(Calling::counts);
-        match calling.iter_mut().find(|it| it.who.is(&who)) {
-            Some(known) => known.running += 1,
-            None => {
-                calling.push(Calling { who: who.clone(), running: 1, ended: Instant::now() });
-            }
+        match callers.get_mut(server) {
+            Some(known) => known.of(session).begin(),
+            None => callers.entry(server.clone()).or_default().of(session).begin(),
         }
-        Noted { recent: Arc::clone(self), server: server.clone(), who }
+        let session = session.map(|session| Arc::clone(&session.id));
+        Noted { recent: Arc::clone(self), server: server.clone(), session }
     }
 
     /// Passes on what a server says that belongs to no request, if it can only be about the calls of
     /// one session. Nobody learns what others do.
     pub(crate) fn pass_on(&self, server: &ServerName, notification: &Notification) {
-        let session = {
-            let mut callers = self.lock();
-            let Some(calling) = callers.get_mut(server) else { return };
-            calling.retain(Calling::counts);
-            match &**calling {
-                [Calling { who: Who::Session(session), .. }] => session.upgrade(),
-                _ => None,
-            }
-        };
+        let session = self.lock().get_mut(server).and_then(Callers::only);
         let Some(session) = session else { return };
         let is_line = &*notification.method == "notifications/message";
         if !is_line || level::is_wanted(notification, Some(session.level())) {
@@ -103,18 +134,15 @@ impl Recent {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ServerName, Vec<Calling>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServerName, Callers>> {
         self.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Noted {
     fn drop(&mut self) {
-        let mut callers = self.recent.lock();
-        let calling = callers.get_mut(&self.server).into_iter().flatten();
-        for known in calling.filter(|it| it.who.is(&self.who)) {
-            known.running -= 1;
-            known.ended = Instant::now();
+        if let Some(callers) = self.recent.lock().get_mut(&self.server) {
+            callers.ended(self.session.as_ref());
         }
     }
 }
