@@ -21,6 +21,7 @@ use crate::own::OwnCall;
 use crate::parked::{Conversation, Desk, LONGEST_WAIT, Turn};
 use crate::protocol::{Era, invalid, lacks};
 use crate::recent::Noted;
+use crate::scope::Identity;
 use crate::seal::Use;
 use crate::tasks::Tasks;
 use crate::translate::{Cause, Looked};
@@ -394,7 +395,8 @@ fn failed(error: &CallError) -> RpcError {
 fn owner(caller: &Caller, params: &Raw) -> String {
     let [name, uri] = params.get_all(["name", "uri"]);
     let subject = name.or(uri).map(|subject| subject.text().to_owned()).unwrap_or_default();
-    format!("{}\n{subject}", caller.identity.principal)
+    let Identity { principal, scope } = &*caller.identity;
+    format!("{principal}\n{scope:?}\n{subject}")
 }
 
 fn our_state(state: &Raw) -> Option<String> {

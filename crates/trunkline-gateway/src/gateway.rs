@@ -141,7 +141,9 @@ impl Gateway {
     async fn subscribe(&self, caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
         let Some(session) = &caller.session else { return Err(invalid("there is no session")) };
         let address = text(params, "uri")?;
-        self.add_address(caller, &session.addresses, address).await?;
+        let params = empty().with_new(&[("uri", &Raw::from_string(&address))]);
+        let view = self.view_with(caller, Relayed::Read, (&params, None)).await?;
+        self.add_address(&view, &session.addresses, address).await?;
         self.announce_to(session);
         Ok(empty())
     }
@@ -149,12 +151,10 @@ impl Gateway {
     /// Has a server say when a resource changes.
     pub(crate) async fn add_address(
         &self,
-        caller: &Caller,
+        view: &View,
         addresses: &Addresses,
         address: String,
     ) -> Result<(), RpcError> {
-        let params = empty().with_new(&[("uri", &Raw::from_string(&address))]);
-        let view = self.view_with(caller, Relayed::Read, (&params, None)).await?;
         let found = view.route_resource(&address).map_err(|none| invalid(&none.to_string()))?;
         let server = &found.entry.server().name;
         let connection = self.host.servers().get(server.as_str());

@@ -20,6 +20,9 @@ use crate::gateway::Gateway;
 use crate::protocol::{Era, TASKS, empty, invalid, lacks, meta};
 use crate::translate;
 
+/// Addresses that are looked for at all: others wait for their turn meanwhile.
+const MAX_WISHES: usize = 10_000;
+
 /// Tasks that one subscription may be about.
 const MAX_TASKS: usize = 256;
 
@@ -111,19 +114,35 @@ impl Gateway {
             }
         }
         if let Some(wished) = wanted.get("resourceSubscriptions") {
-            let mut had = Vec::new();
-            // Others wait for a turn while we look for all of these.
-            for address in texts(&wished).into_iter().take(MAX_ADDRESSES) {
-                if self.add_address(caller, addresses, address.clone()).await.is_ok() {
-                    had.push(address);
-                }
-            }
-            honoured["resourceSubscriptions"] = had.into();
+            honoured["resourceSubscriptions"] =
+                self.watched(caller, texts(&wished), addresses).await.into();
         }
         if wanted.get("taskIds").is_some() {
             honoured["taskIds"] = followed.iter().map(|it| it.number.as_str()).collect();
         }
         Raw::from_value(&json!({ "notifications": honoured }))
+    }
+
+    /// The resources that a client wants to hear of and can. Servers are asked for theirs once, not
+    /// for each.
+    async fn watched(
+        &self,
+        caller: &Caller,
+        wished: Vec<String>,
+        addresses: &Addresses,
+    ) -> Vec<String> {
+        self.gather(&[Kind::Resource, Kind::ResourceTemplate]).await;
+        let Ok(view) = self.view(caller) else { return Vec::new() };
+        let is_there = |address: &String| view.route_resource(address).is_ok();
+        // Each is told of once, however often it was named.
+        let wished: BTreeSet<String> = wished.into_iter().take(MAX_WISHES).collect();
+        let mut watched = Vec::new();
+        for address in wished.into_iter().filter(is_there).take(MAX_ADDRESSES) {
+            if self.add_address(&view, addresses, address.clone()).await.is_ok() {
+                watched.push(address);
+            }
+        }
+        watched
     }
 
     /// The tasks that a client wants to hear of and can, each asked for at the server it runs on.

@@ -39,11 +39,13 @@ struct State {
     last: u64,
     /// The last event that somebody was given to read.
     read: u64,
-    /// Since when nothing more comes.
-    over: Option<Instant>,
+    /// Whether nothing more comes.
+    is_over: bool,
     /// Who reads: whoever came last.
     reader: u64,
     is_read: bool,
+    /// When the last one went.
+    left: Option<Instant>,
 }
 
 impl Replay {
@@ -70,13 +72,8 @@ impl Replay {
 
     /// Says that nothing more comes.
     pub(super) fn finish(&self) {
-        self.lock().over = Some(Instant::now());
+        self.lock().is_over = true;
         self.changed.notify_waiters();
-    }
-
-    /// Since when nothing more comes.
-    pub(super) fn over_since(&self) -> Option<Instant> {
-        self.lock().over
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -92,6 +89,11 @@ impl Replay {
     /// on after it.
     pub(super) fn read(&self) -> u64 {
         self.lock().read
+    }
+
+    /// When the last one went who read it.
+    pub(super) fn left(&self) -> Option<Instant> {
+        self.lock().left
     }
 
     pub(super) fn is_read(&self) -> bool {
@@ -175,10 +177,10 @@ impl Reading {
         }
         self.after = state.last;
         state.read = state.last;
-        match (events.is_empty(), state.over) {
+        match (events.is_empty(), state.is_over) {
             (false, _) => Found::Events(events.into()),
-            (true, Some(_)) => Found::End,
-            (true, None) => Found::Nothing,
+            (true, true) => Found::End,
+            (true, false) => Found::Nothing,
         }
     }
 }
@@ -188,6 +190,7 @@ impl Drop for Reading {
         let mut state = self.replay.lock();
         if state.reader == self.reader {
             state.is_read = false;
+            state.left = Some(Instant::now());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions of legacy clients over HTTP, and the streams each of them has.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,9 @@ const KEPT: Duration = Duration::from_secs(60);
 /// that have to ask again.
 const MAX_KEPT: usize = 4 * 1024 * 1024;
 
+/// How many of them.
+const MAX_STREAMS: usize = 1024;
+
 /// The same of all sessions together.
 const MAX_KEPT_OF_ALL: usize = 256 * 1024 * 1024;
 
@@ -46,41 +49,73 @@ pub(super) struct Sessions {
     kept: Mutex<Kept>,
 }
 
-/// The streams of all sessions that are over and not forgotten, oldest first.
+/// The streams of all sessions that are over, oldest first; some may have been forgotten.
 #[derive(Default)]
 struct Kept {
-    streams: VecDeque<Over>,
-    bytes: usize,
-}
-
-struct Over {
-    session: Weak<HttpSession>,
-    number: u64,
-    bytes: usize,
-    since: Instant,
+    streams: VecDeque<(Weak<HttpSession>, u64, Instant)>,
+    /// The bytes of those that are kept.
+    bytes: Arc<AtomicUsize>,
 }
 
 impl Kept {
-    fn add(&mut self, over: Over) {
-        self.bytes += over.bytes;
-        self.streams.push_back(over);
-        while self.bytes > MAX_KEPT_OF_ALL {
+    fn add(&mut self, session: &Arc<HttpSession>, number: u64) {
+        self.streams.push_back((Arc::downgrade(session), number, Instant::now()));
+        while self.bytes.load(Ordering::Relaxed) > MAX_KEPT_OF_ALL && !self.streams.is_empty() {
             self.forget_oldest();
         }
     }
 
     fn forget_oldest(&mut self) {
-        let Some(oldest) = self.streams.pop_front() else { return };
-        self.bytes -= oldest.bytes;
-        if let Some(session) = oldest.session.upgrade() {
-            session.forget(oldest.number);
+        let Some((session, number, _)) = self.streams.pop_front() else { return };
+        if let Some(session) = session.upgrade() {
+            session.forget(number);
         }
     }
 
     fn sweep(&mut self, before: Instant) {
-        while self.streams.front().is_some_and(|it| it.since <= before) {
+        while self.streams.front().is_some_and(|(.., since)| *since <= before) {
             self.forget_oldest();
         }
+    }
+}
+
+/// The streams of one session that are over and kept, oldest first, with their bytes.
+struct Over {
+    streams: VecDeque<(u64, usize)>,
+    bytes: usize,
+    /// The bytes that all sessions keep.
+    of_all: Arc<AtomicUsize>,
+}
+
+impl Over {
+    /// Adds a stream, and returns those that are to be forgotten for it.
+    fn add(&mut self, number: u64, bytes: usize) -> Vec<u64> {
+        self.streams.push_back((number, bytes));
+        self.bytes += bytes;
+        self.of_all.fetch_add(bytes, Ordering::Relaxed);
+        let mut forgotten = Vec::new();
+        while self.bytes > MAX_KEPT || self.streams.len() > MAX_STREAMS {
+            forgotten.extend(self.pop());
+        }
+        forgotten
+    }
+
+    fn remove_oldest(&mut self, number: u64) -> bool {
+        let is_oldest = self.streams.front().is_some_and(|(oldest, _)| *oldest == number);
+        is_oldest && self.pop().is_some()
+    }
+
+    fn pop(&mut self) -> Option<u64> {
+        let (number, bytes) = self.streams.pop_front()?;
+        self.bytes -= bytes;
+        self.of_all.fetch_sub(bytes, Ordering::Relaxed);
+        Some(number)
+    }
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.of_all.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -90,6 +125,7 @@ pub(super) struct HttpSession {
     /// What belongs to no request.
     standing: Arc<Replay>,
     streams: Mutex<HashMap<u64, Arc<Replay>>>,
+    over: Mutex<Over>,
     next: AtomicU64,
     used: Mutex<Instant>,
 }
@@ -103,21 +139,18 @@ impl HttpSession {
         stream
     }
 
-    /// Forgets the oldest streams that are over, until what is kept of them is not too much.
-    fn forget_oldest(&self) {
+    /// Keeps a stream that is over for those who missed some of it, and forgets the oldest if there
+    /// are too many.
+    fn keep(&self, stream: &Replay) {
+        let forgotten = lock(&self.over).add(stream.number(), stream.bytes());
         let mut streams = lock(&self.streams);
-        let mut over: Vec<_> = streams
-            .iter()
-            .filter_map(|(number, it)| Some((it.over_since()?, *number, it.bytes())))
-            .collect();
-        over.sort_unstable();
-        let mut bytes = over.iter().map(|(.., bytes)| bytes).sum::<usize>();
-        for (_, number, freed) in over {
-            if bytes <= MAX_KEPT {
-                break;
-            }
-            streams.remove(&number);
-            bytes -= freed;
+        forgotten.iter().for_each(|number| drop(streams.remove(number)));
+    }
+
+    /// Forgets a stream, if it is the oldest that is over.
+    fn forget(&self, number: u64) {
+        if lock(&self.over).remove_oldest(number) {
+            lock(&self.streams).remove(&number);
         }
     }
 
@@ -126,10 +159,6 @@ impl HttpSession {
         // Older clients take an event without content for a broken one.
         let primes = &*self.session.client.version == PRIMED;
         events(stream.body(after, primes))
-    }
-
-    fn forget(&self, number: u64) {
-        lock(&self.streams).remove(&number);
     }
 
     fn find(&self, number: u64) -> Option<Arc<Replay>> {
@@ -144,7 +173,8 @@ impl HttpSession {
     }
 
     fn is_unused(&self, since: Instant) -> bool {
-        *lock(&self.used) < since && !self.session.is_busy() && !self.standing.is_read()
+        let is_left = self.standing.left().is_none_or(|left| left < since);
+        *lock(&self.used) < since && is_left && !self.session.is_busy() && !self.standing.is_read()
     }
 }
 
@@ -186,6 +216,11 @@ impl Sessions {
             session: Arc::new(Session::new(client, Arc::clone(identity), tell)),
             standing,
             streams: Mutex::default(),
+            over: Mutex::new(Over {
+                streams: VecDeque::new(),
+                bytes: 0,
+                of_all: Arc::clone(&lock(&self.kept).bytes),
+            }),
             next: AtomicU64::new(0),
             used: Mutex::new(Instant::now()),
         });
@@ -234,10 +269,8 @@ impl Sessions {
     /// Says that nothing more comes on a stream, which is kept for a client that missed some of it.
     pub(super) fn finish(&self, session: &Arc<HttpSession>, stream: &Replay) {
         stream.finish();
-        session.forget_oldest();
-        let (number, bytes, since) = (stream.number(), stream.bytes(), Instant::now());
-        let over = Over { session: Arc::downgrade(session), number, bytes, since };
-        lock(&self.kept).add(over);
+        session.keep(stream);
+        lock(&self.kept).add(session, stream.number());
     }
 
     /// Opens the stream for what belongs to no request, or takes up one that broke.

@@ -20,6 +20,9 @@ use tokio::time::sleep;
 /// Connections at the same time, if the system gives us that many.
 const MOST: usize = 4096;
 
+/// Files that servers and the program itself may need.
+const FILES: u64 = 128;
+
 /// How long the head of a request may take, and a connection may be kept without one.
 const LONGEST_HEAD: Duration = Duration::from_secs(75);
 
@@ -70,10 +73,17 @@ async fn receive_at_most(
         tokio::select! {
             () = &mut end => break,
             accepted = listener.accept(), if visits.has_room() => match accepted {
-                Ok((stream, _)) => visits.begin(stream),
+                // Whoever could have made room may be known by now.
+                Ok((stream, _)) => tokio::select! {
+                    () = visits.room() => visits.begin(stream),
+                    () = &mut end => break,
+                },
                 Err(error) if is_of_one_connection(&error) => {}
                 // There are too many files, most likely. That passes.
-                Err(_) => sleep(PAUSE).await,
+                Err(_) => tokio::select! {
+                    () = sleep(PAUSE) => {}
+                    () = &mut end => break,
+                },
             },
             Some(_) = visits.going_on.join_next() => {}
         }
@@ -110,6 +120,13 @@ impl Visits {
         self.going_on.len() < self.most || !self.strangers.is_empty()
     }
 
+    /// Waits until another one can come.
+    async fn room(&mut self) {
+        while !self.has_room() {
+            self.going_on.join_next().await;
+        }
+    }
+
     /// Takes those off the head of the list of strangers that are none any more.
     fn forget_known(&mut self) {
         let is_over =
@@ -120,6 +137,7 @@ impl Visits {
     }
 
     fn begin(&mut self, stream: TcpStream) {
+        self.forget_known();
         if self.going_on.len() >= self.most
             && let Some((_, longest)) = self.strangers.pop_front()
         {
@@ -175,7 +193,8 @@ fn most() -> usize {
     {
         use rustix::process::{Resource, getrlimit};
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        MOST.min(usize::try_from(files / 4 * 3).unwrap_or(MOST))
+        let files = files.saturating_sub(FILES).max(files / 2);
+        MOST.min(usize::try_from(files).unwrap_or(MOST))
     }
     #[cfg(not(unix))]
     MOST
@@ -224,5 +243,30 @@ mod tests {
         let end = timeout(Duration::from_secs(30), silent[0].read(&mut [0; 1])).await;
         assert!(matches!(end.expect("an end in time"), Ok(0) | Err(_)));
         assert!(ask(&mut guest).await.unwrap() > 0, "those who are known stay");
+    }
+
+    /// Also those who were the last to come when they were strangers.
+    #[tokio::test]
+    async fn nobody_who_is_known_makes_room() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(known));
+        tokio::spawn(receive_at_most(2, router, listener, std::future::pending()));
+        let mut guests = Vec::new();
+        for _ in 0..2 {
+            let mut guest = TcpStream::connect(address).await.unwrap();
+            assert!(ask(&mut guest).await.unwrap() > 0);
+            guests.push(guest);
+        }
+        let mut late = TcpStream::connect(address).await.unwrap();
+        let waits = timeout(Duration::from_millis(300), ask(&mut late)).await;
+        assert!(waits.is_err(), "there is no room");
+        for guest in &mut guests {
+            assert!(ask(guest).await.unwrap() > 0, "those who are known stay");
+        }
+        guests.pop();
+        let mut answer = [0; 512];
+        let read = timeout(Duration::from_secs(30), late.read(&mut answer)).await;
+        assert!(read.expect("room in time").unwrap() > 0);
     }
 }

@@ -26,8 +26,15 @@ impl Member<'_> {
 
     /// Whether a careless reader may take it for what is under this key: some ignore case.
     pub(super) fn is_like(&self, key: &str) -> bool {
+        // Most keys differ in their first letter. An escape, or a letter of several bytes, may be any.
+        let may_begin_so = |first: &u8| {
+            !first.is_ascii()
+                || *first == b'\\'
+                || key.as_bytes().first().is_some_and(|it| it.eq_ignore_ascii_case(first))
+        };
         // Folding makes nothing longer.
         self.written.len() >= key.len()
+            && self.written.first().is_none_or(may_begin_so)
             && self.key().chars().map(folded).eq(key.chars().map(folded))
     }
 
