@@ -381,3 +381,24 @@ pub(super) fn events(body: axum::body::Body) -> Response {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_session_keeps_is_counted_as_long_as_it_is_kept() {
+        let of_all = Arc::<AtomicUsize>::default();
+        let kept = || of_all.load(Ordering::Relaxed);
+        let mut over = Over { streams: VecDeque::new(), bytes: 0, of_all: Arc::clone(&of_all) };
+        assert!(over.add(1, 1000).is_empty());
+        assert_eq!(over.add(2, MAX_KEPT), [1], "the oldest goes first");
+        assert_eq!(over.add(3, MAX_KEPT + 1), [2, 3], "also itself, if it is too long");
+        assert_eq!(kept(), 0);
+        assert!(over.add(4, 10).is_empty() && over.add(5, 20).is_empty());
+        assert!(!over.remove_oldest(5) && over.remove_oldest(4));
+        assert_eq!(kept(), 20);
+        drop(over);
+        assert_eq!(kept(), 0);
+    }
+}

@@ -56,6 +56,22 @@ async fn a_call_that_waits_for_its_client_has_a_process_for_itself() {
     hosted.end().await;
 }
 
+/// Lists come from the process that all share: nobody but its client would notice that it is down.
+#[tokio::test]
+async fn a_process_that_has_ended_is_replaced_at_the_next_call() {
+    let hosted = hosted().await;
+    for era in [Era::Legacy, Era::Modern] {
+        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let ended = asker.call("exit", json!({})).await;
+        assert_eq!(ended["result"]["isError"], true, "{ended}");
+        let deadline = tokio::time::Instant::now() + LONGEST;
+        while text(&asker.call("echo", json!({ "token": "again" })).await) != "again" {
+            assert!(tokio::time::Instant::now() < deadline, "it stays down");
+        }
+    }
+    hosted.end().await;
+}
+
 /// A call of a legacy client that is not over yet, and the stream on which it is answered.
 async fn begun(asker: &mut Asker, tool: &str, arguments: Value) -> Channel {
     let written = asker.write("tools/call", json!({ "name": tool, "arguments": arguments }));

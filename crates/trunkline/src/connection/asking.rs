@@ -249,8 +249,10 @@ impl Connection {
     /// An error with whose it is and, for a call that took too long, how long that is.
     fn explained(&self, error: Error, ask: &Ask) -> Error {
         let bound = self.server.behaviour.timeouts.call;
-        // An error that names its server already is about its start, not about the call.
+        // An error that names its server already is about its start, and one with advice about a
+        // question, not about the call.
         let error = match (error.kind(), error.server(), ask.timeout) {
+            _ if error.hint().is_some() => error,
             (ErrorKind::TimedOut, None, Some(own)) if own < bound => Error::new(
                 ErrorKind::TimedOut,
                 format!("it did not answer the call within {own:?}"),

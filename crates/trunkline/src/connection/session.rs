@@ -355,7 +355,11 @@ impl Session {
     fn expire(&mut self) {
         let now = Instant::now();
         while let Some(id) = self.pending.expired(now) {
-            let error = Error::new(ErrorKind::TimedOut, "it did not answer in time");
+            let error = match self.pending.is_asked(id) {
+                true => Error::new(ErrorKind::TimedOut, "its question was not answered in time")
+                    .with_hint("`timeouts.question` is the bound"),
+                false => Error::new(ErrorKind::TimedOut, "it did not answer in time"),
+            };
             self.pending.answer(id, Err(error));
             self.last_answer = now;
             self.cancel(id, &reason("the time for an answer is over"));

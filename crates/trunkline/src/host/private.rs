@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::call::Client;
 use crate::config::{Config, Server, Share};
-use crate::connection::{Connection, Options};
+use crate::connection::{Connection, Options, State};
 use crate::error::{Error, ErrorKind};
 use crate::name::ServerName;
 
@@ -27,6 +27,15 @@ struct Held {
     idle: Option<Duration>,
 }
 
+impl Held {
+    /// Whether another call can be made of it. One that has ended for good is replaced by another at
+    /// the next call: nobody but its client would notice that it is down.
+    fn is_usable(&self) -> bool {
+        let is_down = self.connection.status().state == State::Failed;
+        !self.connection.is_closed() && (!is_down || self.connection.may_return())
+    }
+}
+
 impl Private {
     pub(super) fn new(options: Options) -> Self {
         Self { options, connections: Mutex::default() }
@@ -43,11 +52,11 @@ impl Private {
         };
         let key = (Arc::clone(&client.id), server.name.clone());
         let mut connections = self.lock();
-        let is_open = |held: &&mut Held| !held.connection.is_closed();
-        if let Some(held) = connections.get_mut(&key).filter(is_open) {
+        if let Some(held) = connections.get_mut(&key).filter(|held| held.is_usable()) {
             held.used = Instant::now();
             return Ok(Some(Arc::clone(&held.connection)));
         }
+        connections.remove(&key);
         if connections.len() >= MAX_PRIVATE {
             let message = format!("{MAX_PRIVATE} clients have servers of their own already");
             return Err(Error::new(ErrorKind::TooLarge, message).of(&server.name));

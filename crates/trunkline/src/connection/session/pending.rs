@@ -79,6 +79,11 @@ impl Pending {
         self.waiting.get(&id)
     }
 
+    /// Whether a question of the server about a request waits for its answer.
+    pub(super) fn is_asked(&self, id: u64) -> bool {
+        self.get(id).is_some_and(|waiting| waiting.deadline.asked_since().is_some())
+    }
+
     /// How many wait, without those who wait for as long as the server lives.
     pub(super) fn len(&self) -> usize {
         self.waiting.len() - self.standing
