@@ -34,6 +34,11 @@ impl Held {
         let is_down = self.connection.status().state == State::Failed;
         !self.connection.is_closed() && (!is_down || self.connection.may_return())
     }
+
+    /// Whether somebody waits for an answer on it, or listens: whoever does holds it.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.connection) > 1
+    }
 }
 
 impl Private {
@@ -86,6 +91,9 @@ impl Private {
 
     /// Ends the connections that nobody has used for a while.
     pub(super) async fn release_idle(&self, now: Instant) {
+        for held in self.lock().values_mut().filter(|held| held.is_in_use()) {
+            held.used = now;
+        }
         let is_idle =
             |held: &Held| held.idle.is_some_and(|idle| now.duration_since(held.used) > idle);
         self.close(|_, held| is_idle(held)).await;
@@ -117,5 +125,38 @@ impl Private {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(Arc<str>, ServerName), Held>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{NoReferences, parse};
+    use crate::connection::{ChildOptions, HttpOptions};
+    use crate::message::Raw;
+
+    #[tokio::test]
+    async fn what_is_in_use_is_not_idle_however_long_it_takes() {
+        let text = r#"{ "mcpServers": { "a": { "command": "x", "share": "per-client" } } }"#;
+        let config = parse("test", text).config;
+        let server = config.server("a").unwrap();
+        let child = ChildOptions::from_environment([]);
+        let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+        let private = Private::new(options);
+        let (minute, now) = (Duration::from_secs(60), Instant::now());
+        let client = Client {
+            id: "ann".into(),
+            capabilities: Raw::empty_object(),
+            attendant: None,
+            idle: Some(minute),
+        };
+        let used = private.connection(server, Some(&client)).unwrap().unwrap();
+        private.release_idle(now + 2 * minute).await;
+        assert!(!used.is_closed(), "somebody waits");
+        drop(used);
+        private.release_idle(now + minute * 5 / 2).await;
+        assert_eq!(private.all_of("ann").len(), 1, "it was in use a moment ago");
+        private.release_idle(now + 4 * minute).await;
+        assert!(private.all_of("ann").is_empty());
     }
 }
