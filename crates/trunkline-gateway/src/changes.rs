@@ -210,16 +210,6 @@ impl Changes {
     }
 }
 
-/// The lists that a notification says have changed.
-fn changed_kinds(method: &str) -> &'static [Kind] {
-    match method {
-        "notifications/tools/list_changed" => &[Kind::Tool],
-        "notifications/prompts/list_changed" => &[Kind::Prompt],
-        "notifications/resources/list_changed" => &[Kind::Resource, Kind::ResourceTemplate],
-        _ => &[],
-    }
-}
-
 /// A scope that is watched for somebody.
 struct WatchedScope {
     scope: Arc<Scope>,
@@ -284,7 +274,7 @@ async fn follow(host: Weak<Host>, changes: Changes) {
 }
 
 fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notification) {
-    for kind in changed_kinds(&notification.method) {
+    for kind in Kind::changed_by(&notification.method) {
         changes.announced(host, &server, *kind);
     }
     match &*notification.method {

@@ -43,6 +43,16 @@ impl Kind {
         }
     }
 
+    /// The kinds of which a notification says that there are others now.
+    pub fn changed_by(method: &str) -> &'static [Self] {
+        match method {
+            "notifications/tools/list_changed" => &[Self::Tool],
+            "notifications/prompts/list_changed" => &[Self::Prompt],
+            "notifications/resources/list_changed" => &[Self::Resource, Self::ResourceTemplate],
+            _ => &[],
+        }
+    }
+
     /// The key under which a list of them is in its answer.
     pub fn list_key(self) -> &'static str {
         match self {

@@ -64,6 +64,15 @@ impl Speaking {
         let tools = listed["result"]["tools"].as_array().unwrap();
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
+
+    /// Closes the input, after which everything ends well and soon.
+    fn ends_with_its_input(mut self, marker: &str) {
+        let closed = Instant::now();
+        drop(self.input.take());
+        assert_eq!(self.process.wait().unwrap().code(), Some(0));
+        assert!(closed.elapsed() < LONGEST_AFTER_END, "{:?}", closed.elapsed());
+        wait_until_gone(marker);
+    }
 }
 
 impl Drop for Speaking {
@@ -80,11 +89,7 @@ fn the_end_of_input_is_the_end_of_everything() {
     let mut speaking = Speaking::start(&folder, &[]);
     assert_eq!(speaking.tools(), ["words_count_words", "words_shout"]);
     assert!(!marked(&marker).is_empty());
-    let closed = Instant::now();
-    drop(speaking.input.take());
-    assert_eq!(speaking.process.wait().unwrap().code(), Some(0));
-    assert!(closed.elapsed() < LONGEST_AFTER_END, "{:?}", closed.elapsed());
-    wait_until_gone(&marker);
+    speaking.ends_with_its_input(&marker);
 }
 
 #[test]
@@ -99,11 +104,7 @@ fn a_call_that_never_ends_does_not_keep_it() {
     speaking.say(br#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"hanging_wait","arguments":{}}}"#);
     let called = folder.project().join("called");
     wait_until("the tool is called", LONGEST_END, || called.exists());
-    let closed = Instant::now();
-    drop(speaking.input.take());
-    assert_eq!(speaking.process.wait().unwrap().code(), Some(0));
-    assert!(closed.elapsed() < LONGEST_AFTER_END, "{:?}", closed.elapsed());
-    wait_until_gone(&marker);
+    speaking.ends_with_its_input(&marker);
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Task {
         if chores.subscription.repeats(&notification) {
             return;
         }
-        for kind in changed_kinds(&notification.method) {
+        for kind in Kind::changed_by(&notification.method) {
             self.shadow.is_stale(*kind);
             // What nobody has asked for yet is not asked for now.
             if self.shadow.listed(*kind).is_known {
@@ -268,15 +268,5 @@ impl Task {
 
     fn relist(&self, session: &mut Session, chores: &mut Chores, kind: Kind) {
         chores.relistings.of(kind).start(session, self.asking());
-    }
-}
-
-/// The lists that a notification says have changed.
-fn changed_kinds(method: &str) -> &'static [Kind] {
-    match method {
-        "notifications/tools/list_changed" => &[Kind::Tool],
-        "notifications/prompts/list_changed" => &[Kind::Prompt],
-        "notifications/resources/list_changed" => &[Kind::Resource, Kind::ResourceTemplate],
-        _ => &[],
     }
 }
