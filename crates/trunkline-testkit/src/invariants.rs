@@ -1,7 +1,7 @@
 //! What must hold for any text that is given as a configuration, however broken.
 
 use trunkline::config::{self, Loaded, Resolver, Secret, Style, resolve};
-use trunkline::message::{Message, Raw};
+use trunkline::message::{Malformed, Message, Raw};
 
 /// What every reference resolves to here. No rendering of anything may hold it.
 pub const RESOLVED: &str = "resolved-secret-value-7f3a";
@@ -82,7 +82,16 @@ pub fn everything_shown(loaded: &Loaded) -> String {
 /// When a payload changes on the way, or an edit changes a byte that it has no business with.
 pub fn check_message(bytes: &[u8]) {
     let bytes = bytes::Bytes::copy_from_slice(bytes);
+    let is_text = std::str::from_utf8(&bytes).is_ok();
+    let is_json = is_text && serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok();
+    assert_eq!(Message::read(&bytes) != Err(Malformed::NotJson), is_json, "{bytes:?}");
     if let Ok(message) = Message::read(&bytes) {
+        let payload = match &message {
+            Message::Request(request) => request.params.as_ref(),
+            Message::Notification(notification) => notification.params.as_ref(),
+            Message::Response(response) => response.outcome.as_ref().ok(),
+        };
+        payload.inspect(|payload| check_outline(payload));
         let again = Message::read(&message.write()).expect("what was written can be read");
         assert_eq!(without_breaks(&again), without_breaks(&message));
     }
@@ -94,6 +103,28 @@ pub fn check_message(bytes: &[u8]) {
 /// A message as text, with line breaks outside of strings as the spaces they are written as.
 fn without_breaks(message: &Message) -> String {
     format!("{message:?}").replace(['\n', '\r'], " ")
+}
+
+/// Checks that what was noted of a payload is what is found by looking, also after edits.
+fn check_outline(payload: &Raw) {
+    let value = Raw::from_string("edited");
+    check_noted(payload);
+    for (key, member) in payload.members() {
+        check_noted(&payload.with_parts(&[(member.clone(), value.clone())]));
+        for (_, inner) in member.members() {
+            let edited = payload.with_parts(&[(inner.clone(), value.clone())]);
+            check_noted(&edited);
+            edited.get(&key).iter().for_each(check_noted);
+        }
+    }
+    check_edits(payload);
+}
+
+fn check_noted(noted: &Raw) {
+    let unread = Raw::read(noted.bytes()).expect("what was read or edited is JSON");
+    assert_eq!(noted.members(), unread.members(), "{noted}");
+    let said = |raw: &Raw| raw.get("_meta").map(|said| said.members());
+    assert_eq!(said(noted), said(&unread), "{noted}");
 }
 
 /// Checks that edits of an object leave the members alone that they are not about.

@@ -15,6 +15,8 @@
 //! ```
 
 pub mod code;
+mod outline;
+mod reader;
 mod scan;
 mod raw;
 mod envelope;

@@ -19,8 +19,8 @@ const MAX_WORDS: usize = 2000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError {
     kind: CallErrorKind,
-    message: String,
-    hint: Option<String>,
+    message: Box<str>,
+    hint: Option<Box<str>>,
     is_retryable: bool,
     refusal: Option<RpcError>,
     server: Option<ServerName>,
@@ -75,6 +75,7 @@ impl CallError {
     }
 
     fn new(kind: CallErrorKind, message: String) -> Self {
+        let message = message.into();
         Self { kind, message, hint: None, is_retryable: false, refusal: None, server: None }
     }
 
@@ -113,7 +114,7 @@ impl CallError {
     pub(crate) fn removed(server: &ServerName) -> Self {
         let message = format!("server `{server}` is not in the configuration any more");
         let kind = CallErrorKind::Failed(ErrorKind::Stopping);
-        let hint = Some("look again at what there is".to_owned());
+        let hint = Some("look again at what there is".into());
         Self { hint, server: Some(server.clone()), ..Self::new(kind, message) }
     }
 
@@ -152,8 +153,8 @@ impl From<Error> for CallError {
     fn from(error: Error) -> Self {
         Self {
             kind: CallErrorKind::Failed(error.kind()),
-            message: error.to_string(),
-            hint: error.hint().map(str::to_owned),
+            message: error.to_string().into(),
+            hint: error.hint().map(Into::into),
             is_retryable: error.kind().is_retryable(),
             refusal: None,
             server: error.server().cloned(),
@@ -175,7 +176,7 @@ impl From<NoRoute<'_>> for CallError {
                 Self::new(CallErrorKind::Unknown, message)
             }
             NoRoute::Denied(reason) => Self {
-                hint: reason.hint().map(str::to_owned),
+                hint: reason.hint().map(Into::into),
                 is_retryable: true,
                 server: reason.down().cloned(),
                 ..Self::new(CallErrorKind::Unavailable, message)

@@ -4,10 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 
-use super::raw::{Raw, is_json};
+use super::raw::Raw;
 
 /// The id of a request: an integer or a string, kept as it was written.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -142,42 +140,23 @@ pub enum Malformed {
     NotRpc(Option<Id>),
 }
 
-/// The members of an envelope that matter. Others are allowed and not looked at.
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    result: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    error: Option<&'a RawValue>,
-}
-
-/// A `null` is a value here, not an absence: a `result` may be `null`.
-fn present<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(reader).map(Some)
-}
-
 impl Message {
     /// Reads one message; its payload shares the bytes.
     pub fn read(bytes: &Bytes) -> Result<Self, Malformed> {
-        let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(bytes) else {
-            return Err(malformed(bytes));
+        let envelope = Raw::read_message(bytes).ok_or(Malformed::NotJson)?;
+        let keys = ["id", "method", "params", "result", "error"];
+        let Ok([said_id, method, params, result, error]) = envelope.get_all_once(keys) else {
+            return Err(not_rpc(&envelope));
         };
-        let part = |value: Option<&RawValue>| value.map(|value| Raw::cut(bytes, value));
-        let id = part(envelope.id).and_then(Id::from_raw);
-        let params = part(envelope.params);
-        match (envelope.method, part(envelope.result), part(envelope.error)) {
+        let has_id = said_id.is_some();
+        let id = said_id.and_then(Id::from_raw);
+        match (method.filter(|method| !method.is_null()), result, error) {
             (Some(method), None, None) => {
-                let method = method.into();
-                match (id, envelope.id) {
+                let method = method.as_str().ok_or_else(|| not_rpc(&envelope))?.into();
+                match (id, has_id) {
                     (Some(id), _) => Ok(Self::Request(Request { id, method, params })),
-                    (None, None) => Ok(Self::Notification(Notification { method, params })),
-                    (None, Some(_)) => Err(Malformed::NotRpc(None)),
+                    (None, false) => Ok(Self::Notification(Notification { method, params })),
+                    (None, true) => Err(Malformed::NotRpc(None)),
                 }
             }
             (None, Some(result), None) => response(id, Ok(result)),
@@ -212,13 +191,10 @@ fn response(id: Option<Id>, outcome: Result<Raw, RpcError>) -> Result<Message, M
     Ok(Message::Response(Response { id, outcome }))
 }
 
-/// Why an envelope could not be read, with the id in it, so that whoever waits for it hears of it.
-fn malformed(bytes: &Bytes) -> Malformed {
-    if !is_json(bytes) {
-        return Malformed::NotJson;
-    }
-    let id = Raw::read(bytes).ok().and_then(|raw| raw.get("id")).and_then(Id::from_raw);
-    Malformed::NotRpc(id)
+/// What an envelope is that cannot be read, with the id in it, so that whoever waits for it hears of
+/// it.
+fn not_rpc(envelope: &Raw) -> Malformed {
+    Malformed::NotRpc(envelope.get("id").and_then(Id::from_raw))
 }
 
 /// Writes an envelope. Payloads go in as they are, but for line breaks, which would end the

@@ -2,21 +2,40 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::scan;
+use super::outline::Outline;
+use super::reader;
+use super::scan::{self, Member};
 
 /// A JSON value as it was written.
 ///
 /// Cheap to clone, and to cut out of a larger one: both share the bytes.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub struct Raw {
     /// Valid JSON, without white space around it.
     text: Bytes,
+    /// Where its members stand, if that was noted when it was read.
+    outline: Option<Arc<Outline>>,
+}
+
+impl PartialEq for Raw {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Raw {}
+
+impl Hash for Raw {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
 }
 
 /// A text is not one JSON value.
@@ -43,12 +62,18 @@ impl Raw {
     /// Checks that bytes are one JSON value and keeps them as they are.
     pub fn read(bytes: &Bytes) -> Result<Self, NotJson> {
         let value: &RawValue = serde_json::from_slice(bytes).map_err(NotJson)?;
-        Ok(Self::cut(bytes, value))
+        Ok(Self::of(bytes.slice_ref(value.get().as_bytes())))
     }
 
-    /// A part of bytes that was read as JSON already.
-    pub(super) fn cut(bytes: &Bytes, value: &RawValue) -> Self {
-        Self { text: bytes.slice_ref(value.get().as_bytes()) }
+    /// The same for a message, whose payload is going to be looked into several times.
+    pub(super) fn read_message(bytes: &Bytes) -> Option<Self> {
+        let read = reader::read(bytes)?;
+        Some(Self { text: bytes.slice(read.value), outline: read.outline.map(Arc::new) })
+    }
+
+    /// Bytes that are JSON.
+    fn of(text: impl Into<Bytes>) -> Self {
+        Self { text: text.into(), outline: None }
     }
 
     /// Checks that a text is one JSON value and keeps it.
@@ -68,12 +93,12 @@ impl Raw {
 
     /// A whole number.
     pub fn from_number(number: u64) -> Self {
-        Self { text: number.to_string().into() }
+        Self::of(number.to_string())
     }
 
     /// An object without members.
     pub fn empty_object() -> Self {
-        Self { text: Bytes::from_static(b"{}") }
+        Self::of(Bytes::from_static(b"{}"))
     }
 
     /// An array of values, byte for byte.
@@ -86,12 +111,12 @@ impl Raw {
             text.extend_from_slice(&item.text);
         }
         text.push(b']');
-        Self { text: text.into() }
+        Self::of(text)
     }
 
     fn written(value: &(impl serde::Serialize + ?Sized)) -> Self {
         let text = serde_json::to_vec(value);
-        Self { text: text.expect("invariant: strings and values can be written").into() }
+        Self::of(text.expect("invariant: strings and values can be written"))
     }
 
     /// The value as it was written.
@@ -107,7 +132,7 @@ impl Raw {
     /// The same value in bytes of its own, so that it keeps nothing else in memory.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self { text: Bytes::copy_from_slice(&self.text) }
+        Self::of(Bytes::copy_from_slice(&self.text))
     }
 
     /// Whether it is an object.
@@ -152,19 +177,35 @@ impl Raw {
 
     /// The value under a key, if this is an object that has it; the last one, if it is there twice.
     pub fn get(&self, key: &str) -> Option<Self> {
-        let found = scan::members(&self.text).filter(|member| member.is(key)).last();
-        found.map(|member| self.part(member.value))
+        let found = self.parts().filter(|member| member.is(key)).last();
+        found.map(|member| self.part(&member))
     }
 
     /// The values under several keys, found in one pass.
     pub fn get_all<const N: usize>(&self, keys: [&str; N]) -> [Option<Self>; N] {
         let mut found = [const { None }; N];
-        for member in scan::members(&self.text) {
+        for member in self.parts() {
             if let Some(index) = keys.iter().position(|key| member.is(key)) {
-                found[index] = Some(member.value);
+                found[index] = Some(member);
             }
         }
-        found.map(|value| value.map(|value| self.part(value)))
+        found.map(|member| member.map(|member| self.part(&member)))
+    }
+
+    /// The values under several keys, unless one of them is there twice.
+    pub(super) fn get_all_once<const N: usize>(
+        &self,
+        keys: [&str; N],
+    ) -> Result<[Option<Self>; N], Ambiguous> {
+        let mut found = [const { None }; N];
+        for member in self.parts() {
+            if let Some(index) = keys.iter().position(|key| member.is(key))
+                && found[index].replace(self.part(&member)).is_some()
+            {
+                return Err(Ambiguous);
+            }
+        }
+        Ok(found)
     }
 
     /// The value under a key that decides something: one that whoever reads it next is sure to find
@@ -175,23 +216,22 @@ impl Raw {
     ///
     /// When there is another like it.
     pub fn get_alone(&self, key: &str) -> Result<Option<Self>, Ambiguous> {
-        let mut alike = scan::members(&self.text).filter(|member| member.is_like(key));
+        let mut alike = self.parts().filter(|member| member.is_like(key));
         let Some(found) = alike.next() else { return Ok(None) };
         match alike.next() {
-            None => Ok(found.is(key).then(|| self.part(found.value))),
+            None => Ok(found.is(key).then(|| self.part(&found))),
             Some(_) => Err(Ambiguous),
         }
     }
 
     /// The members of an object, in their order; nothing for any other value.
     pub fn members(&self) -> Vec<(String, Self)> {
-        let members = scan::members(&self.text);
-        members.map(|it| (it.key().into_owned(), self.part(it.value))).collect()
+        self.parts().map(|it| (it.key().into_owned(), self.part(&it))).collect()
     }
 
     /// The items of an array; nothing for any other value.
     pub fn items(&self) -> Vec<Self> {
-        scan::items(&self.text).map(|item| self.part(item)).collect()
+        scan::items(&self.text).map(|item| Self::of(self.text.slice(item))).collect()
     }
 
     /// The same object with another value under a key, which is added at the end if it was not
@@ -204,7 +244,7 @@ impl Raw {
             return self.clone();
         }
         let (mut found, mut end_of_last) = (None, None);
-        for member in scan::members(&self.text) {
+        for member in self.parts() {
             end_of_last = Some(member.value.end);
             if member.is(key) {
                 found = Some(member.value);
@@ -241,7 +281,7 @@ impl Raw {
             comma = b",";
         }
         text.extend_from_slice(&self.text[inside.len()..]);
-        Self { text: text.into() }
+        Self::of(text)
     }
 
     /// The same object without a key. Every byte of the other members stays.
@@ -253,7 +293,7 @@ impl Raw {
         // What is before `from` is in the new text, or cut. A member goes with the comma before it,
         // or with the one after it if nothing stays before it.
         let (mut from, mut end_of_last, mut stays_any) = (0, 1, false);
-        for member in scan::members(&self.text) {
+        for member in self.parts() {
             if !member.is(key) {
                 stays_any = true;
             } else if stays_any {
@@ -269,7 +309,7 @@ impl Raw {
             return self.clone();
         }
         text.extend_from_slice(&self.text[from..]);
-        Self { text: text.into() }
+        Self::of(text)
     }
 
     /// The same value with others in place of some of its parts, each of which was got out of it.
@@ -277,24 +317,26 @@ impl Raw {
     #[must_use]
     pub fn with_parts(&self, edits: &[(Self, Self)]) -> Self {
         let base = self.text.as_ptr().addr();
-        let mut edits: Vec<_> = edits
+        let mut edits: Vec<(Range<usize>, &Self)> = edits
             .iter()
             .filter_map(|(part, value)| {
                 let start = part.text.as_ptr().addr().checked_sub(base)?;
-                let is_inside = start + part.text.len() <= self.text.len();
-                is_inside.then_some((start, start + part.text.len(), value))
+                let place = start..start + part.text.len();
+                (place.end <= self.text.len()).then_some((place, value))
             })
             .collect();
-        edits.sort_by_key(|(start, ..)| *start);
-        let mut text = Vec::with_capacity(self.text.len());
+        edits.sort_by_key(|(place, _)| place.start);
+        let lengths = edits.iter().map(|(place, value)| (place.clone(), value.text.len()));
+        let outline = self.outline.as_deref().map(|outline| Arc::new(outline.after(&lengths)));
+        let mut text = Vec::with_capacity(self.text.len() + 64);
         let mut end_of_last = 0;
-        for (start, end, value) in edits {
-            text.extend_from_slice(&self.text[end_of_last..start]);
+        for (place, value) in edits {
+            text.extend_from_slice(&self.text[end_of_last..place.start]);
             text.extend_from_slice(&value.text);
-            end_of_last = end;
+            end_of_last = place.end;
         }
         text.extend_from_slice(&self.text[end_of_last..]);
-        Self { text: text.into() }
+        Self { text: text.into(), outline }
     }
 
     fn spliced(&self, start: usize, end: usize, inserted: &[&[u8]]) -> Self {
@@ -305,11 +347,21 @@ impl Raw {
             text.extend_from_slice(part);
         }
         text.extend_from_slice(&self.text[end..]);
-        Self { text: text.into() }
+        Self::of(text)
     }
 
-    fn part(&self, place: Range<usize>) -> Self {
-        Self { text: self.text.slice(place) }
+    /// Its members, from what was noted of them if it was.
+    fn parts(&self) -> impl Iterator<Item = Member<'_>> {
+        let noted = self.outline.as_deref().map(Outline::members);
+        let scanned = noted.is_none().then(|| scan::members(&self.text));
+        let noted = noted.unwrap_or_default().iter();
+        let noted = noted.map(|noted| Member::noted(&self.text, noted));
+        noted.chain(scanned.into_iter().flatten())
+    }
+
+    fn part(&self, member: &Member<'_>) -> Self {
+        let outline = member.inside.cloned();
+        Self { text: self.text.slice(member.value.clone()), outline }
     }
 }
 
@@ -323,11 +375,6 @@ impl fmt::Display for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
     }
-}
-
-/// Whether bytes are one JSON value, without keeping anything.
-pub(super) fn is_json(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }
 
 #[cfg(test)]

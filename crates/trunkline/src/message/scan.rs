@@ -4,6 +4,9 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
+
+use super::outline::{Noted, Outline};
 
 /// A member of an object.
 pub(super) struct Member<'a> {
@@ -11,9 +14,16 @@ pub(super) struct Member<'a> {
     written: &'a [u8],
     /// Where the value stands.
     pub(super) value: Range<usize>,
+    /// Where the members of the value stand, if that was noted.
+    pub(super) inside: Option<&'a Arc<Outline>>,
 }
 
-impl Member<'_> {
+impl<'a> Member<'a> {
+    /// A member of an object that was noted when it was read.
+    pub(super) fn noted(object: &'a [u8], noted: &'a Noted) -> Self {
+        Self { written: &object[noted.key()], value: noted.value(), inside: noted.inside() }
+    }
+
     /// Whether it is under this key.
     pub(super) fn is(&self, key: &str) -> bool {
         // What is escaped is always longer than what it stands for.
@@ -68,7 +78,7 @@ pub(super) fn members(text: &[u8]) -> impl Iterator<Item = Member<'_>> {
         let value = next(text, end)?;
         let value = value..end_of_value(text, value);
         place = Some(value.end);
-        Some(Member { written, value })
+        Some(Member { written, value, inside: None })
     })
 }
 

@@ -48,6 +48,9 @@ proptest! {
     #[test]
     fn edits_leave_every_other_byte_alone(object in json()) {
         invariants::check_message(object.as_bytes());
+        let payload = format!(r#"{{"a":{object}, "_meta" : {object},"b":1}}"#);
+        let request = format!(r#"{{"id":1,"method":"m","params": {payload} }}"#);
+        invariants::check_message(request.as_bytes());
     }
 
     #[test]

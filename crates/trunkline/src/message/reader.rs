@@ -1,0 +1,352 @@
+//! One pass over a message: whether it is JSON, and where the members stand that matter.
+//!
+//! The grammar is that of RFC 8259, as `serde_json` reads it; the tests hold the two against each
+//! other.
+
+use std::ops::Range;
+
+use super::outline::Outline;
+
+/// What a text holds.
+pub(super) struct Read {
+    /// Where the value stands, without white space around it.
+    pub(super) value: Range<usize>,
+    /// Where its members stand, if it is an object with few enough of them.
+    pub(super) outline: Option<Outline>,
+}
+
+/// Reads a message; nothing, if it is not one JSON value. Of its payload the members are noted too,
+/// and of the payload's `_meta`.
+pub(super) fn read(text: &[u8]) -> Option<Read> {
+    std::str::from_utf8(text).ok()?;
+    let mut reader = Reader { text, at: 0, open: Vec::new() };
+    reader.space();
+    let start = reader.at;
+    let outline = reader.outlined(Level::Envelope)?;
+    let value = start..reader.at;
+    reader.space();
+    (reader.at == text.len()).then_some(Read { value, outline })
+}
+
+/// How deep in a message an object is.
+#[derive(Clone, Copy)]
+enum Level {
+    Envelope,
+    Payload,
+    Meta,
+}
+
+impl Level {
+    /// The level of what is under a key, if that is looked into.
+    fn below(self, key: &[u8]) -> Option<Self> {
+        match (self, key) {
+            (Self::Envelope, b"params" | b"result") => Some(Self::Payload),
+            (Self::Payload, b"_meta") => Some(Self::Meta),
+            _ => None,
+        }
+    }
+}
+
+/// A text, and how far it has been read. Every step fails where the text is not JSON.
+struct Reader<'t> {
+    text: &'t [u8],
+    at: usize,
+    /// What ends the arrays and objects that have been begun.
+    open: Vec<u8>,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// Reads a value and notes its members, if it is an object.
+    #[expect(clippy::option_option, reason = "what is no JSON, and what has no outline")]
+    fn outlined(&mut self, level: Level) -> Option<Option<Outline>> {
+        if self.peek() != Some(b'{') {
+            self.value()?;
+            return Some(None);
+        }
+        let start = self.at;
+        self.at += 1;
+        let (mut outline, mut has_all) = (Outline::default(), true);
+        self.space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Some(Some(outline));
+        }
+        loop {
+            let key = self.key()?;
+            let below = level.below(&self.text[key.clone()]);
+            let from = self.at;
+            let inside = match below {
+                Some(level) => self.outlined(level)?,
+                None => {
+                    self.value()?;
+                    None
+                }
+            };
+            let key = key.start - start..key.end - start;
+            has_all &= outline.note(&key, &(from - start..self.at - start), inside);
+            self.space();
+            match self.next()? {
+                b',' => self.space(),
+                b'}' => return Some(has_all.then_some(outline)),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Reads a key and what stands between it and its value.
+    fn key(&mut self) -> Option<Range<usize>> {
+        if self.next()? != b'"' {
+            return None;
+        }
+        let start = self.at;
+        self.string()?;
+        let key = start..self.at - 1;
+        self.space();
+        if self.next()? != b':' {
+            return None;
+        }
+        self.space();
+        Some(key)
+    }
+
+    /// Reads a value, with everything in it, however deep that is.
+    fn value(&mut self) -> Option<()> {
+        let outside = self.open.len();
+        loop {
+            // A value begins here.
+            match self.next()? {
+                b'"' => self.string()?,
+                b'{' => {
+                    self.space();
+                    if self.peek()? != b'}' {
+                        self.key()?;
+                        self.open.push(b'}');
+                        continue;
+                    }
+                    self.at += 1;
+                }
+                b'[' => {
+                    self.space();
+                    if self.peek()? != b']' {
+                        self.open.push(b']');
+                        continue;
+                    }
+                    self.at += 1;
+                }
+                first => self.word(first)?,
+            }
+            // One has ended here, and with it perhaps what it is in.
+            while self.open.len() > outside {
+                self.space();
+                let (byte, end) = (self.next()?, *self.open.last()?);
+                if byte == end {
+                    self.open.pop();
+                    continue;
+                }
+                if byte != b',' {
+                    return None;
+                }
+                self.space();
+                if end == b'}' {
+                    self.key()?;
+                }
+                break;
+            }
+            if self.open.len() == outside {
+                return Some(());
+            }
+        }
+    }
+
+    /// Reads the rest of a string.
+    fn string(&mut self) -> Option<()> {
+        loop {
+            let rest = &self.text[self.at..];
+            let length = plain(rest);
+            self.at += length + 1;
+            match rest.get(length)? {
+                b'"' => return Some(()),
+                b'\\' => self.escape()?,
+                _ => return None,
+            }
+        }
+    }
+
+    /// Reads what follows a backslash.
+    fn escape(&mut self) -> Option<()> {
+        match self.next()? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
+            b'u' => {
+                let digits = self.text.get(self.at..self.at + 4)?;
+                self.at += 4;
+                digits.iter().all(u8::is_ascii_hexdigit).then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads the rest of a number or of one of the three words.
+    fn word(&mut self, first: u8) -> Option<()> {
+        let rest: &[u8] = match first {
+            b't' => b"rue",
+            b'f' => b"alse",
+            b'n' => b"ull",
+            _ => return self.number(first),
+        };
+        let is_it = self.text[self.at..].starts_with(rest);
+        self.at += rest.len();
+        is_it.then_some(())
+    }
+
+    fn number(&mut self, first: u8) -> Option<()> {
+        let first = if first == b'-' { self.next()? } else { first };
+        match first {
+            b'0' => {}
+            b'1'..=b'9' => self.pass_digits(),
+            _ => return None,
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    /// Reads digits, of which there has to be one.
+    fn digits(&mut self) -> Option<()> {
+        let is_digit = self.next()?.is_ascii_digit();
+        self.pass_digits();
+        is_digit.then_some(())
+    }
+
+    fn pass_digits(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+    }
+}
+
+/// How many bytes of a string stand for themselves, before its end or an escape.
+fn plain(text: &[u8]) -> usize {
+    let is_special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
+    let mut length = 0;
+    // All of a block at once, without leaving it early: compilers make few instructions of that.
+    for block in text.chunks_exact(BLOCK) {
+        if block.iter().fold(false, |any, byte| any | is_special(byte)) {
+            break;
+        }
+        length += BLOCK;
+    }
+    let rest = &text[length..];
+    length + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
+/// Bytes of a string that are looked at together.
+const BLOCK: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
+
+    use super::super::outline::MOST;
+    use super::*;
+
+    fn is_json(text: &[u8]) -> bool {
+        std::str::from_utf8(text).is_ok() && serde_json::from_slice::<IgnoredAny>(text).is_ok()
+    }
+
+    #[test]
+    fn what_is_json_is_read_and_nothing_else() {
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        let long = format!("\"{}\\n{}\"", "x".repeat(1000), "é".repeat(1000));
+        let texts = r#" {"a" : [ ] , "b":{ }, "c":[[1, 2],{"d":null}] } |0|-0|-0.5e+10|12E3|true|false|null
+            |""|"\u00e9\ud800"|{"params":{"_meta":{"a":[{}]}},"result":[]}"#;
+        for text in texts.split('|').chain([&*deep, &*long]) {
+            assert!(is_json(text.as_bytes()), "{text}");
+            assert!(read(text.as_bytes()).is_some(), "{text}");
+        }
+        let texts = r#"| |{|[|{]|[}|[1,]|{"a":1,}|{,}|[,1]|{"a"}|{"a":}|{a:1}|1 2|01|-|1.|.5|1e|1e+|+1|tru|nul|truex
+            |"|"\x"|"\u12"|"\u12g4"|{"params":{"a":1]}|{"params":{"_meta":{"a" 1}}}|[1 2]|{"a":1 "b":2}|'a'|NaN"#;
+        for text in texts.split('|').chain(["\"a\nb\"", "\"\t\"", "\u{feff}{}"]) {
+            let text = text.trim_end();
+            assert!(!is_json(text.as_bytes()), "{text}");
+            assert!(read(text.as_bytes()).is_none(), "{text}");
+        }
+        assert!(read(b"\"\xff\"").is_none());
+    }
+
+    #[test]
+    fn the_members_of_what_is_looked_into_are_noted() {
+        let text = r#" {"id":1,"params": {"name":"x", "_meta":{"a":{"b":2}}},"x":{"y":1}}"#;
+        let Read { value, outline } = read(text.as_bytes()).unwrap();
+        let (text, outline) = (&text[value], outline.unwrap());
+        let [id, params, other] = outline.members() else { panic!("{outline:?}") };
+        assert_eq!((&text[id.key()], &text[id.value()]), ("id", "1"));
+        assert!(id.inside().is_none() && other.inside().is_none());
+        let (text, inside) = (&text[params.value()], params.inside().unwrap());
+        let [name, meta] = inside.members() else { panic!("{inside:?}") };
+        assert_eq!(&text[name.value()], "\"x\"");
+        let (text, inside) = (&text[meta.value()], meta.inside().unwrap());
+        let [a] = inside.members() else { panic!("{inside:?}") };
+        assert_eq!((&text[a.key()], &text[a.value()]), ("a", "{\"b\":2}"));
+        assert!(a.inside().is_none());
+    }
+
+    #[test]
+    fn an_object_of_many_members_is_read_and_not_noted() {
+        let object = |count: usize| {
+            let members: Vec<_> = (0..count).map(|number| format!("\"{number}\":0")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        assert!(read(object(MOST).as_bytes()).unwrap().outline.is_some());
+        assert!(read(object(MOST + 1).as_bytes()).unwrap().outline.is_none());
+    }
+
+    /// Texts that are JSON or nearly so.
+    fn nearly_json() -> impl Strategy<Value = String> {
+        let parts =
+            r#"{ } [ ] , : "a" "params" "_meta" " \ \u00e9 1 - 0 . e 5 true null "xyz\n" é"#;
+        let parts: Vec<_> = parts.split(' ').chain([" ", "\n", "\u{1}"]).collect();
+        let part = prop::sample::select(parts);
+        prop::collection::vec(part, 0..12).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn every_text_is_judged_as_serde_judges_it(text in nearly_json()) {
+            prop_assert_eq!(read(text.as_bytes()).is_some(), is_json(text.as_bytes()), "{}", text);
+        }
+
+        #[test]
+        fn a_string_ends_where_it_ends(text in "[ -~é\\x00-\\x1f]{0,80}", more in "[a\"]{0,40}") {
+            let json = format!("{{\"result\":{}{more}}}", serde_json::to_string(&text).unwrap());
+            prop_assert_eq!(read(json.as_bytes()).is_some(), is_json(json.as_bytes()), "{}", json);
+        }
+    }
+}
