@@ -21,6 +21,7 @@ use crate::own::OwnCall;
 use crate::parked::{Conversation, Desk, LONGEST_WAIT, Turn};
 use crate::protocol::{Era, invalid, lacks};
 use crate::recent::Noted;
+use crate::reply::{Answer, Reply};
 use crate::scope::Identity;
 use crate::seal::Use;
 use crate::tasks::Tasks;
@@ -58,7 +59,7 @@ impl Gateway {
         caller: Caller,
         relayed: Relayed,
         asked: Asked,
-    ) -> Result<Raw, RpcError> {
+    ) -> Answer {
         let follows = asked.wants_progress();
         if caller.era() == Era::Legacy || relayed == Relayed::Completion {
             let attending = self.attending(caller, follows, None);
@@ -85,12 +86,7 @@ impl Gateway {
     }
 
     /// Goes on with a call until the server has answered, or needs something of the client.
-    async fn follow(
-        &self,
-        caller: &Caller,
-        params: &Raw,
-        conversation: Conversation,
-    ) -> Result<Raw, RpcError> {
+    async fn follow(&self, caller: &Caller, params: &Raw, conversation: Conversation) -> Answer {
         match conversation.go_on().await {
             Turn::Over(outcome) => outcome,
             Turn::Asks(conversation) => self.park(caller, params, conversation),
@@ -98,12 +94,7 @@ impl Gateway {
     }
 
     /// Keeps a call until its client comes back, and says what it has to come back with.
-    fn park(
-        &self,
-        caller: &Caller,
-        params: &Raw,
-        conversation: Conversation,
-    ) -> Result<Raw, RpcError> {
+    fn park(&self, caller: &Caller, params: &Raw, conversation: Conversation) -> Answer {
         let number = self.parked.number();
         let owner = owner(caller, params);
         let uses = Use { purpose: "call", owner: &owner };
@@ -114,7 +105,7 @@ impl Gateway {
     }
 
     /// Goes on with a call for which its client has come back.
-    async fn resume(&self, caller: &Caller, params: &Raw, state: &str) -> Result<Raw, RpcError> {
+    async fn resume(&self, caller: &Caller, params: &Raw, state: &str) -> Answer {
         let owner = owner(caller, params);
         let uses = Use { purpose: "call", owner: &owner };
         let unknown = || {
@@ -140,7 +131,7 @@ impl Gateway {
         attending: Attending,
         relayed: Relayed,
         asked: Asked,
-    ) -> Result<Raw, RpcError> {
+    ) -> Answer {
         let (era, params) = (attending.caller.era(), &asked.params);
         let rounds = match era {
             Era::Legacy => Rounds::Driven,
@@ -169,7 +160,7 @@ impl Gateway {
     }
 
     /// What came of a request, in the words of its client.
-    fn translated(&self, caller: &Caller, relayed: Relayed, outcome: &Outcome) -> Raw {
+    fn translated(&self, caller: &Caller, relayed: Relayed, outcome: &Outcome) -> Reply {
         let looked = Looked::at(&outcome.result);
         if looked.is_task() {
             let named = self.tasks(caller).named(outcome.server(), &outcome.result);
@@ -260,7 +251,7 @@ impl Gateway {
         relayed: Relayed,
         params: &Raw,
         error: &CallError,
-    ) -> Result<Raw, RpcError> {
+    ) -> Answer {
         let era = client.era;
         if let Some(refusal) = error.refusal() {
             let outcome = translate::error(client, relayed, params, refusal);
@@ -273,7 +264,7 @@ impl Gateway {
                     Some(uri) => error.with_data(&protocol::empty().with("uri", &uri)),
                     None => error,
                 };
-                translate::error(client, relayed, params, &error)
+                translate::error(client, relayed, params, &error).map(Reply::from)
             }
             _ if relayed == Relayed::Call => {
                 let (cause, words) = (self.cause(error), error.to_string());
@@ -319,7 +310,7 @@ impl Gateway {
         caller: Caller,
         method: &str,
         params: &Raw,
-    ) -> Result<Raw, RpcError> {
+    ) -> Answer {
         if !caller.client.declares(&["extensions", protocol::TASKS]) {
             let needed = serde_json::json!({ "extensions": { protocol::TASKS: {} } });
             return Err(lacks(&needed, "this needs tasks"));

@@ -21,6 +21,7 @@ use crate::own::OwnCalls;
 use crate::parked::Parked;
 use crate::protocol::{Era, empty, invalid, unknown_method};
 use crate::recent::Recent;
+use crate::reply::{Answer, Reply};
 use crate::seal::Seal;
 use crate::session::Session;
 use crate::{offer, translate};
@@ -67,37 +68,39 @@ impl Gateway {
     }
 
     /// Answers a request. Whoever opens a session does it before.
-    pub(crate) async fn answer(
-        self: Arc<Self>,
-        caller: Caller,
-        asked: Asked,
-    ) -> Result<Raw, RpcError> {
-        let (method, params) = (&*asked.method, &asked.params);
-        if !params.is_object() {
+    pub(crate) async fn answer(self: Arc<Self>, caller: Caller, asked: Asked) -> Answer {
+        if !asked.params.is_object() {
             return Err(invalid("`params` must be an object"));
         }
+        match Relayed::from_method(&asked.method) {
+            Some(relayed) => self.relay(caller, relayed, asked).await,
+            // In a box, so that what is nearly always asked for needs no room for all else.
+            None => Box::pin(self.answer_itself(caller, asked)).await,
+        }
+    }
+
+    /// Answers what is not about one thing of one server.
+    async fn answer_itself(self: Arc<Self>, caller: Caller, asked: Asked) -> Answer {
+        let (method, params) = (&*asked.method, &asked.params);
         if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.list_method() == method) {
-            return self.list(&caller, kind, params).await;
+            return self.list(&caller, kind, params).await.map(Reply::from);
         }
-        if let Some(relayed) = Relayed::from_method(method) {
-            return self.relay(caller, relayed, asked).await;
-        }
-        match (caller.era(), method) {
+        let result = match (caller.era(), method) {
             (Era::Legacy, "ping") => Ok(empty()),
             (Era::Legacy, "logging/setLevel") => self.set_level(&caller, params),
             (Era::Legacy, "resources/subscribe") => self.subscribe(&caller, params).await,
             (Era::Legacy, "resources/unsubscribe") => unsubscribe(&caller, params),
             (Era::Modern, "server/discover") => {
-                let instructions = self.instructions(&caller).await?;
-                Ok(offer::discovered(instructions))
+                self.instructions(&caller).await.map(offer::discovered)
             }
             (Era::Modern, "subscriptions/listen") => self.listen(&caller, &asked).await,
             (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => {
-                self.relay_task(caller, method, params).await
+                return self.relay_task(caller, method, params).await;
             }
             _ if is_of_protocol(method) => Err(unknown_method(method)),
-            _ => self.pass_on(caller, &asked).await,
-        }
+            _ => return self.pass_on(caller, &asked).await,
+        };
+        result.map(Reply::from)
     }
 
     /// What a caller sees of what is known now.
@@ -163,7 +166,7 @@ impl Gateway {
     }
 
     /// Passes on what is not of the protocol, if there can be no doubt whom it is for.
-    async fn pass_on(self: &Arc<Self>, caller: Caller, asked: &Asked) -> Result<Raw, RpcError> {
+    async fn pass_on(self: &Arc<Self>, caller: Caller, asked: &Asked) -> Answer {
         let (method, params) = (&*asked.method, &asked.params);
         let server = self.only_server(&caller.identity);
         let server = server.ok_or_else(|| unknown_method(method))?;
@@ -180,7 +183,9 @@ impl Gateway {
         match self.host.relay_to(&view, &server, (method, sent), options).await {
             Ok(outcome) => Ok(translate::result(asking.era, Relayed::Call, &outcome.result)),
             Err(error) => match error.refusal() {
-                Some(refusal) => translate::error(&asking, Relayed::Call, params, refusal),
+                Some(refusal) => {
+                    translate::error(&asking, Relayed::Call, params, refusal).map(Reply::from)
+                }
                 None => Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
             },
         }

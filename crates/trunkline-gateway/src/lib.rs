@@ -73,6 +73,7 @@ mod options;
 mod level;
 mod servers;
 mod offer;
+mod reply;
 mod translate;
 mod talk;
 mod parked;

@@ -73,7 +73,7 @@ impl Gateway {
             // Else nobody ends it but the client, which goes away or cancels.
             () = self.over(caller) => {}
         }
-        Ok(tag.mark(&translate::result(Era::Modern, Relayed::Call, &empty())))
+        Ok(tag.mark(&translate::result(Era::Modern, Relayed::Call, &empty()).into_raw()))
     }
 
     /// Waits until a client cannot be told of changes any more: the gateway ends, the client was let

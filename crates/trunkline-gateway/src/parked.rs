@@ -11,12 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use trunkline::connection::Question;
 use trunkline::message::{Raw, RpcError, code};
 use trunkline::name::ServerName;
+use trunkline::queue::{Receiver, Sender, queue};
 
 use crate::protocol::empty;
+use crate::reply::Answer;
 use crate::talk::Talk;
 
 /// How long a call waits for its client.
@@ -33,13 +35,13 @@ const MAX_PARKED: usize = 1000;
 const MAX_QUESTIONS: usize = 16;
 
 /// What comes of a call in the end.
-pub(crate) type Calling = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
+pub(crate) type Calling = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 type Reply = oneshot::Sender<Result<Raw, RpcError>>;
 
 /// Where questions of a server wait for the client of its call.
 pub(crate) struct Desk {
-    questions: mpsc::Sender<(Question, Reply)>,
+    questions: Sender<(Question, Reply)>,
     /// The way to the client, which is another one whenever it calls again.
     talk: Mutex<Talk>,
     /// The server that asks, once it is known.
@@ -67,8 +69,8 @@ impl Drop for Open<'_> {
 }
 
 impl Desk {
-    pub(crate) fn new(talk: Talk) -> (Arc<Self>, mpsc::Receiver<(Question, Reply)>) {
-        let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
+    pub(crate) fn new(talk: Talk) -> (Arc<Self>, Receiver<(Question, Reply)>) {
+        let (questions, asked) = queue(MAX_QUESTIONS);
         let desk = Self {
             questions,
             talk: Mutex::new(talk),
@@ -108,7 +110,7 @@ impl Desk {
         // Before anybody can see the question, and until nobody waits for its answer.
         let _open = Open::counted(&self.waiting);
         let (reply, answer) = oneshot::channel();
-        let is_put = self.questions.try_send((question, reply)).is_ok();
+        let is_put = self.questions.send((question, reply)).is_ok();
         if !is_put {
             return Err(RpcError::new(code::INTERNAL_ERROR, "too many questions are open"));
         }
@@ -125,7 +127,7 @@ impl Desk {
 pub(crate) struct Conversation {
     pub(crate) call: Calling,
     pub(crate) desk: Arc<Desk>,
-    asked: mpsc::Receiver<(Question, Reply)>,
+    asked: Receiver<(Question, Reply)>,
     open: BTreeMap<String, (Question, Reply)>,
     count: u64,
 }
@@ -133,17 +135,13 @@ pub(crate) struct Conversation {
 /// What a conversation came to.
 pub(crate) enum Turn {
     /// The server has answered.
-    Over(Result<Raw, RpcError>),
+    Over(Answer),
     /// It needs something of the client first.
     Asks(Conversation),
 }
 
 impl Conversation {
-    pub(crate) fn new(
-        call: Calling,
-        desk: Arc<Desk>,
-        asked: mpsc::Receiver<(Question, Reply)>,
-    ) -> Self {
+    pub(crate) fn new(call: Calling, desk: Arc<Desk>, asked: Receiver<(Question, Reply)>) -> Self {
         Self { call, desk, asked, open: BTreeMap::new(), count: 0 }
     }
 
@@ -152,9 +150,9 @@ impl Conversation {
         tokio::select! {
             biased;
             outcome = &mut self.call => Turn::Over(outcome),
-            Some(question) = self.asked.recv() => {
+            question = self.asked.recv() => {
                 self.note(question);
-                while let Ok(question) = self.asked.try_recv() {
+                while let Some(question) = self.asked.try_recv() {
                     self.note(question);
                 }
                 Turn::Asks(self)
@@ -267,19 +265,20 @@ impl Parked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::talk::Outlet;
 
     /// Tells when it is dropped.
     struct Told(oneshot::Sender<()>);
 
     fn waiting() -> (Conversation, oneshot::Receiver<()>) {
-        let (outlet, _) = mpsc::channel(1);
-        let (desk, asked) = Desk::new(Talk::new(outlet));
+        let (outlet, _) = queue(1);
+        let (desk, asked) = Desk::new(Talk::new(Outlet::Request(outlet)));
         let (dropped, is_dropped) = oneshot::channel();
         let told = Told(dropped);
         let call: Calling = Box::pin(async move {
             std::future::pending::<()>().await;
             drop(told.0);
-            Ok(empty())
+            Ok(empty().into())
         });
         (Conversation::new(call, desk, asked), is_dropped)
     }
@@ -299,8 +298,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_is_open_until_nobody_waits_for_its_answer() {
-        let (outlet, _) = mpsc::channel(1);
-        let (desk, mut asked) = Desk::new(Talk::new(outlet));
+        let (outlet, _) = queue(1);
+        let (desk, mut asked) = Desk::new(Talk::new(Outlet::Request(outlet)));
         let question = || Question { method: "roots/list".into(), params: None };
         {
             let mut asking = std::pin::pin!(desk.ask(question()));
@@ -313,7 +312,7 @@ mod tests {
         }
         assert!(!desk.has_questions(), "whoever asked is gone");
         let answering = async {
-            let (_, reply) = asked.recv().await.unwrap();
+            let (_, reply) = asked.recv().await;
             assert!(desk.has_questions());
             reply.send(Ok(empty())).unwrap();
         };

@@ -21,10 +21,11 @@ use crate::lines::{Line, Lines};
 use crate::malformed;
 use crate::offer;
 use crate::options::Limits;
-use crate::protocol::{refusal, require_modern, response};
+use crate::protocol::{refusal, require_modern};
+use crate::reply::{Answer, response};
 use crate::scope::{Identity, Scope};
 use crate::session::{Session, Standing};
-use crate::talk::{LastWords, MAX_UNREAD, Talk};
+use crate::talk::{LastWords, MAX_UNREAD, Outlet, Talk};
 
 /// How long requests may take that were made before the client closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -77,7 +78,14 @@ async fn write(
         is_writing.store(true, Ordering::Relaxed);
         let mut next = Some(message);
         while let Some(message) = next {
-            batch.extend_from_slice(&message);
+            if message.len() > MAX_BATCH {
+                // What is long is not copied.
+                writer.write_all(&batch).await?;
+                writer.write_all(&message).await?;
+                batch.clear();
+            } else {
+                batch.extend_from_slice(&message);
+            }
             batch.push(b'\n');
             next = if batch.len() < MAX_BATCH { inbox.try_recv().ok() } else { None };
         }
@@ -85,7 +93,6 @@ async fn write(
         writer.flush().await?;
         is_writing.store(false, Ordering::Relaxed);
         batch.clear();
-        batch.shrink_to(MAX_BATCH);
     }
     // Whoever reads decides when it is over.
     std::future::pending().await
@@ -221,7 +228,7 @@ impl Peer {
 
     /// Who asks, as the request or the session says.
     fn caller(&mut self, asked: &Asked, last_words: LastWords) -> Result<Caller, RpcError> {
-        let talk = Talk::new(self.outlet.clone()).with_last_words(last_words);
+        let talk = Talk::new(Outlet::Stream(self.outlet.clone())).with_last_words(last_words);
         if claims_modern(asked) {
             let client = Client::of_request(&asked.said)?;
             require_modern(&client.version)?;
@@ -252,15 +259,15 @@ impl Peer {
     }
 
     fn opened_by(&self, params: &Raw) -> Session {
-        let standing = Arc::new(Outlet(self.outlet.clone()));
+        let standing = Arc::new(OneWay(self.outlet.clone()));
         Session::new(Client::of_initialize(params), Arc::clone(&self.identity), standing)
     }
 }
 
 /// The one way to a client over a pair of streams.
-struct Outlet(mpsc::Sender<Bytes>);
+struct OneWay(mpsc::Sender<Bytes>);
 
-impl Standing for Outlet {
+impl Standing for OneWay {
     fn tell(&self, message: Bytes) {
         // A client that does not keep up misses something.
         let _ = self.0.try_send(message);
@@ -271,12 +278,8 @@ impl Standing for Outlet {
     }
 }
 
-async fn opened(
-    gateway: &Arc<Gateway>,
-    caller: &Caller,
-    session: &Session,
-) -> Result<Raw, RpcError> {
+async fn opened(gateway: &Arc<Gateway>, caller: &Caller, session: &Session) -> Answer {
     let instructions = gateway.instructions(caller).await?;
     gateway.announce_to(session);
-    Ok(offer::initialized(&session.client, instructions))
+    Ok(offer::initialized(&session.client, instructions).into())
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use trunkline::connection::Question;
 use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError, code};
+use trunkline::queue;
 
 /// Messages that may wait for one stream. A reader that is slower misses notifications.
 pub(crate) const MAX_UNREAD: usize = 256;
@@ -25,10 +26,19 @@ impl LastWords {
     }
 }
 
+/// Where messages to a client go in.
+#[derive(Clone)]
+pub(crate) enum Outlet {
+    /// Those of one request, beside its answer.
+    Request(queue::Sender<Bytes>),
+    /// All that the client is sent.
+    Stream(mpsc::Sender<Bytes>),
+}
+
 /// The way to a client while one of its requests is worked on.
 #[derive(Clone)]
 pub(crate) struct Talk {
-    outlet: mpsc::Sender<Bytes>,
+    outlet: Outlet,
     /// Where answers of the client arrive, if it can be asked.
     questions: Option<Arc<Questions>>,
     last_words: LastWords,
@@ -36,7 +46,7 @@ pub(crate) struct Talk {
 
 impl Talk {
     /// A way on which a client can be told things.
-    pub(crate) fn new(outlet: mpsc::Sender<Bytes>) -> Self {
+    pub(crate) fn new(outlet: Outlet) -> Self {
         Self { outlet, questions: None, last_words: LastWords::default() }
     }
 
@@ -57,7 +67,7 @@ impl Talk {
 
     /// Tells the client something. One that does not keep up misses it; nobody waits for it.
     pub(crate) fn tell(&self, notification: Notification) {
-        let _ = self.outlet.try_send(Message::Notification(notification).write());
+        self.send(Message::Notification(notification).write());
     }
 
     /// Asks the client something, and waits for what it says.
@@ -70,7 +80,10 @@ impl Talk {
 
     /// Sends a message, and says whether there is a stream for it.
     pub(crate) fn send(&self, message: Bytes) -> bool {
-        self.outlet.try_send(message).is_ok()
+        match &self.outlet {
+            Outlet::Request(outlet) => outlet.send(message).is_ok(),
+            Outlet::Stream(outlet) => outlet.try_send(message).is_ok(),
+        }
     }
 }
 

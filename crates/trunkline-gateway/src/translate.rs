@@ -10,6 +10,7 @@ use trunkline::message::{Raw, RpcError, code};
 use crate::asked::Client;
 use crate::offer::server_info;
 use crate::protocol::{Era, empty, lacks, meta};
+use crate::reply::Reply;
 
 /// The code of older revisions for a resource that is not there.
 const NO_SUCH_RESOURCE: i64 = -32002;
@@ -25,7 +26,7 @@ static PRIVATE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("private"));
 static ZERO: LazyLock<Raw> = LazyLock::new(|| Raw::from_number(0));
 
 /// A result as a client of this generation expects it.
-pub(crate) fn result(era: Era, relayed: Relayed, result: &Raw) -> Raw {
+pub(crate) fn result(era: Era, relayed: Relayed, result: &Raw) -> Reply {
     Looked::at(result).for_client(era, relayed)
 }
 
@@ -56,19 +57,19 @@ impl<'r> Looked<'r> {
     }
 
     /// The result as a client of this generation expects it.
-    pub(crate) fn for_client(&self, era: Era, relayed: Relayed) -> Raw {
+    pub(crate) fn for_client(&self, era: Era, relayed: Relayed) -> Reply {
         match era {
             Era::Modern => self.for_modern(relayed),
-            Era::Legacy => self.for_legacy(relayed),
+            Era::Legacy => self.for_legacy(relayed).into(),
         }
     }
 
-    fn for_modern(&self, relayed: Relayed) -> Raw {
+    fn for_modern(&self, relayed: Relayed) -> Reply {
         let (complete, zero, private) = (&*COMPLETE, &*ZERO, &*PRIVATE);
         let is_complete = self.kind.is_none() || self.is_of_kind("complete");
         let is_cached = relayed == Relayed::Read && is_complete;
         let mut new = Vec::with_capacity(4);
-        let mut want = |key, value, is_wanted| {
+        let mut want = |key, value: &'static Raw, is_wanted| {
             if is_wanted {
                 new.push((key, value));
             }
@@ -76,14 +77,15 @@ impl<'r> Looked<'r> {
         want("resultType", complete, self.kind.is_none());
         want("ttlMs", zero, is_cached && self.ttl.is_none());
         want("cacheScope", private, is_cached && self.scope.is_none());
-        want("_meta", &*SAID, self.said.is_none());
-        match &self.said {
+        want("_meta", &SAID, self.said.is_none());
+        let result = match &self.said {
             Some(said) if said.get(meta::SERVER_INFO).is_none() => {
                 let signed = said.with_new(&[(meta::SERVER_INFO, &SERVER_INFO)]);
-                self.result.with_parts(&[(said.clone(), signed)]).with_new(&new)
+                self.result.with_parts(&[(said.clone(), signed)])
             }
-            _ => self.result.with_new(&new),
-        }
+            _ => self.result.clone(),
+        };
+        Reply::new(result, new)
     }
 
     fn for_legacy(&self, relayed: Relayed) -> Raw {
@@ -214,23 +216,26 @@ mod tests {
     #[test]
     fn a_modern_client_is_told_what_kind_of_result_it_is_and_nothing_else_changes() {
         let sent = raw(r#"{ "content" : [] ,"x":12345678901234567890}"#);
-        let seen = result(Era::Modern, Relayed::Call, &sent);
+        let seen = result(Era::Modern, Relayed::Call, &sent).into_raw();
         assert!(seen.text().starts_with(
             r#"{ "content" : [] ,"x":12345678901234567890,"resultType":"complete","_meta":{"#
         ));
         let read = result(Era::Modern, Relayed::Read, &raw(r#"{"contents":[],"ttlMs":5}"#));
+        let read = read.into_raw();
         assert_eq!(read.get("ttlMs").unwrap().text(), "5");
         assert_eq!(read.get("cacheScope").unwrap().text(), "\"private\"");
         let asks = raw(r#"{"resultType":"input_required","requestState":"s"}"#);
-        assert!(result(Era::Modern, Relayed::Read, &asks).get("ttlMs").is_none());
+        let asks = result(Era::Modern, Relayed::Read, &asks).into_raw();
+        assert!(asks.get("ttlMs").is_none());
     }
 
     #[test]
     fn a_legacy_client_gets_what_its_revision_knows() {
         let sent = raw(r#"{"resultType":"complete","content":[],"structuredContent":[1]}"#);
-        assert_eq!(result(Era::Legacy, Relayed::Call, &sent).text(), r#"{"content":[]}"#);
+        let legacy = |sent| result(Era::Legacy, Relayed::Call, sent).into_raw();
+        assert_eq!(legacy(&sent).text(), r#"{"content":[]}"#);
         let same = raw(r#"{"content":[],"structuredContent":{"a":1}}"#);
-        assert_eq!(result(Era::Legacy, Relayed::Call, &same), same);
+        assert_eq!(legacy(&same), same);
     }
 
     #[test]

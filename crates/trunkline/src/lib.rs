@@ -26,6 +26,7 @@
 
 pub mod name;
 pub mod error;
+pub mod queue;
 
 pub mod message;
 

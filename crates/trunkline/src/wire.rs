@@ -31,6 +31,8 @@ mod reach;
 #[cfg(test)]
 mod everything;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 pub(crate) use any::Wire;
@@ -60,7 +62,7 @@ pub(crate) struct Outgoing {
 pub(crate) enum Purpose {
     Request {
         id: u64,
-        method: Box<str>,
+        method: Arc<str>,
         /// The name or address the request is about: what `Mcp-Name` says.
         name: Option<Box<str>>,
         /// Arguments that the server wants beside the body: what `Mcp-Param-…` says.

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::unfold;
-use tokio::sync::mpsc;
+use futures_util::stream::{self, unfold};
 use tokio::time::{sleep, timeout};
 use trunkline::connection::header_arguments;
 use trunkline::host::Relayed;
 use trunkline::item::Kind;
-use trunkline::message::{Id, Message, Notification, Raw, Request, RpcError, code};
+use trunkline::message::{Id, Message, Notification, Request, RpcError, code};
+use trunkline::queue::{Receiver, Sender, queue};
 
 use super::Door;
 use super::replay::{HEARTBEAT, KEEP_ALIVE};
@@ -24,10 +24,11 @@ use crate::asked::{Asked, Client};
 use crate::caller::{Admission, Caller, id_without_session};
 use crate::gateway::cancelled;
 use crate::offer;
-use crate::protocol::{refusal, response};
+use crate::protocol::refusal;
+use crate::reply::{Answer, response, response_in_parts};
 use crate::scope::Identity;
 use crate::session::Running;
-use crate::talk::{LastWords, MAX_UNREAD, Talk};
+use crate::talk::{LastWords, MAX_UNREAD, Outlet, Talk};
 use crate::{headers, malformed};
 
 /// How long a legacy client waits for a plain answer before it gets a stream, which it can take up
@@ -38,7 +39,8 @@ const SOON: Duration = Duration::from_millis(250);
 /// it, so that streams come only where they have to show that they are alive.
 const LATER: Duration = Duration::from_secs(5);
 
-type Answer = Result<Raw, RpcError>;
+/// Answers up to this size are put together in one piece.
+const COPIED_BYTES: usize = 16 * 1024;
 
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
@@ -141,12 +143,12 @@ async fn open(door: &Door, identity: &Arc<Identity>, asked: &Asked) -> Response 
         let text = "there are too many sessions; try again later\n";
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     };
-    let (outlet, _) = mpsc::channel(1);
+    let (outlet, _) = queue(1);
     let caller = caller_of(&session, outlet, LastWords::default());
     match door.gateway.instructions(&caller).await {
         Ok(instructions) => {
             let result = offer::initialized(&session.session.client, instructions);
-            let mut answer = json(StatusCode::OK, response(&asked.id, Ok(result)));
+            let mut answer = answered(&asked.id, Ok(result.into()), StatusCode::OK);
             if let Ok(id) = session.session.id.parse() {
                 answer.headers_mut().insert(SESSION, id);
             }
@@ -156,13 +158,13 @@ async fn open(door: &Door, identity: &Arc<Identity>, asked: &Asked) -> Response 
     }
 }
 
-fn caller_of(session: &HttpSession, outlet: mpsc::Sender<Bytes>, last_words: LastWords) -> Caller {
+fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, last_words: LastWords) -> Caller {
     let session = &session.session;
     Caller {
         client: Arc::clone(&session.client),
         identity: Arc::clone(&session.identity),
         level: Some(session.level()),
-        talk: Talk::new(outlet)
+        talk: Talk::new(Outlet::Request(outlet))
             .with_questions(Arc::clone(&session.questions))
             .with_last_words(last_words),
         session: Some(Arc::clone(session)),
@@ -177,7 +179,7 @@ async fn legacy(door: &Door, session: &Arc<HttpSession>, asked: Asked) -> Respon
         let error = RpcError::new(code::INVALID_REQUEST, "a request of this id is not over yet");
         return refuse(StatusCode::BAD_REQUEST, Some(&id), &error);
     };
-    let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
+    let (outlet, inbox) = queue(MAX_UNREAD);
     let caller = caller_of(session, outlet, running.last_words());
     let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, asked));
     let mut work = Work { going_on: Some((answering, running)), inbox, last: None };
@@ -187,7 +189,7 @@ async fn legacy(door: &Door, session: &Arc<HttpSession>, asked: Asked) -> Respon
         () = sleep(SOON) => Event::Nothing,
     };
     let message = match first {
-        Event::Over(answer) => return json(StatusCode::OK, response(&id, answer)),
+        Event::Over(answer) => return answered(&id, answer, StatusCode::OK),
         Event::Cancelled => return StatusCode::ACCEPTED.into_response(),
         Event::Said(message) => Some(message),
         Event::Nothing => None,
@@ -219,7 +221,7 @@ async fn legacy(door: &Door, session: &Arc<HttpSession>, asked: Asked) -> Respon
 struct Work {
     /// Nothing once it is over.
     going_on: Option<(Answering, Running)>,
-    inbox: mpsc::Receiver<Bytes>,
+    inbox: Receiver<Bytes>,
     last: Option<Answer>,
 }
 
@@ -235,7 +237,7 @@ impl Work {
         if let Some((answering, running)) = &mut self.going_on {
             tokio::select! {
                 biased;
-                Some(message) = self.inbox.recv() => return Event::Said(message),
+                message = self.inbox.recv() => return Event::Said(message),
                 answer = answering => self.last = Some(answer),
                 () = running.cancelled() => {}
             }
@@ -243,12 +245,12 @@ impl Work {
         }
         // What was said before the answer comes before it.
         match (self.inbox.try_recv(), self.last.take()) {
-            (Ok(message), last) => {
+            (Some(message), last) => {
                 self.last = last;
                 Event::Said(message)
             }
-            (Err(_), Some(answer)) => Event::Over(answer),
-            (Err(_), None) => Event::Cancelled,
+            (None, Some(answer)) => Event::Over(answer),
+            (None, None) => Event::Cancelled,
         }
     }
 }
@@ -274,7 +276,7 @@ async fn modern(
 ) -> Response {
     let id = asked.id.clone();
     let caller = |outlet| modern_caller(door, identity, (headers, &asked), outlet);
-    let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
+    let (outlet, inbox) = queue(MAX_UNREAD);
     let caller = match caller(outlet) {
         Ok(caller) => caller,
         Err(error) => return refuse(status_of(&error), Some(&id), &error),
@@ -288,7 +290,7 @@ async fn modern(
     match timeout(LATER, work.next()).await {
         Ok(Some(Said::Answer(answer))) => {
             let status = answer.as_ref().map_or_else(status_of, |_| StatusCode::OK);
-            json(status, response(&work.id, answer))
+            answered(&work.id, answer, status)
         }
         Ok(Some(Said::Message(message))) => work.streamed(Some(message)),
         Ok(None) | Err(_) => work.streamed(None),
@@ -299,7 +301,7 @@ fn modern_caller(
     door: &Door,
     identity: &Arc<Identity>,
     (headers, asked): (&HeaderMap, &Asked),
-    outlet: mpsc::Sender<Bytes>,
+    outlet: Sender<Bytes>,
 ) -> Result<Caller, RpcError> {
     let client = Client::of_request(&asked.said)?;
     headers::check(headers, &client.version, asked)?;
@@ -307,7 +309,7 @@ fn modern_caller(
         client: Arc::new(client),
         identity: Arc::clone(identity),
         level: asked.level()?,
-        talk: Talk::new(outlet),
+        talk: Talk::new(Outlet::Request(outlet)),
         session: None,
         admission: admission(door, headers, asked)?,
     };
@@ -354,7 +356,7 @@ fn admission(door: &Door, headers: &HeaderMap, asked: &Asked) -> Result<Admissio
 /// A modern request that is being worked on. Dropping it cancels it.
 struct Exchange {
     answering: Option<Answering>,
-    inbox: mpsc::Receiver<Bytes>,
+    inbox: Receiver<Bytes>,
     id: Id,
     last: Option<Answer>,
 }
@@ -370,15 +372,15 @@ impl Exchange {
         if let Some(answering) = &mut self.answering {
             tokio::select! {
                 biased;
-                Some(message) = self.inbox.recv() => return Some(Said::Message(message)),
+                message = self.inbox.recv() => return Some(Said::Message(message)),
                 answer = answering => self.last = Some(answer),
             }
             self.answering = None;
         }
         // What was said before the answer comes before it.
         match self.inbox.try_recv() {
-            Ok(message) => Some(Said::Message(message)),
-            Err(_) => self.last.take().map(Said::Answer),
+            Some(message) => Some(Said::Message(message)),
+            None => self.last.take().map(Said::Answer),
         }
     }
 
@@ -416,6 +418,19 @@ fn status_of(error: &RpcError) -> StatusCode {
         | code::INVALID_REQUEST => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
+}
+
+/// The answer to a request as a whole body. A long one is not copied for that.
+fn answered(id: &Id, answer: Answer, status: StatusCode) -> Response {
+    let parts = response_in_parts(id, answer);
+    let length = parts.iter().map(Bytes::len).sum::<usize>();
+    if length <= COPIED_BYTES {
+        return json(status, parts.concat().into());
+    }
+    let parts = stream::iter(parts.map(Ok::<_, std::convert::Infallible>));
+    let headers =
+        [(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, length.to_string())];
+    (status, headers, Body::from_stream(parts)).into_response()
 }
 
 fn json(status: StatusCode, body: Bytes) -> Response {

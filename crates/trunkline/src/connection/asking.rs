@@ -1,11 +1,12 @@
 //! Requests to a server, from the caller's side: how long they may take, who answers what the server
 //! asks in return, and what is tried a second time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Connection;
@@ -19,6 +20,7 @@ use crate::config::Restart;
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Raw, Response, RpcError, code};
+use crate::queue::{Receiver, queue};
 
 /// What a server may have said of a request before its caller heard any of it.
 const MAX_UPDATES: usize = 1024;
@@ -30,7 +32,7 @@ const MAX_ROUNDS: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Ask {
     /// What is asked.
-    pub method: Box<str>,
+    pub method: Arc<str>,
     /// With what: an object.
     pub params: Option<Raw>,
     /// How long the answer may take, if not as long as the server's `timeouts.call`, which is the
@@ -86,10 +88,13 @@ impl Connection {
         ask: Ask,
         attendant: &dyn Attendant,
     ) -> Result<Result<Raw, RpcError>, Error> {
-        let mut current = ask.clone();
+        let mut current = None;
         let mut budget = Budget::of(self, &ask);
         for _ in 0..MAX_ROUNDS {
-            let result = match self.round(&current, &mut budget, Some(attendant)).await? {
+            let result = match self
+                .round(current.as_ref().unwrap_or(&ask), &mut budget, Some(attendant))
+                .await?
+            {
                 Ok(result) => result,
                 Err(error) => return Ok(Err(error)),
             };
@@ -100,7 +105,7 @@ impl Connection {
                 }
                 Completeness::InputRequired => {
                     match self.answered(&ask, &result, &mut budget, attendant).await? {
-                        Ok(next) => current = next,
+                        Ok(next) => current = Some(next),
                         Err(refusal) => return Ok(Err(refusal)),
                     }
                 }
@@ -132,19 +137,29 @@ impl Connection {
         budget: &mut Budget,
         attendant: Option<&dyn Attendant>,
     ) -> Answer {
-        let answer = self.once(ask, budget, attendant).await;
-        let again = match &answer {
+        let mut is_first = true;
+        loop {
+            let answer = self.once(ask, budget, attendant).await;
+            if !is_first || !self.is_worth_another(ask, &answer).await {
+                return answer;
+            }
+            is_first = false;
+        }
+    }
+
+    /// Whether the server did not look at a request, and will if it is made once more.
+    async fn is_worth_another(&self, ask: &Ask, answer: &Answer) -> bool {
+        match answer {
             // A new session can.
             Err(error) => error.kind() == ErrorKind::SessionExpired,
             Ok(Err(error)) if error.code() == code::HEADER_MISMATCH && ask.is_tool_call() => {
                 // The arguments it wants repeated are other ones by now.
                 self.shadow.is_stale(Kind::Tool);
-                self.fresh_list(Kind::Tool).await.is_ok()
+                Box::pin(self.fresh_list(Kind::Tool)).await.is_ok()
             }
             Ok(Err(error)) => asks_for_modern(error),
             Ok(Ok(_)) => false,
-        };
-        if again { self.once(ask, budget, attendant).await } else { answer }
+        }
     }
 
     async fn once(
@@ -156,7 +171,7 @@ impl Connection {
         let (reply, answer) = oneshot::channel();
         let (updates, inbox) = match attendant {
             Some(_) => {
-                let (updates, inbox) = mpsc::channel(MAX_UPDATES);
+                let (updates, inbox) = queue(MAX_UPDATES);
                 (Some(updates), Some(inbox))
             }
             None => (None, None),
@@ -346,17 +361,14 @@ impl Wait<'_> {
     }
 
     /// Waits for the answer while somebody attends to what the server says.
-    async fn attended(
-        &mut self,
-        attendant: &dyn Attendant,
-        mut inbox: mpsc::Receiver<Update>,
-    ) -> Answer {
+    async fn attended(&mut self, attendant: &dyn Attendant, mut inbox: Receiver<Update>) -> Answer {
         let bound = self.connection.server.behaviour.timeouts.question;
-        let mut answers = FuturesUnordered::new();
+        // Most servers ask nothing.
+        let mut answers: Option<FuturesUnordered<_>> = None;
         loop {
             tokio::select! {
                 biased;
-                Some(update) = inbox.recv() => match update {
+                update = inbox.recv() => match update {
                     Update::Told(notification) => attendant.told(&notification),
                     // Whoever says so has the request, and has stopped its time.
                     Update::AskedAside => self.deadline = None,
@@ -365,14 +377,15 @@ impl Wait<'_> {
                         self.deadline = None;
                         self.thinking.begin();
                         let question = Question { method: request.method, params: request.params };
-                        answers.push(async move {
+                        answers.get_or_insert_default().push(async move {
                             let answer = answer_within(bound, attendant, question).await;
                             (session, request.id, answer.unwrap_or_else(|late| Err(late.into())))
                         });
                     }
                 },
-                Some((session, id, outcome)) = answers.next(), if !answers.is_empty() => {
-                    if answers.is_empty() {
+                Some((session, id, outcome)) = next_of(&mut answers), if answers.is_some() => {
+                    answers = answers.filter(|answers| !answers.is_empty());
+                    if answers.is_none() {
                         self.thinking.end();
                     }
                     let (about, response) = (self.id, Response { id, outcome });
@@ -394,6 +407,11 @@ impl Wait<'_> {
             None => Err(Error::new(ErrorKind::TimedOut, "it did not answer in time")),
         }
     }
+}
+
+/// The next of what is being answered.
+async fn next_of<F: Future>(answers: &mut Option<FuturesUnordered<F>>) -> Option<F::Output> {
+    answers.as_mut()?.next().await
 }
 
 impl Drop for Wait<'_> {

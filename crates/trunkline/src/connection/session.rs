@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use self::deadline::Deadline;
@@ -23,7 +23,8 @@ use super::explaining::explained;
 use super::generation::{Declared, Generation, with_progress_token};
 use super::parameters::{Mirrored, headers};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Id, Malformed, Message, Notification, Raw, Request, Response, RpcError};
+use crate::message::{Malformed, Message, Notification, Raw, Response, RpcError};
+use crate::queue::Sender;
 use crate::wire::{Incoming, Outgoing, Purpose, Wire};
 
 /// What is taken from one server before others get their turn.
@@ -62,7 +63,7 @@ impl Ids {
 /// A request on its way to the server.
 pub(super) struct Asked {
     pub(super) id: u64,
-    pub(super) method: Box<str>,
+    pub(super) method: Arc<str>,
     pub(super) params: Option<Raw>,
     /// When the answer is too late, whatever happens.
     pub(super) deadline: Instant,
@@ -70,7 +71,7 @@ pub(super) struct Asked {
     pub(super) patience: Duration,
     pub(super) reply: oneshot::Sender<Answer>,
     /// Where to say what the server says in the meantime.
-    pub(super) updates: Option<mpsc::Sender<Update>>,
+    pub(super) updates: Option<Sender<Update>>,
     /// Whether the server is to say how far it is.
     pub(super) wants_progress: bool,
     /// Whether it waits for as long as the server lives.
@@ -191,20 +192,23 @@ impl Session {
             }
             false => (params, None),
         };
-        let request = Request { id: Id::number(id), method: method.clone(), params };
-        let name = if self.mirrors() { subject(&request) } else { None };
-        let parameters = self.parameters(&request, name.as_deref());
-        let line = Message::Request(request).write();
+        let params = params.as_ref();
+        let name = if self.mirrors() { subject(&method, params) } else { None };
+        let parameters = self.parameters(&method, params, name.as_deref());
+        let line = Message::write_request(id, &method, params);
         self.pending.insert(id, Waiting { reply, deadline, updates, token, is_standing });
         let purpose = Purpose::Request { id, method, name, parameters };
         self.wire.send(Outgoing { line, purpose });
     }
 
-    fn parameters(&self, request: &Request, name: Option<&str>) -> Vec<(Box<str>, Box<str>)> {
+    fn parameters(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        name: Option<&str>,
+    ) -> Vec<(Box<str>, Box<str>)> {
         match name.and_then(|name| self.mirrored.get(name)) {
-            Some(mirrored) if &*request.method == "tools/call" => {
-                headers(mirrored, request.params.as_ref())
-            }
+            Some(mirrored) if method == "tools/call" => headers(mirrored, params),
             _ => Vec::new(),
         }
     }
@@ -430,14 +434,14 @@ fn after_noise(line: &Bytes) -> Option<Bytes> {
 }
 
 /// The name or address that a request is about, which some wires say beside it.
-fn subject(request: &Request) -> Option<Box<str>> {
-    let key = match &*request.method {
+fn subject(method: &str, params: Option<&Raw>) -> Option<Box<str>> {
+    let key = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
         "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return None,
     };
-    let value = request.params.as_ref()?.get(key)?;
+    let value = params?.get(key)?;
     value.as_str().map(Into::into)
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::Write as _;
 
 use bytes::Bytes;
 
@@ -168,21 +169,27 @@ impl Message {
     /// The message as one line of JSON, without the line break.
     pub fn write(&self) -> Bytes {
         match self {
-            Self::Request(request) => line(
-                Some(&request.id),
-                &[("method", &Raw::from_string(&request.method))],
-                request.params.as_ref(),
-            ),
-            Self::Notification(notification) => line(
-                None,
-                &[("method", &Raw::from_string(&notification.method))],
-                notification.params.as_ref(),
-            ),
-            Self::Response(Response { id, outcome }) => match outcome {
-                Ok(result) => line(Some(id), &[("result", result)], None),
-                Err(error) => line(Some(id), &[("error", error.raw())], None),
-            },
+            Self::Request(Request { id, method, params }) => {
+                Line::with_id(id.raw(), params.as_ref()).method(method, params.as_ref())
+            }
+            Self::Notification(Notification { method, params }) => {
+                Line::new(params.as_ref()).method(method, params.as_ref())
+            }
+            Self::Response(Response { id, outcome }) => {
+                let (key, payload) = match outcome {
+                    Ok(result) => ("result", result),
+                    Err(error) => ("error", error.raw()),
+                };
+                let mut line = Line::with_id(id.raw(), Some(payload));
+                line.push(key, payload);
+                line.finish()
+            }
         }
+    }
+
+    /// A request of our own as one line of JSON, without the line break.
+    pub(crate) fn write_request(id: u64, method: &str, params: Option<&Raw>) -> Bytes {
+        Line::with_id(id, params).method(method, params)
     }
 }
 
@@ -197,22 +204,45 @@ fn not_rpc(envelope: &Raw) -> Malformed {
     Malformed::NotRpc(envelope.get("id").and_then(Id::from_raw))
 }
 
-/// Writes an envelope. Payloads go in as they are, but for line breaks, which would end the
-/// message early: outside of strings they are white space, inside they cannot occur.
-fn line(id: Option<&Id>, members: &[(&str, &Raw)], params: Option<&Raw>) -> Bytes {
-    let length = members.iter().map(|(_, value)| value.bytes().len()).sum::<usize>();
-    let mut text = Vec::with_capacity(length + params.map_or(0, |raw| raw.bytes().len()) + 80);
-    text.extend_from_slice(br#"{"jsonrpc":"2.0""#);
-    let id = id.map(|id| ("id", id.raw()));
-    let params = params.map(|params| ("params", params));
-    for (key, value) in id.iter().chain(members).chain(&params) {
-        for part in [",\"", *key, "\":"] {
-            text.extend_from_slice(part.as_bytes());
-        }
-        push_without_breaks(&mut text, value.bytes());
+/// An envelope that is being written. Payloads go in as they are, but for line breaks, which would
+/// end the message early: outside of strings they are white space, inside they cannot occur.
+struct Line(Vec<u8>);
+
+impl Line {
+    /// A line with room for a payload.
+    fn new(payload: Option<&Raw>) -> Self {
+        let mut text = Vec::with_capacity(payload.map_or(0, |raw| raw.bytes().len()) + 96);
+        text.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+        Self(text)
     }
-    text.push(b'}');
-    text.into()
+
+    fn with_id(id: impl fmt::Display, payload: Option<&Raw>) -> Self {
+        let mut line = Self::new(payload);
+        write!(line.0, ",\"id\":{id}").expect("invariant: memory can be written to");
+        line
+    }
+
+    /// The rest of a message that says a method.
+    fn method(mut self, method: &str, params: Option<&Raw>) -> Bytes {
+        self.0.extend_from_slice(br#","method":"#);
+        serde_json::to_writer(&mut self.0, method).expect("invariant: a text can be written");
+        if let Some(params) = params {
+            self.push("params", params);
+        }
+        self.finish()
+    }
+
+    fn push(&mut self, key: &str, value: &Raw) {
+        for part in [",\"", key, "\":"] {
+            self.0.extend_from_slice(part.as_bytes());
+        }
+        push_without_breaks(&mut self.0, value.bytes());
+    }
+
+    fn finish(mut self) -> Bytes {
+        self.0.push(b'}');
+        self.0.into()
+    }
 }
 
 fn push_without_breaks(text: &mut Vec<u8>, value: &[u8]) {

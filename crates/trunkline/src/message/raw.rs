@@ -268,11 +268,11 @@ impl Raw {
         if !self.is_object() || members.is_empty() {
             return self.clone();
         }
-        let inside = self.text[..self.text.len() - 1].trim_ascii_end();
-        let mut comma: &[u8] = if inside.len() > 1 { b"," } else { b"" };
+        let (inside, end) = self.halves();
+        let mut comma: &[u8] = if self.is_empty() { b"" } else { b"," };
         let length = members.iter().map(|(key, value)| key.len() + value.text.len() + 4);
         let mut text = Vec::with_capacity(self.text.len() + length.sum::<usize>());
-        text.extend_from_slice(inside);
+        text.extend_from_slice(&inside);
         for (key, value) in members {
             let key = Self::from_string(key);
             for part in [comma, &key.text, b":", &value.text] {
@@ -280,8 +280,23 @@ impl Raw {
             }
             comma = b",";
         }
-        text.extend_from_slice(&self.text[inside.len()..]);
+        text.extend_from_slice(&end);
         Self::of(text)
+    }
+
+    /// The bytes of an object up to where another member would be added, and those after it; all
+    /// bytes of any other value, and none.
+    pub fn halves(&self) -> (Bytes, Bytes) {
+        let place = match self.is_object() {
+            true => self.text[..self.text.len() - 1].trim_ascii_end().len(),
+            false => self.text.len(),
+        };
+        (self.text.slice(..place), self.text.slice(place..))
+    }
+
+    /// Whether it is an object without members.
+    pub fn is_empty(&self) -> bool {
+        self.is_object() && self.text[1..self.text.len() - 1].trim_ascii().is_empty()
     }
 
     /// The same object without a key. Every byte of the other members stays.

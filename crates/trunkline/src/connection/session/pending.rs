@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Answer;
@@ -10,13 +10,14 @@ use super::deadline::Deadline;
 use crate::connection::attendant::Update;
 use crate::error::Error;
 use crate::message::Raw;
+use crate::queue::Sender;
 
 /// Somebody who waits for an answer.
 pub(super) struct Waiting {
     pub(super) reply: oneshot::Sender<Answer>,
     pub(super) deadline: Deadline,
     /// Where to say what the server says in the meantime.
-    pub(super) updates: Option<mpsc::Sender<Update>>,
+    pub(super) updates: Option<Sender<Update>>,
     /// The caller's own token for its progress.
     pub(super) token: Option<Raw>,
     /// Whether it waits for as long as the server lives.

@@ -96,7 +96,7 @@ impl Session {
         let (concerned, refusal) = match self.pending.whose(about) {
             Whose::Of(id, Waiting { updates: Some(updates), .. }) => {
                 let asked = Update::Asked { session: self.number, request: request.clone() };
-                return updates.try_send(asked).map(|()| vec![id]).map_err(|_| busy());
+                return updates.send(asked).map(|()| vec![id]).map_err(|_| busy());
             }
             Whose::Of(id, _) => (vec![id], not_offered(method)),
             Whose::Nobody => (Vec::new(), unasked(method)),
@@ -107,7 +107,7 @@ impl Session {
         };
         let asked = self.asides.ask(request, &concerned, refusal);
         for updates in self.pending.attended().filter_map(|(_, it)| it.updates.as_ref()) {
-            let _ = updates.try_send(match asked {
+            let _ = updates.send(match asked {
                 Ok(()) => Update::AskedAside,
                 Err(_) => Update::PassedOver,
             });

@@ -20,7 +20,7 @@ impl Session {
         };
         let others = (!is_for_one(&notification.method)).then(|| notification.clone());
         // A caller that is slow misses something; nobody else does.
-        let _ = updates.try_send(Update::Told(with_token(notification, token)));
+        let _ = updates.send(Update::Told(with_token(notification, token)));
         others
     }
 

@@ -1,0 +1,164 @@
+//! A queue between tasks for what seldom comes. A call has several ways on which something may be said
+//! before its answer, and nearly none of them is ever used: nothing is allocated for messages before
+//! there is one.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let (sender, mut receiver) = trunkline::queue::queue(1);
+//! assert!(sender.send("one").is_ok());
+//! assert!(sender.send("too many").is_err());
+//! assert_eq!(receiver.recv().await, "one");
+//! # });
+//! ```
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// A queue in which so many messages may wait.
+pub fn queue<T>(most: usize) -> (Sender<T>, Receiver<T>) {
+    let state = State { waiting: VecDeque::new(), reader: None, is_closed: false };
+    let shared = Arc::new(Shared { most, state: Mutex::new(state) });
+    (Sender(Arc::clone(&shared)), Receiver(shared))
+}
+
+struct Shared<T> {
+    most: usize,
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    waiting: VecDeque<T>,
+    /// Whom to wake when there is something.
+    reader: Option<Waker>,
+    /// Whether nobody reads any more.
+    is_closed: bool,
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Too many messages wait, or nobody reads them any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsent;
+
+/// The end of a queue that messages are put in at. Clones are the same.
+pub struct Sender<T>(Arc<Shared<T>>);
+
+impl<T> Sender<T> {
+    /// Puts a message in, if there is room for it and somebody to read it.
+    ///
+    /// # Errors
+    ///
+    /// When there is not.
+    pub fn send(&self, message: T) -> Result<(), Unsent> {
+        let mut state = self.0.lock();
+        if state.is_closed || state.waiting.len() >= self.0.most {
+            return Err(Unsent);
+        }
+        state.waiting.push_back(message);
+        let reader = state.reader.take();
+        drop(state);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+        Ok(())
+    }
+}
+
+/// The end of a queue that messages are taken out of. Dropping it closes the queue.
+pub struct Receiver<T>(Arc<Shared<T>>);
+
+impl<T> Receiver<T> {
+    /// Waits for a message: for ever, if nobody is left who could send one. May be dropped at any
+    /// time.
+    pub async fn recv(&mut self) -> T {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    /// A message that is there.
+    pub fn try_recv(&mut self) -> Option<T> {
+        self.0.lock().waiting.pop_front()
+    }
+
+    fn poll(&mut self, context: &Context<'_>) -> Poll<T> {
+        let mut state = self.0.lock();
+        if let Some(message) = state.waiting.pop_front() {
+            return Poll::Ready(message);
+        }
+        if !state.reader.as_ref().is_some_and(|reader| reader.will_wake(context.waker())) {
+            state.reader = Some(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_closed = true;
+        let unread = std::mem::take(&mut state.waiting);
+        // Dropping messages may run anything, which must not find the queue locked.
+        drop(state);
+        drop(unread);
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sender")
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Receiver")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn messages_come_in_their_order_to_whoever_waits() {
+        let (sender, mut receiver) = queue(10);
+        let sending = sender.clone();
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            while all.len() < 4 {
+                all.push(receiver.recv().await);
+            }
+            all
+        });
+        for number in 0..4 {
+            tokio::task::yield_now().await;
+            sending.send(number).unwrap();
+        }
+        assert_eq!(reading.await.unwrap(), [0, 1, 2, 3]);
+        assert_eq!(sender.send(4), Err(Unsent), "nobody reads it");
+    }
+
+    #[tokio::test]
+    async fn only_so_many_wait_and_what_nobody_reads_is_dropped() {
+        let (sender, mut receiver) = queue(2);
+        let message = Arc::new(());
+        for is_room in [true, true, false] {
+            assert_eq!(sender.send(Arc::clone(&message)).is_ok(), is_room);
+        }
+        assert!(receiver.try_recv().is_some());
+        drop(receiver);
+        assert_eq!(Arc::strong_count(&message), 1);
+    }
+}
