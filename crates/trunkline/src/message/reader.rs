@@ -251,21 +251,45 @@ impl Reader<'_> {
 
 /// How many bytes of a string stand for themselves, before its end or an escape.
 fn plain(text: &[u8]) -> usize {
-    let is_special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
+    // Most strings are short, and end within a few words.
     let mut length = 0;
+    for word in text.chunks_exact(WORD).take(BLOCK / WORD) {
+        if let Some(place) = special(word) {
+            return length + place;
+        }
+        length += WORD;
+    }
     // All of a block at once, without leaving it early: compilers make few instructions of that.
-    for block in text.chunks_exact(BLOCK) {
-        if block.iter().fold(false, |any, byte| any | is_special(byte)) {
+    for block in text[length..].chunks_exact(BLOCK) {
+        if block.iter().fold(false, |any, byte| any | is_special(*byte)) {
             break;
         }
         length += BLOCK;
     }
     let rest = &text[length..];
-    length + rest.iter().position(is_special).unwrap_or(rest.len())
+    length + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
 }
 
-/// Bytes of a string that are looked at together.
+/// Bytes that are looked at together in a string that may be short, and in one that is long.
+const WORD: usize = 8;
 const BLOCK: usize = 32;
+
+/// Whether a byte of a string does not stand for itself.
+fn is_special(byte: u8) -> bool {
+    byte < b' ' || byte == b'"' || byte == b'\\'
+}
+
+/// Where the first byte of a word is that does not stand for itself. Each test sets the highest bit
+/// of the bytes it is about; what it borrows from the next ones can only be wrong after the first.
+fn special(word: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; WORD]);
+    const HIGHEST: u64 = ONES << 7;
+    let word = u64::from_le_bytes(word.try_into().ok()?);
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHEST;
+    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let found = below(word, b' ') | equal(b'"') | equal(b'\\');
+    (found != 0).then(|| found.trailing_zeros() as usize / 8)
+}
 
 #[cfg(test)]
 mod tests {
