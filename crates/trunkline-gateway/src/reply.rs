@@ -2,7 +2,7 @@
 //! A result may be long, so that it is put together only where it is written.
 
 use bytes::Bytes;
-use trunkline::message::{Id, Raw, RpcError};
+use trunkline::message::{Id, Raw, RpcError, without_breaks};
 
 use crate::protocol;
 
@@ -35,7 +35,9 @@ impl Reply {
         let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
         let (inside, end) = self.result.halves();
         let mut tail = Vec::with_capacity(256);
-        for (place, (key, value)) in self.added.iter().enumerate() {
+        // Nothing can be added to what is no object.
+        let added = self.added.iter().filter(|_| self.result.is_object());
+        for (place, (key, value)) in added.enumerate() {
             let is_first = place == 0 && self.result.is_empty();
             let parts = [if is_first { "\"" } else { ",\"" }, key, "\":", value.text()];
             parts.iter().for_each(|part| tail.extend_from_slice(part.as_bytes()));
@@ -54,14 +56,16 @@ impl From<Raw> for Reply {
 
 /// The message that answers a request, on one line.
 pub(crate) fn response(id: &Id, answer: Answer) -> Bytes {
-    protocol::response(id, answer.map(Reply::into_raw))
+    let mut line = response_in_parts(id, answer).concat();
+    without_breaks(&mut line);
+    line.into()
 }
 
 /// The message that answers a request, in parts that need not be on one line.
 pub(crate) fn response_in_parts(id: &Id, answer: Answer) -> [Bytes; 3] {
     match answer {
         Ok(reply) => reply.parts(id),
-        Err(error) => [response(id, Err(error)), Bytes::new(), Bytes::new()],
+        Err(error) => [protocol::response(id, Err(error)), Bytes::new(), Bytes::new()],
     }
 }
 
@@ -75,13 +79,13 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_message_are_the_message() {
-        for text in ["{}", "{ }", r#"{"a":[]}"#, "{ \"a\" : 1 }", "[]", "null"] {
+        for text in ["{}", "{ }", r#"{"a":[]}"#, "{ \"a\" : 1\r\n }", "[]", "null"] {
             for count in 0..3 {
                 let added = ["b", "c"].into_iter().map(|key| (key, &*ONE)).take(count).collect();
                 let reply = Reply::new(Raw::from_text(text).unwrap(), added);
                 let id = Id::number(7);
-                let parts = response_in_parts(&id, Ok(reply.clone())).concat();
-                assert_eq!(Bytes::from(parts), response(&id, Ok(reply)), "{text}");
+                let line = response(&id, Ok(reply.clone()));
+                assert_eq!(line, protocol::response(&id, Ok(reply.into_raw())), "{text}");
             }
         }
     }

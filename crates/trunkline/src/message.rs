@@ -22,6 +22,8 @@ mod raw;
 mod envelope;
 mod method;
 
-pub use envelope::{Id, Malformed, Message, Notification, Request, Response, RpcError};
+pub use envelope::{
+    Id, Malformed, Message, Notification, Request, Response, RpcError, without_breaks,
+};
 pub use method::is_of_protocol;
 pub use raw::{Ambiguous, NotJson, Raw};

@@ -236,7 +236,9 @@ impl Line {
         for part in [",\"", key, "\":"] {
             self.0.extend_from_slice(part.as_bytes());
         }
-        push_without_breaks(&mut self.0, value.bytes());
+        let start = self.0.len();
+        self.0.extend_from_slice(value.bytes());
+        without_breaks(&mut self.0[start..]);
     }
 
     fn finish(mut self) -> Bytes {
@@ -245,14 +247,13 @@ impl Line {
     }
 }
 
-fn push_without_breaks(text: &mut Vec<u8>, value: &[u8]) {
-    let start = text.len();
-    text.extend_from_slice(value);
+/// Makes one line of JSON by putting spaces in the place of line breaks.
+pub fn without_breaks(json: &mut [u8]) {
     // Nearly always there is none, and looking for it is cheap.
-    let mut rest = start;
-    while let Some(at) = memchr::memchr2(b'\n', b'\r', &text[rest..]) {
-        text[rest + at] = b' ';
-        rest += at + 1;
+    let mut rest = json;
+    while let Some(place) = memchr::memchr2(b'\n', b'\r', rest) {
+        rest[place] = b' ';
+        rest = &mut rest[place + 1..];
     }
 }
 
