@@ -18,12 +18,12 @@ use crate::asked::{Asked, Client};
 use crate::caller::{Attending, Caller};
 use crate::gateway::Gateway;
 use crate::own::OwnCall;
-use crate::parked::{Conversation, Desk, LONGEST_WAIT, Turn};
+use crate::parked::{Conversation, Desk, NoCall, Turn};
 use crate::protocol::{Era, invalid, lacks};
 use crate::recent::Noted;
 use crate::reply::{Answer, Reply};
 use crate::scope::Identity;
-use crate::seal::Use;
+use crate::seal::{Unopened, Use};
 use crate::tasks::Tasks;
 use crate::translate::{Cause, Looked};
 use crate::{protocol, translate};
@@ -98,7 +98,8 @@ impl Gateway {
         let number = self.parked.number();
         let owner = owner(caller, params);
         let uses = Use { purpose: "call", owner: &owner };
-        let state = self.seal.close(&number.to_string(), uses, Some(LONGEST_WAIT));
+        let holds = Some(self.parked.longest());
+        let state = self.seal.close(&number.to_string(), uses, holds);
         let result = conversation.as_result(&format!("{OURS}{state}"));
         self.parked.put(number, conversation)?;
         Ok(translate::result(Era::Modern, Relayed::Call, &result))
@@ -106,23 +107,41 @@ impl Gateway {
 
     /// Goes on with a call for which its client has come back.
     async fn resume(&self, caller: &Caller, params: &Raw, state: &str) -> Answer {
-        let owner = owner(caller, params);
-        let uses = Use { purpose: "call", owner: &owner };
-        let unknown = || {
-            invalid(
-                "the request state is not one of this call, was used before, or is too old; \
-                 make the call again without it",
-            )
-        };
-        let number = self.seal.open(state, uses).ok_or_else(unknown)?;
-        let number = number.parse().map_err(|_| unknown())?;
-        let mut conversation = self.parked.take(number).ok_or_else(unknown)?;
+        let mut conversation = self.parked_call(caller, params, state)?;
         conversation.desk.switch(caller.talk.clone());
         let answers = params.get("inputResponses").unwrap_or_else(protocol::empty);
         match conversation.take(&answers) {
             true => self.follow(caller, params, conversation).await,
             false => self.park(caller, params, conversation),
         }
+    }
+
+    /// The call for which its client has come back, if it still waits.
+    fn parked_call(
+        &self,
+        caller: &Caller,
+        params: &Raw,
+        state: &str,
+    ) -> Result<Conversation, RpcError> {
+        let owner = owner(caller, params);
+        let uses = Use { purpose: "call", owner: &owner };
+        let refused = |why: &str| invalid(&format!("{why}; make the call again without it"));
+        let foreign = || refused("the request state is not one of this call");
+        let late = |longest| {
+            refused(&format!(
+                "the request state is too old: no answer came within {longest:?}, and its call was \
+                 given up"
+            ))
+        };
+        let number = self.seal.open(state, uses).map_err(|why| match why {
+            Unopened::Foreign => foreign(),
+            Unopened::Late => late(self.parked.longest()),
+        })?;
+        let number = number.parse().map_err(|_| foreign())?;
+        self.parked.take(number).map_err(|why| match why {
+            NoCall::Gone => refused("the request state was used before, or its call was given up"),
+            NoCall::Late(longest) => late(longest),
+        })
     }
 
     /// Passes a request on and waits for what comes of it.

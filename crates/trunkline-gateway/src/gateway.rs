@@ -17,6 +17,7 @@ use trunkline::view::View;
 use crate::asked::Asked;
 use crate::caller::Caller;
 use crate::changes::{Addresses, Changes, Lists, Log};
+use crate::options::Limits;
 use crate::own::OwnCalls;
 use crate::parked::Parked;
 use crate::protocol::{Era, empty, invalid, unknown_method};
@@ -42,15 +43,15 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway to the servers of a host.
-    pub(crate) fn new(host: Arc<Host>) -> Arc<Self> {
+    /// A gateway to the servers of a host, within limits.
+    pub(crate) fn new(host: Arc<Host>, limits: &Limits) -> Arc<Self> {
         let recent = Arc::new(Recent::default());
         let gateway = Arc::new(Self {
             changes: Changes::of(&host, log_of(&recent)),
             recent,
             host,
             seal: Seal::new(),
-            parked: Arc::default(),
+            parked: Arc::new(Parked::new(limits.answer_wait)),
             own_calls: Arc::default(),
             tried: Mutex::default(),
         });

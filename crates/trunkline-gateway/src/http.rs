@@ -49,7 +49,7 @@ pub(crate) struct Door {
 /// Outside of a tokio runtime.
 pub fn router(host: Arc<Host>, options: Options) -> Router {
     let limits = options.limits;
-    let gateway = Gateway::new(host);
+    let gateway = Gateway::new(host, &limits);
     let door = Arc::new(Door {
         sessions: Sessions::new(Arc::clone(&gateway), limits),
         gateway,

@@ -26,6 +26,8 @@ pub struct Limits {
     pub sessions: usize,
     /// How long a session may be unused.
     pub session_idle: Duration,
+    /// How long a call waits for a client that has to call again with an answer.
+    pub answer_wait: Duration,
     /// Requests of one token in a second, or of everybody without one; no limit if nothing is said.
     pub requests_per_second: Option<u32>,
 }
@@ -36,6 +38,7 @@ impl Default for Limits {
             message_bytes: 16 * 1024 * 1024,
             sessions: 10_000,
             session_idle: Duration::from_secs(60 * 60),
+            answer_wait: Duration::from_secs(10 * 60),
             requests_per_second: None,
         }
     }

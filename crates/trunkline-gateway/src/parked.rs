@@ -21,10 +21,7 @@ use crate::protocol::empty;
 use crate::reply::Answer;
 use crate::talk::Talk;
 
-/// How long a call waits for its client.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(600);
-
-/// How long it does if it is in the way: while it waits, its server can ask nobody else, since nobody
+/// How long a call waits for its client if it is in the way: while it waits, its server can ask nobody else, since nobody
 /// could say whom that is for. Somebody who looks at the question answers it in this time.
 const LONGEST_IN_THE_WAY: Duration = Duration::from_secs(120);
 
@@ -191,8 +188,9 @@ impl Conversation {
 }
 
 /// All calls that wait for their clients.
-#[derive(Default)]
 pub(crate) struct Parked {
+    /// How long one does.
+    longest: Duration,
     calls: Mutex<Calls>,
 }
 
@@ -209,14 +207,37 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn is_late(&self, now: Instant) -> bool {
+    /// How long it may wait, if calls in nobody's way may wait for so long.
+    fn longest(&self, longest: Duration) -> Duration {
         let is_in_the_way = self.conversation.desk.is_in_the_way.load(Ordering::Relaxed);
-        let longest = if is_in_the_way { LONGEST_IN_THE_WAY } else { LONGEST_WAIT };
-        now.saturating_duration_since(self.since) > longest
+        if is_in_the_way { longest.min(LONGEST_IN_THE_WAY) } else { longest }
+    }
+
+    fn is_late(&self, longest: Duration, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) > self.longest(longest)
     }
 }
 
+/// Why there is no call of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoCall {
+    /// It is here no more: somebody has come for it, or it was given up.
+    Gone,
+    /// It has waited for longer than this, and was given up just now.
+    Late(Duration),
+}
+
 impl Parked {
+    /// Calls of which each waits for no longer than this.
+    pub(crate) fn new(longest: Duration) -> Self {
+        Self { longest, calls: Mutex::default() }
+    }
+
+    /// How long a call waits for its client, if it is in nobody's way.
+    pub(crate) fn longest(&self) -> Duration {
+        self.longest
+    }
+
     /// A number for a call that is to be kept. Whoever comes back has to know it.
     pub(crate) fn number(&self) -> u64 {
         let mut calls = self.lock();
@@ -237,8 +258,13 @@ impl Parked {
     }
 
     /// The call of a number. A number is good for one time.
-    pub(crate) fn take(&self, number: u64) -> Option<Conversation> {
-        Some(self.lock().waiting.remove(&number)?.conversation)
+    pub(crate) fn take(&self, number: u64) -> Result<Conversation, NoCall> {
+        let waiting = self.lock().waiting.remove(&number).ok_or(NoCall::Gone)?;
+        // It may be late before anybody has looked for those that are.
+        match waiting.is_late(self.longest, Instant::now()) {
+            true => Err(NoCall::Late(waiting.longest(self.longest))),
+            false => Ok(waiting.conversation),
+        }
     }
 
     /// Hurries the calls for whose sake a server that all share could not ask somebody else.
@@ -251,7 +277,8 @@ impl Parked {
     /// Gives up calls whose clients did not come back. Their servers are told.
     pub(crate) fn sweep(&self, now: Instant) {
         let mut calls = self.lock();
-        let given_up: Vec<_> = calls.waiting.extract_if(|_, it| it.is_late(now)).collect();
+        let given_up: Vec<_> =
+            calls.waiting.extract_if(|_, it| it.is_late(self.longest, now)).collect();
         // Dropping them runs code of others, which must not find the table locked.
         drop(calls);
         drop(given_up);
@@ -266,6 +293,8 @@ impl Parked {
 mod tests {
     use super::*;
     use crate::talk::Outlet;
+
+    const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
     /// Tells when it is dropped.
     struct Told(oneshot::Sender<()>);
@@ -285,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_call_waits_for_its_client_for_its_time_and_is_given_up_then() {
-        let parked = Parked::default();
+        let parked = Parked::new(LONGEST_WAIT);
         let (early, mut is_early_dropped) = waiting();
         let number = parked.number();
         parked.put(number, early).unwrap();
@@ -293,7 +322,7 @@ mod tests {
         assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Empty));
         parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(1.1));
         assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Closed));
-        assert!(parked.take(number).is_none());
+        assert!(matches!(parked.take(number), Err(NoCall::Gone)));
     }
 
     #[tokio::test]
@@ -322,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_call_that_is_in_the_way_of_others_is_given_up_earlier() {
-        let parked = Parked::default();
+        let parked = Parked::new(LONGEST_WAIT);
         let [one, other] = ["one", "other"].map(|name| ServerName::new(name).unwrap());
         let [mut first, mut second] = [&one, &other].map(|server| {
             let (conversation, is_dropped) = waiting();
@@ -341,14 +370,14 @@ mod tests {
 
     #[test]
     fn a_number_is_good_for_one_time_and_only_so_many_calls_wait() {
-        let parked = Parked::default();
+        let parked = Parked::new(LONGEST_WAIT);
         let numbers: Vec<_> = (0..MAX_PARKED).map(|_| parked.number()).collect();
         for number in &numbers {
             parked.put(*number, waiting().0).unwrap();
         }
         let refused = parked.put(parked.number(), waiting().0).unwrap_err();
         assert_eq!(refused.code(), code::INTERNAL_ERROR);
-        assert!(parked.take(numbers[0]).is_some() && parked.take(numbers[0]).is_none());
+        assert!(parked.take(numbers[0]).is_ok() && parked.take(numbers[0]).is_err());
         parked.put(parked.number(), waiting().0).unwrap();
     }
 }

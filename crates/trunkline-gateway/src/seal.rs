@@ -26,6 +26,15 @@ pub(crate) struct Use<'u> {
     pub(crate) owner: &'u str,
 }
 
+/// Why a sealed text does not open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unopened {
+    /// It was not sealed here, or not for this use.
+    Foreign,
+    /// It was, and holds no longer.
+    Late,
+}
+
 impl Seal {
     /// A seal with a new key.
     pub(crate) fn new() -> Self {
@@ -59,11 +68,17 @@ impl Seal {
     }
 
     /// Opens a sealed text, if it was sealed here, for this use, and still holds.
-    pub(crate) fn open(&self, sealed: &str, uses: Use<'_>) -> Option<String> {
+    pub(crate) fn open(&self, sealed: &str, uses: Use<'_>) -> Result<String, Unopened> {
         self.open_at(sealed, uses, SystemTime::now())
     }
 
-    fn open_at(&self, sealed: &str, uses: Use<'_>, now: SystemTime) -> Option<String> {
+    fn open_at(&self, sealed: &str, uses: Use<'_>, now: SystemTime) -> Result<String, Unopened> {
+        let (until, text) = self.unsealed(sealed, uses).ok_or(Unopened::Foreign)?;
+        if seconds(now) <= until { Ok(text) } else { Err(Unopened::Late) }
+    }
+
+    /// The text, and up to when it holds.
+    fn unsealed(&self, sealed: &str, uses: Use<'_>) -> Option<(u64, String)> {
         let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
@@ -72,7 +87,7 @@ impl Seal {
         let opened = self.key.open_in_place(nonce, Aad::from(&associated), &mut sealed).ok()?;
         let (until, text) = opened.split_at_checked(TIME)?;
         let until = u64::from_be_bytes(until.try_into().ok()?);
-        (seconds(now) <= until).then(|| String::from_utf8(text.to_vec()).ok()).flatten()
+        Some((until, String::from_utf8(text.to_vec()).ok()?))
     }
 }
 
@@ -97,17 +112,19 @@ mod tests {
 
     const USES: Use<'_> = Use { purpose: "task", owner: "ann" };
 
+    const FOREIGN: Result<String, Unopened> = Err(Unopened::Foreign);
+
     #[test]
     fn what_is_sealed_opens_for_its_use_alone() {
         let seal = Seal::new();
         let sealed = seal.close("words 7", USES, None);
         assert_eq!(seal.open(&sealed, USES).unwrap(), "words 7");
         assert_eq!(sealed, seal.close("words 7", USES, None));
-        assert_eq!(seal.open(&sealed, Use { owner: "bob", ..USES }), None);
-        assert_eq!(seal.open(&sealed, Use { purpose: "call", ..USES }), None);
-        assert_eq!(Seal::new().open(&sealed, USES), None);
+        assert_eq!(seal.open(&sealed, Use { owner: "bob", ..USES }), FOREIGN);
+        assert_eq!(seal.open(&sealed, Use { purpose: "call", ..USES }), FOREIGN);
+        assert_eq!(Seal::new().open(&sealed, USES), FOREIGN);
         // Where one ends and the other begins is part of it.
-        assert_eq!(seal.open(&sealed, Use { purpose: "tas", owner: "kann" }), None);
+        assert_eq!(seal.open(&sealed, Use { purpose: "tas", owner: "kann" }), FOREIGN);
     }
 
     #[test]
@@ -118,10 +135,10 @@ mod tests {
             let other = if sealed.as_bytes()[place] == b'A' { "B" } else { "A" };
             let mut changed = sealed.clone();
             changed.replace_range(place..=place, other);
-            assert_eq!(seal.open(&changed, USES), None, "{place}");
+            assert_eq!(seal.open(&changed, USES), FOREIGN, "{place}");
         }
         for text in ["", "A", "not base64 at all!", &sealed[..20]] {
-            assert_eq!(seal.open(text, USES), None, "{text}");
+            assert_eq!(seal.open(text, USES), FOREIGN, "{text}");
         }
     }
 
@@ -131,6 +148,6 @@ mod tests {
         let sealed = seal.close("x", USES, Some(Duration::from_secs(60)));
         assert_eq!(seal.open(&sealed, USES).unwrap(), "x");
         let late = SystemTime::now() + Duration::from_secs(62);
-        assert_eq!(seal.open_at(&sealed, USES, late), None);
+        assert_eq!(seal.open_at(&sealed, USES, late), Err(Unopened::Late));
     }
 }

@@ -48,11 +48,12 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
+    let limits = Limits::default();
     let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
     let is_writing = Arc::new(AtomicBool::new(false));
     let identity = Arc::new(Identity { scope, principal: "".into() });
     let peer = Peer {
-        gateway: Gateway::new(host),
+        gateway: Gateway::new(host, &limits),
         identity,
         outlet,
         session: None,
@@ -62,7 +63,7 @@ where
         is_writing: Arc::clone(&is_writing),
     };
     tokio::select! {
-        read = peer.read(Lines::new(reader, Limits::default().message_bytes)) => read,
+        read = peer.read(Lines::new(reader, limits.message_bytes)) => read,
         written = write(inbox, writer, &is_writing) => written,
     }
 }
