@@ -5,6 +5,7 @@ mod guard;
 mod replay;
 mod sessions;
 mod post;
+mod accepting;
 mod visitors;
 
 use std::io;
@@ -22,6 +23,7 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 use trunkline::host::Host;
 
+pub use self::accepting::Accepting;
 use self::guard::Guard;
 use self::sessions::Sessions;
 use self::visitors::Visitor;
@@ -70,7 +72,7 @@ pub fn router(host: Arc<Host>, options: Options) -> Router {
 ///
 /// When the listener fails.
 pub async fn listen(router: Router, listener: TcpListener) -> io::Result<()> {
-    visitors::receive(router, listener, std::future::pending()).await
+    visitors::receive(router, listener, std::future::pending(), |_| ()).await
 }
 
 /// Serves a router on a listener until something has happened, such as [`Host::ending`], and returns
@@ -85,7 +87,22 @@ pub async fn listen_until(
     listener: TcpListener,
     end: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    visitors::receive(router, listener, end).await
+    visitors::receive(router, listener, end, |_| ()).await
+}
+
+/// Does what [`listen_until`] does, and reports when connections cannot be accepted any more and when
+/// they can be again: once each, however often it is tried.
+///
+/// # Errors
+///
+/// When the listener fails.
+pub async fn listen_reporting(
+    router: Router,
+    listener: TcpListener,
+    end: impl Future<Output = ()> + Send + 'static,
+    report: impl FnMut(Accepting) + Send,
+) -> io::Result<()> {
+    visitors::receive(router, listener, end, report).await
 }
 
 type Body = Result<Bytes, BytesRejection>;

@@ -92,7 +92,7 @@ mod told;
 mod streams;
 mod http;
 
-pub use http::{listen, listen_until, router};
+pub use http::{Accepting, listen, listen_reporting, listen_until, router};
 pub use offer::client_capabilities;
 pub use options::{Limits, Options};
 pub use scope::Scope;

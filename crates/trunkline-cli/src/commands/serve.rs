@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::net::TcpListener;
 use trunkline::config::printable;
 use trunkline_gateway::{
-    Limits, Options, Scope, Tokens, client_capabilities, listen_until, router,
+    Accepting, Limits, Options, Scope, Tokens, client_capabilities, listen_reporting, router,
 };
 
 use crate::arguments::{Format, ServeArguments};
@@ -99,6 +99,18 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
+/// Says that nobody can come in any more, or that they can again.
+fn say_accepting(accepting: &Accepting, terminal: &Terminal) {
+    match accepting {
+        Accepting::Fails(error) => terminal.warn(&format!(
+            "no connection can be accepted: {error}\n  \
+             a higher limit of open files helps (`ulimit -n`), or fewer clients and servers; whoever \
+             connects waits meanwhile"
+        )),
+        Accepting::Works => terminal.tell("connections are accepted again\n"),
+    }
+}
+
 /// What is known before anything is opened.
 struct Door<'a> {
     arguments: &'a ServeArguments,
@@ -157,8 +169,12 @@ impl Door<'_> {
         self.warn(hosted, terminal);
         let host = Arc::clone(&hosted.host);
         let ending = async move { host.ending().await };
+        let said: &Terminal = terminal;
+        let report = |accepting| say_accepting(&accepting, said);
         tokio::select! {
-            served = listen_until(router, listener, ending) => served.context("cannot listen any more")?,
+            served = listen_reporting(router, listener, ending, report) => {
+                served.context("cannot listen any more")?;
+            }
             never = following.run(&hosted.host, terminal) => match never {},
             never = report_on(&hosted.host, terminal) => match never {},
         }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
@@ -35,7 +35,21 @@ impl Serving {
 
     /// The same with these arguments only.
     pub(crate) fn start_with(folder: &Folder, arguments: &[&str]) -> Self {
-        let mut command = folder.command(&[&["serve"], arguments].concat());
+        Self::run(folder.command(&[&["serve"], arguments].concat()))
+    }
+
+    /// The same as [`Serving::start`], with no more than so many open files.
+    pub(crate) fn start_with_files(folder: &Folder, files: u32) -> Self {
+        let program = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut limited = Command::new("/bin/sh");
+        limited.arg("-c").arg(format!("ulimit -n {files}; exec \"$0\" \"$@\""));
+        limited.arg(program.get_program()).args(program.get_args());
+        let variables = program.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        limited.env_clear().envs(variables).current_dir(folder.project());
+        Self::run(limited)
+    }
+
+    fn run(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());

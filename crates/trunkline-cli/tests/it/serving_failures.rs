@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::net::TcpStream;
 use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::gateway::{INITIALIZE, Serving, tools_at};
+use crate::gateway::{INITIALIZE, Serving, post, tools_at};
 use crate::processes::{LONGEST_START, send, wait_until};
 use crate::run::Folder;
 
@@ -83,6 +86,31 @@ fn a_server_that_ends_is_said_and_so_is_that_it_is_back() {
     let messages = serving.messages();
     assert_eq!(messages.matches("warning: ").count(), 2, "{messages}");
     assert!(!messages.contains("`stays` is ready"), "{messages}");
+}
+
+/// CON-4: that nobody can come in is said once, however long it goes on, and so is its end.
+#[test]
+fn that_no_connection_can_be_had_is_said_once_and_so_is_its_end() {
+    let folder = folder(&json!({}));
+    let serving = Serving::start_with_files(&folder, 20);
+    let place = serving.url().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let connect = || TcpStream::connect(place).unwrap();
+    let crowd: Vec<_> = (0..40).map(|_| connect()).collect();
+    serving.wait_for("warning: no connection can be accepted: Too many open files");
+    // It is tried a few times meanwhile.
+    thread::sleep(Duration::from_millis(2500));
+    assert_eq!(serving.messages().matches("accepted").count(), 1, "{}", serving.messages());
+    drop(crowd);
+    serving.wait_for("connections are accepted again\n");
+    assert_eq!(post(serving.url(), &[], INITIALIZE).0, 200);
+    let _crowd: Vec<_> = (0..40).map(|_| connect()).collect();
+    let is_said_again = || serving.messages().matches("no connection").count() == 2;
+    wait_until("a second time", LONGEST_START, is_said_again);
+    // The wait for another try is none for whoever ends it.
+    let begin = Instant::now();
+    let (code, all) = serving.ended_by("TERM");
+    assert_eq!((code, all.matches("accepted").count()), (Some(0), 3), "{all}");
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }
 
 #[test]

@@ -17,6 +17,8 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
+use super::accepting::{Acceptance, Accepting};
+
 /// Connections at the same time, if the system gives us that many.
 const MOST: usize = 4096;
 
@@ -52,13 +54,14 @@ impl Visitor {
 }
 
 /// Serves a router on a listener until something has happened, and returns once everybody has their
-/// answers.
+/// answers. Reports whether connections can be had.
 pub(super) async fn receive(
     router: Router,
     listener: TcpListener,
     end: impl Future<Output = ()>,
+    report: impl FnMut(Accepting),
 ) -> io::Result<()> {
-    receive_at_most(most(), router, listener, end).await
+    receive_at_most(most(), router, listener, end, report).await
 }
 
 async fn receive_at_most(
@@ -66,8 +69,10 @@ async fn receive_at_most(
     router: Router,
     listener: TcpListener,
     end: impl Future<Output = ()>,
+    report: impl FnMut(Accepting),
 ) -> io::Result<()> {
     let mut visits = Visits::new(router, most);
+    let mut acceptance = Acceptance::new(report);
     let mut end = std::pin::pin!(end);
     loop {
         tokio::select! {
@@ -79,12 +84,16 @@ async fn receive_at_most(
                     () = &mut end => break,
                 },
                 Err(error) if is_of_one_connection(&error) => {}
-                // There are too many files, most likely. That passes.
-                Err(_) => tokio::select! {
-                    () = sleep(PAUSE) => {}
-                    () = &mut end => break,
-                },
+                // That passes.
+                Err(error) => {
+                    acceptance.fails(error);
+                    tokio::select! {
+                        () = sleep(PAUSE) => {}
+                        () = &mut end => break,
+                    }
+                }
             },
+            () = acceptance.calm() => acceptance.works(),
             Some(_) = visits.going_on.join_next() => {}
         }
     }
@@ -229,7 +238,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(known));
-        tokio::spawn(receive_at_most(3, router, listener, std::future::pending()));
+        tokio::spawn(receive_at_most(3, router, listener, std::future::pending(), |_| ()));
         let connect = || TcpStream::connect(address);
         let mut guest = connect().await.unwrap();
         assert!(ask(&mut guest).await.unwrap() > 0);
@@ -251,7 +260,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(known));
-        tokio::spawn(receive_at_most(2, router, listener, std::future::pending()));
+        tokio::spawn(receive_at_most(2, router, listener, std::future::pending(), |_| ()));
         let mut guests = Vec::new();
         for _ in 0..2 {
             let mut guest = TcpStream::connect(address).await.unwrap();
