@@ -139,23 +139,24 @@ async fn asked(
 /// Opens a session.
 async fn open(door: &Door, identity: &Arc<Identity>, asked: &Asked) -> Response {
     let client = Client::of_initialize(&asked.params);
-    let Some(session) = door.sessions.open(client, identity) else {
-        let text = "there are too many sessions; try again later\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
-    };
+    let session = door.sessions.prepare(client, identity);
     let (outlet, _) = queue(1);
     let caller = caller_of(&session, outlet, LastWords::default());
-    match door.gateway.instructions(&caller).await {
-        Ok(instructions) => {
-            let result = offer::initialized(&session.session.client, instructions);
-            let mut answer = answered(&asked.id, Ok(result.into()), StatusCode::OK);
-            if let Ok(id) = session.session.id.parse() {
-                answer.headers_mut().insert(SESSION, id);
-            }
-            answer
-        }
-        Err(error) => refuse(StatusCode::BAD_REQUEST, Some(&asked.id), &error),
+    let instructions = match door.gateway.instructions(&caller).await {
+        Ok(instructions) => instructions,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, Some(&asked.id), &error),
+    };
+    // Not before: whoever does not wait for that long takes no room of others.
+    if !door.sessions.open(&session) {
+        let text = "there are too many sessions; try again later\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     }
+    let result = offer::initialized(&session.session.client, instructions);
+    let mut answer = answered(&asked.id, Ok(result.into()), StatusCode::OK);
+    if let Ok(id) = session.session.id.parse() {
+        answer.headers_mut().insert(SESSION, id);
+    }
+    answer
 }
 
 fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, last_words: LastWords) -> Caller {

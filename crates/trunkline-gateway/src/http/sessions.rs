@@ -204,15 +204,11 @@ impl Sessions {
         sessions
     }
 
-    /// Opens a session, unless there are too many.
-    pub(super) fn open(
-        &self,
-        client: Client,
-        identity: &Arc<Identity>,
-    ) -> Option<Arc<HttpSession>> {
+    /// A session that is not open yet: nothing remains of it if its client gives up.
+    pub(super) fn prepare(&self, client: Client, identity: &Arc<Identity>) -> Arc<HttpSession> {
         let standing = Replay::new(0);
         let tell: Arc<dyn Standing> = Arc::clone(&standing) as _;
-        let session = Arc::new(HttpSession {
+        Arc::new(HttpSession {
             session: Arc::new(Session::new(client, Arc::clone(identity), tell)),
             standing,
             streams: Mutex::default(),
@@ -223,20 +219,25 @@ impl Sessions {
             }),
             next: AtomicU64::new(0),
             used: Mutex::new(Instant::now()),
-        });
-        let id = Arc::clone(&session.session.id);
+        })
+    }
+
+    /// Opens a session, and says whether there was room for it.
+    pub(super) fn open(&self, session: &Arc<HttpSession>) -> bool {
         let mut open = lock(&self.open);
-        let ended = match open.len() >= self.limits.sessions {
-            true => Some(make_room(&mut open, &identity.principal)?),
-            false => None,
-        };
-        open.insert(id, Arc::clone(&session));
+        let is_full = open.len() >= self.limits.sessions;
+        let ended = if is_full { make_room(&mut open, session.principal()) } else { None };
+        if is_full && ended.is_none() {
+            return false;
+        }
+        *lock(&session.used) = Instant::now();
+        open.insert(Arc::clone(&session.session.id), Arc::clone(session));
         // Dropping it runs code of others, which must not find the table locked.
         drop(open);
         if let Some(ended) = ended {
             release(&self.gateway, &ended.session);
         }
-        Some(session)
+        true
     }
 
     /// The session that a request names, if it is of the same client; or how to say that it is not.

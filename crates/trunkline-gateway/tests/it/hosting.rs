@@ -37,7 +37,8 @@ impl Hosted {
         Self::start(config, trunkline_gateway::Options::default()).await
     }
 
-    async fn start(config: Config, options: trunkline_gateway::Options) -> Self {
+    /// The same with options.
+    pub(crate) async fn start(config: Config, options: trunkline_gateway::Options) -> Self {
         let agents = config.agents().named.clone();
         let host = Host::start(config, agents, HostOptions::new(connecting()));
         let host = Arc::new(host);

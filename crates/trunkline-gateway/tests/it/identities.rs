@@ -5,11 +5,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use trunkline_gateway::{Limits, Options, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, text};
+use crate::channel::{Channel, Sent};
 use crate::hosting::{Folder, Hosted};
 use crate::manners::echoing;
 
@@ -272,6 +273,37 @@ async fn sessions_in_use_are_not_ended_for_others() {
     assert_eq!(opened, 200);
     let written = reading.write("tools/list", json!({}));
     assert_eq!(reading.begin(&written).await.unwrap().status, 404);
+    hosted.end().await;
+}
+
+/// Nobody could ever use such a session.
+#[tokio::test]
+async fn whoever_does_not_wait_for_initialize_or_is_refused_leaves_no_session() {
+    let mut slow = json!({ "command": "sleep", "args": ["1000"] });
+    slow["timeouts"] = json!({ "grace": "2s", "shutdown": "100ms" });
+    let file = |agents: Value| {
+        let all = json!({ "mcpServers": { "slow": slow }, "agents": agents });
+        trunkline::config::parse("test", all.to_string()).config
+    };
+    let limits = Limits { sessions: 1, ..Limits::default() };
+    let config = file(json!({ "reader": {} }));
+    let hosted = Hosted::start(config, Options { limits, ..Options::default() }).await;
+    let mut staying = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let body = crate::wire::legacy("initialize", &json!({}));
+    let asks = Sent { method: "POST", path: "/mcp/agents/reader", headers: &[], body: &body };
+    let mut hasty = Channel::to(hosted.address).await.unwrap();
+    let left = timeout(Duration::from_millis(300), hasty.send(&asks)).await;
+    assert!(left.is_err(), "it would have had to wait");
+    drop(hasty);
+    let mut refused = Channel::to(hosted.address).await.unwrap();
+    let reload = async {
+        sleep(Duration::from_millis(300)).await;
+        hosted.host.reload(file(json!({})), Default::default()).await;
+    };
+    let (answer, ()) = tokio::join!(refused.send(&asks), reload);
+    assert_eq!(answer.unwrap().status, 400);
+    // There is room for one session, which either would have taken.
+    assert!(staying.ask("ping", json!({})).await["result"].is_object());
     hosted.end().await;
 }
 
