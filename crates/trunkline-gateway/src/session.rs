@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -35,7 +36,15 @@ pub(crate) struct Session {
     pub(crate) addresses: Arc<Addresses>,
     level: Mutex<LogLevel>,
     listening: Mutex<Option<Listening>>,
-    running: Mutex<HashMap<Id, Cancelling>>,
+    requests: Mutex<Requests>,
+}
+
+/// The requests of a session.
+#[derive(Default)]
+struct Requests {
+    running: HashMap<Id, Cancelling>,
+    /// When the last one ended.
+    ended: Option<Instant>,
 }
 
 impl Session {
@@ -53,7 +62,7 @@ impl Session {
             addresses: Arc::default(),
             level: Mutex::new(LogLevel::Info),
             listening: Mutex::default(),
-            running: Mutex::default(),
+            requests: Mutex::default(),
         }
     }
 
@@ -72,18 +81,18 @@ impl Session {
 
     /// Begins a request, unless one of the same id is not over yet.
     pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
-        let mut running = lock(&self.running);
-        if running.contains_key(id) {
+        let mut requests = lock(&self.requests);
+        if requests.running.contains_key(id) {
             return None;
         }
         let cancelling = Cancelling::default();
-        running.insert(id.clone(), cancelling.clone());
+        requests.running.insert(id.clone(), cancelling.clone());
         Some(Running { session: Arc::clone(self), id: id.clone(), cancelling })
     }
 
     /// Ends a request that the client does not wait for any more, with what it says to that.
     pub(crate) fn cancel(&self, id: &Id, params: Option<&Raw>) {
-        if let Some(cancelling) = lock(&self.running).get(id) {
+        if let Some(cancelling) = lock(&self.requests).running.get(id) {
             cancelling.last_words.say(params);
             cancelling.cancelled.notify_one();
         }
@@ -91,12 +100,17 @@ impl Session {
 
     /// Ends every request, because nobody can hear an answer any more.
     pub(crate) fn cancel_all(&self) {
-        lock(&self.running).values().for_each(|it| it.cancelled.notify_one());
+        lock(&self.requests).running.values().for_each(|it| it.cancelled.notify_one());
     }
 
     /// Whether it waits for anything.
     pub(crate) fn is_busy(&self) -> bool {
-        !lock(&self.running).is_empty()
+        !lock(&self.requests).running.is_empty()
+    }
+
+    /// When it last stopped to wait for something, if it ever did.
+    pub(crate) fn last_end(&self) -> Option<Instant> {
+        lock(&self.requests).ended
     }
 }
 
@@ -128,7 +142,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        lock(&self.session.running).remove(&self.id);
+        let mut requests = lock(&self.session.requests);
+        requests.running.remove(&self.id);
+        requests.ended = Some(Instant::now());
     }
 }
 

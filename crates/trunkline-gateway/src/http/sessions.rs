@@ -127,7 +127,8 @@ pub(super) struct HttpSession {
     streams: Mutex<HashMap<u64, Arc<Replay>>>,
     over: Mutex<Over>,
     next: AtomicU64,
-    used: Mutex<Instant>,
+    /// When a request last named it.
+    asked: Mutex<Instant>,
 }
 
 impl HttpSession {
@@ -172,9 +173,15 @@ impl HttpSession {
         &self.session.identity.principal
     }
 
+    /// When its client last did something with it: began a request, had one that was not over, or read
+    /// its stream.
+    fn last_use(&self) -> Instant {
+        let ends = [self.session.last_end(), self.standing.left()];
+        ends.into_iter().flatten().fold(*lock(&self.asked), Instant::max)
+    }
+
     fn is_unused(&self, since: Instant) -> bool {
-        let is_left = self.standing.left().is_none_or(|left| left < since);
-        *lock(&self.used) < since && is_left && !self.session.is_busy() && !self.standing.is_read()
+        self.last_use() < since && !self.session.is_busy() && !self.standing.is_read()
     }
 }
 
@@ -218,7 +225,7 @@ impl Sessions {
                 of_all: Arc::clone(&lock(&self.kept).bytes),
             }),
             next: AtomicU64::new(0),
-            used: Mutex::new(Instant::now()),
+            asked: Mutex::new(Instant::now()),
         })
     }
 
@@ -230,7 +237,7 @@ impl Sessions {
         if is_full && ended.is_none() {
             return false;
         }
-        *lock(&session.used) = Instant::now();
+        *lock(&session.asked) = Instant::now();
         open.insert(Arc::clone(&session.session.id), Arc::clone(session));
         // Dropping it runs code of others, which must not find the table locked.
         drop(open);
@@ -263,7 +270,7 @@ impl Sessions {
             let text = "the MCP-Protocol-Version header names no revision that opens sessions\n";
             return Err(refuse(StatusCode::BAD_REQUEST, text));
         }
-        *lock(&session.used) = Instant::now();
+        *lock(&session.asked) = Instant::now();
         Ok(session)
     }
 
@@ -354,7 +361,7 @@ fn make_room(
     let most = most.map_or("", |(principal, _)| principal).to_owned();
     let is_out_of_use = |it: &HttpSession| it.principal() == most && it.is_unused(Instant::now());
     let unused = open.iter().filter(|(_, it)| is_out_of_use(it));
-    let oldest = unused.min_by_key(|(_, it)| *lock(&it.used)).map(|(id, _)| id.clone());
+    let oldest = unused.min_by_key(|(_, it)| it.last_use()).map(|(id, _)| id.clone());
     open.remove(&oldest?)
 }
 

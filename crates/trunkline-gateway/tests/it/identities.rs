@@ -241,6 +241,38 @@ async fn one_session_too_many_ends_the_one_unused_for_longest() {
     hosted.end().await;
 }
 
+/// What was just done with a session counts as much as what was just asked of it.
+#[tokio::test]
+async fn a_session_is_in_use_until_its_stream_breaks_and_its_request_ends() {
+    for reads in [true, false] {
+        let limits = Limits { sessions: 2, ..Limits::default() };
+        let options = Options { limits, ..Options::default() };
+        let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
+        let mut first = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let call = json!({ "name": "echo", "arguments": { "token": "late", "wait": 1500 } });
+        let written = first.write("tools/call", call);
+        let stream = match reads {
+            true => Some(first.request("GET", &[]).await),
+            false => {
+                assert!(first.begin(&written).await.unwrap().is_stream());
+                None
+            }
+        };
+        let mut second = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        drop(stream);
+        if !reads {
+            while first.channel.event().await.unwrap().is_some() {}
+        }
+        // The gateway hears of it that a stream has broken.
+        sleep(Duration::from_millis(300)).await;
+        let _third = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        assert!(first.ask("ping", json!({})).await["result"].is_object(), "reads: {reads}");
+        let written = second.write("ping", json!({}));
+        assert_eq!(second.begin(&written).await.unwrap().status, 404, "reads: {reads}");
+        hosted.end().await;
+    }
+}
+
 #[tokio::test]
 async fn sessions_in_use_are_not_ended_for_others() {
     let limits = Limits { sessions: 2, ..Limits::default() };
