@@ -37,10 +37,24 @@ impl Hosted {
         Self::start(config, trunkline_gateway::Options::default()).await
     }
 
-    /// The same with options.
+    /// A gateway to servers that are connected to in this way.
+    pub(crate) async fn connecting(servers: &Value, connections: Options) -> Self {
+        let options = trunkline_gateway::Options::default();
+        Self::begin(configuration(servers), connections, options).await
+    }
+
+    /// A gateway with a whole configuration and options.
     pub(crate) async fn start(config: Config, options: trunkline_gateway::Options) -> Self {
+        Self::begin(config, connecting(), options).await
+    }
+
+    async fn begin(
+        config: Config,
+        connections: Options,
+        options: trunkline_gateway::Options,
+    ) -> Self {
         let agents = config.agents().named.clone();
-        let host = Host::start(config, agents, HostOptions::new(connecting()));
+        let host = Host::start(config, agents, HostOptions::new(connections));
         let host = Arc::new(host);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -67,9 +81,13 @@ pub(crate) fn configuration(servers: &Value) -> Config {
 
 /// How servers are connected to: by somebody who offers what a gateway offers.
 pub(crate) fn connecting() -> Options {
+    connecting_with(HttpOptions::default())
+}
+
+/// The same, over HTTP in this way.
+pub(crate) fn connecting_with(http: HttpOptions) -> Options {
     let child = ChildOptions::from_environment(env::vars_os());
-    Options::new(Arc::new(NoReferences), child, HttpOptions::default())
-        .with_capabilities(client_capabilities())
+    Options::new(Arc::new(NoReferences), child, http).with_capabilities(client_capabilities())
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -5,11 +5,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use trunkline::connection::HttpOptions;
 use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, text};
-use crate::hosting::{Hosted, configuration};
+use crate::hosting::{Hosted, configuration, connecting_with};
 use crate::listening::Subscribed;
 use crate::manners::echoing;
 
@@ -30,6 +33,13 @@ impl Remote {
         let mut port = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
         Self { process, port: port.trim().to_owned() }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn signal(&self, signal: &str) {
+        let process = self.process.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &process]).status();
+        assert!(sent.unwrap().success());
     }
 
     fn entry(&self) -> Value {
@@ -122,6 +132,49 @@ async fn an_address_is_absent_while_it_cannot_be_reached_and_said_to_be_back() {
     assert_eq!((names.len(), &missing[0]["retry"]), (0, &json!(true)), "{missing}");
     let _remote = Remote::start(&port);
     assert_eq!(subscribed.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    assert_eq!(listed(&mut asker).await.0.len(), 3);
+    hosted.end().await;
+}
+
+/// A host on which nobody takes a connection any more is silent: nothing is refused, and nothing ends.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_address_that_takes_no_connection_is_absent_until_it_does() {
+    let remote = Remote::start("0");
+    let mut entry = remote.entry();
+    entry["timeouts"] = json!({ "call": "2s", "grace": "20s" });
+    let connect_timeout = Duration::from_millis(500);
+    let connections = connecting_with(HttpOptions { connect_timeout, ..HttpOptions::default() });
+    let hosted = Hosted::connecting(&json!({ "remote": entry }), connections).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    assert_eq!(listed(&mut asker).await.0.len(), 3);
+    let mut subscribed = Subscribed::at("/mcp", &mut asker).await;
+    remote.signal("STOP");
+    // As many as its system keeps for it, and those that are dropped.
+    let address = format!("127.0.0.1:{}", remote.port);
+    let mut crowd = JoinSet::new();
+    (0..40).for_each(|_| drop(crowd.spawn(TcpStream::connect(address.clone()))));
+    sleep(Duration::from_millis(200)).await;
+    let reaching = async {
+        loop {
+            let (words, retry) = failed(&mut asker, "lose").await;
+            assert_eq!(retry, json!(true), "{words}");
+            // A connection that was there before may be used first.
+            if words.contains("takes no connection in time") {
+                break words;
+            }
+        }
+    };
+    let words = timeout(LONGEST, reaching).await.expect("it is found out");
+    assert!(words.starts_with("MCP server unreachable: server `remote`"), "{words}");
+    assert_eq!(subscribed.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    let (names, missing) = listed(&mut asker).await;
+    assert_eq!((names.len(), &missing[0]["server"]), (0, &json!("remote")), "{missing}");
+    assert_eq!(missing[0]["retry"], json!(true), "{missing}");
+    drop(crowd);
+    remote.signal("CONT");
+    let back = timeout(LONGEST, subscribed.next()).await.expect("it is tried by itself");
+    assert_eq!(back.unwrap()["method"], "notifications/tools/list_changed");
     assert_eq!(listed(&mut asker).await.0.len(), 3);
     hosted.end().await;
 }

@@ -32,10 +32,14 @@ pub(super) fn unreachable(url: &Url, error: &reqwest::Error) -> Error {
             .with_hint("check the port");
     }
     if error.is_timeout() {
-        return Error::new(ErrorKind::TimedOut, format!("{origin} did not answer in time"))
-            .with_hint(
-                "check that the host can be reached from here, and whether it needs a proxy",
-            );
+        // Where nobody takes a connection, whatever else is asked comes to nothing as well.
+        let (kind, what) = match error.is_connect() {
+            true => (ErrorKind::Unreachable, "takes no connection"),
+            false => (ErrorKind::TimedOut, "did not answer"),
+        };
+        return Error::new(kind, format!("{origin} {what} in time")).with_hint(
+            "check that the host can be reached from here, and whether it needs a proxy",
+        );
     }
     if is_refused(error) {
         return Error::new(ErrorKind::Unreachable, format!("{origin} refuses connections"))
