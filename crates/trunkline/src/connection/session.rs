@@ -94,6 +94,9 @@ pub(super) struct Session {
     mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
     /// When somebody was answered last.
     last_answer: Instant,
+    /// What is still to be said to one request, or to all: it ends the conversation, and whoever hears
+    /// it should find everything as it is then.
+    unsaid: Option<(Option<u64>, Error)>,
     /// Lines that were no messages.
     pub(super) noise: u64,
     /// How often something has happened.
@@ -119,6 +122,7 @@ impl Session {
             question,
             mirrored: HashMap::new(),
             last_answer: Instant::now(),
+            unsaid: None,
             noise: 0,
             turns: 0,
         }
@@ -253,10 +257,11 @@ impl Session {
     }
 
     /// Moves messages both ways until the server says something that is not for one request, or
-    /// ends. Every pending request is answered by then, or still pending. May be dropped at any
-    /// time.
+    /// ends. Whom that end leaves without an answer is told when it is asked for more, or closed. May
+    /// be dropped at any time.
     pub(super) async fn next(&mut self) -> Event {
         let was_busy = self.pending.len() > 0;
+        self.say_unsaid();
         loop {
             if was_busy && self.pending.len() == 0 {
                 return Event::Quiet;
@@ -293,19 +298,27 @@ impl Session {
                         return event;
                     }
                 }
-                Incoming::Lost { id, error } => {
-                    let consequence = consequence(&error);
-                    self.answer(id, Err(error));
-                    if let Some(event) = consequence {
+                Incoming::Lost { id, error } => match consequence(&error) {
+                    Some(event) => {
+                        self.unsaid = Some((Some(id), error));
                         return event;
                     }
-                }
+                    None => self.answer(id, Err(error)),
+                },
                 Incoming::Ended(error) => {
                     let error = explained(error, &self.wire.last_lines(), 0);
-                    self.pending.fail_all(&error);
+                    self.unsaid = Some((None, error.clone()));
                     return Event::Ended(error);
                 }
             }
+        }
+    }
+
+    fn say_unsaid(&mut self) {
+        match self.unsaid.take() {
+            Some((Some(id), error)) => self.answer(id, Err(error)),
+            Some((None, error)) => self.pending.fail_all(&error),
+            None => {}
         }
     }
 
@@ -398,7 +411,7 @@ impl Session {
                 }
                 event = self.next() => {
                     if let Event::Ended(error) = event {
-                        return answer.await.unwrap_or(Err(error));
+                        return answer.try_recv().unwrap_or(Err(error));
                     }
                 }
             }
@@ -407,6 +420,7 @@ impl Session {
 
     /// Ends the conversation and the server.
     pub(super) async fn close(mut self, patience: Duration) {
+        self.say_unsaid();
         self.pending.fail_all(&stopping());
         self.wire.close(patience).await;
     }

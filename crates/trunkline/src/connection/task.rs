@@ -115,6 +115,14 @@ enum Down {
     Until(Instant),
 }
 
+/// What comes after a server was started, and perhaps served.
+enum After {
+    /// It does not run.
+    Down(Down),
+    /// We end, for this command if nobody was lost.
+    Close(Option<Command>),
+}
+
 /// What brings a server up, or the task to its end.
 enum Wanted {
     /// It is wanted, for the sake of these.
@@ -131,34 +139,23 @@ impl Task {
                 Wanted::By(waiting) => waiting,
                 Wanted::Close(close) => return self.stopped(close).await,
             };
-            let (error, waiting) = match self.start(waiting).await {
+            let after = match self.start(waiting).await {
                 Started::Ready(opened, waiting) => {
-                    let since = Instant::now();
-                    let end = self.serve(*opened, waiting).await;
-                    attempts.lived(since.elapsed());
-                    if self.may_return() {
-                        attempts.keep_reaching();
-                    }
-                    match end {
-                        End::Server(error) | End::OutOfReach(error) => (error, Vec::new()),
-                        End::Forgotten if !self.watched.is_empty() => {
-                            down = Down::Until(Instant::now() + PAUSE_AFTER_FORGOTTEN);
-                            continue;
-                        }
-                        End::Idle | End::Forgotten => {
-                            down = Down::Idle;
-                            continue;
-                        }
-                        End::Told(close) => return self.stopped(close).await,
-                    }
+                    self.serve(*opened, waiting, &mut attempts).await
                 }
-                Started::Failed(error, waiting) => (error, waiting),
-                Started::Closed(close) => return self.stopped(close).await,
+                Started::Failed(error, waiting) => {
+                    let error = error.of(&self.server.name);
+                    let down = self.failed(&error, &mut attempts);
+                    // Whoever hears why sees that it is down.
+                    refuse_all(waiting, &error);
+                    After::Down(down)
+                }
+                Started::Closed(close) => After::Close(close),
             };
-            let error = error.of(&self.server.name);
-            down = self.failed(&error, &mut attempts);
-            // Whoever hears why sees that it is down.
-            refuse_all(waiting, &error);
+            match after {
+                After::Down(now) => down = now,
+                After::Close(close) => return self.stopped(close).await,
+            }
         }
     }
 

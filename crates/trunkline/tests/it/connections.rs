@@ -36,6 +36,22 @@ async fn a_process_that_ended_stays_down_by_default() {
     within(connection.close()).await;
 }
 
+/// CON-11: the state is not behind what callers are told.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_hears_that_a_call_failed_sees_that_its_server_is_down() {
+    let folder = Folder::new();
+    let connection = folder.connection("legacy", &json!({}));
+    for _ in 0..10 {
+        within(connection.connect()).await.unwrap();
+        let died = within(connection.request("tools/call", params("die", &json!({})))).await;
+        assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
+        let status = connection.status();
+        assert_eq!((status.state, status.tools), (State::Failed, 0));
+        assert!(!connection.may_return());
+    }
+    within(connection.close()).await;
+}
+
 /// CON-5: with `restart: on-failure` it comes back by itself, and calls made meanwhile wait for it.
 #[tokio::test]
 async fn a_process_that_ended_is_started_again_if_that_is_wanted() {

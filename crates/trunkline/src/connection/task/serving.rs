@@ -8,7 +8,10 @@ use super::errands::Errands;
 use super::logging::Logging;
 use super::relisting::{Asking, Relistings};
 use super::subscribing::{ACKNOWLEDGED, Step, Subscription};
-use super::{Command, End, MAX_PENDING, Task, refuse, too_many, unread};
+use super::{
+    After, Command, Down, End, MAX_PENDING, PAUSE_AFTER_FORGOTTEN, Task, refuse, too_many, unread,
+};
+use crate::connection::backoff::Attempts;
 use crate::connection::generation::Generation;
 use crate::connection::handshake::Opened;
 use crate::connection::lists::{List, Pages};
@@ -30,7 +33,13 @@ struct Chores {
 
 impl Task {
     /// Serves until the server ends, nobody needs it, or we are told to end.
-    pub(super) async fn serve(&mut self, opened: Opened, waiting: Vec<Command>) -> End {
+    pub(super) async fn serve(
+        &mut self,
+        opened: Opened,
+        waiting: Vec<Command>,
+        attempts: &mut Attempts,
+    ) -> After {
+        let since = Instant::now();
         let Opened { mut session, described, spoken, tools } = opened;
         let mut chores = Chores {
             relistings: Relistings::new(),
@@ -51,21 +60,46 @@ impl Task {
         self.see_to_watched(&mut session, &mut chores);
         let end = self.run_session(&mut session, &mut chores).await;
         self.shadow.noticed(&session);
-        if matches!(end, End::Idle | End::Forgotten) {
-            // Calls that come from now on wait for a start.
-            self.shadow.idle();
-        }
+        attempts.lived(since.elapsed());
+        // Whoever hears that a call came to nothing sees what has become of the server.
+        let down = self.down_after(&end, attempts);
         if let End::Server(error) | End::OutOfReach(error) = &end {
             chores.relistings.fail(&error.clone().of(&self.server.name));
         }
-        match end {
+        match &end {
             // Whoever comes next begins anew, beside those who still wait here.
             End::Forgotten | End::OutOfReach(_) => {
                 self.fading.spawn(session.fade(self.shutdown_patience()));
             }
             _ => session.close(self.shutdown_patience()).await,
         }
-        end
+        match end {
+            End::Told(close) => After::Close(close),
+            _ => After::Down(down),
+        }
+    }
+
+    /// Says what has become of a server that is served no more, and why it does not run.
+    fn down_after(&mut self, end: &End, attempts: &mut Attempts) -> Down {
+        if self.may_return() {
+            attempts.keep_reaching();
+        }
+        match end {
+            End::Server(error) | End::OutOfReach(error) => {
+                self.failed(&error.clone().of(&self.server.name), attempts)
+            }
+            End::Idle | End::Forgotten => {
+                // Calls that come from now on wait for a start.
+                self.shadow.idle();
+                match end {
+                    End::Forgotten if !self.watched.is_empty() => {
+                        Down::Until(Instant::now() + PAUSE_AFTER_FORGOTTEN)
+                    }
+                    _ => Down::Idle,
+                }
+            }
+            End::Told(_) => Down::Idle,
+        }
     }
 
     async fn run_session(&mut self, session: &mut Session, chores: &mut Chores) -> End {
