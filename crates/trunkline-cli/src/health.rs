@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use trunkline::config::{Server, Transport, printable};
 use trunkline::connection::{State, Status};
-use trunkline::host::Host;
+use trunkline::host::{Host, OwnEnd};
 use trunkline::name::ServerName;
 
 use crate::report;
@@ -22,8 +22,20 @@ const MAX_SAID: usize = 3;
 /// Says how servers are doing, for ever.
 pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
     let mut changes = host.servers().watch();
+    let mut own = host.own_ends();
     let mut failures = Failures::default();
-    while let Some(change) = changes.next().await {
+    loop {
+        let change = tokio::select! {
+            change = changes.next() => change,
+            end = own.recv() => {
+                // What is missed is one line of many.
+                if let Ok(end) = end {
+                    terminal.warn(&end_of_own(&end));
+                }
+                continue;
+            }
+        };
+        let Some(change) = change else { break };
         let connection = host.servers().get(change.server.as_str());
         let (Some(mut status), Some(connection)) = (change.status, connection) else {
             failures.forget(&change.server);
@@ -93,6 +105,16 @@ fn described(server: &Server, status: &Status) -> String {
     lines.extend(last.iter().filter(is_unsaid).map(|line| format!("it said: {}", printable(line))));
     lines.push(restarts(status).unwrap_or_else(|| fate(server).to_owned()));
     lines.join("\n  ")
+}
+
+/// The end of a server that a client had for itself, in one line: there may be many of them.
+fn end_of_own(end: &OwnEnd) -> String {
+    let name = printable(end.server.as_str());
+    let fate = match end.is_replaced {
+        true => "another one takes its place when that client calls again",
+        false => "it is tried again by itself",
+    };
+    format!("server `{name}` of one client: {}; {fate}", printable(end.error.message()))
 }
 
 /// What becomes of a server that is not started again by itself.

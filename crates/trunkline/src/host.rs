@@ -41,11 +41,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use self::keeper::{Keeper, Looks};
+pub use self::private::OwnEnd;
 use self::private::Private;
 pub use self::relay::Relayed;
 use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Outcome, Route};
@@ -343,6 +344,12 @@ impl Host {
     /// Ends the servers that clients have for themselves and have not used for as long as they may.
     pub async fn release_idle(&self) {
         self.private.release_idle(Instant::now()).await;
+    }
+
+    /// The servers that fail from now on of those that clients have for themselves. Nobody else would
+    /// notice: lists come from the one that all share.
+    pub fn own_ends(&self) -> broadcast::Receiver<OwnEnd> {
+        self.private.ends()
     }
 
     /// Binds an entry to the connection that serves it, to this client if each has its own.

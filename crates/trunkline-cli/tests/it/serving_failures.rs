@@ -35,6 +35,22 @@ fn folder(servers: &Value) -> Folder {
     Folder::new().file("trunkline.json", config)
 }
 
+/// The answer to a client of the newer generation that calls a tool.
+fn shouted(url: &str) -> String {
+    let said = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": "words_shout", "arguments": { "text": "hi" }, "_meta": said });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let headers = [
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "words_shout"),
+    ];
+    post(url, &headers, &call.to_string()).1
+}
+
 fn faulty() -> Value {
     let mut noisy = shell("while read -r line; do echo hello; done");
     noisy["timeouts"] = json!({ "connect": "3s", "handshake": "3s", "grace": "20s" });
@@ -86,6 +102,32 @@ fn a_server_that_ends_is_said_and_so_is_that_it_is_back() {
     let messages = serving.messages();
     assert_eq!(messages.matches("warning: ").count(), 2, "{messages}");
     assert!(!messages.contains("`stays` is ready"), "{messages}");
+}
+
+/// CON-5: nobody but its client would notice; no list says so.
+#[test]
+fn the_end_of_a_process_of_a_clients_own_is_said_in_one_line() {
+    let mut own = shell("echo $$ >> own; exec \"$PROGRAM\" demo-server words");
+    own["env"] = json!({ "PROGRAM": env!("CARGO_BIN_EXE_trunkline"), "KEY": "sesame-open" });
+    own["share"] = json!("per-client");
+    own["access"] = json!("read-write");
+    let folder = folder(&json!({ "words": own }));
+    let serving = Serving::start(&folder, &[]);
+    let shout = || shouted(serving.url());
+    assert!(shout().contains("HI"), "{}", shout());
+    let processes = || -> Vec<u32> {
+        let lines = fs::read_to_string(folder.project().join("own")).unwrap();
+        lines.lines().map(|line| line.parse().unwrap()).collect()
+    };
+    // The first is the one that all share.
+    let own = processes()[1];
+    send("KILL", own);
+    let said = "warning: server `words` of one client: the process ended (signal: 9 (SIGKILL)); \
+                another one takes its place when that client calls again\n";
+    serving.wait_for(said);
+    assert!(shout().contains("HI"));
+    assert_eq!(processes().len(), 3);
+    assert_eq!(serving.messages().matches("warning: ").count(), 1, "{}", serving.messages());
 }
 
 /// CON-4: that nobody can come in is said once, however long it goes on, and so is its end.

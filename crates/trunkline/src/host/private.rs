@@ -1,9 +1,10 @@
 //! Servers of which every client has one of its own (`share: "per-client"`).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
 use crate::call::Client;
@@ -15,9 +16,25 @@ use crate::name::ServerName;
 /// Connections that all clients together may have for themselves.
 const MAX_PRIVATE: usize = 256;
 
+/// How many ends may wait for whoever wants to hear of them.
+const MAX_UNHEARD: usize = 256;
+
+/// A server that one client had for itself, and that was ready, has failed.
+#[derive(Clone, Debug)]
+pub struct OwnEnd {
+    /// The server.
+    pub server: ServerName,
+    /// Why.
+    pub error: Error,
+    /// Whether another one takes its place when its client calls again; otherwise it may be back by
+    /// itself.
+    pub is_replaced: bool,
+}
+
 /// The connections that clients have for themselves.
 pub(super) struct Private {
     options: Options,
+    ends: broadcast::Sender<OwnEnd>,
     connections: Mutex<HashMap<(Arc<str>, ServerName), Held>>,
 }
 
@@ -31,8 +48,7 @@ impl Held {
     /// Whether another call can be made of it. One that has ended for good is replaced by another at
     /// the next call: nobody but its client would notice that it is down.
     fn is_usable(&self) -> bool {
-        let is_down = self.connection.status().state == State::Failed;
-        !self.connection.is_closed() && (!is_down || self.connection.may_return())
+        !self.connection.is_closed() && !is_over(&self.connection)
     }
 
     /// Whether somebody waits for an answer on it, or listens: whoever does holds it.
@@ -41,9 +57,40 @@ impl Held {
     }
 }
 
+/// Whether a server has ended for good.
+fn is_over(connection: &Connection) -> bool {
+    connection.status().state == State::Failed && !connection.may_return()
+}
+
+/// Says whenever a server fails that was ready, for as long as there is a connection to it. Whether
+/// that is in use is told by who holds it, so that it must not be held here.
+async fn tell_ends(connection: Weak<Connection>, ends: broadcast::Sender<OwnEnd>) {
+    let Some(mut status) = connection.upgrade().map(|it| it.watch()) else { return };
+    let mut was_ready = false;
+    while status.changed().await.is_ok() {
+        let (state, error) = {
+            let status = status.borrow_and_update();
+            (status.state, status.last_error.clone())
+        };
+        if let (State::Failed, true, Some(error)) = (state, was_ready, error) {
+            let Some(connection) = connection.upgrade() else { return };
+            let server = connection.server().name.clone();
+            // Nobody may be listening.
+            let _ = ends.send(OwnEnd { server, error, is_replaced: is_over(&connection) });
+        }
+        was_ready = state == State::Ready;
+    }
+}
+
 impl Private {
     pub(super) fn new(options: Options) -> Self {
-        Self { options, connections: Mutex::default() }
+        let ends = broadcast::Sender::new(MAX_UNHEARD);
+        Self { options, ends, connections: Mutex::default() }
+    }
+
+    /// The ends of servers from now on.
+    pub(super) fn ends(&self) -> broadcast::Receiver<OwnEnd> {
+        self.ends.subscribe()
     }
 
     /// The connection a client has to a server for itself, if it is to have one.
@@ -71,6 +118,7 @@ impl Private {
             options = options.with_attendant(Arc::clone(attendant));
         }
         let connection = Arc::new(Connection::new(server.clone(), options));
+        tokio::spawn(tell_ends(Arc::downgrade(&connection), self.ends.clone()));
         let (used, idle) = (Instant::now(), client.idle);
         let held = Held { connection: Arc::clone(&connection), used, idle };
         connections.insert(key, held);
