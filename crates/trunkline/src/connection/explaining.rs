@@ -28,6 +28,17 @@ pub(super) fn explained(error: Error, lines: &[String], noise: u64) -> Error {
     }
 }
 
+/// An error of a server that did not start, with what to do about it if nothing else says so: who ends
+/// without a word may have one for a person.
+pub(super) fn with_next_step(error: Error) -> Error {
+    match (error.kind(), error.hint()) {
+        (ErrorKind::Exited, None) => error.with_hint(
+            "it said nothing on standard error: run its command in a terminal, which may show more",
+        ),
+        _ => error,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +55,14 @@ mod tests {
         assert_eq!(hint(ErrorKind::Exited, &lines, 0).unwrap(), "it said: b | c | d");
         assert_eq!(hint(ErrorKind::TimedOut, &lines[..1], 0).unwrap(), "it said: a");
         assert_eq!(hint(ErrorKind::NotMcp, &[], 0).unwrap(), "is this an MCP server?");
+    }
+
+    #[test]
+    fn who_ends_without_a_word_leaves_something_to_do() {
+        let silent = with_next_step(Error::new(ErrorKind::Exited, "x"));
+        assert!(silent.hint().unwrap().contains("run its command"), "{silent:?}");
+        let said = Error::new(ErrorKind::Exited, "x").with_hint("it said: a");
+        assert_eq!(with_next_step(said.clone()), said);
     }
 
     #[test]

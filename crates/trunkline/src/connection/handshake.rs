@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::explaining::explained;
+use super::explaining::{explained, with_next_step};
 use super::generation::{Generation, LEGACY, initialize_params, names_modern};
 use super::lists::{List, Next, Pages, page_params};
 use super::memory::Spoken;
@@ -375,7 +375,7 @@ impl Opener<'_> {
             Transport::Remote(_) if is_slow => {
                 error.with_hint("`timeouts.connect` and `timeouts.handshake` are the bounds")
             }
-            _ => explained(error, &lines, noise),
+            _ => with_next_step(explained(error, &lines, noise)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{assert_fails, impatiently, scripted, shell};
+use super::{assert_fails, beside_healthy, impatiently, scripted, shell};
 
 #[test]
 fn a_program_that_is_missing() {
@@ -26,6 +26,23 @@ fn a_program_that_never_answers() {
 fn a_program_that_ends_at_once_and_says_why() {
     let server = shell("echo 'the key is missing' >&2; exit 3");
     assert_fails(&server, "the process ended (exit status: 3)", "it said: the key is missing");
+}
+
+/// CON-4: also then there is something to do, whatever was asked for.
+#[test]
+fn a_program_that_ends_without_a_word() {
+    let (error, hint) = ("the process ended (exit status: 3)", "run its command in a terminal");
+    assert_fails(&shell("exit 3"), error, hint);
+    let folder = beside_healthy(&shell("exit 3"));
+    for command in ["status", "tools", "resources", "prompts"] {
+        let run = folder.run(&[command]);
+        let said = format!("{}{}", run.output, run.messages);
+        assert!(
+            said.contains(error)
+                && said.contains(&format!("\n  it said nothing on standard error: {hint}")),
+            "{run}"
+        );
+    }
 }
 
 #[test]
