@@ -31,7 +31,9 @@ impl Id {
     /// An id as it was written, if it can be one.
     pub fn from_raw(raw: Raw) -> Option<Self> {
         let text = raw.text();
-        let is_integer = text.parse::<i128>().is_ok();
+        // Of any size: nobody calculates with it.
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         (is_integer || text.starts_with('"')).then_some(Self(raw))
     }
 }
@@ -288,7 +290,8 @@ mod tests {
 
     #[test]
     fn ids_are_echoed_to_the_letter() {
-        for id in ["0", "-7", "9007199254740993", "\"a\\u0062\"", "\"\""] {
+        let huge = "340282366920938463463374607431768211457000";
+        for id in ["0", "-7", "9007199254740993", huge, "\"a\\u0062\"", "\"\""] {
             let Ok(Message::Request(request)) = read(&format!(r#"{{"id":{id},"method":"m"}}"#))
             else {
                 panic!("{id}")
@@ -308,7 +311,10 @@ mod tests {
         assert_eq!(read("[]"), Err(Malformed::NotRpc(None)));
         assert_eq!(read("17"), Err(Malformed::NotRpc(None)));
         assert_eq!(read(r#"{"id":null,"method":"m"}"#), Err(Malformed::NotRpc(None)));
-        assert_eq!(read(r#"{"id":1.5,"result":{}}"#), Err(Malformed::NotRpc(None)));
+        for id in ["1.5", "1e3", "true", "{}"] {
+            let text = format!(r#"{{"id":{id},"result":{{}}}}"#);
+            assert_eq!(read(&text), Err(Malformed::NotRpc(None)), "{text}");
+        }
         assert_eq!(read(r#"{"id":3}"#), Err(Malformed::NotRpc(Some(Id::number(3)))));
         for error in ["3", "null", "\"no\""] {
             let text = format!(r#"{{"id":3,"error":{error}}}"#);
