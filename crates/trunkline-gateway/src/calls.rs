@@ -21,8 +21,6 @@ use crate::own::OwnCall;
 use crate::parked::{Conversation, Desk, NoCall, Turn};
 use crate::protocol::{Era, invalid, lacks};
 use crate::recent::Noted;
-use crate::reply::{Answer, Reply};
-use crate::scope::Identity;
 use crate::seal::{Unopened, Use};
 use crate::tasks::Tasks;
 use crate::translate::{Cause, Looked};
@@ -368,7 +366,7 @@ impl Gateway {
     }
 
     pub(crate) fn tasks<'g>(&'g self, caller: &'g Caller) -> Tasks<'g> {
-        Tasks { seal: &self.seal, principal: &caller.identity.principal }
+        Tasks { seal: &self.seal, owner: caller.identity.as_owner() }
     }
 }
 
@@ -405,8 +403,7 @@ fn failed(error: &CallError) -> RpcError {
 fn owner(caller: &Caller, params: &Raw) -> String {
     let [name, uri] = params.get_all(["name", "uri"]);
     let subject = name.or(uri).map(|subject| subject.text().to_owned()).unwrap_or_default();
-    let Identity { principal, scope } = &*caller.identity;
-    format!("{principal}\n{scope:?}\n{subject}")
+    format!("{}\n{subject}", caller.identity.as_owner())
 }
 
 fn our_state(state: &Raw) -> Option<String> {

@@ -77,6 +77,14 @@ pub(crate) struct Identity {
     pub(crate) principal: Box<str>,
 }
 
+impl Identity {
+    /// Whose something is that is sealed: theirs, and only within this scope.
+    pub(crate) fn as_owner(&self) -> String {
+        let Self { principal, scope } = self;
+        format!("{principal:?}\n{scope:?}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,12 +19,13 @@ pub(crate) struct Task {
 /// Finds and names tasks.
 pub(crate) struct Tasks<'g> {
     pub(crate) seal: &'g Seal,
-    pub(crate) principal: &'g str,
+    /// Whose they are.
+    pub(crate) owner: String,
 }
 
 impl Tasks<'_> {
     fn uses(&self) -> Use<'_> {
-        Use { purpose: "task", owner: self.principal }
+        Use { purpose: "task", owner: &self.owner }
     }
 
     /// Something a server says of a task, under the number that clients know it by.

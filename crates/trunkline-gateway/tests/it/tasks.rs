@@ -7,8 +7,8 @@ use tokio::time::timeout;
 use trunkline_gateway::{Options, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
-use crate::asker::{Asker, Era, text};
-use crate::channel::Channel;
+use crate::asker::{Asker, Era, borrowed, text};
+use crate::channel::{Channel, Sent};
 use crate::hosting::{Folder, Hosted};
 
 /// Nothing of what these tests wait for takes nearly as long.
@@ -104,6 +104,28 @@ async fn what_becomes_of_a_task_is_told_to_its_owner_alone() {
         assert!(!asked.contains(&number), "the server hears its own numbers");
         hosted.end().await;
     }
+}
+
+/// What an address does not show cannot be reached there by a number from another.
+#[tokio::test]
+async fn a_task_is_known_at_the_address_it_was_begun_at_alone() {
+    let folder = Folder::new();
+    let servers = json!({ "announcing": announcing(&folder, "all") });
+    let all = json!({ "mcpServers": servers, "agents": { "other": { "tools": ["*"] } } });
+    let config = trunkline::config::parse("test", all.to_string()).config;
+    let hosted = Hosted::start(config, Options::default()).await;
+    let mut asker = knowing(&hosted, ("X-Nobody", "in particular")).await;
+    let number = begin(&mut asker, "1").await;
+    // The server has nothing to say of it, which is how one sees that it was asked.
+    for (path, code) in [("/mcp", -32_601), ("/mcp/agents/other", -32_602), ("/mcp/", -32_601)] {
+        let written = asker.write("tasks/get", json!({ "taskId": number }));
+        let mut headers = borrowed(&written.headers);
+        headers.push(("Mcp-Name", &number));
+        let sent = Sent { method: "POST", path, headers: &headers, body: &written.body };
+        let (_, messages) = asker.channel.messages(&sent).await.unwrap();
+        assert_eq!(messages[0]["error"]["code"], code, "{path}: {messages:?}");
+    }
+    hosted.end().await;
 }
 
 #[tokio::test]
