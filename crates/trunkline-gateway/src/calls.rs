@@ -21,6 +21,7 @@ use crate::own::OwnCall;
 use crate::parked::{Conversation, Desk, NoCall, Turn};
 use crate::protocol::{Era, invalid, lacks};
 use crate::recent::Noted;
+use crate::reply::{Answer, Reply};
 use crate::seal::{Unopened, Use};
 use crate::tasks::Tasks;
 use crate::translate::{Cause, Looked};
