@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use trunkline::call as host;
 use trunkline::connection::{Answering, Attendant, LogLevel, Question};
-use trunkline::message::{Notification, Raw, RpcError, code};
+use trunkline::message::{Message, Notification, Raw, RpcError, code, is_of_protocol};
 use trunkline::name::ServerName;
 
 use crate::asked::Client;
@@ -72,12 +72,14 @@ impl Caller {
         if let Some(session) = &self.session {
             let (session, own) = (Arc::downgrade(session), own.clone());
             let attendant = Arc::new(OfSession { session, own, calls: Arc::clone(calls) });
-            return host::Client { id, capabilities, attendant: Some(attendant), idle: None };
+            let (attendant, log_level) = (Some(attendant as _), self.level);
+            return host::Client { id, capabilities, attendant, log_level, idle: None };
         }
         let (own, client, calls) = (own.clone(), Arc::clone(&self.client), Arc::clone(calls));
         let attendant = Arc::new(OfAnyCall { own, client, calls });
         let idle = Some(LONGEST_ABSENCE);
-        host::Client { id, capabilities, attendant: Some(attendant), idle }
+        let (attendant, log_level) = (Some(attendant as _), self.level);
+        host::Client { id, capabilities, attendant, log_level, idle }
     }
 
     /// Who it is, for those who keep something for it.
@@ -137,6 +139,23 @@ impl OfSession {
 }
 
 impl Attendant for OfSession {
+    /// Whatever such a server says is for this client. Lists are those of the one that all share.
+    fn told(&self, notification: &Notification) {
+        let Some(session) = self.session.upgrade() else { return };
+        let said = match &*notification.method {
+            "notifications/message" => {
+                level::is_wanted(notification, Some(session.level())).then(|| notification.clone())
+            }
+            "notifications/resources/updated" => {
+                session.addresses.updated(&self.own.server, notification)
+            }
+            method => (!is_of_protocol(method)).then(|| notification.clone()),
+        };
+        if let Some(said) = said {
+            session.standing.tell(Message::Notification(said).write());
+        }
+    }
+
     fn asked(&self, question: Question) -> Answering<'_> {
         Box::pin(async move {
             let gone = || RpcError::new(code::INTERNAL_ERROR, "the client is gone");

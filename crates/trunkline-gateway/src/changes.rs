@@ -116,30 +116,26 @@ impl Drop for Listening {
     }
 }
 
-impl Changes {
-    /// Begins to listen to the servers of a host, for as long as it lives.
-    pub(crate) fn of(host: &Arc<Host>, log: Log) -> Self {
-        let told = broadcast::Sender::new(MAX_BEHIND);
-        let changes = Self { told, scopes: Arc::default(), asked: Arc::default(), log };
-        tokio::spawn(follow(Arc::downgrade(host), changes.clone()));
-        changes
-    }
+/// What has been heard for somebody who has not been told yet.
+pub(crate) struct Begun {
+    scope: WatchedScope,
+    told: broadcast::Receiver<Change>,
+}
 
+impl Begun {
     /// Tells somebody of changes for as long as what is returned is held.
-    pub(crate) fn listen(
-        &self,
-        host: &Arc<Host>,
-        scope: &Scope,
+    pub(crate) fn tell(
+        self,
         wanted: Lists,
-        (addresses, tell): (Arc<Addresses>, impl Fn(Notification) + Send + 'static),
+        addresses: Arc<Addresses>,
+        tell: impl Fn(Notification) + Send + 'static,
     ) -> Listening {
-        let scope = self.watch(host, scope);
-        let mut told = self.told.subscribe();
+        let Self { scope, mut told } = self;
         let task = tokio::spawn(async move {
             loop {
                 let lists = match told.recv().await {
                     Ok(Change::Resource { server, uri, params }) => {
-                        if let Some(address) = addresses.address(&server, &uri) {
+                        if let Some(address) = addresses.address((&server, Teller::Shared), &uri) {
                             tell(updated(&params.with("uri", &Raw::from_string(&address))));
                         }
                         continue;
@@ -159,6 +155,21 @@ impl Changes {
             }
         });
         Listening(task.abort_handle())
+    }
+}
+
+impl Changes {
+    /// Begins to listen to the servers of a host, for as long as it lives.
+    pub(crate) fn of(host: &Arc<Host>, log: Log) -> Self {
+        let told = broadcast::Sender::new(MAX_BEHIND);
+        let changes = Self { told, scopes: Arc::default(), asked: Arc::default(), log };
+        tokio::spawn(follow(Arc::downgrade(host), changes.clone()));
+        changes
+    }
+
+    /// Begins to listen for somebody who is told of it a moment later.
+    pub(crate) fn begin(&self, host: &Arc<Host>, scope: &Scope) -> Begun {
+        Begun { scope: self.watch(host, scope), told: self.told.subscribe() }
     }
 
     /// Watches the lists of a scope while somebody listens in it.
@@ -325,6 +336,15 @@ fn grow_ears(ears: &mut Ears, host: &Host, heard: &mpsc::Sender<(ServerName, Not
     }
 }
 
+/// Who tells of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Teller {
+    /// The server that all share.
+    Shared,
+    /// The one that the client has for itself.
+    Own,
+}
+
 /// The resources somebody wants to hear of.
 #[derive(Default)]
 pub(crate) struct Addresses {
@@ -334,6 +354,7 @@ pub(crate) struct Addresses {
 struct Wanted {
     /// The address the client knows it by.
     address: String,
+    teller: Teller,
     /// Keeps the server telling.
     _subscription: ResourceSubscription,
 }
@@ -342,7 +363,7 @@ impl Addresses {
     /// Wants to hear of a resource of a server.
     pub(crate) async fn add(
         &self,
-        connection: &Connection,
+        (connection, teller): (&Connection, Teller),
         uri: String,
         address: String,
     ) -> Result<(), RpcError> {
@@ -363,7 +384,8 @@ impl Addresses {
                 return Err(RpcError::new(trunkline::message::code::INTERNAL_ERROR, &message));
             }
         };
-        lock(&self.wanted).insert(key, Wanted { address, _subscription: subscription });
+        let wanted = Wanted { address, teller, _subscription: subscription };
+        lock(&self.wanted).insert(key, wanted);
         Ok(())
     }
 
@@ -372,9 +394,18 @@ impl Addresses {
         lock(&self.wanted).retain(|_, wanted| wanted.address != address);
     }
 
-    fn address(&self, server: &ServerName, uri: &str) -> Option<String> {
+    /// What a client's own server says of a resource, in the words of whoever wants to hear of it.
+    pub(crate) fn updated(&self, server: &ServerName, said: &Notification) -> Option<Notification> {
+        let params = said.params.as_ref()?;
+        let address = self.address((server, Teller::Own), &params.get("uri")?.as_str()?)?;
+        // What a server of the modern generation says here is about a request of ours.
+        Some(updated(&params.without("_meta").with("uri", &Raw::from_string(&address))))
+    }
+
+    fn address(&self, (server, teller): (&ServerName, Teller), uri: &str) -> Option<String> {
         let wanted = lock(&self.wanted);
-        wanted.get(&(server.clone(), uri.to_owned())).map(|wanted| wanted.address.clone())
+        let wanted = wanted.get(&(server.clone(), uri.to_owned()));
+        wanted.filter(|wanted| wanted.teller == teller).map(|wanted| wanted.address.clone())
     }
 
     fn all(&self) -> Vec<String> {

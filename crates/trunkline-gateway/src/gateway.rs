@@ -16,7 +16,7 @@ use trunkline::view::View;
 
 use crate::asked::Asked;
 use crate::caller::Caller;
-use crate::changes::{Addresses, Changes, Lists, Log};
+use crate::changes::{Addresses, Changes, Lists, Log, Teller};
 use crate::options::Limits;
 use crate::own::OwnCalls;
 use crate::parked::Parked;
@@ -125,7 +125,7 @@ impl Gateway {
                 move |notification| standing.tell(Message::Notification(notification).write());
             let addresses = Arc::clone(&session.addresses);
             let scope = &session.identity.scope;
-            self.changes.listen(&self.host, scope, Lists::ALL, (addresses, tell))
+            self.changes.begin(&self.host, scope).tell(Lists::ALL, addresses, tell)
         });
     }
 
@@ -135,6 +135,9 @@ impl Gateway {
         let level = level.ok_or_else(|| invalid("`level` must be one of the levels of syslog"))?;
         if let Some(session) = &caller.session {
             session.set_level(level);
+            for connection in self.host.own_connections(&session.id) {
+                connection.want_log_level(level);
+            }
         }
         for connection in self.host.servers().connections() {
             connection.want_log_level(level);
@@ -147,7 +150,7 @@ impl Gateway {
         let address = text(params, "uri")?;
         let params = empty().with_new(&[("uri", &Raw::from_string(&address))]);
         let view = self.view_with(caller, Relayed::Read, (&params, None)).await?;
-        self.add_address(&view, &session.addresses, address).await?;
+        self.add_address(caller, &view, &session.addresses, address).await?;
         self.announce_to(session);
         Ok(empty())
     }
@@ -155,15 +158,19 @@ impl Gateway {
     /// Has a server say when a resource changes.
     pub(crate) async fn add_address(
         &self,
+        caller: &Caller,
         view: &View,
         addresses: &Addresses,
         address: String,
     ) -> Result<(), RpcError> {
         let found = view.route_resource(&address).map_err(|none| invalid(&none.to_string()))?;
         let server = &found.entry.server().name;
-        let connection = self.host.servers().get(server.as_str());
-        let connection = connection.ok_or_else(|| invalid("the server is gone"))?;
-        addresses.add(&connection, found.uri, address).await
+        // Nothing leads from a server of a client's own to a client without a session.
+        let client = caller.session.as_ref().and_then(|_| self.client(caller, server));
+        let connection = self.host.connection_for(server, client.as_ref());
+        let connection = connection.map_err(|error| invalid(&error.to_string()))?;
+        let teller = if client.is_some() { Teller::Own } else { Teller::Shared };
+        addresses.add((&connection, teller), found.uri, address).await
     }
 
     /// Passes on what is not of the protocol, if there can be no doubt whom it is for.

@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use serde_json::json;
+use tokio::time::timeout;
 use trunkline::call::TaskUpdates;
 use trunkline::host::Relayed;
 use trunkline::item::Kind;
@@ -22,6 +24,10 @@ use crate::translate;
 
 /// Addresses that are looked for at all: others wait for their turn meanwhile.
 const MAX_WISHES: usize = 10_000;
+
+/// How long servers may take to agree to tell of something. What they do not agree to in that time is
+/// not acknowledged.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Tasks that one subscription may be about.
 const MAX_TASKS: usize = 256;
@@ -44,6 +50,8 @@ impl Gateway {
             return Err(lacks(&json!({ "extensions": { TASKS: {} } }), "this needs tasks"));
         }
         self.gather(&kinds_of(lists)).await;
+        // What changes while servers are asked is told after the acknowledgement.
+        let begun = self.changes.begin(&self.host, &caller.identity.scope);
         let addresses = Arc::new(Addresses::default());
         let followed = self.followed(caller, &wanted).await;
         let honoured = self.honoured(caller, &wanted, lists, (&addresses, &followed)).await;
@@ -58,9 +66,7 @@ impl Gateway {
             let tag = tag.clone();
             move |notification| talk.tell(tag.on(notification))
         };
-        let scope = &caller.identity.scope;
-        let telling = (addresses, tell.clone());
-        let _listening = self.changes.listen(&self.host, scope, lists, telling);
+        let _listening = begun.tell(lists, addresses, tell.clone());
         let following = followed.into_iter().map(|it| it.follow(&tell));
         let mut following: FuturesUnordered<_> = following.collect();
         let following = async {
@@ -136,13 +142,13 @@ impl Gateway {
         let is_there = |address: &String| view.route_resource(address).is_ok();
         // Each is told of once, however often it was named.
         let wished: BTreeSet<String> = wished.into_iter().take(MAX_WISHES).collect();
-        let mut watched = Vec::new();
-        for address in wished.into_iter().filter(is_there).take(MAX_ADDRESSES) {
-            if self.add_address(&view, addresses, address.clone()).await.is_ok() {
-                watched.push(address);
-            }
-        }
-        watched
+        let wished = wished.into_iter().filter(is_there).take(MAX_ADDRESSES);
+        let watched = wished.map(|address| async {
+            // One server that does not answer is not in the way of others.
+            let added = self.add_address(caller, &view, addresses, address.clone());
+            timeout(PATIENCE, added).await.ok()?.ok().map(|()| address)
+        });
+        join_all(watched).await.into_iter().flatten().collect()
     }
 
     /// The tasks that a client wants to hear of and can, each asked for at the server it runs on.
@@ -156,7 +162,8 @@ impl Gateway {
             let view = self.view(caller).ok()?;
             let client = self.client(caller, &task.server);
             let subject = (&task.server, &*task.own);
-            let updates = self.host.task_updates(&view, subject, client.as_ref()).await.ok()?;
+            let updates = self.host.task_updates(&view, subject, client.as_ref());
+            let updates = timeout(PATIENCE, updates).await.ok()?.ok()?;
             Some(Followed { number, updates })
         });
         join_all(followed).await.into_iter().flatten().collect()

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use trunkline::connection::LogLevel;
+use trunkline::host::Host;
 use trunkline::message::{Id, Raw};
 
 use crate::asked::Client;
@@ -24,8 +26,9 @@ pub(crate) trait Standing: Send + Sync {
     fn is_read(&self) -> bool;
 }
 
-/// A legacy client between its requests.
+/// A legacy client between its requests. The servers that it has for itself end with it.
 pub(crate) struct Session {
+    host: Arc<Host>,
     /// Which it is, for those who keep something for it.
     pub(crate) id: Arc<str>,
     pub(crate) client: Arc<Client>,
@@ -49,11 +52,13 @@ struct Requests {
 
 impl Session {
     pub(crate) fn new(
+        host: Arc<Host>,
         client: Client,
         identity: Arc<Identity>,
         standing: Arc<dyn Standing>,
     ) -> Self {
         Self {
+            host,
             id: unguessable().into(),
             client: Arc::new(client),
             identity,
@@ -111,6 +116,16 @@ impl Session {
     /// When it last stopped to wait for something, if it ever did.
     pub(crate) fn last_end(&self) -> Option<Instant> {
         lock(&self.requests).ended
+    }
+}
+
+impl Drop for Session {
+    /// Every call holds its session, so that none of them can start another server after this.
+    fn drop(&mut self) {
+        let (host, id) = (Arc::clone(&self.host), Arc::clone(&self.id));
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { host.release(&id).await });
+        }
     }
 }
 

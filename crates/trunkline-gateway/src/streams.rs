@@ -118,7 +118,8 @@ struct Peer {
     outlet: mpsc::Sender<Bytes>,
     /// What a legacy client has opened.
     session: Option<Arc<Session>>,
-    requests: JoinSet<Id>,
+    /// Requests that are worked on, and messages that wait to be sent; each with the id it is about.
+    requests: JoinSet<Option<Id>>,
     running: HashMap<Id, Running>,
     /// Whether nothing more is read, for those who listen.
     closed: watch::Sender<bool>,
@@ -137,7 +138,7 @@ impl Peer {
                     Some(Line::Blank) => {}
                     Some(Line::TooLong) => {
                         let error = malformed::too_long(Limits::default().message_bytes);
-                        self.send(refusal(None, &error)).await;
+                        self.send(None, refusal(None, &error));
                     }
                     Some(Line::Message(message)) => self.receive(&message).await,
                 },
@@ -148,12 +149,7 @@ impl Peer {
         self.closed.send_replace(true);
         // Nobody waits for these any more once the time is over.
         let _ = timeout(LAST_ANSWERS, async {
-            while self.running.values().any(|it| !it.is_over()) {
-                match self.requests.join_next_with_id().await {
-                    Some(done) => self.forget(done.ok()),
-                    None => break,
-                }
-            }
+            while self.requests.join_next().await.is_some() {}
             while self.outlet.capacity() < MAX_UNREAD || self.is_writing.load(Ordering::Relaxed) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -163,21 +159,25 @@ impl Peer {
     }
 
     /// Forgets a request that is over. Another one may have its id by now.
-    fn forget(&mut self, done: Option<(task::Id, Id)>) {
-        let Some((task, id)) = done else { return };
+    fn forget(&mut self, done: Option<(task::Id, Option<Id>)>) {
+        let Some((task, Some(id))) = done else { return };
         if self.running.get(&id).is_some_and(|it| it.request.id() == task) {
             self.running.remove(&id);
         }
     }
 
-    async fn send(&self, message: Bytes) {
-        // If nobody writes any more, this ends soon.
-        let _ = self.outlet.send(message).await;
+    /// Sends a message beside what is read: a client that does not read may still close its side.
+    fn send(&mut self, id: Option<Id>, message: Bytes) {
+        let outlet = self.outlet.clone();
+        self.requests.spawn(async move {
+            let _ = outlet.send(message).await;
+            id
+        });
     }
 
     async fn receive(&mut self, message: &Bytes) {
         match Message::read(message) {
-            Ok(Message::Request(request)) => self.asked(Asked::of(request)).await,
+            Ok(Message::Request(request)) => self.asked(Asked::of(request)),
             Ok(Message::Notification(notification)) => self.told(notification).await,
             Ok(Message::Response(answer)) => {
                 if let Some(session) = &self.session {
@@ -186,7 +186,8 @@ impl Peer {
             }
             Err(malformed) => {
                 let (id, error) = malformed::explained(message, malformed);
-                self.send(refusal(id.as_ref(), &error)).await;
+                let message = refusal(id.as_ref(), &error);
+                self.send(id, message);
             }
         }
     }
@@ -202,17 +203,21 @@ impl Peer {
         }
     }
 
-    async fn asked(&mut self, asked: Asked) {
+    fn asked(&mut self, asked: Asked) {
         let last_words = LastWords::default();
         let caller = match self.caller(&asked, last_words.clone()) {
             Ok(caller) => caller,
-            Err(error) => return self.send(response(&asked.id, Err(error))).await,
+            Err(error) => {
+                let message = response(&asked.id, Err(error));
+                return self.send(Some(asked.id), message);
+            }
         };
         let id = asked.id.clone();
         if self.running.get(&id).is_some_and(|it| !it.is_over()) {
             let text = "a request of this id is not over yet";
             let error = RpcError::new(code::INVALID_REQUEST, text);
-            return self.send(response(&id, Err(error))).await;
+            let message = response(&id, Err(error));
+            return self.send(Some(id), message);
         }
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
         let done = id.clone();
@@ -222,7 +227,7 @@ impl Peer {
                 _ => gateway.answer(caller, asked).await,
             };
             let _ = outlet.send(response(&id, answer)).await;
-            id
+            Some(id)
         });
         self.running.insert(done, Running { request, last_words });
     }
@@ -261,7 +266,8 @@ impl Peer {
 
     fn opened_by(&self, params: &Raw) -> Session {
         let standing = Arc::new(OneWay(self.outlet.clone()));
-        Session::new(Client::of_initialize(params), Arc::clone(&self.identity), standing)
+        let host = Arc::clone(&self.gateway.host);
+        Session::new(host, Client::of_initialize(params), Arc::clone(&self.identity), standing)
     }
 }
 

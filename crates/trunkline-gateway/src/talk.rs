@@ -13,6 +13,9 @@ use trunkline::queue;
 /// Messages that may wait for one stream. A reader that is slower misses notifications.
 pub(crate) const MAX_UNREAD: usize = 256;
 
+/// Bytes of them: as soon as there are more, nothing is added.
+pub(crate) const MAX_UNREAD_BYTES: usize = 8 * 1024 * 1024;
+
 /// What a client says when it cancels a request, if it says anything. Clones are the same.
 #[derive(Clone, Default)]
 pub(crate) struct LastWords(Arc<OnceLock<Raw>>);
@@ -81,7 +84,10 @@ impl Talk {
     /// Sends a message, and says whether there is a stream for it.
     pub(crate) fn send(&self, message: Bytes) -> bool {
         match &self.outlet {
-            Outlet::Request(outlet) => outlet.send(message).is_ok(),
+            Outlet::Request(outlet) => {
+                let weight = message.len();
+                outlet.send_weighing(message, weight).is_ok()
+            }
             Outlet::Stream(outlet) => outlet.try_send(message).is_ok(),
         }
     }

@@ -1,12 +1,15 @@
 """An MCP server over stdio that says what it is told, when it is told to; it needs the standard library only.
 
-    python echoing.py legacy|modern
+    python echoing.py legacy|modern [watched|deaf]
 
 Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the token, after so many milliseconds;
 `hang TOKEN` never answers; `hung` says which calls of `hang` there were; `cancelled` says which of them were cancelled;
 `chatter COUNT SIZE` says a lot before it answers; `announce` adds a tool and says that the list has changed; `ask [WAIT]` asks the
 user for a name, after so many milliseconds, and says it, or why there is none; `ask_after WAIT` answers at once and asks
-then; `answers` says what came of that; `say METHOD` sends a notification before it answers; `exit` ends the server.
+then; `answers` says what came of that; `say METHOD [WAIT]` sends a notification before it answers, or after so many
+milliseconds; `touch` says that everything changed that somebody wants to hear of; `level` says how much of its log is
+wanted; `exit` ends the server. With `watched` it has a resource `x://note` that can be subscribed to; with `deaf` five,
+and whoever subscribes to one of them is never answered.
 """
 
 import heapq
@@ -17,12 +20,15 @@ import select
 import sys
 import time
 
-GENERATION = sys.argv[1]
+GENERATION, EXTRA = sys.argv[1], sys.argv[2:]
+URIS = ["x://note"] if "watched" in EXTRA else [f"x://deaf-{number}" for number in range(5)] if "deaf" in EXTRA else []
 REGION = {"type": "string", "x-mcp-header": "Region"}
 SCHEMAS = {"regional": {"type": "object", "properties": {"region": REGION}}}
 TOOLS = ["announce", "answers", "ask", "ask_after", "cancelled", "chatter", "echo", "exit", "hang", "hung"]
-TOOLS += ["regional", "say"]
+TOOLS += ["level", "regional", "say", "touch"]
 CAPABILITIES = {"tools": {"listChanged": True}}
+if URIS:
+    CAPABILITIES |= {"logging": {}, "resources": {"subscribe": True}}
 READ_ONLY = {"readOnlyHint": True}
 
 # What is said later: when, a number that keeps the order, and the message.
@@ -34,6 +40,8 @@ cancelled = []
 # What was asked, and the call it was asked for, if there was one.
 asked = {}
 answers = []
+subscribed = []
+level = "none"
 
 
 def send(**message):
@@ -100,8 +108,18 @@ def call(request):
             ask(None, arguments["wait"])
             return text("later")
         case "say":
-            send(method=arguments["method"], params={"said": arguments["method"]})
+            said = {"method": arguments["method"], "params": {"said": arguments["method"]}}
+            if "wait" in arguments:
+                send_after(arguments["wait"], said)
+            else:
+                send(**said)
             return text("said")
+        case "touch":
+            for uri in subscribed:
+                send(method="notifications/resources/updated", params={"uri": uri})
+            return text(json.dumps(subscribed))
+        case "level":
+            return text(level)
         case "answers":
             return text(json.dumps(answers))
         case "exit":
@@ -109,6 +127,7 @@ def call(request):
 
 
 def result_of(request):
+    global level
     match request["method"]:
         case "initialize" if GENERATION == "legacy":
             info = {"name": "echoing", "version": "1"}
@@ -125,6 +144,16 @@ def result_of(request):
             return call(request)
         case "subscriptions/listen" if GENERATION == "modern":
             send(method="notifications/subscriptions/acknowledged", params={})
+        case "resources/list" if URIS:
+            return complete(resources=[{"uri": uri, "name": uri} for uri in URIS])
+        case "resources/subscribe" if "watched" in EXTRA:
+            subscribed.append(request["params"]["uri"])
+            return {}
+        case "resources/subscribe" if "deaf" in EXTRA:
+            return None
+        case "logging/setLevel" if URIS:
+            level = request["params"]["level"]
+            return {}
         case "x/repeat":
             return complete(said=request.get("params"))
         case "ping":

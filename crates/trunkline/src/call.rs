@@ -10,7 +10,7 @@ mod updates;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 pub use completion::{Completion, CompletionOf};
@@ -23,7 +23,7 @@ use untrusted::Cleaning;
 
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Server, Trust};
-use crate::connection::{Ask, Attendant, Connection, Rounds, Unattended};
+use crate::connection::{Ask, Attendant, Connection, LogLevel, Rounds, Unattended};
 use crate::content::{check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Raw, RpcError};
@@ -57,6 +57,8 @@ pub struct Client {
     pub capabilities: Raw,
     /// Who answers what its own servers ask outside of any call.
     pub attendant: Option<Arc<dyn Attendant>>,
+    /// How much of the log of its own servers it wants.
+    pub log_level: Option<LogLevel>,
     /// After how long without a call its own servers are ended; never, if nothing is said, before
     /// it is released.
     pub idle: Option<Duration>,
@@ -80,9 +82,9 @@ impl Default for CallOptions<'_> {
 pub(crate) struct Route<'v> {
     pub(crate) entry: &'v Entry,
     pub(crate) connection: Arc<Connection>,
+    /// Whether no other client has that connection.
+    pub(crate) is_own: bool,
     pub(crate) server: Arc<Server>,
-    /// Slots of the server, if their number is limited.
-    pub(crate) slots: Option<Arc<Semaphore>>,
     /// What says how callers know addresses.
     pub(crate) catalog: &'v Catalog,
     /// What is being read, if something is.
@@ -124,7 +126,7 @@ impl Route<'_> {
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let (_slot, waited) = self.slot(options.timeout).await?;
+        let (_slot, waited) = self.slot(options).await?;
         // Whoever says how long it may take means all of it.
         let timeout = options.timeout.map(|own| own.saturating_sub(waited));
         let rounds = options.rounds;
@@ -160,7 +162,9 @@ impl Route<'_> {
 
     /// The server gave no answer.
     fn failed(&self, error: Error) -> CallError {
-        let may_pass = self.connection.may_pass(error.kind());
+        // Another one takes the place of a process that a client had for itself.
+        let is_replaced = self.is_own && error.kind() == ErrorKind::Exited;
+        let may_pass = is_replaced || self.connection.may_pass(error.kind());
         CallError::from(error).that_may_pass(may_pass)
     }
 
@@ -175,13 +179,22 @@ impl Route<'_> {
     /// A slot of the server, for as long as the call runs, and how long it was waited for (CALL-7).
     async fn slot(
         &self,
-        own: Option<Duration>,
+        options: CallOptions<'_>,
     ) -> Result<(Option<OwnedSemaphorePermit>, Duration), Error> {
-        let Some(slots) = &self.slots else { return Ok((None, Duration::ZERO)) };
+        let Some(limit) = self.server.behaviour.concurrency else {
+            return Ok((None, Duration::ZERO));
+        };
+        let slots = self.connection.slots(limit);
+        if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+            return Ok((Some(slot), Duration::ZERO));
+        }
+        if !self.is_own {
+            options.attendant.passed_over();
+        }
         let begin = Instant::now();
         let bound = self.server.behaviour.timeouts.call;
-        let bound = own.map_or(bound, |own| own.min(bound));
-        match timeout(bound, Arc::clone(slots).acquire_owned()).await {
+        let bound = options.timeout.map_or(bound, |own| own.min(bound));
+        match timeout(bound, slots.acquire_owned()).await {
             Ok(slot) => Ok((slot.ok(), begin.elapsed())),
             Err(_) => {
                 let message = format!("no slot for the call was free within {bound:?}");

@@ -19,9 +19,9 @@ mod backoff;
 mod task;
 mod asking;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -63,6 +63,8 @@ pub struct Connection {
     log_level: watch::Sender<Option<LogLevel>>,
     shadow: Arc<Shadow>,
     told: broadcast::Sender<Notification>,
+    /// Slots for calls, and how many they are.
+    slots: Mutex<Option<(u32, Arc<Semaphore>)>>,
 }
 
 impl Connection {
@@ -103,7 +105,8 @@ impl Connection {
             writing: JoinSet::new(),
         };
         tokio::spawn(task.run());
-        Self { server, fingerprint, ids, commands, abandoned, log_level, shadow, told }
+        let slots = Mutex::default();
+        Self { server, fingerprint, ids, commands, abandoned, log_level, shadow, told, slots }
     }
 
     /// The server as it is configured.
@@ -131,6 +134,14 @@ impl Connection {
     /// about it.
     pub fn may_return(&self) -> bool {
         prospects::may_return(&self.server, &self.shadow.watch().borrow())
+    }
+
+    /// Slots for calls; other ones when their number has changed.
+    pub(crate) fn slots(&self, limit: u32) -> Arc<Semaphore> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || (limit, Arc::new(Semaphore::new(limit as usize)));
+        let known = slots.take().filter(|(known, _)| *known == limit);
+        Arc::clone(&slots.insert(known.unwrap_or_else(made)).1)
     }
 
     /// A text of the server without anything that the server was given.

@@ -38,10 +38,10 @@ mod private;
 mod relay;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
@@ -113,7 +113,6 @@ pub struct Host {
     standing: watch::Sender<Standing>,
     catalog: watch::Receiver<Arc<Catalog>>,
     looks: Looks,
-    slots: Mutex<HashMap<ServerName, (u32, Arc<Semaphore>)>>,
     private: Private,
     keeper: AbortHandle,
     /// Whether it is being ended.
@@ -137,8 +136,8 @@ impl Host {
         let (keeper, catalog, looks) =
             Keeper::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
         let keeper = tokio::spawn(keeper.run()).abort_handle();
-        let (slots, ending) = (Mutex::default(), watch::Sender::new(false));
-        Self { servers, standing, catalog, looks, slots, private, keeper, ending }
+        let ending = watch::Sender::new(false);
+        Self { servers, standing, catalog, looks, private, keeper, ending }
     }
 
     /// The servers.
@@ -346,6 +345,30 @@ impl Host {
         self.private.release_idle(Instant::now()).await;
     }
 
+    /// The connections that a client has for itself just now.
+    pub fn own_connections(&self, client: &str) -> Vec<Arc<Connection>> {
+        self.private.all_of(client)
+    }
+
+    /// The connection to a server that is asked on behalf of a client: its own, if each has one.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such server, or too many clients have their own already.
+    pub fn connection_for(
+        &self,
+        server: &ServerName,
+        client: Option<&Client>,
+    ) -> Result<Arc<Connection>, CallError> {
+        let configured = self.standing.borrow().servers.get(server).cloned();
+        let configured = configured.ok_or_else(|| lost(server))?;
+        let shared = || self.servers.get(server.as_str()).ok_or_else(|| lost(server));
+        match self.private.connection(&configured, client)? {
+            Some(own) => Ok(own),
+            None => Ok(shared()?),
+        }
+    }
+
     /// The servers that fail from now on of those that clients have for themselves. Nobody else would
     /// notice: lists come from the one that all share.
     pub fn own_ends(&self) -> broadcast::Receiver<OwnEnd> {
@@ -366,9 +389,9 @@ impl Host {
         let server = self.standing.borrow().servers.get(name).cloned();
         let server = server.ok_or_else(|| lost(name))?;
         let own = self.private.connection(&server, client)?;
+        let is_own = own.is_some();
         let connection = own.unwrap_or(connection);
-        let slots = server.behaviour.concurrency.map(|limit| self.slots(name, limit));
-        Ok(Route { entry, connection, server, slots, catalog: view.catalog(), read: None })
+        Ok(Route { entry, connection, is_own, server, catalog: view.catalog(), read: None })
     }
 
     /// An error that says whether trying again helps, as far as that is a matter of the whole host.
@@ -413,17 +436,6 @@ impl Host {
         }
         let caller = rules.caller_again(view.caller())?;
         Ok(View::new(catalog, rules, Arc::new(caller)))
-    }
-
-    /// The slots of a server; other ones when their number has changed.
-    fn slots(&self, server: &ServerName, limit: u32) -> Arc<Semaphore> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = || (limit, Arc::new(Semaphore::new(limit as usize)));
-        let entry = slots.entry(server.clone()).or_insert_with(made);
-        if entry.0 != limit {
-            *entry = made();
-        }
-        Arc::clone(&entry.1)
     }
 }
 

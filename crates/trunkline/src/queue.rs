@@ -19,22 +19,43 @@ use std::task::{Context, Poll, Waker};
 
 /// A queue in which so many messages may wait.
 pub fn queue<T>(most: usize) -> (Sender<T>, Receiver<T>) {
-    let state = State { waiting: VecDeque::new(), reader: None, is_closed: false };
-    let shared = Arc::new(Shared { most, state: Mutex::new(state) });
+    weighed_queue(most, usize::MAX)
+}
+
+/// A queue in which so many messages may wait, and none more once they weigh that much.
+pub fn weighed_queue<T>(most: usize, weight: usize) -> (Sender<T>, Receiver<T>) {
+    let shared = Arc::new(Shared { most, weight, state: Mutex::default() });
     (Sender(Arc::clone(&shared)), Receiver(shared))
 }
 
 struct Shared<T> {
     most: usize,
+    weight: usize,
     state: Mutex<State<T>>,
 }
 
 struct State<T> {
-    waiting: VecDeque<T>,
+    /// Messages with their weights.
+    waiting: VecDeque<(T, usize)>,
+    weight: usize,
     /// Whom to wake when there is something.
     reader: Option<Waker>,
     /// Whether nobody reads any more.
     is_closed: bool,
+}
+
+impl<T> Default for State<T> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), weight: 0, reader: None, is_closed: false }
+    }
+}
+
+impl<T> State<T> {
+    fn pop(&mut self) -> Option<T> {
+        let (message, weight) = self.waiting.pop_front()?;
+        self.weight -= weight;
+        Some(message)
+    }
 }
 
 impl<T> Shared<T> {
@@ -57,11 +78,22 @@ impl<T> Sender<T> {
     ///
     /// When there is not.
     pub fn send(&self, message: T) -> Result<(), Unsent> {
+        self.send_weighing(message, 0)
+    }
+
+    /// The same for a message that weighs something.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for it, or nobody to read it.
+    pub fn send_weighing(&self, message: T, weight: usize) -> Result<(), Unsent> {
         let mut state = self.0.lock();
-        if state.is_closed || state.waiting.len() >= self.0.most {
+        let is_full = state.waiting.len() >= self.0.most || state.weight >= self.0.weight;
+        if state.is_closed || is_full {
             return Err(Unsent);
         }
-        state.waiting.push_back(message);
+        state.weight += weight;
+        state.waiting.push_back((message, weight));
         let reader = state.reader.take();
         drop(state);
         if let Some(reader) = reader {
@@ -83,12 +115,12 @@ impl<T> Receiver<T> {
 
     /// A message that is there.
     pub fn try_recv(&mut self) -> Option<T> {
-        self.0.lock().waiting.pop_front()
+        self.0.lock().pop()
     }
 
     fn poll(&mut self, context: &Context<'_>) -> Poll<T> {
         let mut state = self.0.lock();
-        if let Some(message) = state.waiting.pop_front() {
+        if let Some(message) = state.pop() {
             return Poll::Ready(message);
         }
         if !state.reader.as_ref().is_some_and(|reader| reader.will_wake(context.waker())) {
@@ -160,5 +192,15 @@ mod tests {
         assert!(receiver.try_recv().is_some());
         drop(receiver);
         assert_eq!(Arc::strong_count(&message), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_heavy_lets_fewer_wait() {
+        let (sender, mut receiver) = weighed_queue(10, 5);
+        for (weight, is_room) in [(4, true), (4, true), (1, false)] {
+            assert_eq!(sender.send_weighing(weight, weight).is_ok(), is_room);
+        }
+        assert_eq!(receiver.recv().await, 4);
+        assert!(sender.send_weighing(1, 1).is_ok());
     }
 }

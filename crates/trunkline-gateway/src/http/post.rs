@@ -15,7 +15,7 @@ use trunkline::connection::header_arguments;
 use trunkline::host::Relayed;
 use trunkline::item::Kind;
 use trunkline::message::{Id, Message, Notification, Request, RpcError, code};
-use trunkline::queue::{Receiver, Sender, queue};
+use trunkline::queue::{Receiver, Sender, queue, weighed_queue};
 
 use super::Door;
 use super::replay::{HEARTBEAT, KEEP_ALIVE};
@@ -28,7 +28,7 @@ use crate::protocol::refusal;
 use crate::reply::{Answer, response, response_in_parts};
 use crate::scope::Identity;
 use crate::session::Running;
-use crate::talk::{LastWords, MAX_UNREAD, Outlet, Talk};
+use crate::talk::{LastWords, MAX_UNREAD, MAX_UNREAD_BYTES, Outlet, Talk};
 use crate::{headers, malformed};
 
 /// How long a legacy client waits for a plain answer before it gets a stream, which it can take up
@@ -180,7 +180,7 @@ async fn legacy(door: &Door, session: &Arc<HttpSession>, asked: Asked) -> Respon
         let error = RpcError::new(code::INVALID_REQUEST, "a request of this id is not over yet");
         return refuse(StatusCode::BAD_REQUEST, Some(&id), &error);
     };
-    let (outlet, inbox) = queue(MAX_UNREAD);
+    let (outlet, inbox) = weighed_queue(MAX_UNREAD, MAX_UNREAD_BYTES);
     let caller = caller_of(session, outlet, running.last_words());
     let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, asked));
     let mut work = Work { going_on: Some((answering, running)), inbox, last: None };
@@ -277,7 +277,7 @@ async fn modern(
 ) -> Response {
     let id = asked.id.clone();
     let caller = |outlet| modern_caller(door, identity, (headers, &asked), outlet);
-    let (outlet, inbox) = queue(MAX_UNREAD);
+    let (outlet, inbox) = weighed_queue(MAX_UNREAD, MAX_UNREAD_BYTES);
     let caller = match caller(outlet) {
         Ok(caller) => caller,
         Err(error) => return refuse(status_of(&error), Some(&id), &error),

@@ -95,18 +95,19 @@ impl Over {
         self.of_all.fetch_add(bytes, Ordering::Relaxed);
         let mut forgotten = Vec::new();
         while self.bytes > MAX_KEPT || self.streams.len() > MAX_STREAMS {
-            forgotten.extend(self.pop());
+            forgotten.extend(self.remove_at(0));
         }
         forgotten
     }
 
-    fn remove_oldest(&mut self, number: u64) -> bool {
-        let is_oldest = self.streams.front().is_some_and(|(oldest, _)| *oldest == number);
-        is_oldest && self.pop().is_some()
+    /// Takes a stream out. It is the oldest, unless another one was over at the same moment.
+    fn remove(&mut self, number: u64) -> Option<u64> {
+        let place = self.streams.iter().position(|(known, _)| *known == number)?;
+        self.remove_at(place)
     }
 
-    fn pop(&mut self) -> Option<u64> {
-        let (number, bytes) = self.streams.pop_front()?;
+    fn remove_at(&mut self, place: usize) -> Option<u64> {
+        let (number, bytes) = self.streams.remove(place)?;
         self.bytes -= bytes;
         self.of_all.fetch_sub(bytes, Ordering::Relaxed);
         Some(number)
@@ -148,9 +149,9 @@ impl HttpSession {
         forgotten.iter().for_each(|number| drop(streams.remove(number)));
     }
 
-    /// Forgets a stream, if it is the oldest that is over.
+    /// Forgets a stream that is over, if it is not forgotten yet.
     fn forget(&self, number: u64) {
-        if lock(&self.over).remove_oldest(number) {
+        if lock(&self.over).remove(number).is_some() {
             lock(&self.streams).remove(&number);
         }
     }
@@ -215,8 +216,9 @@ impl Sessions {
     pub(super) fn prepare(&self, client: Client, identity: &Arc<Identity>) -> Arc<HttpSession> {
         let standing = Replay::new(0);
         let tell: Arc<dyn Standing> = Arc::clone(&standing) as _;
+        let host = Arc::clone(&self.gateway.host);
         Arc::new(HttpSession {
-            session: Arc::new(Session::new(client, Arc::clone(identity), tell)),
+            session: Arc::new(Session::new(host, client, Arc::clone(identity), tell)),
             standing,
             streams: Mutex::default(),
             over: Mutex::new(Over {
@@ -403,8 +405,11 @@ mod tests {
         assert_eq!(over.add(2, MAX_KEPT), [1], "the oldest goes first");
         assert_eq!(over.add(3, MAX_KEPT + 1), [2, 3], "also itself, if it is too long");
         assert_eq!(kept(), 0);
-        assert!(over.add(4, 10).is_empty() && over.add(5, 20).is_empty());
-        assert!(!over.remove_oldest(5) && over.remove_oldest(4));
+        for (number, bytes) in [(4, 10), (5, 30), (6, 20)] {
+            assert!(over.add(number, bytes).is_empty());
+        }
+        // Two that are over at the same moment may be noted in either order.
+        assert_eq!([5, 5, 4].map(|number| over.remove(number)), [Some(5), None, Some(4)]);
         assert_eq!(kept(), 20);
         drop(over);
         assert_eq!(kept(), 0);

@@ -81,6 +81,29 @@ impl Subscribed {
     }
 }
 
+/// What a server does not agree to is not acknowledged, and nobody else waits for it.
+#[tokio::test]
+async fn a_server_that_never_agrees_is_not_in_the_way_of_a_subscription() {
+    let [watched, deaf] = ["watched", "deaf"].map(|extra| {
+        let mut server = echoing("legacy");
+        server["args"].as_array_mut().unwrap().push(extra.into());
+        server["prefix"] = extra.into();
+        server
+    });
+    let hosted = Hosted::to(&json!({ "watched": watched, "deaf": deaf })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let uris: Vec<_> = (0..5).map(|number| format!("x://deaf-{number}")).collect();
+    let uris = [uris, vec!["x://note".to_owned()]].concat();
+    let wanted = json!({ "notifications": { "resourceSubscriptions": uris } });
+    let written = asker.write("subscriptions/listen", wanted);
+    assert!(asker.begin(&written).await.unwrap().is_stream());
+    let first = timeout(LONGEST, asker.channel.event()).await.expect("an event in time");
+    let first = first.unwrap().unwrap().message.unwrap();
+    let honoured = &first["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(*honoured, json!(["x://note"]), "{first}");
+    hosted.end().await;
+}
+
 #[tokio::test]
 async fn a_subscription_ends_with_the_gateway() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("modern") })).await;

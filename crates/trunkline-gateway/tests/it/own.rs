@@ -64,12 +64,62 @@ async fn a_process_that_has_ended_is_replaced_at_the_next_call() {
         let mut asker = Asker::new(era, hosted.address).await.unwrap();
         let ended = asker.call("exit", json!({})).await;
         assert_eq!(ended["result"]["isError"], true, "{ended}");
-        let deadline = tokio::time::Instant::now() + LONGEST;
-        while text(&asker.call("echo", json!({ "token": "again" })).await) != "again" {
-            assert!(tokio::time::Instant::now() < deadline, "it stays down");
-        }
+        assert!(text(&ended).contains("Trying again later may help"), "{ended}");
+        assert_eq!(text(&asker.call("echo", json!({ "token": "again" })).await), "again");
     }
     hosted.end().await;
+}
+
+/// CALL-7: what cannot do two things at once is one process, not all that are alike.
+#[tokio::test]
+async fn slots_are_those_of_one_process() {
+    let mut server = echoing("legacy");
+    server["share"] = "per-client".into();
+    server["concurrency"] = 1.into();
+    let hosted = Hosted::to(&json!({ "echoing": server })).await;
+    let mut one = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let _hanging = begun(&mut one, "hang", json!({ "token": "one" })).await;
+    assert_eq!(text(&other.call("echo", json!({ "token": "other" })).await), "other");
+    hosted.end().await;
+}
+
+/// What a session says to its servers it says to those of its own, and hears of them.
+#[tokio::test]
+async fn a_session_hears_of_the_process_that_works_for_it() {
+    let mut server = echoing("legacy");
+    server["share"] = "per-client".into();
+    server["args"].as_array_mut().unwrap().push("watched".into());
+    let hosted = Hosted::to(&json!({ "echoing": server })).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    asker.ask("logging/setLevel", json!({ "level": "warning" })).await;
+    until_level(&mut asker, "warning").await;
+    asker.ask("logging/setLevel", json!({ "level": "debug" })).await;
+    until_level(&mut asker, "debug").await;
+    let subscribed = asker.ask("resources/subscribe", json!({ "uri": "x://note" })).await;
+    assert!(subscribed["result"].is_object(), "{subscribed}");
+    let mut standing = asker.request("GET", &[]).await.1;
+    assert_eq!(text(&asker.call("touch", json!({})).await), r#"["x://note"]"#);
+    let said = message(&mut standing).await;
+    assert_eq!(
+        (&said["method"], &said["params"]["uri"]),
+        (&json!("notifications/resources/updated"), &json!("x://note"))
+    );
+    for method in ["notifications/message", "notifications/of-its-own"] {
+        let later = json!({ "method": method, "wait": 300 });
+        assert_eq!(text(&asker.call("say", later).await), "said");
+        assert_eq!(message(&mut standing).await["method"], method);
+    }
+    hosted.end().await;
+}
+
+/// Waits until the process of a client has heard how much of its log is wanted.
+async fn until_level(asker: &mut Asker, level: &str) {
+    let deadline = tokio::time::Instant::now() + LONGEST;
+    while text(&asker.call("level", json!({})).await) != level {
+        assert!(tokio::time::Instant::now() < deadline, "it never hears of {level}");
+        sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// A call of a legacy client that is not over yet, and the stream on which it is answered.

@@ -6,11 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use trunkline_gateway::{Scope, serve};
+use trunkline_testkit::peers;
 
 use crate::asker::text;
-use crate::hosting::Hosted;
+use crate::hosting::{Folder, Hosted};
 use crate::manners::echoing;
 use crate::wire::{MODERN, legacy, modern};
 
@@ -195,6 +196,31 @@ async fn a_call_of_a_server_that_never_came_up_says_so() {
     piped.write(&legacy("tools/call", &json!({ "name": "other_x", "arguments": {} }))).await;
     assert_eq!(piped.read().await["error"]["code"], -32602);
     piped.hosted.end().await;
+}
+
+/// Whoever opens again is somebody else: what ran for who it was before ends.
+#[tokio::test]
+async fn servers_of_a_session_end_with_it_on_a_pipe() {
+    let folder = Folder::new();
+    folder.write("polite", "");
+    let own = json!({
+        "command": peers::python(),
+        "args": ["-I", peers::lively_server(), folder.path(), "legacy"],
+        "share": "per-client",
+        "access": "read-write",
+        "timeouts": { "shutdown": "1s" },
+    });
+    let mut piped = Piped::to(&json!({ "own": own })).await;
+    piped.open().await;
+    piped.write(&call(false, "first", "own_started", &json!({}))).await;
+    assert_eq!(text(&piped.answer().await), "2");
+    piped.open().await;
+    let deadline = Instant::now() + LONGEST;
+    while !folder.path().join("saved").exists() {
+        assert!(Instant::now() < deadline, "its server goes on");
+        sleep(Duration::from_millis(20)).await;
+    }
+    piped.end().await;
 }
 
 /// Begins to listen, and reads what is acknowledged.

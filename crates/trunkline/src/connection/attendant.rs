@@ -27,7 +27,8 @@ pub struct Question {
 /// offer has to be declared as well, in [`Options::with_capabilities`](super::Options) or in the
 /// `_meta` of the request: servers may only ask for what was declared.
 pub trait Attendant: Send + Sync {
-    /// The server tells something about the request: its progress, a line of its log.
+    /// The server tells something about the request: its progress, a line of its log. Whoever attends
+    /// to a whole connection hears what is about no request.
     fn told(&self, _notification: &Notification) {}
 
     /// Whether they want to hear of progress, which servers only report if they are asked to.
@@ -49,8 +50,8 @@ pub trait Attendant: Send + Sync {
         None
     }
 
-    /// The server asked something that was refused, because it could have been about this request
-    /// or about another one.
+    /// Another request is in the way of this one: the server asked something that was refused,
+    /// because it could have been about either; or this one waits for its turn.
     fn passed_over(&self) {}
 }
 

@@ -70,8 +70,9 @@ impl Options {
     /// default that is refused, because whoever answers has to be the one the server works for:
     /// this is for servers that work for one.
     ///
-    /// The answers are given beside the conversation, and what is told to nobody in particular
-    /// still goes to [`Connection::notifications`](super::Connection::notifications).
+    /// The answers are given beside the conversation. They are also told what the server says of its
+    /// own accord, as everybody is who listens to
+    /// [`Connection::notifications`](super::Connection::notifications).
     #[must_use]
     pub fn with_attendant(self, attendant: Arc<dyn Attendant>) -> Self {
         Self { attendant: Some(attendant), ..self }

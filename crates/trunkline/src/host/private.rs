@@ -118,6 +118,9 @@ impl Private {
             options = options.with_attendant(Arc::clone(attendant));
         }
         let connection = Arc::new(Connection::new(server.clone(), options));
+        if let Some(level) = client.log_level {
+            connection.want_log_level(level);
+        }
         tokio::spawn(tell_ends(Arc::downgrade(&connection), self.ends.clone()));
         let (used, idle) = (Instant::now(), client.idle);
         let held = Held { connection: Arc::clone(&connection), used, idle };
@@ -196,6 +199,7 @@ mod tests {
             id: "ann".into(),
             capabilities: Raw::empty_object(),
             attendant: None,
+            log_level: None,
             idle: Some(minute),
         };
         let used = private.connection(server, Some(&client)).unwrap().unwrap();

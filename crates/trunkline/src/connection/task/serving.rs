@@ -169,6 +169,9 @@ impl Task {
                 chores.relistings.of(*kind).changed();
             }
         }
+        if let Some(attendant) = self.options.attendant() {
+            attendant.told(&notification);
+        }
         // Nobody may be listening.
         let _ = self.told.send(notification);
     }
@@ -210,6 +213,8 @@ impl Task {
             Command::Respond { session: number, about, response } => {
                 session.respond(number, &[about], response);
             }
+            // Nobody waits for it, and too much waits for the server already.
+            Command::Tell(_) if session.is_full() => {}
             // That generation asks for roots anew each time it needs them.
             Command::Tell(Notification { method, .. })
                 if &*method == ROOTS_CHANGED && session.generation == Generation::Modern => {}
