@@ -36,7 +36,7 @@ pub(crate) fn text(loaded: &Loaded, verbosity: Verbosity, style: Style) -> Strin
         }
     }
     servers(&mut text, &loaded.config, verbosity, style);
-    for name in &loaded.broken {
+    for name in loaded.config.broken() {
         let _ = writeln!(
             text,
             "\n{} is not usable: see the errors above",

@@ -15,6 +15,19 @@ use crate::settings::Verbosity;
 pub(crate) const NOTHING_FOUND: &str = "No configuration found, so there are no servers. \
                                         `trunkline --help` says where it is looked for.\n";
 
+/// What is said when there is one, of which nothing can be used. What is wrong with it has been said.
+const NOTHING_USABLE: &str =
+    "No server of the configuration can be used. `trunkline check` says why.\n";
+
+/// Why there are no servers.
+pub(crate) fn no_servers(loaded: &Loaded) -> &'static str {
+    match loaded.origins.is_empty() {
+        _ if loaded.fails(false) => NOTHING_USABLE,
+        true => NOTHING_FOUND,
+        false => "The configuration has no servers.\n",
+    }
+}
+
 /// Deepest level that is indented further than the one around it.
 const MAX_INDENTED: usize = 100;
 

@@ -87,6 +87,10 @@ pub(crate) fn with_host(
     if !comes_last {
         terminal.say(&said);
     }
+    // A command about many things says so itself.
+    if problems == Problems::Counted && !has_servers && settings.verbosity > Verbosity::Quiet {
+        terminal.say(report::no_servers(&loaded));
+    }
     let result = run((loaded, agents), remembering(environment), terminal, command);
     if comes_last && result.is_ok() {
         terminal.say(&said);
@@ -243,7 +247,7 @@ impl Hosted {
             let message = format!("the server `{shown}` is switched off; set `enabled` to use it");
             return unknown(message);
         }
-        if self.loaded.broken.iter().any(|broken| broken.as_str() == name) {
+        if self.loaded.config.broken().iter().any(|broken| broken.as_str() == name) {
             let message = format!("the entry of server `{shown}` has errors");
             return unknown(message).with_hint(CHECK_SAYS);
         }
@@ -263,7 +267,7 @@ impl Hosted {
 
     /// That a name would be of a server whose entry cannot be used.
     pub(crate) fn broken_owner(&self, name: &str) -> Option<String> {
-        let broken = self.loaded.broken.iter();
+        let broken = self.loaded.config.broken().iter();
         let owner =
             broken.filter(|it| name.starts_with(it.as_str())).max_by_key(|it| it.as_str().len())?;
         Some(format!("the entry of server `{owner}` has errors: {CHECK_SAYS}"))

@@ -22,10 +22,14 @@ pub(crate) fn seen(host: &Host, view: &View) -> Vec<Arc<Connection>> {
 
 /// The servers of a scope that cannot be used just now, each with why, for programs to read.
 pub(crate) fn unavailable(host: &Host, view: &View, scope: &Scope) -> Vec<Value> {
+    // Whoever is limited learns of a server only through what it would have for them.
+    let is_limited = *scope != Scope::default();
+    let config = host.config();
+    let broken = config.broken().iter().filter(|_| !is_limited).map(unconfigured);
     let connections = host.servers().connections();
     let mut troubled = connections.iter().filter(|it| !is_usable(it)).peekable();
     if troubled.peek().is_none() {
-        return Vec::new();
+        return broken.collect();
     }
     let denied: BTreeSet<&ServerName> = Kind::ALL
         .iter()
@@ -33,10 +37,18 @@ pub(crate) fn unavailable(host: &Host, view: &View, scope: &Scope) -> Vec<Value>
         .filter(|(_, reason)| reason.rule() == Rule::Available)
         .map(|(entry, _)| &entry.server().name)
         .collect();
-    // Whoever is limited learns of a server only through what it would have for them.
-    let is_limited = *scope != Scope::default();
     let concerned = troubled.filter(|it| !is_limited || denied.contains(&it.server().name));
-    concerned.filter_map(|connection| described(connection)).collect()
+    concerned.filter_map(|connection| described(connection)).chain(broken).collect()
+}
+
+/// A server whose entry has errors. What they are is for whoever runs the gateway.
+fn unconfigured(server: &ServerName) -> Value {
+    json!({
+        "server": server.as_str(),
+        "state": State::Failed.as_str(),
+        "reason": "its entry in the configuration has errors",
+        "retry": false,
+    })
 }
 
 /// Whether a server can be called, or has said before what it has.

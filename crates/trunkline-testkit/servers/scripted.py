@@ -91,6 +91,8 @@ def misbehaves_in_call(request):
             sys.exit(7)
         case "half":
             send_half(request)
+        case "rubbish":
+            print(json.dumps(answer(request))[:-1] + "]", flush=True)
         case "half-then-die":
             send_half(request)
             sys.exit(7)

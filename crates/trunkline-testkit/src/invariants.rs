@@ -43,7 +43,7 @@ pub fn check(bytes: &[u8]) -> Loaded {
             assert!(location.start() <= location.end());
         }
     }
-    for broken in &loaded.broken {
+    for broken in loaded.config.broken() {
         assert!(loaded.config.server(broken.as_str()).is_none(), "{broken} is broken and used");
         assert!(loaded.fails(false), "{broken} is broken without an error");
     }

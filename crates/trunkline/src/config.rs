@@ -15,7 +15,7 @@
 //!
 //! // One bad entry leaves the others usable, and is explained.
 //! assert!(loaded.config.server("good").is_some());
-//! assert_eq!(loaded.broken[0].as_str(), "bad");
+//! assert_eq!(loaded.config.broken()[0].as_str(), "bad");
 //! let report: String = loaded.diagnostics.iter().map(|found| found.render(Style::Plain)).collect();
 //! assert!(report.contains("did you mean `command`?"));
 //! ```

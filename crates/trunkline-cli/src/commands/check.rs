@@ -56,7 +56,7 @@ fn summary(loaded: &Loaded, outcome: Outcome) -> String {
         (Some(counts), Outcome::Good) => format!("{counts}, nothing that stops a server"),
         (Some(counts), _) => counts,
     };
-    let broken = match loaded.broken.len() {
+    let broken = match loaded.config.broken().len() {
         0 => String::new(),
         count => format!(", {count} not usable"),
     };
@@ -67,7 +67,8 @@ fn as_json(loaded: &Loaded, outcome: Outcome) -> Value {
     let usable = loaded.config.servers().map(
         |server| json!({ "name": server.name.as_str(), "usable": true, "enabled": server.enabled }),
     );
-    let broken = loaded.broken.iter().map(|name| json!({ "name": name.as_str(), "usable": false }));
+    let broken =
+        loaded.config.broken().iter().map(|name| json!({ "name": name.as_str(), "usable": false }));
     let count = |severity: &str| {
         let found = loaded.diagnostics.iter();
         found.filter(|found| found.severity.as_str() == severity).count()

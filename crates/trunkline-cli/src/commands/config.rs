@@ -36,6 +36,7 @@ pub(crate) fn run(
 fn as_json(loaded: &Loaded) -> Value {
     let mut shown = loaded.config.to_json();
     shown["sources"] = json!(loaded.origins.iter().map(ToString::to_string).collect::<Vec<_>>());
-    shown["broken"] = json!(loaded.broken.iter().map(ServerName::as_str).collect::<Vec<_>>());
+    shown["broken"] =
+        json!(loaded.config.broken().iter().map(ServerName::as_str).collect::<Vec<_>>());
     shown
 }

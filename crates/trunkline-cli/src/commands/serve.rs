@@ -34,6 +34,14 @@ pub(crate) fn run(
     let tokens = tokens.map(|named| following.read_tokens(named.as_deref())).transpose()?;
     let options = options_of(arguments, tokens.as_ref().map(|(_, tokens)| tokens.clone()))?;
     terminal.say(&report::problems(&loaded, settings.verbosity, terminal.message_style()));
+    let has_servers = loaded.config.servers().len() > 0;
+    if let Some(file) = settings.config.as_ref().filter(|_| !has_servers && loaded.fails(false)) {
+        // Whoever names a file does not want to be served nothing until it is right.
+        bail!(
+            "nothing can be served: no server of {} can be used",
+            printable(&file.to_string_lossy())
+        );
+    }
     if loaded.origins.is_empty() && !loaded.fails(false) {
         terminal.tell(NOTHING_FOUND);
     }

@@ -26,6 +26,9 @@ use crate::servers::{Hosted, Problems, with_host};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 
+/// What is wrong with a server that is not even tried.
+const BROKEN: &str = "its entry has errors";
+
 pub(crate) fn run(
     arguments: &StatusArguments,
     settings: &Settings,
@@ -68,7 +71,7 @@ fn say_hidden(hosted: &Hosted, settings: &Settings, terminal: &Terminal) -> Resu
 async fn watch(hosted: &Hosted, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
     let connections = hosted.host.servers().connections();
     if connections.is_empty() {
-        terminal.print(report::NOTHING_FOUND)?;
+        terminal.print(report::no_servers(&hosted.loaded))?;
         return Ok(Outcome::Good);
     }
     connections.iter().for_each(|connection| connection.start());
@@ -151,13 +154,15 @@ fn line(change: &Change) -> String {
 
 pub(super) fn as_text(hosted: &Hosted) -> String {
     let connections = hosted.host.servers().connections();
-    if connections.is_empty() {
-        return report::NOTHING_FOUND.to_owned();
+    let broken = hosted.loaded.config.broken();
+    if connections.is_empty() && broken.is_empty() {
+        return report::no_servers(&hosted.loaded).to_owned();
     }
     let header = ["server", "state", "transport", "protocol", "tools", "pid", "is"];
     let statuses: Vec<_> =
         connections.iter().map(|connection| (connection.server(), connection.status())).collect();
     let rows = statuses.iter().map(|(server, status)| row(server, status));
+    let rows = rows.chain(broken.iter().map(broken_row));
     let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
     let mut text = report::table(&rows);
     for (server, status) in &statuses {
@@ -204,6 +209,14 @@ fn row(server: &Server, status: &Status) -> [String; 7] {
     ]
 }
 
+/// A server that is never started: what is wrong with its entry has been said.
+fn broken_row(name: &ServerName) -> [String; 7] {
+    let mut row = std::array::from_fn(|_| "-".to_owned());
+    [row[0], row[1], row[6]] =
+        [printable(name.as_str()), State::Failed.as_str().to_owned(), BROKEN.to_owned()];
+    row
+}
+
 /// What the server is reached over: as was found out, or as is configured.
 fn transport(server: &Server, status: &Status) -> &'static str {
     status.transport.unwrap_or_else(|| server.transport_word())
@@ -224,7 +237,11 @@ pub(super) fn as_json(hosted: &Hosted) -> Value {
         json["hidden"] = hidden_of(&it.server().name, view.as_ref());
         json
     });
-    json!({ "servers": server.collect::<Vec<_>>() })
+    let broken = hosted.loaded.config.broken().iter();
+    let broken = broken.map(
+        |name| json!({ "name": name.as_str(), "state": State::Failed.as_str(), "error": BROKEN }),
+    );
+    json!({ "servers": server.chain(broken).collect::<Vec<_>>() })
 }
 
 /// The tools of a server that are hidden, whoever asks, with the reason of each (TOOL-5).

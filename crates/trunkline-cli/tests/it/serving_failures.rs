@@ -84,6 +84,53 @@ fn a_server_that_does_not_start_is_said_once_with_its_reason() {
     assert_eq!(quiet.messages(), "");
 }
 
+/// Whoever names a file wants what is in it. A client would see a healthy server that has nothing.
+#[test]
+fn a_file_that_was_named_and_holds_nothing_usable_is_not_served() {
+    let folder = Folder::new()
+        .file("cut.json", "{ \"mcpServers\": {")
+        .file("wrong.json", json!({ "mcpServers": { "a": { "comand": "x" } } }).to_string());
+    for (file, why) in [
+        ("missing.json", "does not exist"),
+        ("cut.json", "is never closed"),
+        ("wrong.json", "did you mean `command`?"),
+    ] {
+        for way in ["--stdio", "--listen=127.0.0.1:0"] {
+            let run = folder.run(&["serve", way, "--config", file]);
+            assert_eq!((run.code, run.output.as_str()), (1, ""), "{run}");
+            let end = format!("error: nothing can be served: no server of {file} can be used\n");
+            assert!(run.messages.contains(why) && run.messages.ends_with(&end), "{run}");
+        }
+    }
+}
+
+/// A server that cannot be used is named to programs, also if it cannot even be tried.
+#[test]
+fn a_server_whose_entry_is_wrong_is_named_in_lists_and_in_the_status() {
+    let mut working = shell("exec \"$PROGRAM\" demo-server words");
+    working["env"] = json!({ "PROGRAM": env!("CARGO_BIN_EXE_trunkline") });
+    let folder = folder(&json!({ "words": working, "wrong": { "comand": "x" } }));
+    let serving = Serving::start(&folder, &[]);
+    let said = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let list =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": said } });
+    let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/list")];
+    let answer = post(serving.url(), &headers, &list.to_string()).1;
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let answer: Value = serde_json::from_str(body).unwrap();
+    let unavailable = &answer["result"]["_meta"]["io.trunkline/unavailable"];
+    let wrong = json!([{ "server": "wrong", "state": "failed", "retry": false,
+        "reason": "its entry in the configuration has errors" }]);
+    assert_eq!(*unavailable, wrong, "{answer}");
+    let run = folder.run(&["status"]);
+    assert_eq!(run.code, 1, "{run}");
+    let row = run.output.lines().find(|line| line.starts_with("wrong "));
+    assert!(row.is_some_and(|row| row.ends_with("its entry has errors")), "{run}");
+}
+
 /// CON-5: that it ended, and that it is back.
 #[test]
 fn a_server_that_ends_is_said_and_so_is_that_it_is_back() {

@@ -14,7 +14,6 @@ use super::model::{Config, FileOrigin, Found, Origin};
 use super::source::{MAX_SOURCE_BYTES, Source, Span};
 use super::suggest::Suggestions;
 use super::syntax;
-use crate::name::ServerName;
 
 /// What loading needs of the world. An embedding host answers from wherever it likes.
 pub trait Surroundings {
@@ -141,8 +140,6 @@ impl std::fmt::Debug for Overrides {
 pub struct Loaded {
     /// What can be used.
     pub config: Config,
-    /// Servers whose entries have errors; they are not in `config`.
-    pub broken: Vec<ServerName>,
     /// Every problem, in the order of the layers and the text.
     pub diagnostics: Vec<Diagnostic>,
     /// The layers there were, the highest first.
@@ -246,9 +243,9 @@ impl Loader {
 
     fn finish(mut self) -> Loaded {
         let origins = self.layers.iter().rev().map(|layer| layer.origin.clone()).collect();
-        let Merged { config, broken, diagnostics } = merge(self.layers, &mut self.suggestions);
+        let Merged { config, diagnostics } = merge(self.layers, &mut self.suggestions);
         self.diagnostics.extend(diagnostics);
-        Loaded { config, broken, diagnostics: self.diagnostics, origins }
+        Loaded { config, diagnostics: self.diagnostics, origins }
     }
 }
 

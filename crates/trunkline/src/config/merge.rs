@@ -14,8 +14,6 @@ use crate::name::{BundleName, NameOptions, Namespaces, ServerName};
 /// What comes of merging layers.
 pub(crate) struct Merged {
     pub(crate) config: Config,
-    /// Servers whose entries have errors.
-    pub(crate) broken: Vec<ServerName>,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
@@ -101,7 +99,6 @@ impl Merger {
             self.bundles.values().map(|bundle| bundle.server.value.clone()).collect();
         self.finish_bundles(suggestions);
         self.invisible_servers(&bundled);
-        let mut broken = Vec::new();
         for (name, slot) in self.slots {
             match slot.server {
                 Some(mut server) => {
@@ -110,11 +107,11 @@ impl Merger {
                     let server = finished(&name, *server, slot.provenance, &self.config.defaults);
                     self.config.servers.insert(name, server);
                 }
-                None => broken.push(name),
+                None => self.config.broken.push(name),
             }
         }
         self.diagnostics.extend(shared_prefixes(&self.config));
-        Merged { config: self.config, broken, diagnostics: self.diagnostics }
+        Merged { config: self.config, diagnostics: self.diagnostics }
     }
 
     fn finish_bundles(&mut self, suggestions: &mut Suggestions) {

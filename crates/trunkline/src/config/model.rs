@@ -15,6 +15,7 @@ use crate::name::{AgentName, BundleName, NamePattern, ServerName};
 #[derive(Clone, Default)]
 pub struct Config {
     pub(crate) servers: BTreeMap<ServerName, Server>,
+    pub(crate) broken: Vec<ServerName>,
     pub(crate) bundles: BTreeMap<BundleName, Bundle>,
     pub(crate) agents: Agents,
     pub(crate) naming: Naming,
@@ -31,6 +32,11 @@ impl Config {
     /// A server by its name.
     pub fn server(&self, name: &str) -> Option<&Server> {
         self.servers.get(name)
+    }
+
+    /// Servers whose entries have errors, so that they cannot be used.
+    pub fn broken(&self) -> &[ServerName] {
+        &self.broken
     }
 
     /// All bundles, in the order of their names.

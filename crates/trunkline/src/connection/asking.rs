@@ -274,7 +274,11 @@ impl Connection {
             ),
             (ErrorKind::TimedOut, None, _) => {
                 let message = format!("it did not answer the call within {bound:?}");
-                Error::new(ErrorKind::TimedOut, message).with_hint("`timeouts.call` is the bound")
+                let mut hint = "`timeouts.call` is the bound".to_owned();
+                if self.shadow.watch().borrow().noise > 0 {
+                    hint += "; some of what it wrote was no message, and may have been the answer";
+                }
+                Error::new(ErrorKind::TimedOut, message).with_hint(hint)
             }
             _ => error,
         };

@@ -177,7 +177,7 @@ fn an_entry_with_errors_hides_the_one_below_it() {
         .variable("TRUNKLINE_CONFIG_JSON", r#"{ "mcpServers": { "s": { "command": 5 } } }"#);
     let loaded = world.load(&trunkline());
     assert!(loaded.config.server("s").is_none());
-    assert_eq!(loaded.broken[0].as_str(), "s");
+    assert_eq!(loaded.config.broken()[0].as_str(), "s");
 }
 
 #[test]

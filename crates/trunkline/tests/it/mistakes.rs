@@ -172,7 +172,7 @@ fn all_problems_come_in_one_run_in_the_order_of_the_text() {
 }"#,
     );
     insta::assert_snapshot!(report(&loaded));
-    let broken: Vec<_> = loaded.broken.iter().map(ServerName::as_str).collect();
+    let broken: Vec<_> = loaded.config.broken().iter().map(ServerName::as_str).collect();
     assert_eq!(broken, ["first", "second", "third"]);
     assert!(loaded.config.server("good").is_some());
 }
@@ -186,7 +186,7 @@ fn a_syntax_error_in_one_server_leaves_the_others_usable() {
             "good": { "command": "uvx" },
         } }"#,
     );
-    assert_eq!(loaded.broken.len(), 1);
+    assert_eq!(loaded.config.broken().len(), 1);
     assert!(loaded.config.server("bad").is_none());
     assert!(loaded.config.server("good").is_some());
 }

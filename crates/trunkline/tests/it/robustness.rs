@@ -16,7 +16,7 @@ fn ten_thousand_servers_are_read_with_or_without_mistakes() {
     let bad = configuration(10_000, Entries::Bad);
     for text in [bad.clone(), on_one_line(&bad)] {
         let loaded = config::parse("many.json", &text);
-        assert_eq!(loaded.broken.len(), 10_000);
+        assert_eq!(loaded.config.broken().len(), 10_000);
         let report: String =
             loaded.diagnostics.iter().map(|found| found.render(config::Style::Plain)).collect();
         assert!(!report.contains("literal-"), "a handwritten value is shown");

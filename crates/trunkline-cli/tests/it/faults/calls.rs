@@ -34,6 +34,16 @@ fn a_server_that_answers_half_a_line() {
 }
 
 #[test]
+fn a_server_that_answers_with_rubbish() {
+    let server = impatiently(scripted("rubbish"));
+    assert_call_fails(
+        &server,
+        "`timeouts.call` is the bound; some of what it wrote was no message, and may have been the \
+         answer",
+    );
+}
+
+#[test]
 fn a_server_that_answers_half_a_line_and_dies() {
     assert_call_fails(&scripted("half-then-die"), "the process ended (exit status: 7)");
 }
