@@ -69,17 +69,18 @@ impl Caller {
     /// The caller as the host knows it, for a server of which each client has its own.
     fn on_behalf(&self, own: &Own, calls: &Arc<OwnCalls>) -> host::Client {
         let (id, capabilities) = (Arc::clone(&own.client), self.client.capabilities.clone());
+        let owner = Arc::from(&*self.identity.principal);
         if let Some(session) = &self.session {
             let (session, own) = (Arc::downgrade(session), own.clone());
             let attendant = Arc::new(OfSession { session, own, calls: Arc::clone(calls) });
             let (attendant, log_level) = (Some(attendant as _), self.level);
-            return host::Client { id, capabilities, attendant, log_level, idle: None };
+            return host::Client { id, owner, capabilities, attendant, log_level, idle: None };
         }
         let (own, client, calls) = (own.clone(), Arc::clone(&self.client), Arc::clone(calls));
         let attendant = Arc::new(OfAnyCall { own, client, calls });
         let idle = Some(LONGEST_ABSENCE);
         let (attendant, log_level) = (Some(attendant as _), self.level);
-        host::Client { id, capabilities, attendant, log_level, idle }
+        host::Client { id, owner, capabilities, attendant, log_level, idle }
     }
 
     /// Who it is, for those who keep something for it.

@@ -53,6 +53,8 @@ pub struct CallOptions<'c> {
 pub struct Client {
     /// Who it is: the same for everything the same client asks for.
     pub id: Arc<str>,
+    /// Whom it belongs to. Where there is no room for more servers, one of whoever has most makes room.
+    pub owner: Arc<str>,
     /// What it offers to servers, as the protocol writes it.
     pub capabilities: Raw,
     /// Who answers what its own servers ask outside of any call.

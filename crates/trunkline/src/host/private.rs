@@ -35,10 +35,16 @@ pub struct OwnEnd {
 pub(super) struct Private {
     options: Options,
     ends: broadcast::Sender<OwnEnd>,
-    connections: Mutex<HashMap<(Arc<str>, ServerName), Held>>,
+    connections: Mutex<Connections>,
+    /// Those that are being ended for others.
+    ending: Mutex<JoinSet<()>>,
 }
 
+/// By client and server.
+type Connections = HashMap<(Arc<str>, ServerName), Held>;
+
 struct Held {
+    owner: Arc<str>,
     connection: Arc<Connection>,
     used: Instant,
     idle: Option<Duration>,
@@ -85,7 +91,7 @@ async fn tell_ends(connection: Weak<Connection>, ends: broadcast::Sender<OwnEnd>
 impl Private {
     pub(super) fn new(options: Options) -> Self {
         let ends = broadcast::Sender::new(MAX_UNHEARD);
-        Self { options, ends, connections: Mutex::default() }
+        Self { options, ends, connections: Mutex::default(), ending: Mutex::default() }
     }
 
     /// The ends of servers from now on.
@@ -103,15 +109,17 @@ impl Private {
             return Ok(None);
         };
         let key = (Arc::clone(&client.id), server.name.clone());
-        let mut connections = self.lock();
+        let mut connections = lock(&self.connections);
         if let Some(held) = connections.get_mut(&key).filter(|held| held.is_usable()) {
             held.used = Instant::now();
             return Ok(Some(Arc::clone(&held.connection)));
         }
         connections.remove(&key);
         if connections.len() >= MAX_PRIVATE {
-            let message = format!("{MAX_PRIVATE} clients have servers of their own already");
-            return Err(Error::new(ErrorKind::TooLarge, message).of(&server.name));
+            let message = format!("{MAX_PRIVATE} processes work for one client each already");
+            let full = || Error::new(ErrorKind::TooLarge, message).of(&server.name);
+            let ended = make_room(&mut connections, &client.owner).ok_or_else(full)?;
+            self.end_beside(ended);
         }
         let mut options = self.options.clone().with_capabilities(client.capabilities.clone());
         if let Some(attendant) = &client.attendant {
@@ -123,14 +131,15 @@ impl Private {
         }
         tokio::spawn(tell_ends(Arc::downgrade(&connection), self.ends.clone()));
         let (used, idle) = (Instant::now(), client.idle);
-        let held = Held { connection: Arc::clone(&connection), used, idle };
+        let owner = Arc::clone(&client.owner);
+        let held = Held { owner, connection: Arc::clone(&connection), used, idle };
         connections.insert(key, held);
         Ok(Some(connection))
     }
 
     /// The connections a client has for itself.
     pub(super) fn all_of(&self, client: &str) -> Vec<Arc<Connection>> {
-        let connections = self.lock();
+        let connections = lock(&self.connections);
         let own = connections.iter().filter(|((id, _), _)| **id == *client);
         own.map(|(_, held)| Arc::clone(&held.connection)).collect()
     }
@@ -142,7 +151,7 @@ impl Private {
 
     /// Ends the connections that nobody has used for a while.
     pub(super) async fn release_idle(&self, now: Instant) {
-        for held in self.lock().values_mut().filter(|held| held.is_in_use()) {
+        for held in lock(&self.connections).values_mut().filter(|held| held.is_in_use()) {
             held.used = now;
         }
         let is_idle =
@@ -164,19 +173,44 @@ impl Private {
 
     pub(super) async fn close_all(&self) {
         self.close(|_, _| true).await;
+        let ending = std::mem::take(&mut *lock(&self.ending));
+        ending.join_all().await;
+    }
+
+    /// Ends a connection while somebody goes on.
+    fn end_beside(&self, held: Held) {
+        let mut ending = lock(&self.ending);
+        while ending.try_join_next().is_some() {}
+        ending.spawn(async move { held.connection.close().await });
     }
 
     async fn close(&self, is_over: impl Fn(&(Arc<str>, ServerName), &Held) -> bool) {
         let mut ends = JoinSet::new();
-        for (_, held) in self.lock().extract_if(|key, held| is_over(key, held)) {
+        for (_, held) in lock(&self.connections).extract_if(|key, held| is_over(key, held)) {
             ends.spawn(async move { held.connection.close().await });
         }
         ends.join_all().await;
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Arc<str>, ServerName), Held>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+/// Takes out a connection for another one of this owner: of whoever has most, so that nobody takes the
+/// room of others, the one that has not been used for longest, if one is not in use.
+fn make_room(connections: &mut Connections, owner: &Arc<str>) -> Option<Held> {
+    let mut counts: HashMap<&str, usize> = HashMap::from([(&**owner, 1)]);
+    for held in connections.values() {
+        *counts.entry(&held.owner).or_default() += 1;
     }
+    let most = counts.values().copied().max()?;
+    // Whoever asks is the first to make room among those who have equally many.
+    let of_most = |held: &&Held| counts.get(&*held.owner) == Some(&most) && !held.is_in_use();
+    let unused = connections.iter().filter(|(_, held)| of_most(held));
+    let oldest = unused.min_by_key(|(_, held)| (held.owner != *owner, held.used));
+    let key = oldest.map(|(key, _)| key.clone())?;
+    connections.remove(&key)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -197,6 +231,7 @@ mod tests {
         let (minute, now) = (Duration::from_secs(60), Instant::now());
         let client = Client {
             id: "ann".into(),
+            owner: "".into(),
             capabilities: Raw::empty_object(),
             attendant: None,
             log_level: None,
@@ -210,5 +245,38 @@ mod tests {
         assert_eq!(private.all_of("ann").len(), 1, "it was in use a moment ago");
         private.release_idle(now + 4 * minute).await;
         assert!(private.all_of("ann").is_empty());
+    }
+
+    #[tokio::test]
+    async fn whoever_has_most_makes_room_and_only_what_is_not_in_use() {
+        let text = r#"{ "mcpServers": { "a": { "command": "x", "share": "per-client" } } }"#;
+        let config = parse("test", text).config;
+        let server = config.server("a").unwrap();
+        let child = ChildOptions::from_environment([]);
+        let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+        let private = Private::new(options);
+        let connection = |owner: &str, number: usize| {
+            let client = Client {
+                id: format!("{owner} {number}").into(),
+                owner: owner.into(),
+                capabilities: Raw::empty_object(),
+                attendant: None,
+                log_level: None,
+                idle: None,
+            };
+            private.connection(server, Some(&client))
+        };
+        let of_bob = connection("bob", 0).unwrap();
+        let mut of_ann: Vec<_> =
+            (1..MAX_PRIVATE).map(|it| connection("ann", it).unwrap()).collect();
+        assert!(connection("bob", 1).is_err(), "all are in use");
+        of_ann.drain(1..3);
+        connection("bob", 1).unwrap();
+        assert!(private.all_of("ann 2").is_empty(), "the oldest that is not in use");
+        let _of_ann = connection("ann", 0).unwrap();
+        assert!(private.all_of("ann 3").is_empty());
+        drop(of_bob);
+        assert!(connection("ann", MAX_PRIVATE).is_err(), "that of bob is not taken");
+        private.close_all().await;
     }
 }
