@@ -18,14 +18,15 @@ pub(super) struct Read {
 /// Reads a message; nothing, if it is not one JSON value. Of its payload the members are noted too,
 /// and of the payload's `_meta`.
 pub(super) fn read(text: &[u8]) -> Option<Read> {
-    std::str::from_utf8(text).ok()?;
-    let mut reader = Reader { text, at: 0, open: Vec::new() };
+    let mut reader = Reader { text, at: 0, open: Vec::new(), is_ascii: true };
     reader.space();
     let start = reader.at;
     let outline = reader.outlined(Level::Envelope)?;
     let value = start..reader.at;
     reader.space();
-    (reader.at == text.len()).then_some(Read { value, outline })
+    // Outside of strings everything is ASCII.
+    let is_utf8 = reader.is_ascii || std::str::from_utf8(text).is_ok();
+    (is_utf8 && reader.at == text.len()).then_some(Read { value, outline })
 }
 
 /// How deep in a message an object is.
@@ -53,6 +54,8 @@ struct Reader<'t> {
     at: usize,
     /// What ends the arrays and objects that have been begun.
     open: Vec<u8>,
+    /// Whether all strings are, so far.
+    is_ascii: bool,
 }
 
 impl Reader<'_> {
@@ -178,7 +181,8 @@ impl Reader<'_> {
     fn string(&mut self) -> Option<()> {
         loop {
             let rest = &self.text[self.at..];
-            let length = plain(rest);
+            let (length, is_ascii) = plain(rest);
+            self.is_ascii &= is_ascii;
             self.at += length + 1;
             match rest.get(length)? {
                 b'"' => return Some(()),
@@ -249,30 +253,45 @@ impl Reader<'_> {
     }
 }
 
-/// How many bytes of a string stand for themselves, before its end or an escape.
-fn plain(text: &[u8]) -> usize {
+/// How many bytes of a string stand for themselves, before its end or an escape, and whether all that
+/// was looked at for that is ASCII.
+fn plain(text: &[u8]) -> (usize, bool) {
     // Most strings are short, and end within a few words.
-    let mut length = 0;
-    for word in text.chunks_exact(WORD).take(BLOCK / WORD) {
+    let (mut length, mut bits) = (0, 0);
+    for word in text.chunks_exact(WORD).take(SHORT / WORD) {
+        let Ok(word) = word.try_into().map(u64::from_le_bytes) else { break };
+        bits |= word;
         if let Some(place) = special(word) {
-            return length + place;
+            return (length + place, bits & HIGHEST == 0);
         }
         length += WORD;
     }
-    // All of a block at once, without leaving it early: compilers make few instructions of that.
+    let mut is_ascii = bits & HIGHEST == 0;
+    // All of a block at once, in bytes and without leaving it early: compilers make few instructions
+    // of that.
     for block in text[length..].chunks_exact(BLOCK) {
-        if block.iter().fold(false, |any, byte| any | is_special(*byte)) {
+        let (specials, bits) = block.iter().fold((0, 0), |(specials, bits), byte| {
+            (specials | u8::from(is_special(*byte)), bits | byte)
+        });
+        is_ascii &= bits.is_ascii();
+        if specials != 0 {
             break;
         }
         length += BLOCK;
     }
     let rest = &text[length..];
-    length + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
+    let place = rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len());
+    (length + place, is_ascii && rest[..place].is_ascii())
 }
 
 /// Bytes that are looked at together in a string that may be short, and in one that is long.
 const WORD: usize = 8;
-const BLOCK: usize = 32;
+const SHORT: usize = 32;
+const BLOCK: usize = 64;
+
+/// The lowest and the highest bit of each byte of a word.
+const ONES: u64 = u64::from_ne_bytes([1; WORD]);
+const HIGHEST: u64 = ONES << 7;
 
 /// Whether a byte of a string does not stand for itself.
 fn is_special(byte: u8) -> bool {
@@ -281,10 +300,7 @@ fn is_special(byte: u8) -> bool {
 
 /// Where the first byte of a word is that does not stand for itself. Each test sets the highest bit
 /// of the bytes it is about; what it borrows from the next ones can only be wrong after the first.
-fn special(word: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([1; WORD]);
-    const HIGHEST: u64 = ONES << 7;
-    let word = u64::from_le_bytes(word.try_into().ok()?);
+fn special(word: u64) -> Option<usize> {
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHEST;
     let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let found = below(word, b' ') | equal(b'"') | equal(b'\\');
