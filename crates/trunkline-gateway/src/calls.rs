@@ -16,6 +16,7 @@ use trunkline::view::View;
 
 use crate::asked::{Asked, Client};
 use crate::caller::{Attending, Caller};
+use crate::changes::{Teller, renew};
 use crate::gateway::Gateway;
 use crate::own::OwnCall;
 use crate::parked::{Conversation, Desk, NoCall, Turn};
@@ -230,9 +231,20 @@ impl Gateway {
         match share {
             Some(Share::PerClient) => {
                 let (client, call) = attending.on_behalf(server, &self.own_calls);
+                self.renew_own(&attending.caller, server, &client);
                 Engaged::Own(client, call)
             }
             _ => Engaged::Shared(self.recent.note(server, attending.caller.session.as_ref())),
+        }
+    }
+
+    /// Lets a process that has taken the place of another tell a session what the other was to tell.
+    fn renew_own(&self, caller: &Caller, server: &ServerName, client: &call::Client) {
+        let Some(session) = &caller.session else { return };
+        if session.addresses.has_own(server)
+            && let Ok(connection) = self.host.connection_for(server, Some(client))
+        {
+            renew(&session.addresses, &connection, Teller::Own);
         }
     }
 

@@ -84,6 +84,8 @@ impl Lists {
 enum Change {
     /// Lists, as one scope shows them.
     Lists { scope: Arc<Scope>, lists: Lists },
+    /// The connection to a server, which is another one if its entry was changed.
+    Connected(Weak<Connection>),
     /// A resource, in the words of its server.
     Resource { server: ServerName, uri: Arc<str>, params: Raw },
 }
@@ -137,6 +139,12 @@ impl Begun {
                     Ok(Change::Resource { server, uri, params }) => {
                         if let Some(address) = addresses.address((&server, Teller::Shared), &uri) {
                             tell(updated(&params.with("uri", &Raw::from_string(&address))));
+                        }
+                        continue;
+                    }
+                    Ok(Change::Connected(connection)) => {
+                        if let Some(connection) = connection.upgrade() {
+                            renew(&addresses, &connection, Teller::Shared);
                         }
                         continue;
                     }
@@ -264,7 +272,9 @@ async fn follow(host: Weak<Host>, changes: Changes) {
     loop {
         {
             let Some(host) = host.upgrade() else { return };
-            grow_ears(&mut ears, &host, &heard);
+            for connection in grow_ears(&mut ears, &host, &heard) {
+                let _ = changes.told.send(Change::Connected(connection));
+            }
         }
         tokio::select! {
             changed = catalog.changed() => {
@@ -304,8 +314,13 @@ fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notifi
 
 type Ears = HashMap<ServerName, (Weak<Connection>, Listening)>;
 
-/// Listens to every connection there is.
-fn grow_ears(ears: &mut Ears, host: &Host, heard: &mpsc::Sender<(ServerName, Notification)>) {
+/// Listens to every connection there is, and returns those that are new.
+fn grow_ears(
+    ears: &mut Ears,
+    host: &Host,
+    heard: &mpsc::Sender<(ServerName, Notification)>,
+) -> Vec<Weak<Connection>> {
+    let mut new = Vec::new();
     let connections = host.servers().connections();
     ears.retain(|name, _| connections.iter().any(|it| it.server().name == *name));
     for connection in connections {
@@ -333,6 +348,20 @@ fn grow_ears(ears: &mut Ears, host: &Host, heard: &mpsc::Sender<(ServerName, Not
         });
         let ear = (Arc::downgrade(&connection), Listening(task.abort_handle()));
         ears.insert(name.clone(), ear);
+        new.push(Arc::downgrade(&connection));
+    }
+    new
+}
+
+/// Wants what somebody wants to hear of a server from another connection, if they have it from one that
+/// is not there any more.
+pub(crate) fn renew(addresses: &Arc<Addresses>, connection: &Arc<Connection>, teller: Teller) {
+    for (uri, address) in addresses.of_others(connection, teller) {
+        let (addresses, connection) = (Arc::clone(addresses), Arc::clone(connection));
+        tokio::spawn(async move {
+            // A server that does not agree now has said so to whoever asked for it.
+            let _ = addresses.add((&connection, teller), uri, address).await;
+        });
     }
 }
 
@@ -355,25 +384,32 @@ struct Wanted {
     /// The address the client knows it by.
     address: String,
     teller: Teller,
+    connection: Weak<Connection>,
     /// Keeps the server telling.
     _subscription: ResourceSubscription,
+}
+
+impl Wanted {
+    fn is_of(&self, connection: &Arc<Connection>) -> bool {
+        std::ptr::eq(self.connection.as_ptr(), Arc::as_ptr(connection))
+    }
 }
 
 impl Addresses {
     /// Wants to hear of a resource of a server.
     pub(crate) async fn add(
         &self,
-        (connection, teller): (&Connection, Teller),
+        (connection, teller): (&Arc<Connection>, Teller),
         uri: String,
         address: String,
     ) -> Result<(), RpcError> {
         let key = (connection.server().name.clone(), uri);
         {
             let wanted = lock(&self.wanted);
-            if wanted.contains_key(&key) {
+            if wanted.get(&key).is_some_and(|wanted| wanted.is_of(connection)) {
                 return Ok(());
             }
-            if wanted.len() >= MAX_ADDRESSES {
+            if wanted.len() >= MAX_ADDRESSES && !wanted.contains_key(&key) {
                 return Err(invalid("too many resources are subscribed to already"));
             }
         }
@@ -384,9 +420,28 @@ impl Addresses {
                 return Err(RpcError::new(trunkline::message::code::INTERNAL_ERROR, &message));
             }
         };
-        let wanted = Wanted { address, teller, _subscription: subscription };
+        let connection = Arc::downgrade(connection);
+        let wanted = Wanted { address, teller, connection, _subscription: subscription };
         lock(&self.wanted).insert(key, wanted);
         Ok(())
+    }
+
+    /// What is wanted of a server from another connection than this.
+    fn of_others(&self, connection: &Arc<Connection>, teller: Teller) -> Vec<(String, String)> {
+        let wanted = lock(&self.wanted);
+        let is_other = |server: &ServerName, wanted: &Wanted| {
+            *server == connection.server().name
+                && wanted.teller == teller
+                && !wanted.is_of(connection)
+        };
+        let others = wanted.iter().filter(|((server, _), wanted)| is_other(server, wanted));
+        others.map(|((_, uri), wanted)| (uri.clone(), wanted.address.clone())).collect()
+    }
+
+    /// Whether anything is wanted of a server that a client has for itself.
+    pub(crate) fn has_own(&self, server: &ServerName) -> bool {
+        let wanted = lock(&self.wanted);
+        wanted.iter().any(|((known, _), it)| known == server && it.teller == Teller::Own)
     }
 
     /// Wants to hear no more of an address.

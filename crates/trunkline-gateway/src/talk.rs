@@ -117,7 +117,8 @@ impl Questions {
         let mut asked = self.open();
         let (id, Question { method, params }) = (Id::number(asked.number), question);
         if !send(Message::Request(Request { id, method, params }).write()) {
-            let message = "the client cannot be asked: no stream to it is open";
+            let message =
+                "the client cannot be asked: no stream to it is open, or it does not read it";
             return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
         // How long it may think about it says whoever passes the question on.

@@ -10,7 +10,7 @@ mod updates;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 pub use completion::{Completion, CompletionOf};
@@ -27,6 +27,9 @@ use crate::connection::{Ask, Attendant, Connection, LogLevel, Rounds, Unattended
 use crate::content::{check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Raw, RpcError};
+
+/// How often a call that waits for its turn says so.
+const REMINDER: Duration = Duration::from_secs(5);
 
 /// How a call is made.
 #[derive(Clone, Copy)]
@@ -164,8 +167,8 @@ impl Route<'_> {
 
     /// The server gave no answer.
     fn failed(&self, error: Error) -> CallError {
-        // Another one takes the place of a process that a client had for itself.
-        let is_replaced = self.is_own && error.kind() == ErrorKind::Exited;
+        // Another one takes the place of what a client had for itself.
+        let is_replaced = self.is_own && self.connection.is_over();
         let may_pass = is_replaced || self.connection.may_pass(error.kind());
         CallError::from(error).that_may_pass(may_pass)
     }
@@ -190,19 +193,35 @@ impl Route<'_> {
         if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
             return Ok((Some(slot), Duration::ZERO));
         }
-        if !self.is_own {
-            options.attendant.passed_over();
-        }
         let begin = Instant::now();
         let bound = self.server.behaviour.timeouts.call;
         let bound = options.timeout.map_or(bound, |own| own.min(bound));
-        match timeout(bound, slots.acquire_owned()).await {
-            Ok(slot) => Ok((slot.ok(), begin.elapsed())),
+        match timeout(bound, self.turn(slots, options.attendant)).await {
+            Ok(slot) => Ok((slot, begin.elapsed())),
             Err(_) => {
                 let message = format!("no slot for the call was free within {bound:?}");
                 Err(Error::new(ErrorKind::TimedOut, message)
                     .of(&self.server.name)
                     .with_hint("`concurrency` is the number of slots"))
+            }
+        }
+    }
+
+    /// Waits for a slot, and says now and then that somebody does: whoever has it may only begin to
+    /// dawdle meanwhile.
+    async fn turn(
+        &self,
+        slots: Arc<Semaphore>,
+        attendant: &dyn Attendant,
+    ) -> Option<OwnedSemaphorePermit> {
+        let mut turn = std::pin::pin!(slots.acquire_owned());
+        loop {
+            // Nobody else has anything to do with a connection of a client's own.
+            if !self.is_own {
+                attendant.passed_over();
+            }
+            if let Ok(slot) = timeout(REMINDER, &mut turn).await {
+                return slot.ok();
             }
         }
     }

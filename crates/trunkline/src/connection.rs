@@ -136,6 +136,11 @@ impl Connection {
         prospects::may_return(&self.server, &self.shadow.watch().borrow())
     }
 
+    /// Whether the server has failed and does not come back by itself.
+    pub(crate) fn is_over(&self) -> bool {
+        self.shadow.watch().borrow().state == State::Failed && !self.may_return()
+    }
+
     /// Slots for calls; other ones when their number has changed.
     pub(crate) fn slots(&self, limit: u32) -> Arc<Semaphore> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);

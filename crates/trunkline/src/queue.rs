@@ -22,7 +22,8 @@ pub fn queue<T>(most: usize) -> (Sender<T>, Receiver<T>) {
     weighed_queue(most, usize::MAX)
 }
 
-/// A queue in which so many messages may wait, and none more once they weigh that much.
+/// A queue in which so many messages may wait, and none more that weighs anything once they weigh that
+/// much.
 pub fn weighed_queue<T>(most: usize, weight: usize) -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Shared { most, weight, state: Mutex::default() });
     (Sender(Arc::clone(&shared)), Receiver(shared))
@@ -88,7 +89,8 @@ impl<T> Sender<T> {
     /// When there is no room for it, or nobody to read it.
     pub fn send_weighing(&self, message: T, weight: usize) -> Result<(), Unsent> {
         let mut state = self.0.lock();
-        let is_full = state.waiting.len() >= self.0.most || state.weight >= self.0.weight;
+        let is_heavy = weight > 0 && state.weight >= self.0.weight;
+        let is_full = state.waiting.len() >= self.0.most || is_heavy;
         if state.is_closed || is_full {
             return Err(Unsent);
         }
@@ -200,6 +202,7 @@ mod tests {
         for (weight, is_room) in [(4, true), (4, true), (1, false)] {
             assert_eq!(sender.send_weighing(weight, weight).is_ok(), is_room);
         }
+        assert!(sender.send(0).is_ok(), "what weighs nothing has room");
         assert_eq!(receiver.recv().await, 4);
         assert!(sender.send_weighing(1, 1).is_ok());
     }

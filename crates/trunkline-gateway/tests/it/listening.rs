@@ -1,10 +1,11 @@
 //! Subscriptions that the gateway ends, because it ends or because their client may not hear more: the
 //! client is told so with the answer.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use trunkline::config;
 use trunkline_gateway::{Options, Scope, Token, Tokens, digest_of};
 
@@ -101,6 +102,40 @@ async fn a_server_that_never_agrees_is_not_in_the_way_of_a_subscription() {
     let first = first.unwrap().unwrap().message.unwrap();
     let honoured = &first["params"]["notifications"]["resourceSubscriptions"];
     assert_eq!(*honoured, json!(["x://note"]), "{first}");
+    hosted.end().await;
+}
+
+/// A server whose entry is changed is started anew, and asked again for what it was to tell.
+#[tokio::test]
+async fn a_subscription_goes_on_with_a_server_that_was_changed() {
+    let configuration = |extra: &str| {
+        let mut server = echoing("legacy");
+        let arguments = server["args"].as_array_mut().unwrap();
+        arguments.extend(["watched".into(), extra.into()]);
+        let text = json!({ "mcpServers": { "watched": server } });
+        config::parse("test", text.to_string()).config
+    };
+    let hosted = Hosted::of(configuration("first")).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let wanted = json!({ "notifications": { "resourceSubscriptions": ["x://note"] } });
+    let written = asker.write("subscriptions/listen", wanted);
+    let mut stream = Channel::to(asker.address).await.unwrap();
+    let headers = borrowed(&written.headers);
+    let sent = Sent { method: "POST", path: "/mcp", headers: &headers, body: &written.body };
+    assert!(stream.send(&sent).await.unwrap().is_stream());
+    let mut subscribed = Subscribed { id: written.id, stream };
+    let first = subscribed.next().await.unwrap();
+    assert_eq!(first["params"]["notifications"]["resourceSubscriptions"][0], "x://note");
+    for extra in ["first", "second"] {
+        hosted.host.reload(configuration(extra), BTreeMap::new()).await;
+        let deadline = Instant::now() + LONGEST;
+        while text(&asker.call("touch", json!({})).await) != r#"["x://note"]"# {
+            assert!(Instant::now() < deadline, "{extra}: nobody asks it");
+            sleep(Duration::from_millis(20)).await;
+        }
+        let told = subscribed.next().await.unwrap();
+        assert_eq!(told["method"], "notifications/resources/updated", "{told}");
+    }
     hosted.end().await;
 }
 

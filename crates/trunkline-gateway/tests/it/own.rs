@@ -105,6 +105,15 @@ async fn a_session_hears_of_the_process_that_works_for_it() {
         (&said["method"], &said["params"]["uri"]),
         (&json!("notifications/resources/updated"), &json!("x://note"))
     );
+    // Another process takes the place of the first, and is asked for what that was asked for.
+    asker.call("exit", json!({})).await;
+    let deadline = tokio::time::Instant::now() + LONGEST;
+    while text(&asker.call("touch", json!({})).await) != r#"["x://note"]"# {
+        assert!(tokio::time::Instant::now() < deadline, "it is never asked");
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(message(&mut standing).await["method"], "notifications/resources/updated");
+    until_level(&mut asker, "debug").await;
     for method in ["notifications/message", "notifications/of-its-own"] {
         let later = json!({ "method": method, "wait": 300 });
         assert_eq!(text(&asker.call("say", later).await), "said");

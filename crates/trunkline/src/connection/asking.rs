@@ -20,10 +20,13 @@ use crate::config::Restart;
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Raw, Response, RpcError, code};
-use crate::queue::{Receiver, queue};
+use crate::queue::{Receiver, weighed_queue};
 
 /// What a server may have said of a request before its caller heard any of it.
 const MAX_UPDATES: usize = 1024;
+
+/// The same in bytes. A caller may not hear anything for minutes, while it is asked something.
+const MAX_UPDATE_BYTES: usize = 8 * 1024 * 1024;
 
 /// How often a server may ask for more before it answers.
 const MAX_ROUNDS: usize = 16;
@@ -171,7 +174,7 @@ impl Connection {
         let (reply, answer) = oneshot::channel();
         let (updates, inbox) = match attendant {
             Some(_) => {
-                let (updates, inbox) = queue(MAX_UPDATES);
+                let (updates, inbox) = weighed_queue(MAX_UPDATES, MAX_UPDATE_BYTES);
                 (Some(updates), Some(inbox))
             }
             None => (None, None),

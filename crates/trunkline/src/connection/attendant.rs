@@ -115,3 +115,15 @@ pub(super) enum Update {
     /// It asked, perhaps for the sake of this request, and was refused.
     PassedOver,
 }
+
+impl Update {
+    /// Bytes of what the server said.
+    pub(super) fn weight(&self) -> usize {
+        let params = match self {
+            Self::Told(notification) => notification.params.as_ref(),
+            Self::Asked { request, .. } => request.params.as_ref(),
+            Self::AskedAside | Self::PassedOver => return 0,
+        };
+        params.map_or(1, |params| params.bytes().len())
+    }
+}

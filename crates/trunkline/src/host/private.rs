@@ -36,7 +36,7 @@ pub(super) struct Private {
     options: Options,
     ends: broadcast::Sender<OwnEnd>,
     connections: Mutex<Connections>,
-    /// Those that are being ended for others.
+    /// Those that are being ended while others go on.
     ending: Mutex<JoinSet<()>>,
 }
 
@@ -54,18 +54,13 @@ impl Held {
     /// Whether another call can be made of it. One that has ended for good is replaced by another at
     /// the next call: nobody but its client would notice that it is down.
     fn is_usable(&self) -> bool {
-        !self.connection.is_closed() && !is_over(&self.connection)
+        !self.connection.is_closed() && !self.connection.is_over()
     }
 
     /// Whether somebody waits for an answer on it, or listens: whoever does holds it.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.connection) > 1
     }
-}
-
-/// Whether a server has ended for good.
-fn is_over(connection: &Connection) -> bool {
-    connection.status().state == State::Failed && !connection.may_return()
 }
 
 /// Says whenever a server fails that was ready, for as long as there is a connection to it. Whether
@@ -82,7 +77,7 @@ async fn tell_ends(connection: Weak<Connection>, ends: broadcast::Sender<OwnEnd>
             let Some(connection) = connection.upgrade() else { return };
             let server = connection.server().name.clone();
             // Nobody may be listening.
-            let _ = ends.send(OwnEnd { server, error, is_replaced: is_over(&connection) });
+            let _ = ends.send(OwnEnd { server, error, is_replaced: connection.is_over() });
         }
         was_ready = state == State::Ready;
     }
@@ -114,7 +109,9 @@ impl Private {
             held.used = Instant::now();
             return Ok(Some(Arc::clone(&held.connection)));
         }
-        connections.remove(&key);
+        if let Some(over) = connections.remove(&key) {
+            self.end_beside(over);
+        }
         if connections.len() >= MAX_PRIVATE {
             let message = format!("{MAX_PRIVATE} processes work for one client each already");
             let full = || Error::new(ErrorKind::TooLarge, message).of(&server.name);

@@ -96,7 +96,9 @@ impl Session {
         let (concerned, refusal) = match self.pending.whose(about) {
             Whose::Of(id, Waiting { updates: Some(updates), .. }) => {
                 let asked = Update::Asked { session: self.number, request: request.clone() };
-                return updates.send(asked).map(|()| vec![id]).map_err(|_| busy());
+                let weight = asked.weight();
+                let is_put = updates.send_weighing(asked, weight);
+                return is_put.map(|()| vec![id]).map_err(|_| busy());
             }
             Whose::Of(id, _) => (vec![id], not_offered(method)),
             Whose::Nobody => (Vec::new(), unasked(method)),

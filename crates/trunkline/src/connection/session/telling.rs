@@ -20,7 +20,9 @@ impl Session {
         };
         let others = (!is_for_one(&notification.method)).then(|| notification.clone());
         // A caller that is slow misses something; nobody else does.
-        let _ = updates.send(Update::Told(with_token(notification, token)));
+        let update = Update::Told(with_token(notification, token));
+        let weight = update.weight();
+        let _ = updates.send_weighing(update, weight);
         others
     }
 
