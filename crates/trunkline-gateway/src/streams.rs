@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{self, AbortHandle, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
@@ -25,10 +25,13 @@ use crate::protocol::{refusal, require_modern};
 use crate::reply::{Answer, response};
 use crate::scope::{Identity, Scope};
 use crate::session::{Session, Standing};
-use crate::talk::{LastWords, MAX_UNREAD, Outlet, Talk};
+use crate::talk::{LastWords, Outlet, StreamInbox, StreamOutlet, Talk};
 
 /// How long requests may take that were made before the client closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// Requests that may be worked on at the same time, with answers that wait to be read.
+const MAX_REQUESTS: usize = 4096;
 
 /// Bytes that are written at once.
 const MAX_BATCH: usize = 64 * 1024;
@@ -49,7 +52,7 @@ where
     W: AsyncWrite + Unpin,
 {
     let limits = Limits::default();
-    let (outlet, inbox) = mpsc::channel(MAX_UNREAD);
+    let (outlet, inbox) = StreamOutlet::new();
     let is_writing = Arc::new(AtomicBool::new(false));
     let identity = Arc::new(Identity { scope, principal: "".into() });
     let peer = Peer {
@@ -70,12 +73,12 @@ where
 
 /// Writes messages as they come; those that are there together are written together.
 async fn write(
-    mut inbox: mpsc::Receiver<Bytes>,
+    mut inbox: StreamInbox,
     mut writer: impl AsyncWrite + Unpin,
     is_writing: &AtomicBool,
 ) -> io::Result<()> {
     let mut batch = Vec::new();
-    while let Some(message) = inbox.recv().await {
+    while let Some(message) = inbox.next().await {
         is_writing.store(true, Ordering::Relaxed);
         let mut next = Some(message);
         while let Some(message) = next {
@@ -88,7 +91,7 @@ async fn write(
                 batch.extend_from_slice(&message);
             }
             batch.push(b'\n');
-            next = if batch.len() < MAX_BATCH { inbox.try_recv().ok() } else { None };
+            next = if batch.len() < MAX_BATCH { inbox.try_next() } else { None };
         }
         writer.write_all(&batch).await?;
         writer.flush().await?;
@@ -115,7 +118,7 @@ impl Running {
 struct Peer {
     gateway: Arc<Gateway>,
     identity: Arc<Identity>,
-    outlet: mpsc::Sender<Bytes>,
+    outlet: StreamOutlet,
     /// What a legacy client has opened.
     session: Option<Arc<Session>>,
     /// Requests that are worked on, and messages that wait to be sent; each with the id it is about.
@@ -150,7 +153,7 @@ impl Peer {
         // Nobody waits for these any more once the time is over.
         let _ = timeout(LAST_ANSWERS, async {
             while self.requests.join_next().await.is_some() {}
-            while self.outlet.capacity() < MAX_UNREAD || self.is_writing.load(Ordering::Relaxed) {
+            while !self.outlet.is_empty() || self.is_writing.load(Ordering::Relaxed) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         })
@@ -166,13 +169,17 @@ impl Peer {
         }
     }
 
-    /// Sends a message beside what is read: a client that does not read may still close its side.
+    /// Sends a message beside what is read: a client that does not read may still close its side. One
+    /// that has so much to read already misses it.
     fn send(&mut self, id: Option<Id>, message: Bytes) {
-        let outlet = self.outlet.clone();
-        self.requests.spawn(async move {
-            let _ = outlet.send(message).await;
-            id
-        });
+        let Err(message) = self.outlet.offer(message) else { return };
+        if self.requests.len() < MAX_REQUESTS {
+            let outlet = self.outlet.clone();
+            self.requests.spawn(async move {
+                outlet.send(message).await;
+                id
+            });
+        }
     }
 
     async fn receive(&mut self, message: &Bytes) {
@@ -219,6 +226,11 @@ impl Peer {
             let message = response(&id, Err(error));
             return self.send(Some(id), message);
         }
+        if self.requests.len() >= MAX_REQUESTS {
+            let text = format!("{MAX_REQUESTS} requests are not over yet; try again later");
+            let message = response(&id, Err(RpcError::new(code::INTERNAL_ERROR, &text)));
+            return self.send(Some(id), message);
+        }
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
         let done = id.clone();
         let request = self.requests.spawn(async move {
@@ -226,7 +238,7 @@ impl Peer {
                 ("initialize", Some(session)) => opened(&gateway, &caller, session).await,
                 _ => gateway.answer(caller, asked).await,
             };
-            let _ = outlet.send(response(&id, answer)).await;
+            outlet.send(response(&id, answer)).await;
             Some(id)
         });
         self.running.insert(done, Running { request, last_words });
@@ -272,16 +284,16 @@ impl Peer {
 }
 
 /// The one way to a client over a pair of streams.
-struct OneWay(mpsc::Sender<Bytes>);
+struct OneWay(StreamOutlet);
 
 impl Standing for OneWay {
     fn tell(&self, message: Bytes) {
         // A client that does not keep up misses something.
-        let _ = self.0.try_send(message);
+        let _ = self.0.offer(message);
     }
 
     fn is_read(&self) -> bool {
-        self.0.capacity() > 0
+        self.0.has_room()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What goes to a client beside the answer to its request: notifications, and questions to it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
@@ -35,7 +35,79 @@ pub(crate) enum Outlet {
     /// Those of one request, beside its answer.
     Request(queue::Sender<Bytes>),
     /// All that the client is sent.
-    Stream(mpsc::Sender<Bytes>),
+    Stream(StreamOutlet),
+}
+
+/// Where everything goes in that a client is sent on its one stream. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct StreamOutlet {
+    sender: mpsc::Sender<Bytes>,
+    /// Bytes that wait to be written.
+    unread: Arc<AtomicUsize>,
+}
+
+/// Where it comes out.
+pub(crate) struct StreamInbox {
+    receiver: mpsc::Receiver<Bytes>,
+    unread: Arc<AtomicUsize>,
+}
+
+impl StreamOutlet {
+    pub(crate) fn new() -> (Self, StreamInbox) {
+        let (sender, receiver) = mpsc::channel(MAX_UNREAD);
+        let unread = Arc::<AtomicUsize>::default();
+        (Self { sender, unread: Arc::clone(&unread) }, StreamInbox { receiver, unread })
+    }
+
+    /// Sends a message, or gives it back if too much waits already.
+    pub(crate) fn offer(&self, message: Bytes) -> Result<(), Bytes> {
+        if self.unread.load(Ordering::Relaxed) >= MAX_UNREAD_BYTES {
+            return Err(message);
+        }
+        let length = message.len();
+        self.unread.fetch_add(length, Ordering::Relaxed);
+        self.sender.try_send(message).map_err(|unsent| {
+            self.unread.fetch_sub(length, Ordering::Relaxed);
+            unsent.into_inner()
+        })
+    }
+
+    /// Sends a message as soon as there is room for it.
+    pub(crate) async fn send(&self, message: Bytes) {
+        // If nobody writes any more, this ends soon.
+        if let Ok(room) = self.sender.reserve().await {
+            self.unread.fetch_add(message.len(), Ordering::Relaxed);
+            room.send(message);
+        }
+    }
+
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sender.capacity() == MAX_UNREAD
+    }
+
+    /// Whether there is room for another message.
+    pub(crate) fn has_room(&self) -> bool {
+        self.sender.capacity() > 0 && self.unread.load(Ordering::Relaxed) < MAX_UNREAD_BYTES
+    }
+}
+
+impl StreamInbox {
+    /// The next message; nothing, once nobody can send one.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        let message = self.receiver.recv().await;
+        message.inspect(|message| self.took(message))
+    }
+
+    /// A message that is there.
+    pub(crate) fn try_next(&mut self) -> Option<Bytes> {
+        let message = self.receiver.try_recv().ok();
+        message.inspect(|message| self.took(message))
+    }
+
+    fn took(&self, message: &Bytes) {
+        self.unread.fetch_sub(message.len(), Ordering::Relaxed);
+    }
 }
 
 /// The way to a client while one of its requests is worked on.
@@ -88,7 +160,7 @@ impl Talk {
                 let weight = message.len();
                 outlet.send_weighing(message, weight).is_ok()
             }
-            Outlet::Stream(outlet) => outlet.try_send(message).is_ok(),
+            Outlet::Stream(outlet) => outlet.offer(message).is_ok(),
         }
     }
 }

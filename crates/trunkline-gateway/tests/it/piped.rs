@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex,
+    split,
+};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use trunkline_gateway::{Scope, serve};
@@ -168,6 +171,27 @@ async fn a_pipe_that_is_not_read_loses_no_answer() {
     answered.dedup();
     assert_eq!(answered.len(), 21);
     piped.end().await;
+}
+
+/// CON-8: what is kept for a client that does not read has a bound; the end of what it writes is seen.
+#[tokio::test]
+async fn a_client_that_writes_and_never_reads_is_not_remembered_for_ever() {
+    const LINES: usize = 20_000;
+    for line in ["rubbish\n".to_owned(), legacy("ping", &json!({})) + "\n"] {
+        let mut piped = Piped::new("legacy").await;
+        piped.open().await;
+        let lines = line.repeat(LINES);
+        timeout(LONGEST, piped.stream.write_all(lines.as_bytes()))
+            .await
+            .expect("it reads")
+            .unwrap();
+        piped.stream.shutdown().await.unwrap();
+        let mut text = String::new();
+        timeout(LONGEST, piped.stream.read_to_string(&mut text)).await.expect("an end").unwrap();
+        let answers = text.lines().count();
+        assert!(answers > 100 && answers < LINES / 2, "{answers}");
+        piped.hosted.end().await;
+    }
 }
 
 /// A client that closes its side still gets what it asked for before.
