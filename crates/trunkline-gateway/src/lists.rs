@@ -50,7 +50,9 @@ impl Gateway {
 
     /// A list with what goes beside it.
     fn with_notes(&self, era: Era, result: &Raw, missing: Vec<Value>) -> Raw {
-        let ttl = if missing.is_empty() { self.ttl() } else { 0 };
+        // Who stays away until something is changed is announced then.
+        let may_return = missing.iter().any(|server| server["retry"] == true);
+        let ttl = if may_return { 0 } else { self.ttl() };
         let mut said = match era {
             Era::Modern => json!({ meta::SERVER_INFO: server_info() }),
             Era::Legacy => json!({}),

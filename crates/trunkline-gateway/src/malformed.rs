@@ -41,7 +41,9 @@ fn problem(raw: &Raw) -> &'static str {
     match (method, id) {
         (None, _) => "`method` is missing",
         (Some(method), _) if !is_string(&method) => "`method` must be a string",
-        (Some(_), Some(_)) => "`id` must be a string or an integer",
-        (Some(_), None) => "it is neither a request nor a response",
+        (Some(_), Some(id)) if Id::from_raw(id.clone()).is_none() => {
+            "`id` must be a string or an integer"
+        }
+        (Some(_), _) => "it has a `method`, and a `result` or an `error` as well",
     }
 }

@@ -24,7 +24,7 @@ use crate::asked::{Asked, Client};
 use crate::caller::{Admission, Caller, id_without_session};
 use crate::gateway::cancelled;
 use crate::offer;
-use crate::protocol::refusal;
+use crate::protocol::{invalid, refusal};
 use crate::reply::{Answer, response, response_in_parts};
 use crate::scope::Identity;
 use crate::session::Running;
@@ -328,6 +328,10 @@ fn arguments_said(
     let view = door.gateway.view(caller)?;
     let Ok(tool) = view.route(Kind::Tool, &name) else { return Ok(false) };
     let expected = header_arguments(tool.definition(), &asked.params);
+    if !expected.is_empty() && asked.params.get_alone("arguments").is_err() {
+        // A server could read the others than the headers repeat.
+        return Err(invalid("`arguments` is there more than once"));
+    }
     headers::check_parameters(headers, &expected).map(|()| true)
 }
 

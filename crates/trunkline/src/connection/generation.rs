@@ -124,8 +124,9 @@ fn with_meta(params: Option<Raw>, declared: &Declared) -> Raw {
 
 /// Parameters without what only modern requests declare. Every other byte stays.
 fn undeclared(params: Raw) -> Raw {
-    // Nearly no request has any.
-    if memchr::memmem::find(params.bytes(), MARK).is_none() {
+    // Nearly no request has any; a key that is escaped may be one.
+    let bytes = params.bytes();
+    if memchr::memmem::find(bytes, MARK).is_none() && !bytes.contains(&b'\\') {
         return params;
     }
     let Some(meta) = params.get("_meta").filter(Raw::is_object) else { return params };
@@ -197,6 +198,7 @@ mod tests {
         );
         let alone = format!(r#"{{"name":"x","_meta":{{{of_modern}}}}}"#);
         assert_eq!(sent(&alone), r#"{"name":"x"}"#);
+        assert_eq!(sent(&alone.replace("io.model", "i\\u006f.m\\u006fdel")), r#"{"name":"x"}"#);
         for untouched in [
             r#"{"name":"x" ,"_meta":{}}"#,
             r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}}}"#,
