@@ -1,11 +1,12 @@
 //! What a server asks beside or outside of calls, and what each client declares for itself.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use trunkline::connection::{Answering, Ask, Attendant, Question, Rounds};
-use trunkline::message::Raw;
+use trunkline::connection::{Answering, Ask, Attendant, Connection, Question, Rounds};
+use trunkline::message::{Notification, Raw};
+use trunkline_testkit::peers;
 
 use crate::announcing::{announcing, heard};
 use crate::lively::{Attentive, Folder, call, converse, options, params, text_of, within};
@@ -34,6 +35,38 @@ async fn whoever_may_have_been_asked_hears_that_the_question_was_refused() {
         }
     }
     assert!(one.0.load(Ordering::Relaxed) && other.0.load(Ordering::Relaxed));
+    within(connection.close()).await;
+}
+
+/// Somebody who counts what is told.
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Attendant for Counting {
+    fn told(&self, _notification: &Notification) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// CON-8: a caller that does not listen for a while misses something rather than have it all kept.
+#[tokio::test]
+async fn what_is_told_to_nobody_yet_has_a_bound_in_bytes() {
+    let entry =
+        json!({ "command": peers::python(), "args": ["-I", peers::echoing_server(), "legacy"] });
+    let text = json!({ "mcpServers": { "s": entry } }).to_string();
+    let config = trunkline::config::parse("test", text).config;
+    let connection = Connection::new(config.server("s").unwrap().clone(), options());
+    within(connection.connect()).await.unwrap();
+    let (counting, count) = (Counting::default(), 30);
+    let chatter = params("chatter", &json!({ "count": count, "size": 1_000_000 }));
+    let mut talking = Box::pin(connection.converse(Ask::new("tools/call", chatter), &counting));
+    assert!(futures_util::FutureExt::now_or_never(&mut talking).is_none());
+    // Its answer comes after all that.
+    let echo = params("echo", &json!({ "token": "after" }));
+    within(connection.request("tools/call", echo)).await.unwrap().unwrap();
+    assert_eq!(text_of(&within(talking).await.unwrap().unwrap()), "done");
+    let told = counting.0.load(Ordering::Relaxed);
+    assert!((1..count / 2).contains(&told), "{told}");
     within(connection.close()).await;
 }
 
