@@ -217,51 +217,52 @@ mod tests {
     use crate::connection::{ChildOptions, HttpOptions};
     use crate::message::Raw;
 
+    /// Connections to one server, of which every client has its own.
+    struct Owned {
+        private: Private,
+        config: Config,
+    }
+
+    impl Owned {
+        fn new() -> Self {
+            let text = r#"{ "mcpServers": { "a": { "command": "x", "share": "per-client" } } }"#;
+            let child = ChildOptions::from_environment([]);
+            let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+            Self { private: Private::new(options), config: parse("test", text).config }
+        }
+
+        fn connection(
+            &self,
+            (id, owner): (&str, &str),
+            idle: Option<Duration>,
+        ) -> Result<Arc<Connection>, Error> {
+            let (id, owner, capabilities) = (id.into(), owner.into(), Raw::empty_object());
+            let (attendant, log_level) = (None, None);
+            let client = Client { id, owner, capabilities, attendant, log_level, idle };
+            let server = self.config.server("a").unwrap();
+            self.private.connection(server, Some(&client)).map(Option::unwrap)
+        }
+    }
+
     #[tokio::test]
     async fn what_is_in_use_is_not_idle_however_long_it_takes() {
-        let text = r#"{ "mcpServers": { "a": { "command": "x", "share": "per-client" } } }"#;
-        let config = parse("test", text).config;
-        let server = config.server("a").unwrap();
-        let child = ChildOptions::from_environment([]);
-        let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
-        let private = Private::new(options);
+        let owned = Owned::new();
         let (minute, now) = (Duration::from_secs(60), Instant::now());
-        let client = Client {
-            id: "ann".into(),
-            owner: "".into(),
-            capabilities: Raw::empty_object(),
-            attendant: None,
-            log_level: None,
-            idle: Some(minute),
-        };
-        let used = private.connection(server, Some(&client)).unwrap().unwrap();
-        private.release_idle(now + 2 * minute).await;
+        let used = owned.connection(("ann", ""), Some(minute)).unwrap();
+        owned.private.release_idle(now + 2 * minute).await;
         assert!(!used.is_closed(), "somebody waits");
         drop(used);
-        private.release_idle(now + minute * 5 / 2).await;
-        assert_eq!(private.all_of("ann").len(), 1, "it was in use a moment ago");
-        private.release_idle(now + 4 * minute).await;
-        assert!(private.all_of("ann").is_empty());
+        owned.private.release_idle(now + minute * 5 / 2).await;
+        assert_eq!(owned.private.all_of("ann").len(), 1, "it was in use a moment ago");
+        owned.private.release_idle(now + 4 * minute).await;
+        assert!(owned.private.all_of("ann").is_empty());
     }
 
     #[tokio::test]
     async fn whoever_has_most_makes_room_and_only_what_is_not_in_use() {
-        let text = r#"{ "mcpServers": { "a": { "command": "x", "share": "per-client" } } }"#;
-        let config = parse("test", text).config;
-        let server = config.server("a").unwrap();
-        let child = ChildOptions::from_environment([]);
-        let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
-        let private = Private::new(options);
+        let owned = Owned::new();
         let connection = |owner: &str, number: usize| {
-            let client = Client {
-                id: format!("{owner} {number}").into(),
-                owner: owner.into(),
-                capabilities: Raw::empty_object(),
-                attendant: None,
-                log_level: None,
-                idle: None,
-            };
-            private.connection(server, Some(&client))
+            owned.connection((&format!("{owner} {number}"), owner), None)
         };
         let of_bob = connection("bob", 0).unwrap();
         let mut of_ann: Vec<_> =
@@ -269,11 +270,11 @@ mod tests {
         assert!(connection("bob", 1).is_err(), "all are in use");
         of_ann.drain(1..3);
         connection("bob", 1).unwrap();
-        assert!(private.all_of("ann 2").is_empty(), "the oldest that is not in use");
+        assert!(owned.private.all_of("ann 2").is_empty(), "the oldest that is not in use");
         let _of_ann = connection("ann", 0).unwrap();
-        assert!(private.all_of("ann 3").is_empty());
+        assert!(owned.private.all_of("ann 3").is_empty());
         drop(of_bob);
         assert!(connection("ann", MAX_PRIVATE).is_err(), "that of bob is not taken");
-        private.close_all().await;
+        owned.private.close_all().await;
     }
 }
