@@ -89,6 +89,8 @@ async fn a_server_that_never_agrees_is_not_in_the_way_of_a_subscription() {
         let mut server = echoing("legacy");
         server["args"].as_array_mut().unwrap().push(extra.into());
         server["prefix"] = extra.into();
+        // So that it is not its own bound that ends the wait.
+        server["timeouts"]["list"] = "10m".into();
         server
     });
     let hosted = Hosted::to(&json!({ "watched": watched, "deaf": deaf })).await;
