@@ -1,13 +1,13 @@
 //! Calls, prompts, resources and completions: passed on to the server that has them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use trunkline::call::{self, CallError, CallErrorKind, CallOptions, Outcome};
-use trunkline::catalog::Entry;
 use trunkline::config::Share;
 use trunkline::connection::{Rounds, State};
 use trunkline::error::ErrorKind;
-use trunkline::host::{Patience, Relayed};
+use trunkline::host::{Found, Patience, Relayed};
 use trunkline::item::Kind;
 use trunkline::message::{Raw, RpcError, code};
 use trunkline::name::ServerName;
@@ -63,7 +63,8 @@ impl Gateway {
         let follows = asked.wants_progress();
         if caller.era() == Era::Legacy || relayed == Relayed::Completion {
             let attending = self.attending(caller, follows, None);
-            return Arc::clone(self).relay_for(attending, relayed, asked).await;
+            // In a box, as below: what is moved around until it is begun is small.
+            return Box::pin(Arc::clone(self).relay_for(attending, relayed, asked)).await;
         }
         if let Some(state) = asked.state.as_ref().and_then(our_state) {
             return self.resume(&caller, &asked.params, &state).await;
@@ -151,34 +152,53 @@ impl Gateway {
         relayed: Relayed,
         asked: Asked,
     ) -> Answer {
-        let (era, params) = (attending.caller.era(), &asked.params);
-        let rounds = match era {
+        let sent = attending.caller.introduced(&asked.params);
+        let view = self.view(&attending.caller)?;
+        let request = (relayed, &asked.params);
+        match self.host.find(&view, relayed, &sent) {
+            Err(error) if is_worth_a_look(&error) => {}
+            found => return self.relay_found(attending, &view, request, found).await,
+        }
+        // In boxes: it is nearly never so, and needs as much room again.
+        let look = self.view_after_look(&attending.caller, view, relayed, named(relayed, &asked));
+        let view = Box::pin(look).await?;
+        let found = self.host.find(&view, relayed, &sent);
+        Box::pin(self.relay_found(attending, &view, request, found)).await
+    }
+
+    /// Passes a request on to the server that has what it is about, if one was found.
+    async fn relay_found(
+        &self,
+        attending: Attending,
+        view: &View,
+        (relayed, params): (Relayed, &Raw),
+        found: Result<Found<'_>, CallError>,
+    ) -> Answer {
+        let server = found.as_ref().ok().map(|found| &found.entry().server().name);
+        let attending = attending.with_server(server);
+        let caller = &attending.caller;
+        let rounds = match caller.era() {
             Era::Legacy => Rounds::Driven,
             Era::Modern => Rounds::Passed,
         };
-        let is_named = matches!(relayed, Relayed::Call | Relayed::Prompt);
-        let name = asked.subject().filter(|_| is_named);
-        let subject = (params, name.as_deref());
-        let view = self.view_with(&attending.caller, relayed, subject).await?;
-        let found = self.subject(&view, relayed, subject).ok();
-        let server = found.map(|entry| &entry.server().name);
-        let attending = attending.with_server(server);
-        let caller = &attending.caller;
         let engaged = server.map(|server| self.engaged(&attending, server));
         let client = engaged.as_ref().and_then(Engaged::client);
         let options =
             CallOptions { attendant: &attending, rounds, client, ..CallOptions::default() };
-        let sent = caller.introduced(params);
-        match self.host.relay(&view, relayed, &sent, options).await {
+        let outcome = match found {
+            Ok(found) => self.host.relay(view, found, options).await,
+            Err(error) => Err(error),
+        };
+        match outcome {
             Ok(outcome) => Ok(self.translated(caller, relayed, &outcome)),
-            Err(error) => match self.down_owner(&view, relayed, params, &error) {
-                Some(result) => Ok(translate::result(era, relayed, &result)),
+            Err(error) => match self.down_owner(view, relayed, params, &error) {
+                Some(result) => Ok(translate::result(caller.era(), relayed, &result)),
                 None => self.refused(&caller.client, relayed, params, &error),
             },
         }
     }
 
-    /// What came of a request, in the words of its client.
+    /// A result in the words of its client.
     fn translated(&self, caller: &Caller, relayed: Relayed, outcome: &Outcome) -> Reply {
         let looked = Looked::at(&outcome.result);
         if looked.is_task() {
@@ -188,40 +208,37 @@ impl Gateway {
         looked.for_client(caller.era(), relayed)
     }
 
-    /// A view in which what a request is about has been looked for: servers that have not been
-    /// asked yet are, and one that is down gets another chance.
+    /// A view in which what a request is about has been looked for, where it was not known.
     pub(crate) async fn view_with(
         &self,
         caller: &Caller,
-        relayed: Relayed,
-        (params, name): (&Raw, Option<&str>),
+        (relayed, params): (Relayed, &Raw),
+        name: Option<Cow<'_, str>>,
     ) -> Result<View, RpcError> {
         let view = self.view(caller)?;
-        let found = self.subject(&view, relayed, (params, name));
+        let found = self.host.find(&view, relayed, params);
         if !found.is_err_and(|error| is_worth_a_look(&error)) {
             return Ok(view);
         }
+        self.view_after_look(caller, view, relayed, name).await
+    }
+
+    /// A view after servers that have not been asked yet were, and one that is down got another
+    /// chance.
+    async fn view_after_look(
+        &self,
+        caller: &Caller,
+        view: View,
+        relayed: Relayed,
+        name: Option<Cow<'_, str>>,
+    ) -> Result<View, RpcError> {
         let kinds = kinds(relayed);
         let has_asked = match name {
             // Whoever calls by name waits for the server of that name, and for no other.
-            Some(name) if self.wait_for_owners(&view, name, kinds).await => true,
+            Some(name) if self.wait_for_owners(&view, &name, kinds).await => true,
             _ => self.gather(kinds).await,
         };
         if has_asked { self.view(caller) } else { Ok(view) }
-    }
-
-    /// What a request is about, if its caller may have it. A name that is known is not looked for.
-    fn subject<'v>(
-        &self,
-        view: &'v View,
-        relayed: Relayed,
-        (params, name): (&Raw, Option<&str>),
-    ) -> Result<&'v Entry, CallError> {
-        match (relayed, name) {
-            (Relayed::Call, Some(name)) => Ok(view.route(Kind::Tool, name)?),
-            (Relayed::Prompt, Some(name)) => Ok(view.route(Kind::Prompt, name)?),
-            _ => self.host.subject(view, relayed, params),
-        }
     }
 
     /// Notes that somebody calls a server, while it does.
@@ -421,6 +438,12 @@ fn owner(caller: &Caller, params: &Raw) -> String {
 
 fn our_state(state: &Raw) -> Option<String> {
     state.as_str()?.strip_prefix(OURS).map(str::to_owned)
+}
+
+/// The name of what a request is about, if that is how it says it.
+pub(crate) fn named(relayed: Relayed, asked: &Asked) -> Option<Cow<'_, str>> {
+    let is_named = matches!(relayed, Relayed::Call | Relayed::Prompt);
+    asked.subject().filter(|_| is_named)
 }
 
 /// The lists in which what a request is about would be.

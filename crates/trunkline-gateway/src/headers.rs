@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use trunkline::message::{RpcError, code};
@@ -10,9 +10,9 @@ use trunkline::message::{RpcError, code};
 use crate::asked::{Asked, claims_modern};
 use crate::protocol::{LEGACY, require_modern};
 
-pub(crate) const VERSION: &str = "mcp-protocol-version";
-const METHOD: &str = "mcp-method";
-const NAME: &str = "mcp-name";
+pub(crate) static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
 const PARAMETER: &str = "mcp-param-";
 
 /// Whether a request is of the modern generation, by its body or by its header.
@@ -20,7 +20,7 @@ pub(crate) fn is_modern(headers: &HeaderMap, asked: &Asked) -> Result<bool, RpcE
     if claims_modern(asked) {
         return Ok(true);
     }
-    match text(headers, VERSION)? {
+    match text(headers, &VERSION)? {
         // The body negotiates, so whatever version the header holds is only a proposal.
         _ if &*asked.method == "initialize" => Ok(false),
         // Versions before 2025-06-18 had no such header.
@@ -32,10 +32,10 @@ pub(crate) fn is_modern(headers: &HeaderMap, asked: &Asked) -> Result<bool, RpcE
 
 /// Fails unless the headers say what the body says.
 pub(crate) fn check(headers: &HeaderMap, version: &str, asked: &Asked) -> Result<(), RpcError> {
-    require(headers, VERSION, version)?;
-    require(headers, METHOD, &asked.method)?;
+    require(headers, &VERSION, version)?;
+    require(headers, &METHOD, &asked.method)?;
     if let Some(subject) = asked.subject() {
-        require(headers, NAME, &subject)?;
+        require(headers, &NAME, &subject)?;
     }
     // Last, so that a client that contradicts itself is told so rather than sent to another version.
     require_modern(version)
@@ -48,9 +48,11 @@ pub(crate) fn check_parameters(
 ) -> Result<(), RpcError> {
     for (name, value) in expected {
         let name = format!("{PARAMETER}{}", name.to_ascii_lowercase());
+        let name = HeaderName::try_from(&name)
+            .map_err(|_| mismatch(&format!("{name} cannot be the name of a header")))?;
         match value {
             Some(value) => require(headers, &name, value)?,
-            None if headers.contains_key(&*name) => {
+            None if headers.contains_key(&name) => {
                 return Err(mismatch(&format!("the header {name} is there, its argument is not")));
             }
             None => {}
@@ -60,15 +62,16 @@ pub(crate) fn check_parameters(
 }
 
 /// Fails unless the header is there and says `expected`.
-fn require(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcError> {
+fn require(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), RpcError> {
     let Some(value) = text(headers, name)? else {
         return Err(mismatch(&format!("the header {name} is missing; the body says {expected:?}")));
     };
     // Only names and arguments may hold what a header cannot.
-    let may_be_encoded = name == NAME || name.starts_with(PARAMETER);
+    let is_parameter = || name.as_str().starts_with(PARAMETER);
+    let may_be_encoded = *name == NAME || is_parameter();
     let value = if may_be_encoded { decoded(value)? } else { Cow::Borrowed(value) };
     // A client may write a number otherwise than the body does; a name is a name.
-    let is_number = || name.starts_with(PARAMETER) && are_same_number(&value, expected);
+    let is_number = || is_parameter() && are_same_number(&value, expected);
     if value == expected || is_number() {
         Ok(())
     } else {
@@ -86,7 +89,7 @@ fn are_same_number(one: &str, other: &str) -> bool {
     whole(one).is_some_and(|number| whole(other) == Some(number))
 }
 
-fn text<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, RpcError> {
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     // Whoever stands between may have looked at the other.
@@ -135,8 +138,8 @@ mod tests {
     #[test]
     fn names_are_not_compared_as_numbers() {
         let headers = [("mcp-name".parse().unwrap(), "5.0".parse().unwrap())].into_iter().collect();
-        assert!(require(&headers, NAME, "5.0").is_ok());
-        assert!(require(&headers, NAME, "5").is_err());
+        assert!(require(&headers, &NAME, "5.0").is_ok());
+        assert!(require(&headers, &NAME, "5").is_err());
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::io;
 use bytes::Bytes;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
+/// Bytes that are read at once: as many as a pipe holds.
+const READ_BYTES: usize = 64 * 1024;
+
 /// The lines of a stream.
 pub(crate) struct Lines<R> {
     reader: BufReader<R>,
@@ -22,7 +25,8 @@ pub(crate) enum Line {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(reader: R, longest: usize) -> Self {
-        Self { reader: BufReader::new(reader), line: Vec::new(), longest, is_too_long: false }
+        let reader = BufReader::with_capacity(READ_BYTES, reader);
+        Self { reader, line: Vec::new(), longest, is_too_long: false }
     }
 
     /// The next line, which the end of the stream ends as well. Whoever stops waiting for it loses

@@ -2,7 +2,7 @@
 //! A result may be long, so that it is put together only where it is written.
 
 use bytes::Bytes;
-use trunkline::message::{Id, Raw, RpcError, without_breaks};
+use trunkline::message::{Id, Raw, RpcError, on_one_line};
 
 use crate::protocol;
 
@@ -54,11 +54,36 @@ impl From<Raw> for Reply {
     }
 }
 
+/// A message on one line, in parts: what is long in it is not copied.
+#[derive(Clone, Debug)]
+pub(crate) struct LineParts([Bytes; 3]);
+
+impl LineParts {
+    /// The line that answers a request.
+    pub(crate) fn of(id: &Id, answer: Answer) -> Self {
+        Self(response_in_parts(id, answer).map(on_one_line))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Bytes> {
+        self.0.iter()
+    }
+
+    /// Its bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.iter().map(Bytes::len).sum()
+    }
+}
+
+impl From<Bytes> for LineParts {
+    /// A message that is on one line already.
+    fn from(line: Bytes) -> Self {
+        Self([line, Bytes::new(), Bytes::new()])
+    }
+}
+
 /// The message that answers a request, on one line.
 pub(crate) fn response(id: &Id, answer: Answer) -> Bytes {
-    let mut line = response_in_parts(id, answer).concat();
-    without_breaks(&mut line);
-    line.into()
+    LineParts::of(id, answer).0.concat().into()
 }
 
 /// The message that answers a request, in parts that need not be on one line.

@@ -22,7 +22,7 @@ use crate::malformed;
 use crate::offer;
 use crate::options::Limits;
 use crate::protocol::{refusal, require_modern};
-use crate::reply::{Answer, response};
+use crate::reply::{Answer, LineParts, response};
 use crate::scope::{Identity, Scope};
 use crate::session::{Session, Standing};
 use crate::talk::{LastWords, Outlet, StreamInbox, StreamOutlet, Talk};
@@ -82,13 +82,15 @@ async fn write(
         is_writing.store(true, Ordering::Relaxed);
         let mut next = Some(message);
         while let Some(message) = next {
-            if message.len() > MAX_BATCH {
-                // What is long is not copied.
-                writer.write_all(&batch).await?;
-                writer.write_all(&message).await?;
-                batch.clear();
-            } else {
-                batch.extend_from_slice(&message);
+            for part in message.iter() {
+                if part.len() > MAX_BATCH {
+                    // What is long is not copied.
+                    writer.write_all(&batch).await?;
+                    writer.write_all(part).await?;
+                    batch.clear();
+                } else {
+                    batch.extend_from_slice(part);
+                }
             }
             batch.push(b'\n');
             next = if batch.len() < MAX_BATCH { inbox.try_next() } else { None };
@@ -172,7 +174,7 @@ impl Peer {
     /// Sends a message beside what is read: a client that does not read may still close its side. One
     /// that has so much to read already misses it.
     fn send(&mut self, id: Option<Id>, message: Bytes) {
-        let Err(message) = self.outlet.offer(message) else { return };
+        let Err(message) = self.outlet.offer(message.into()) else { return };
         if self.requests.len() < MAX_REQUESTS {
             let outlet = self.outlet.clone();
             self.requests.spawn(async move {
@@ -234,11 +236,13 @@ impl Peer {
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
         let done = id.clone();
         let request = self.requests.spawn(async move {
+            // Who does not read what is there gets nothing more to read.
+            outlet.room().await;
             let answer = match (&*asked.method, &caller.session) {
                 ("initialize", Some(session)) => opened(&gateway, &caller, session).await,
                 _ => gateway.answer(caller, asked).await,
             };
-            outlet.send(response(&id, answer)).await;
+            outlet.send(LineParts::of(&id, answer)).await;
             Some(id)
         });
         self.running.insert(done, Running { request, last_words });
@@ -289,7 +293,7 @@ struct OneWay(StreamOutlet);
 impl Standing for OneWay {
     fn tell(&self, message: Bytes) {
         // A client that does not keep up misses something.
-        let _ = self.0.offer(message);
+        let _ = self.0.offer(message.into());
     }
 
     fn is_read(&self) -> bool {

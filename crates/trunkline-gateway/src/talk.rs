@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use trunkline::connection::Question;
 use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError, code};
 use trunkline::queue;
+
+use crate::reply::LineParts;
 
 /// Messages that may wait for one stream. A reader that is slower misses notifications.
 pub(crate) const MAX_UNREAD: usize = 256;
@@ -41,43 +43,61 @@ pub(crate) enum Outlet {
 /// Where everything goes in that a client is sent on its one stream. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct StreamOutlet {
-    sender: mpsc::Sender<Bytes>,
-    /// Bytes that wait to be written.
-    unread: Arc<AtomicUsize>,
+    sender: mpsc::Sender<LineParts>,
+    unread: Arc<Unread>,
+}
+
+/// What waits to be written.
+#[derive(Default)]
+struct Unread {
+    bytes: AtomicUsize,
+    /// Told whenever there is less of it.
+    less: Notify,
 }
 
 /// Where it comes out.
 pub(crate) struct StreamInbox {
-    receiver: mpsc::Receiver<Bytes>,
-    unread: Arc<AtomicUsize>,
+    receiver: mpsc::Receiver<LineParts>,
+    unread: Arc<Unread>,
 }
 
 impl StreamOutlet {
     pub(crate) fn new() -> (Self, StreamInbox) {
         let (sender, receiver) = mpsc::channel(MAX_UNREAD);
-        let unread = Arc::<AtomicUsize>::default();
+        let unread = Arc::<Unread>::default();
         (Self { sender, unread: Arc::clone(&unread) }, StreamInbox { receiver, unread })
     }
 
     /// Sends a message, or gives it back if too much waits already.
-    pub(crate) fn offer(&self, message: Bytes) -> Result<(), Bytes> {
-        if self.unread.load(Ordering::Relaxed) >= MAX_UNREAD_BYTES {
+    pub(crate) fn offer(&self, message: LineParts) -> Result<(), LineParts> {
+        if !self.unread.has_room() {
             return Err(message);
         }
         let length = message.len();
-        self.unread.fetch_add(length, Ordering::Relaxed);
+        self.unread.bytes.fetch_add(length, Ordering::Relaxed);
         self.sender.try_send(message).map_err(|unsent| {
-            self.unread.fetch_sub(length, Ordering::Relaxed);
+            self.unread.bytes.fetch_sub(length, Ordering::Relaxed);
             unsent.into_inner()
         })
     }
 
-    /// Sends a message as soon as there is room for it.
-    pub(crate) async fn send(&self, message: Bytes) {
+    /// Sends a message as soon as there is room for another one.
+    pub(crate) async fn send(&self, message: LineParts) {
         // If nobody writes any more, this ends soon.
         if let Ok(room) = self.sender.reserve().await {
-            self.unread.fetch_add(message.len(), Ordering::Relaxed);
+            self.unread.bytes.fetch_add(message.len(), Ordering::Relaxed);
             room.send(message);
+        }
+    }
+
+    /// Waits until there is not too much to be read already.
+    pub(crate) async fn room(&self) {
+        loop {
+            let less = self.unread.less.notified();
+            if self.unread.has_room() {
+                return;
+            }
+            less.await;
         }
     }
 
@@ -88,25 +108,34 @@ impl StreamOutlet {
 
     /// Whether there is room for another message.
     pub(crate) fn has_room(&self) -> bool {
-        self.sender.capacity() > 0 && self.unread.load(Ordering::Relaxed) < MAX_UNREAD_BYTES
+        self.sender.capacity() > 0 && self.unread.has_room()
+    }
+}
+
+impl Unread {
+    fn has_room(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) < MAX_UNREAD_BYTES
     }
 }
 
 impl StreamInbox {
     /// The next message; nothing, once nobody can send one.
-    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+    pub(crate) async fn next(&mut self) -> Option<LineParts> {
         let message = self.receiver.recv().await;
         message.inspect(|message| self.took(message))
     }
 
     /// A message that is there.
-    pub(crate) fn try_next(&mut self) -> Option<Bytes> {
+    pub(crate) fn try_next(&mut self) -> Option<LineParts> {
         let message = self.receiver.try_recv().ok();
         message.inspect(|message| self.took(message))
     }
 
-    fn took(&self, message: &Bytes) {
-        self.unread.fetch_sub(message.len(), Ordering::Relaxed);
+    fn took(&self, message: &LineParts) {
+        self.unread.bytes.fetch_sub(message.len(), Ordering::Relaxed);
+        if self.unread.has_room() {
+            self.unread.less.notify_waiters();
+        }
     }
 }
 
@@ -160,7 +189,7 @@ impl Talk {
                 let weight = message.len();
                 outlet.send_weighing(message, weight).is_ok()
             }
-            Outlet::Stream(outlet) => outlet.offer(message).is_ok(),
+            Outlet::Stream(outlet) => outlet.offer(message.into()).is_ok(),
         }
     }
 }

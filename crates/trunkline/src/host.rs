@@ -48,7 +48,7 @@ use tokio::time::timeout;
 use self::keeper::{Keeper, Looks};
 pub use self::private::OwnEnd;
 use self::private::Private;
-pub use self::relay::Relayed;
+pub use self::relay::{Found, Relayed};
 use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Outcome, Route};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Config, Server, Share};
@@ -263,7 +263,7 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let params = object().with("uri", &Raw::from_string(address));
-        self.relay(view, Relayed::Read, &params, options).await
+        self.relay(view, self.find(view, Relayed::Read, &params)?, options).await
     }
 
     /// Gets a prompt by the name it has in a view, filled in with arguments: an object of texts.
@@ -275,7 +275,7 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let params = object().with("name", &Raw::from_string(name)).with("arguments", &arguments);
-        self.relay(view, Relayed::Prompt, &params, options).await
+        self.relay(view, self.find(view, Relayed::Prompt, &params)?, options).await
     }
 
     /// Asks what an argument of a prompt or of a template may be, under the names they have in a
@@ -286,7 +286,8 @@ impl Host {
         completion: &Completion<'_>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        self.relay(view, Relayed::Completion, &completion.params(), options).await
+        let found = self.find(view, Relayed::Completion, &completion.params())?;
+        self.relay(view, found, options).await
     }
 
     /// Tells a server something on behalf of a client, if it runs: the client's own, if each has its

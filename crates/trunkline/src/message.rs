@@ -23,7 +23,7 @@ mod envelope;
 mod method;
 
 pub use envelope::{
-    Id, Malformed, Message, Notification, Request, Response, RpcError, without_breaks,
+    Id, Malformed, Message, Notification, Request, Response, RpcError, on_one_line,
 };
 pub use method::is_of_protocol;
 pub use raw::{Ambiguous, NotJson, Raw};

@@ -9,6 +9,7 @@ mod pattern;
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::sync::Arc;
 
 pub(crate) use address::Spellings;
 pub use address::{UriClaim, UriForm, address_of, expose_uris, split_address};
@@ -61,7 +62,7 @@ macro_rules! names {
     ($($(#[$doc:meta])* struct $name:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Box<str>);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks a text and makes it a name.

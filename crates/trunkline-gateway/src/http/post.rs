@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, unfold};
 use tokio::time::{sleep, timeout};
@@ -342,10 +342,8 @@ async fn answer_once_known(
     headers: HeaderMap,
     asked: Asked,
 ) -> Answer {
-    let name = asked.subject();
-    door.gateway.view_with(&caller, Relayed::Call, (&asked.params, name.as_deref())).await?;
+    door.gateway.view_with(&caller, (Relayed::Call, &asked.params), asked.subject()).await?;
     arguments_said(&door, &caller, (&headers, &asked))?;
-    drop(name);
     Arc::clone(&door.gateway).answer(caller, asked).await
 }
 
@@ -433,15 +431,19 @@ fn answered(id: &Id, answer: Answer, status: StatusCode) -> Response {
         return json(status, parts.concat().into());
     }
     let parts = stream::iter(parts.map(Ok::<_, std::convert::Infallible>));
-    let headers =
-        [(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, length.to_string())];
-    (status, headers, Body::from_stream(parts)).into_response()
+    let mut response = json(status, Body::from_stream(parts));
+    response.headers_mut().insert(CONTENT_LENGTH, length.into());
+    response
 }
 
-fn json(status: StatusCode, body: Bytes) -> Response {
-    (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+fn json(status: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
 }
 
 fn refuse(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Response {
-    json(status, refusal(id, error))
+    json(status, refusal(id, error).into())
 }

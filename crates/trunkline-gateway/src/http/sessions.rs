@@ -267,7 +267,7 @@ impl Sessions {
             let text = "there is no such session, or it has ended: open another one\n";
             return Err(refuse(StatusCode::NOT_FOUND, text));
         };
-        let version = headers.get(VERSION).map(|it| it.to_str().unwrap_or_default().trim());
+        let version = headers.get(&VERSION).map(|it| it.to_str().unwrap_or_default().trim());
         if version.is_some_and(|version| !LEGACY.contains(&version)) {
             let text = "the MCP-Protocol-Version header names no revision that opens sessions\n";
             return Err(refuse(StatusCode::BAD_REQUEST, text));
@@ -368,7 +368,7 @@ fn make_room(
 }
 
 fn is_modern(headers: &HeaderMap) -> bool {
-    let version = headers.get(VERSION).and_then(|it| it.to_str().ok());
+    let version = headers.get(&VERSION).and_then(|it| it.to_str().ok());
     version.is_some_and(|version| !LEGACY.contains(&version.trim()))
 }
 

@@ -66,6 +66,21 @@ impl Relayed {
     }
 }
 
+/// A request, with what it is about in a view.
+pub struct Found<'v> {
+    relayed: Relayed,
+    /// Its parameters in the words of the caller.
+    params: Raw,
+    resolved: Resolved<'v>,
+}
+
+impl<'v> Found<'v> {
+    /// What it is about: its server and its definition.
+    pub fn entry(&self) -> &'v Entry {
+        self.resolved.entry
+    }
+}
+
 /// What a request is about, in the words of its server.
 struct Resolved<'v> {
     entry: &'v Entry,
@@ -74,18 +89,15 @@ struct Resolved<'v> {
 }
 
 impl Host {
-    /// The server and the definition of what a request is about, if this caller may have it.
-    pub fn subject<'v>(
+    /// What a request is about, if this caller may have it, ready to be passed on.
+    pub fn find<'v>(
         &self,
         view: &'v View,
         relayed: Relayed,
         params: &Raw,
-    ) -> Result<&'v Entry, CallError> {
-        match relayed {
-            Relayed::Call => routed(view, Kind::Tool, params),
-            Relayed::Prompt => routed(view, Kind::Prompt, params),
-            _ => relayed.resolve(view, params).map(|found| found.entry),
-        }
+    ) -> Result<Found<'v>, CallError> {
+        let resolved = relayed.resolve(view, params).map_err(|error| self.judged(error))?;
+        Ok(Found { relayed, params: params.clone(), resolved })
     }
 
     /// Passes a request on to the server that has what it is about. Only the name in it is another;
@@ -93,25 +105,23 @@ impl Host {
     pub async fn relay(
         &self,
         view: &View,
-        relayed: Relayed,
-        params: &Raw,
+        found: Found<'_>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let outcome = self.pass_on(view, relayed, params, options).await;
+        let outcome = self.pass_on(view, found, options).await;
         outcome.map_err(|error| self.judged(error))
     }
 
     async fn pass_on(
         &self,
         view: &View,
-        relayed: Relayed,
-        params: &Raw,
+        found: Found<'_>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let Resolved { entry, params: sent, read } = relayed.resolve(view, params)?;
+        let Found { relayed, params, resolved: Resolved { entry, params: sent, read } } = found;
         if relayed == Relayed::Read {
             // Rules may be about the address as well as about the template that it fits.
-            relayed.resolve(&self.as_of_now(view)?, params)?;
+            relayed.resolve(&self.as_of_now(view)?, &params)?;
         }
         let route = Route { read, ..self.bind(view, entry, options.client)? };
         match relayed {
@@ -162,10 +172,6 @@ fn named<'v>(view: &'v View, kind: Kind, params: &Raw) -> Result<Resolved<'v>, C
     let entry = view.route(kind, &name.text())?;
     let params = name.in_words_of_server(params, entry.name());
     Ok(Resolved { entry, params, read: None })
-}
-
-fn routed<'v>(view: &'v View, kind: Kind, params: &Raw) -> Result<&'v Entry, CallError> {
-    Ok(view.route(kind, &Word::of(params, "name")?.text())?)
 }
 
 fn addressed<'v>(view: &'v View, params: &Raw) -> Result<Resolved<'v>, CallError> {

@@ -249,8 +249,20 @@ impl Line {
     }
 }
 
+/// JSON on one line, with spaces in the place of line breaks. It is not copied where it has none.
+pub fn on_one_line(json: Bytes) -> Bytes {
+    match memchr::memchr2(b'\n', b'\r', &json) {
+        None => json,
+        Some(_) => {
+            let mut line = Vec::from(json);
+            without_breaks(&mut line);
+            line.into()
+        }
+    }
+}
+
 /// Makes one line of JSON by putting spaces in the place of line breaks.
-pub fn without_breaks(json: &mut [u8]) {
+fn without_breaks(json: &mut [u8]) {
     // Nearly always there is none, and looking for it is cheap.
     let mut rest = json;
     while let Some(place) = memchr::memchr2(b'\n', b'\r', rest) {

@@ -147,13 +147,11 @@ impl Raw {
 
     /// The text of a string.
     pub fn as_str(&self) -> Option<Cow<'_, str>> {
-        if !self.text.starts_with(b"\"") {
-            return None;
-        }
-        if memchr::memchr(b'\\', &self.text).is_some() {
+        let inside = self.text.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        if memchr::memchr(b'\\', inside).is_some() {
             return serde_json::from_slice(&self.text).ok().map(Cow::Owned);
         }
-        Some(Cow::Borrowed(&self.text()[1..self.text.len() - 1]))
+        std::str::from_utf8(inside).ok().map(Cow::Borrowed)
     }
 
     /// The value of a boolean.
