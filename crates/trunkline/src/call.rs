@@ -21,12 +21,17 @@ pub use updates::TaskUpdates;
 
 use untrusted::Cleaning;
 
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::Entry;
 use crate::config::{Server, Trust};
 use crate::connection::{Ask, Attendant, Connection, LogLevel, Rounds, Unattended};
 use crate::content::{check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
+use crate::item::{Item, Kind};
 use crate::message::{Raw, RpcError};
+use crate::view::View;
+
+/// How often a server that was started meanwhile is looked at again before it is asked.
+const MAX_LOOKS: usize = 3;
 
 /// How often a call that waits for its turn says so.
 const REMINDER: Duration = Duration::from_secs(5);
@@ -82,6 +87,11 @@ impl Default for CallOptions<'_> {
     }
 }
 
+/// Says whether something may be called by the rules of now: they may change while a call waits.
+pub(crate) trait Guard: Sync {
+    fn admits(&self, view: &View, entry: &Entry) -> Result<(), CallError>;
+}
+
 /// Something this caller may have, bound to the connection that serves it: resolved once, then
 /// called as it is, so that what was shown is what runs.
 pub(crate) struct Route<'v> {
@@ -90,8 +100,9 @@ pub(crate) struct Route<'v> {
     /// Whether no other client has that connection.
     pub(crate) is_own: bool,
     pub(crate) server: Arc<Server>,
-    /// What says how callers know addresses.
-    pub(crate) catalog: &'v Catalog,
+    /// What was shown; it says how callers know addresses as well.
+    pub(crate) view: &'v View,
+    pub(crate) guard: &'v dyn Guard,
     /// What is being read, if something is.
     pub(crate) read: Option<Read>,
 }
@@ -131,17 +142,95 @@ impl Route<'_> {
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let (_slot, waited) = self.slot(options).await?;
-        // Whoever says how long it may take means all of it.
-        let timeout = options.timeout.map(|own| own.saturating_sub(waited));
-        let rounds = options.rounds;
-        let ask = Ask { timeout, rounds, ..Ask::new(method, Some(params)) };
+        let begin = Instant::now();
+        let (_slot, mut has_waited) = self.slot(options).await?;
+        let ask = Ask { rounds: options.rounds, ..Ask::new(method, Some(params)) };
+        for _ in 0..MAX_LOOKS {
+            // Whatever it has from here on is of another conversation, in which it is not asked.
+            let conversation = self.connection.conversation();
+            if has_waited {
+                self.guard.admits(self.view, self.entry)?;
+            }
+            self.require_definition(conversation)?;
+            // Whoever says how long it may take means all of it.
+            let timeout = options.timeout.map(|own| own.saturating_sub(begin.elapsed()));
+            let ask = Ask { timeout, within: Some(conversation), ..ask.clone() };
+            match self.converse(ask, options).await {
+                Err(error) if error.kind() == ErrorKind::BegunAnew => has_waited = true,
+                answer => return self.outcome(answer, options).await,
+            }
+        }
+        let message = "it is started again and again, and was not asked";
+        let error = Error::new(ErrorKind::BegunAnew, message).of(&self.server.name);
+        Err(self.failed(error))
+    }
+
+    /// Asks the server for something that only the server knows, so that nothing of it was shown.
+    pub(crate) async fn ask_unseen(
+        &self,
+        method: &str,
+        params: Raw,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        let begin = Instant::now();
+        let _slot = self.slot(options).await?;
+        let timeout = options.timeout.map(|own| own.saturating_sub(begin.elapsed()));
+        let ask = Ask { timeout, rounds: options.rounds, ..Ask::new(method, Some(params)) };
+        let answer = self.converse(ask, options).await;
+        self.outcome(answer, options).await
+    }
+
+    async fn converse(
+        &self,
+        ask: Ask,
+        options: CallOptions<'_>,
+    ) -> Result<Result<Raw, RpcError>, Error> {
         let cleaning = Cleaning(options.attendant);
         let attendant: &dyn Attendant = match self.server.trust {
             Trust::Trusted => options.attendant,
             Trust::Untrusted => &cleaning,
         };
-        let answer = self.connection.converse(ask, attendant).await;
+        self.connection.converse(ask, attendant).await
+    }
+
+    /// Fails if the server has another tool in this conversation than the one that was shown. Before
+    /// it has begun one, nobody knows.
+    fn require_definition(&self, conversation: u64) -> Result<(), CallError> {
+        if conversation == 0 || self.entry.kind() != Kind::Tool {
+            return Ok(());
+        }
+        let (tools, name) = (self.connection.tools(), self.entry.name());
+        let first = tools.partition_point(|tool| tool.name() < name);
+        let mut named = tools[first..].iter().take_while(|tool| tool.name() == name).peekable();
+        if named.peek().is_none() {
+            return Err(CallError::gone(self.entry));
+        }
+        match named.any(|tool| self.is_as_shown(tool)) {
+            true => Ok(()),
+            false => Err(CallError::changed(self.entry)),
+        }
+    }
+
+    /// Whether a tool of the server is the one that was shown: to the letter, unless it is that of
+    /// another process than the one whose list was shown. There, what matters are its arguments and
+    /// what it says that it does.
+    fn is_as_shown(&self, tool: &Arc<Item>) -> bool {
+        if Arc::ptr_eq(tool, self.entry.item()) {
+            return true;
+        }
+        let cleaned = (self.server.trust == Trust::Untrusted).then(|| tool.cleaned());
+        let tool = cleaned.as_ref().unwrap_or(tool);
+        let (now, shown) = (tool.definition(), self.entry.definition());
+        let is_same = |key| now.get(key) == shown.get(key);
+        now == shown || (self.is_own && is_same("inputSchema") && is_same("annotations"))
+    }
+
+    /// Makes an outcome of an answer.
+    async fn outcome(
+        &self,
+        answer: Result<Result<Raw, RpcError>, Error>,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
         let answer = answer.map_err(|error| self.failed(error))?;
         let result = answer.map_err(|error| self.refused(&error))?;
         if !result.is_object() {
@@ -149,7 +238,7 @@ impl Route<'_> {
             return Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name).into());
         }
         let exposed = |uri: &str| self.exposed_address(uri);
-        let tells_apart = self.read.is_some() || self.catalog.tells_addresses_apart();
+        let tells_apart = self.read.is_some() || self.view.catalog().tells_addresses_apart();
         let exposed: Option<Exposed<'_>> = if tells_apart { Some(&exposed) } else { None };
         let outcome = outcome(&result, &self.server, exposed);
         match options.artifacts {
@@ -177,27 +266,26 @@ impl Route<'_> {
     fn exposed_address(&self, uri: &str) -> Option<String> {
         match &self.read {
             Some(read) if read.own == uri => Some(read.address.clone()),
-            _ => self.catalog.exposed_address(&self.server.name, uri),
+            _ => self.view.catalog().exposed_address(&self.server.name, uri),
         }
     }
 
-    /// A slot of the server, for as long as the call runs, and how long it was waited for (CALL-7).
+    /// A slot of the server, for as long as the call runs, and whether it was waited for (CALL-7).
     async fn slot(
         &self,
         options: CallOptions<'_>,
-    ) -> Result<(Option<OwnedSemaphorePermit>, Duration), Error> {
+    ) -> Result<(Option<OwnedSemaphorePermit>, bool), Error> {
         let Some(limit) = self.server.behaviour.concurrency else {
-            return Ok((None, Duration::ZERO));
+            return Ok((None, false));
         };
         let slots = self.connection.slots(limit);
         if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
-            return Ok((Some(slot), Duration::ZERO));
+            return Ok((Some(slot), false));
         }
-        let begin = Instant::now();
         let bound = self.server.behaviour.timeouts.call;
         let bound = options.timeout.map_or(bound, |own| own.min(bound));
         match timeout(bound, self.turn(slots, options.attendant)).await {
-            Ok(slot) => Ok((slot, begin.elapsed())),
+            Ok(slot) => Ok((slot, true)),
             Err(_) => {
                 let message = format!("no slot for the call was free within {bound:?}");
                 Err(Error::new(ErrorKind::TimedOut, message)

@@ -60,6 +60,11 @@ impl Entry {
         &self.server
     }
 
+    /// What it is, as the catalog has it from the server.
+    pub(crate) fn item(&self) -> &Arc<Item> {
+        &self.item
+    }
+
     /// The server's own name for it: what goes over the wire.
     pub fn name(&self) -> &str {
         self.item.name()

@@ -154,6 +154,12 @@ impl Connection {
         self.shadow.redacted(text)
     }
 
+    /// The number of the conversation that goes on with the server; zero, if it is not ready. What it
+    /// is known to have is of that conversation.
+    pub fn conversation(&self) -> u64 {
+        self.shadow.conversation()
+    }
+
     /// How the server is doing, now and whenever that changes. Changes that follow each other
     /// quickly may be seen as one.
     pub fn watch(&self) -> watch::Receiver<Status> {

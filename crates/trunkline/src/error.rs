@@ -32,6 +32,8 @@ pub enum ErrorKind {
     Refused(u16),
     /// The session ended on the server's side.
     SessionExpired,
+    /// The server was started, or spoken to anew, after somebody had looked at what it has.
+    BegunAnew,
     /// Something took longer than it may.
     TimedOut,
     /// Something is larger than it may be.
@@ -68,6 +70,7 @@ impl ErrorKind {
             Self::Exited
             | Self::Refused(_)
             | Self::SessionExpired
+            | Self::BegunAnew
             | Self::TimedOut
             | Self::TooLarge
             | Self::NotMcp => Fault::Server,
@@ -83,6 +86,7 @@ impl ErrorKind {
             | Self::Unreachable
             | Self::Broken
             | Self::SessionExpired
+            | Self::BegunAnew
             | Self::TimedOut => true,
             Self::Refused(status) => status == 429 || status >= 500,
             _ => false,

@@ -49,7 +49,9 @@ use self::keeper::{Keeper, Looks};
 pub use self::private::OwnEnd;
 use self::private::Private;
 pub use self::relay::{Found, Relayed};
-use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Outcome, Route};
+use crate::call::{
+    CallError, CallErrorKind, CallOptions, Client, Completion, Guard, Outcome, Route,
+};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Config, Server, Share};
 use crate::connection::{Connection, Options};
@@ -378,12 +380,12 @@ impl Host {
 
     /// Binds an entry to the connection that serves it, to this client if each has its own.
     fn bind<'v>(
-        &self,
+        &'v self,
         view: &'v View,
         entry: &'v Entry,
         client: Option<&Client>,
     ) -> Result<Route<'v>, CallError> {
-        self.require_as_shown(view, entry)?;
+        self.admits(view, entry)?;
         let name = &entry.server().name;
         let connection = self.servers.get(name.as_str()).ok_or_else(|| lost(name))?;
         // The rules for it may be other ones than when it was started.
@@ -392,7 +394,7 @@ impl Host {
         let own = self.private.connection(&server, client)?;
         let is_own = own.is_some();
         let connection = own.unwrap_or(connection);
-        Ok(Route { entry, connection, is_own, server, catalog: view.catalog(), read: None })
+        Ok(Route { entry, connection, is_own, server, view, guard: self, read: None })
     }
 
     /// An error that says whether trying again helps, as far as that is a matter of the whole host.
@@ -410,9 +412,22 @@ impl Host {
         }
     }
 
+    /// What the same caller sees now.
+    fn as_of_now(&self, view: &View) -> Result<View, CallError> {
+        let rules = Arc::clone(&self.standing.borrow().rules);
+        let catalog = self.catalog();
+        if Arc::ptr_eq(&rules, view.rules()) {
+            return Ok(View::new(catalog, rules, Arc::clone(view.caller())));
+        }
+        let caller = rules.caller_again(view.caller())?;
+        Ok(View::new(catalog, rules, Arc::new(caller)))
+    }
+}
+
+impl Guard for Host {
     /// What was shown is what runs: it has to be there still, a tool to the letter, and allowed by
     /// the rules of now.
-    fn require_as_shown(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
+    fn admits(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
         let now = self.as_of_now(view)?;
         if Arc::ptr_eq(now.catalog(), view.catalog()) {
             return Ok(now.admits(entry)?);
@@ -426,17 +441,6 @@ impl Host {
             }
             Some(same) => Ok(now.admits(same)?),
         }
-    }
-
-    /// What the same caller sees now.
-    fn as_of_now(&self, view: &View) -> Result<View, CallError> {
-        let rules = Arc::clone(&self.standing.borrow().rules);
-        let catalog = self.catalog();
-        if Arc::ptr_eq(&rules, view.rules()) {
-            return Ok(View::new(catalog, rules, Arc::clone(view.caller())));
-        }
-        let caller = rules.caller_again(view.caller())?;
-        Ok(View::new(catalog, rules, Arc::new(caller)))
     }
 }
 

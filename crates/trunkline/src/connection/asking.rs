@@ -45,6 +45,9 @@ pub struct Ask {
     pub timeout: Option<Duration>,
     /// Who goes on when the server needs more before it can answer.
     pub rounds: Rounds,
+    /// The conversation in which alone it is made, as [`Connection::conversation`] says, for those
+    /// who have looked at what the server has: in another it may have something else.
+    pub within: Option<u64>,
 }
 
 /// Who goes on when a modern server answers that it needs more before it can answer.
@@ -60,7 +63,7 @@ pub enum Rounds {
 impl Ask {
     /// A request that may take as long as any.
     pub fn new(method: &str, params: Option<Raw>) -> Self {
-        Self { method: method.into(), params, timeout: None, rounds: Rounds::Driven }
+        Self { method: method.into(), params, timeout: None, rounds: Rounds::Driven, within: None }
     }
 
     fn is_tool_call(&self) -> bool {
@@ -195,6 +198,7 @@ impl Connection {
             id,
             method: ask.method.clone(),
             params: ask.params.clone(),
+            within: ask.within,
             deadline,
             patience,
             reply,
@@ -210,7 +214,10 @@ impl Connection {
         // Time that the attendant takes to answer is not the server's.
         budget.spend(begin.elapsed().saturating_sub(wait.thinking.so_far()));
         answer.map_err(|error| {
-            self.shadow.call_failed();
+            // What was not sent has not failed.
+            if error.kind() != ErrorKind::BegunAnew {
+                self.shadow.call_failed();
+            }
             self.explained(error, ask)
         })
     }

@@ -65,6 +65,8 @@ pub(super) struct Asked {
     pub(super) id: u64,
     pub(super) method: Arc<str>,
     pub(super) params: Option<Raw>,
+    /// The conversation in which alone it is to be sent.
+    pub(super) within: Option<u64>,
     /// When the answer is too late, whatever happens.
     pub(super) deadline: Instant,
     /// How long the answer may take once the server has been asked, without its own questions.
@@ -130,6 +132,11 @@ impl Session {
 
     pub(super) fn wire(&self) -> &Wire {
         &self.wire
+    }
+
+    /// Which of the server's conversations this is.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// What every modern request declares.
@@ -396,6 +403,7 @@ impl Session {
             id,
             method: method.into(),
             params,
+            within: None,
             deadline,
             patience: deadline.saturating_duration_since(Instant::now()),
             reply,

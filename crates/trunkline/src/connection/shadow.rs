@@ -40,6 +40,8 @@ pub(super) struct Shadow {
     /// Counted apart from the status: those who watch it do not watch calls.
     calls: AtomicU64,
     failures: AtomicU64,
+    /// The number of the conversation with it, while it is ready; else zero.
+    conversation: AtomicU64,
     /// The standard error of the process that was started last, and what it was given.
     tail: Mutex<Tail>,
 }
@@ -53,6 +55,7 @@ impl Shadow {
             listed: Kind::ALL.map(|_| watch::Sender::new(Listed::none())),
             calls: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            conversation: AtomicU64::new(0),
             tail: Mutex::default(),
         };
         let is_known = !remembered.is_empty();
@@ -74,6 +77,10 @@ impl Shadow {
 
     pub(super) fn state(&self) -> State {
         self.status.borrow().state
+    }
+
+    pub(super) fn conversation(&self) -> u64 {
+        self.conversation.load(Ordering::Acquire)
     }
 
     /// Whether this revision of the protocol was agreed on.
@@ -133,6 +140,8 @@ impl Shadow {
             status.process_id = session.wire().process_id();
             status.ready_since = Some(Instant::now());
         });
+        // Not before its tools are there.
+        self.conversation.store(session.number(), Ordering::Release);
     }
 
     /// A list is this, and holds for so long.
@@ -187,6 +196,7 @@ impl Shadow {
 
     /// It failed, and is perhaps started again by itself.
     pub(super) fn failed(&self, error: &Error, pause: Option<Duration>, restarts: u32) {
+        self.is_over();
         self.forget_lists();
         self.status.send_modify(|status| {
             gone(status, State::Failed);
@@ -197,6 +207,11 @@ impl Shadow {
         });
     }
 
+    /// No conversation is going on.
+    fn is_over(&self) {
+        self.conversation.store(0, Ordering::Release);
+    }
+
     fn forget_lists(&self) {
         for listed in &self.listed {
             listed.send_replace(Listed::none());
@@ -205,11 +220,13 @@ impl Shadow {
 
     /// It is not needed at the moment. What it has stays.
     pub(super) fn idle(&self) {
+        self.is_over();
         self.status.send_modify(|status| gone(status, State::Idle));
     }
 
     /// It has been ended for good.
     pub(super) fn stopped(&self) {
+        self.is_over();
         self.forget_lists();
         self.status.send_modify(|status| {
             gone(status, State::Stopped);

@@ -329,6 +329,11 @@ fn refuse(command: Command, error: &Error) {
     }
 }
 
+fn begun_anew() -> Error {
+    let message = "it was started again before it could be asked";
+    Error::new(ErrorKind::BegunAnew, message).with_hint("look again at what it has")
+}
+
 fn unread() -> Error {
     let message = "it does not read what it is sent, and a lot waits for it already";
     Error::new(ErrorKind::TooLarge, message).with_hint("it may hang: end it and start it again")

@@ -142,7 +142,7 @@ impl Host {
         let asked = async {
             let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
             let route = self.bind(view, entry, options.client)?;
-            route.ask(method, params, options).await
+            route.ask_unseen(method, params, options).await
         };
         asked.await.map_err(|error| self.judged(error))
     }

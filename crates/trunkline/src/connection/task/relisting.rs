@@ -74,6 +74,7 @@ impl<'a> Asking<'a> {
             id: self.ids.next(),
             method: method.into(),
             params,
+            within: None,
             deadline: Instant::now() + self.patience,
             patience: self.patience,
             reply,

@@ -9,14 +9,15 @@ use super::logging::Logging;
 use super::relisting::{Asking, Relistings};
 use super::subscribing::{ACKNOWLEDGED, Step, Subscription};
 use super::{
-    After, Command, Down, End, MAX_PENDING, PAUSE_AFTER_FORGOTTEN, Task, refuse, too_many, unread,
+    After, Command, Down, End, MAX_PENDING, PAUSE_AFTER_FORGOTTEN, Task, begun_anew, refuse,
+    too_many, unread,
 };
 use crate::connection::backoff::Attempts;
 use crate::connection::generation::Generation;
 use crate::connection::handshake::Opened;
 use crate::connection::lists::{List, Pages};
 use crate::connection::memory::Spoken;
-use crate::connection::session::{Answer, Event, Session, at};
+use crate::connection::session::{Answer, Asked, Event, Session, at};
 use crate::item::Kind;
 use crate::message::Notification;
 
@@ -205,6 +206,10 @@ impl Task {
             // Nobody waits for it any more: it was dropped, or is too late, before it was sent.
             Command::Ask(asked) if asked.reply.is_closed() || asked.deadline <= Instant::now() => {
                 drop(asked);
+            }
+            // What somebody has looked at may be another thing by now.
+            Command::Ask(Asked { within: Some(number), .. }) if number != session.number() => {
+                refuse(command, &begun_anew());
             }
             Command::Ask(asked) => {
                 self.shadow.called();

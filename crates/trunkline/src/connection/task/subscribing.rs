@@ -157,6 +157,7 @@ impl Subscription {
             id,
             method: "subscriptions/listen".into(),
             params: Some(params),
+            within: None,
             deadline: Instant::now() + FOR_EVER,
             patience: FOR_EVER,
             reply,

@@ -1,7 +1,9 @@
 //! Views that somebody has kept, while what they are of has changed: what was shown is what runs.
 
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
-use trunkline::call::CallErrorKind;
+use trunkline::call::{CallErrorKind, CallOptions, Client};
+use trunkline::connection::State;
 use trunkline::host::{Host, HostOptions};
 use trunkline::item::Kind;
 use trunkline::message::Raw;
@@ -45,6 +47,75 @@ async fn a_tool_that_has_changed_since_it_was_shown_does_not_run() {
     assert_eq!(refused, "the tool `s_started` is not what was shown any more; look again");
     // What is the same still runs.
     assert_eq!(call_in(&host, &shown, "s_work").await.unwrap(), "worked");
+    within(host.shutdown()).await;
+}
+
+/// TOOL-5: the same for a server that was stopped, and is started by the call. What was known of it
+/// is what it had before.
+#[tokio::test]
+async fn a_tool_that_has_changed_when_its_server_starts_again_does_not_run() {
+    let folder = Folder::new();
+    let idle = json!({ "idleTimeout": "200ms" });
+    let host = host_of(&json!({ "s": folder.server("legacy", &idle) }));
+    gather(&host, &[Kind::Tool]).await;
+    let shown = view(&host);
+    let connection = host.servers().get("s").unwrap();
+    within(connection.watch().wait_for(|status| status.state == State::Idle)).await.unwrap();
+    folder.write("writing", "started");
+    let refused = call_in(&host, &shown, "s_started").await.unwrap_err();
+    assert_eq!(refused, "the tool `s_started` is not what was shown any more; look again");
+    assert_eq!((folder.starts(), folder.called("started")), (2, 0));
+    within(connection.watch().wait_for(|status| status.state == State::Idle)).await.unwrap();
+    assert_eq!(call_in(&host, &shown, "s_work").await.unwrap(), "worked");
+    assert_eq!(folder.starts(), 3);
+    within(host.shutdown()).await;
+}
+
+/// TOOL-5: the same for a process that a client has for itself. Lists are those of another.
+#[tokio::test]
+async fn a_tool_that_is_another_in_a_clients_own_process_does_not_run() {
+    let folder = Folder::new();
+    let host = host_of(&json!({ "s": folder.server("legacy", &json!({ "share": "per-client" })) }));
+    gather(&host, &[Kind::Tool]).await;
+    let shown = view(&host);
+    folder.write("writing", "started");
+    let client = Client {
+        id: "ann".into(),
+        owner: "".into(),
+        capabilities: Raw::empty_object(),
+        attendant: None,
+        log_level: None,
+        idle: None,
+    };
+    let options = CallOptions { client: Some(&client), ..CallOptions::default() };
+    let call = |tool| within(host.call(&shown, tool, Raw::empty_object(), options));
+    let refused = call("s_started").await.unwrap_err();
+    assert!(refused.to_string().contains("is not what was shown any more"), "{refused}");
+    assert_eq!(folder.called("started"), 0);
+    assert_eq!(call("s_work").await.unwrap().text(), "worked");
+    within(host.shutdown()).await;
+}
+
+/// CALL-7: rules of now hold for a call that has waited for its turn.
+#[tokio::test]
+async fn a_tool_that_was_denied_while_a_call_waited_does_not_run() {
+    let folder = Folder::new();
+    let with = |denied: &[&str]| {
+        let more = json!({ "concurrency": 1, "denyTools": denied });
+        json!({ "mcpServers": { "s": folder.server("legacy", &more) } })
+    };
+    let host = host_with(&with(&[]), &[]);
+    gather(&host, &[Kind::Tool]).await;
+    let shown = view(&host);
+    let nothing = json!({});
+    let mut first = Box::pin(call(&host, "s_wait", &nothing));
+    assert!(first.as_mut().now_or_never().is_none());
+    let mut second = Box::pin(call_in(&host, &shown, "s_started"));
+    assert!(second.as_mut().now_or_never().is_none());
+    reload(&host, &with(&["started"])).await;
+    drop(first);
+    assert_eq!(second.await.unwrap_err(), "there is no tool `s_started`");
+    assert_eq!(folder.called("started"), 0);
     within(host.shutdown()).await;
 }
 
