@@ -46,6 +46,12 @@ impl Asked {
         Self { id, method, params, said: Said::of(said), state, subject }
     }
 
+    /// The same request, which goes on from another state.
+    pub(crate) fn with_state(self, state: &str) -> Self {
+        let state = Raw::from_string(state);
+        Self { params: self.params.with("requestState", &state), state: Some(state), ..self }
+    }
+
     /// The name, address or task it is about.
     pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
         self.subject.as_ref()?.as_str()

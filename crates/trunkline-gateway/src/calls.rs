@@ -31,6 +31,9 @@ use crate::{protocol, translate};
 /// What our own request states begin with; those of servers are passed on as they are.
 const OURS: &str = "trunkline.";
 
+/// What a state of a server is sealed for that begins in the same way.
+const PASSED: &str = "state";
+
 /// A call that is being made, noted where questions and notifications of its server look for it.
 pub(crate) enum Engaged {
     /// Of a server that all share.
@@ -66,9 +69,13 @@ impl Gateway {
             // In a box, as below: what is moved around until it is begun is small.
             return Box::pin(Arc::clone(self).relay_for(attending, relayed, asked)).await;
         }
-        if let Some(state) = asked.state.as_ref().and_then(our_state) {
-            return self.resume(&caller, &asked.params, &state).await;
-        }
+        let asked = match asked.state.as_ref().and_then(our_state) {
+            Some(state) => match self.passed_state(&caller, &asked.params, &state) {
+                Some(theirs) => asked.with_state(&theirs),
+                None => return self.resume(&caller, &asked.params, &state).await,
+            },
+            None => asked,
+        };
         let (desk, questions) = Desk::new(caller.talk.clone());
         let attending = self.attending(caller.clone(), follows, Some(desk.clone()));
         let params = asked.params.clone();
@@ -95,7 +102,8 @@ impl Gateway {
     }
 
     /// Keeps a call until its client comes back, and says what it has to come back with.
-    fn park(&self, caller: &Caller, params: &Raw, conversation: Conversation) -> Answer {
+    fn park(&self, caller: &Caller, params: &Raw, mut conversation: Conversation) -> Answer {
+        conversation.go_on_by_itself();
         let number = self.parked.number();
         let owner = owner(caller, params);
         let uses = Use { purpose: "call", owner: &owner };
@@ -104,6 +112,22 @@ impl Gateway {
         let result = conversation.as_result(&format!("{OURS}{state}"));
         self.parked.put(number, conversation)?;
         Ok(translate::result(Era::Modern, Relayed::Call, &result))
+    }
+
+    /// The state of a server that was sealed on its way to the client, if this is one.
+    fn passed_state(&self, caller: &Caller, params: &Raw, state: &str) -> Option<String> {
+        let owner = owner(caller, params);
+        self.seal.open(state, Use { purpose: PASSED, owner: &owner }).ok()
+    }
+
+    /// A result whose state begins as our own do, such as that of another gateway, with the state
+    /// sealed: what comes back is ours, whoever made what is in it.
+    fn with_state_sealed(&self, caller: &Caller, params: &Raw, result: &Raw) -> Option<Raw> {
+        let state = result.get("requestState")?;
+        let theirs = state.as_str().filter(|state| state.starts_with(OURS))?;
+        let owner = owner(caller, params);
+        let sealed = self.seal.close(&theirs, Use { purpose: PASSED, owner: &owner }, None);
+        Some(result.with("requestState", &Raw::from_string(&format!("{OURS}{sealed}"))))
     }
 
     /// Goes on with a call for which its client has come back.
@@ -190,7 +214,7 @@ impl Gateway {
             Err(error) => Err(error),
         };
         match outcome {
-            Ok(outcome) => Ok(self.translated(caller, relayed, &outcome)),
+            Ok(outcome) => Ok(self.translated(caller, (relayed, params), &outcome)),
             Err(error) => match self.down_owner(view, relayed, params, &error) {
                 Some(result) => Ok(translate::result(caller.era(), relayed, &result)),
                 None => self.refused(&caller.client, relayed, params, &error),
@@ -199,8 +223,18 @@ impl Gateway {
     }
 
     /// A result in the words of its client.
-    fn translated(&self, caller: &Caller, relayed: Relayed, outcome: &Outcome) -> Reply {
+    fn translated(
+        &self,
+        caller: &Caller,
+        (relayed, params): (Relayed, &Raw),
+        outcome: &Outcome,
+    ) -> Reply {
         let looked = Looked::at(&outcome.result);
+        if looked.asks()
+            && let Some(sealed) = self.with_state_sealed(caller, params, &outcome.result)
+        {
+            return translate::result(caller.era(), relayed, &sealed);
+        }
         if looked.is_task() {
             let named = self.tasks(caller).named(outcome.server(), &outcome.result);
             return translate::result(caller.era(), relayed, &named);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use trunkline::connection::Question;
 use trunkline::message::{Raw, RpcError, code};
 use trunkline::name::ServerName;
@@ -127,6 +128,8 @@ pub(crate) struct Conversation {
     asked: Receiver<(Question, Reply)>,
     open: BTreeMap<String, (Question, Reply)>,
     count: u64,
+    /// Whether the call goes on whether or not somebody looks at it.
+    is_by_itself: bool,
 }
 
 /// What a conversation came to.
@@ -139,7 +142,7 @@ pub(crate) enum Turn {
 
 impl Conversation {
     pub(crate) fn new(call: Calling, desk: Arc<Desk>, asked: Receiver<(Question, Reply)>) -> Self {
-        Self { call, desk, asked, open: BTreeMap::new(), count: 0 }
+        Self { call, desk, asked, open: BTreeMap::new(), count: 0, is_by_itself: false }
     }
 
     /// Goes on until the server has answered or asked.
@@ -155,6 +158,21 @@ impl Conversation {
                 Turn::Asks(self)
             }
         }
+    }
+
+    /// Lets the call go on while it waits for its client: its times run, and what it holds is free as
+    /// soon as it is over. It ends with the conversation all the same.
+    pub(crate) fn go_on_by_itself(&mut self) {
+        if std::mem::replace(&mut self.is_by_itself, true) {
+            return;
+        }
+        let mut going_on = JoinSet::new();
+        let call = std::mem::replace(&mut self.call, Box::pin(std::future::pending()));
+        going_on.spawn(call);
+        self.call = Box::pin(async move {
+            let lost = || Err(RpcError::new(code::INTERNAL_ERROR, "the call was lost"));
+            going_on.join_next().await.and_then(Result::ok).unwrap_or_else(lost)
+        });
     }
 
     fn note(&mut self, (question, reply): (Question, Reply)) {

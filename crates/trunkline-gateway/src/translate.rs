@@ -52,6 +52,11 @@ impl<'r> Looked<'r> {
         self.is_of_kind("task")
     }
 
+    /// Whether the server asks for something before it answers.
+    pub(crate) fn asks(&self) -> bool {
+        self.is_of_kind("input_required")
+    }
+
     fn is_of_kind(&self, name: &str) -> bool {
         self.kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == name)
     }

@@ -33,11 +33,56 @@ async fn a_call_that_is_parked_has_time_until_its_client_comes_back() {
     let asked = asker.call("ask", json!({})).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     sleep(THOUGHT).await;
+    assert_eq!(text(&come_back(&mut asker, &asked).await), "Ann");
+    hosted.end().await;
+}
+
+/// Makes a call again, with the answer to what was asked.
+async fn come_back(asker: &mut Asker, asked: &Value) -> Value {
     let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
     let again = json!({ "name": "ask", "arguments": {}, "inputResponses": { key: accepted() },
         "requestState": asked["result"]["requestState"] });
-    assert_eq!(text(&asker.ask("tools/call", again).await), "Ann");
+    asker.ask("tools/call", again).await
+}
+
+/// CON-8, CALL-7: a question is over after its time, whether or not its client comes back, and with it
+/// what the call takes of others.
+#[tokio::test]
+async fn a_client_that_does_not_come_back_in_time_is_not_waited_for() {
+    let mut server = echoing("legacy");
+    server["timeouts"]["question"] = "1s".into();
+    server["concurrency"] = 1.into();
+    let hosted = Hosted::to(&json!({ "echoing": server })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let asked = asker.call("ask", json!({})).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let echoed = timeout(LONGEST, other.call("echo", json!({ "token": "other" }))).await;
+    assert_eq!(text(&echoed.expect("the slot is free in time")), "other");
+    let late = come_back(&mut asker, &asked).await;
+    assert_eq!(late["result"]["resultType"], "complete", "what came of it without: {late}");
+    assert_ne!(text(&late), "Ann");
     hosted.end().await;
+}
+
+/// Questions come through gateways in a row, though all of them keep calls for those who come back.
+#[tokio::test]
+async fn a_client_is_asked_and_comes_back_through_two_gateways() {
+    let inner = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let entry = json!({ "type": "http", "url": inner.url(), "prefix": "", "access": "read-write" });
+    let outer = Hosted::to(&json!({ "inner": entry })).await;
+    let mut asker = Asker::new(Era::Modern, outer.address).await.unwrap();
+    let asked = asker.call("ask", json!({})).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    assert_eq!(text(&come_back(&mut asker, &asked).await), "Ann");
+    // What is sealed is good for the call it was made for.
+    let asked = asker.call("ask", json!({})).await;
+    let stolen = json!({ "name": "echo", "arguments": { "token": "x" },
+        "requestState": asked["result"]["requestState"] });
+    let refused = asker.ask("tools/call", stolen).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    outer.end().await;
+    inner.end().await;
 }
 
 #[tokio::test]
