@@ -1,30 +1,29 @@
 //! The HTTP client that all remote servers share: TLS, proxies, names, pooled connections.
 
-use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{ClientBuilder, NoProxy, Proxy, redirect};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
-use crate::config::Secret;
+use super::connector::Connector;
+use super::proxies::{Detours, Proxies};
 use crate::error::{Error, ErrorKind};
 
 /// How long a connection nobody uses is kept: less than the 60 s after which common load balancers
 /// close it, so that a request does not meet a connection that is just going away.
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
 
-/// How long a connection is silent before the other side is asked whether it is there. A stream that
-/// is listened to is silent for hours, and would not notice that a network is gone.
-const KEEPALIVE: Duration = Duration::from_secs(30);
-
-const USER_AGENT: &str = concat!("trunkline/", env!("CARGO_PKG_VERSION"));
+/// What is agreed on in TLS: the only version of HTTP the client speaks.
+const PROTOCOL: &[u8] = b"http/1.1";
 
 /// How servers at HTTP addresses are reached.
 ///
@@ -52,28 +51,20 @@ impl Default for HttpOptions {
     }
 }
 
-/// Proxies, by what they are for. Their addresses may hold passwords.
-#[derive(Clone, Debug, Default)]
-pub struct Proxies {
-    /// The proxy for `http` addresses.
-    pub http: Option<Secret>,
-    /// The proxy for `https` addresses.
-    pub https: Option<Secret>,
-    /// Hosts that are reached without one, in the form of the variable `NO_PROXY`.
-    pub no_proxy: Option<Box<str>>,
-}
-
 /// Sends requests. Cheap to clone: clones share their connections.
 ///
 /// Making one reads the certificates of the system, which takes milliseconds: a host makes one.
 #[derive(Clone)]
-pub(crate) struct HttpClient {
-    pub(super) inner: reqwest::Client,
-    /// Whether a server that cannot be reached may be one that a proxy cannot reach.
-    pub(super) has_proxies: bool,
-    /// How the user can trust another authority.
-    pub(super) root_certificates_hint: Option<Box<str>>,
+pub(crate) struct HttpClient(Arc<Shared>);
+
+struct Shared {
+    pool: Pool,
+    detours: Arc<Detours>,
+    root_certificates_hint: Option<Box<str>>,
 }
+
+/// Connections that are used again.
+pub(super) type Pool = Client<Connector, Full<Bytes>>;
 
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,50 +75,37 @@ impl fmt::Debug for HttpClient {
 impl HttpClient {
     /// A client as the options say.
     pub(crate) fn new(options: &HttpOptions) -> Result<Self, Error> {
-        let builder = ClientBuilder::new()
-            .tls_backend_preconfigured(tls(&options.extra_root_certificates)?)
-            .dns_resolver(Arc::new(SystemNames))
-            .connect_timeout(options.connect_timeout)
+        let detours = Arc::new(Detours::new(&options.proxies)?);
+        let tls = tls(&options.extra_root_certificates)?;
+        let connector = Connector::new(tls, Arc::clone(&detours), options.connect_timeout);
+        let pool = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_CONNECTION)
-            .tcp_keepalive(KEEPALIVE)
-            .tcp_keepalive_interval(KEEPALIVE)
-            .tcp_keepalive_retries(3)
-            // Without it, small writes wait for acknowledgements that are delayed by 40 ms.
-            .tcp_nodelay(true)
-            // Followed in `request.rs`, where headers stay within their origin.
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .user_agent(USER_AGENT)
-            .no_proxy();
-        let builder = with_proxies(builder, &options.proxies)?;
-        let inner = builder.build().map_err(|_| unusable("the HTTP client cannot be set up"))?;
-        let has_proxies = options.proxies.http.is_some() || options.proxies.https.is_some();
+            .pool_timer(TokioTimer::new())
+            // It is among the headers: made once for each server, not for each request.
+            .set_host(false)
+            .build(connector);
         let root_certificates_hint = options.root_certificates_hint.clone();
-        Ok(Self { inner, has_proxies, root_certificates_hint })
+        Ok(Self(Arc::new(Shared { pool, detours, root_certificates_hint })))
+    }
+
+    /// The connections to all servers.
+    pub(super) fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    /// The proxies on the way.
+    pub(super) fn detours(&self) -> &Detours {
+        &self.0.detours
+    }
+
+    /// How the user can trust another authority.
+    pub(super) fn root_certificates_hint(&self) -> Option<&str> {
+        self.0.root_certificates_hint.as_deref()
     }
 }
 
 fn unusable(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::UnusableValue, message)
-}
-
-fn with_proxies(mut builder: ClientBuilder, proxies: &Proxies) -> Result<ClientBuilder, Error> {
-    let exceptions = proxies.no_proxy.as_deref().and_then(NoProxy::from_string);
-    if let Some(address) = &proxies.http {
-        let proxy = Proxy::http(address.expose()).map_err(|_| bad_proxy("http"))?;
-        builder = builder.proxy(proxy.no_proxy(exceptions.clone()));
-    }
-    if let Some(address) = &proxies.https {
-        let proxy = Proxy::https(address.expose()).map_err(|_| bad_proxy("https"))?;
-        builder = builder.proxy(proxy.no_proxy(exceptions));
-    }
-    Ok(builder)
-}
-
-/// The address is not quoted: it may hold a password.
-fn bad_proxy(scheme: &str) -> Error {
-    unusable(format!("the proxy for {scheme} addresses is not an address itself"))
-        .with_hint("write it as `http://host:port`")
 }
 
 fn tls(extra_roots: &[Vec<u8>]) -> Result<ClientConfig, Error> {
@@ -136,11 +114,16 @@ fn tls(extra_roots: &[Vec<u8>]) -> Result<ClientConfig, Error> {
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| unusable(format!("TLS cannot be set up: {error}")))?;
-    let Some(verifier) = verifier(roots, provider)? else {
-        return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
+    let mut config = match verifier(roots, provider)? {
+        Some(verifier) => {
+            let dangerous = builder.dangerous();
+            let trusting = dangerous.with_custom_certificate_verifier(Arc::new(verifier));
+            trusting.with_no_client_auth()
+        }
+        None => builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
     };
-    let dangerous = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
-    Ok(dangerous.with_no_client_auth())
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    Ok(config)
 }
 
 /// What decides whom to trust; nothing on a system without certificates, where `http` addresses
@@ -178,31 +161,6 @@ fn bad_certificate() -> Error {
         .with_hint("a PEM file begins with `-----BEGIN CERTIFICATE-----`")
 }
 
-/// Looks names up as the system does, with an error that can be told from others.
-struct SystemNames;
-
-impl Resolve for SystemNames {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await;
-            let addresses: Vec<_> = found.map_err(|_| UnknownHost)?.collect();
-            Ok(Box::new(addresses.into_iter()) as Addrs)
-        })
-    }
-}
-
-/// A name has no address.
-#[derive(Debug)]
-pub(super) struct UnknownHost;
-
-impl fmt::Display for UnknownHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name has no address")
-    }
-}
-
-impl StdError for UnknownHost {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,15 +176,5 @@ mod tests {
             let error = refusal(&HttpOptions { extra_root_certificates, ..HttpOptions::default() });
             assert_eq!(error.kind(), ErrorKind::UnusableValue, "{error}");
         }
-    }
-
-    #[test]
-    fn a_proxy_that_is_none_is_refused_without_its_password() {
-        let https = Some(Secret::new("http://me:hunter2@:70000/"));
-        let proxies = Proxies { https, ..Proxies::default() };
-        let options = HttpOptions { proxies, ..HttpOptions::default() };
-        let error = refusal(&options);
-        assert!(!format!("{error:?}{options:?}").contains("hunter2"));
-        assert!(error.to_string().contains("https"), "{error}");
     }
 }

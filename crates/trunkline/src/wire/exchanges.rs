@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use futures_util::stream::{AbortHandle, Abortable, SelectAll};
 use futures_util::{Stream, StreamExt};
-use reqwest::header::HeaderValue;
+use hyper::header::HeaderValue;
 
 use super::{Incoming, Purpose};
 

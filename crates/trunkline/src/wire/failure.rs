@@ -4,13 +4,15 @@ use std::error::Error as StdError;
 use std::io;
 use std::iter::successors;
 
-use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper_util::client::legacy;
 use rustls::{CertificateError, InvalidMessage};
 use url::Url;
 
-use super::client::UnknownHost;
-use super::target::{HttpTarget, origin};
+use super::address::origin;
+use super::connector::{TookTooLong, UnknownHost};
+use super::target::HttpTarget;
 use crate::config::is_hidden;
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
@@ -19,9 +21,10 @@ use crate::message::Raw;
 const EXCERPT_CHARACTERS: usize = 200;
 
 /// Why a request could not be sent, or its answer not be read to the end.
-pub(super) fn unreachable(url: &Url, error: &reqwest::Error) -> Error {
+pub(super) fn unreachable(url: &Url, error: &(dyn StdError + 'static)) -> Error {
     let origin = origin(url);
-    if let Some(tls) = cause::<rustls::Error>(error).filter(|_| error.is_connect()) {
+    let is_connect = is_connect(error);
+    if let Some(tls) = cause::<rustls::Error>(error).filter(|_| is_connect) {
         return untrusted(&origin, tls);
     }
     if cause::<UnknownHost>(error).is_some() {
@@ -31,9 +34,9 @@ pub(super) fn unreachable(url: &Url, error: &reqwest::Error) -> Error {
         return Error::new(ErrorKind::NotMcp, format!("{origin} does not speak HTTP"))
             .with_hint("check the port");
     }
-    if error.is_timeout() {
+    if is_timeout(error) {
         // Where nobody takes a connection, whatever else is asked comes to nothing as well.
-        let (kind, what) = match error.is_connect() {
+        let (kind, what) = match is_connect {
             true => (ErrorKind::Unreachable, "takes no connection"),
             false => (ErrorKind::TimedOut, "did not answer"),
         };
@@ -41,11 +44,11 @@ pub(super) fn unreachable(url: &Url, error: &reqwest::Error) -> Error {
             "check that the host can be reached from here, and whether it needs a proxy",
         );
     }
-    if is_refused(error) {
+    if has_kind(error, io::ErrorKind::ConnectionRefused) {
         return Error::new(ErrorKind::Unreachable, format!("{origin} refuses connections"))
             .with_hint(format!("is the server running at {}?", host_and_port(url)));
     }
-    if error.is_connect() {
+    if is_connect {
         return Error::new(ErrorKind::Unreachable, format!("{origin} cannot be reached"))
             .with_hint("check that the host can be reached from here");
     }
@@ -128,7 +131,7 @@ impl Answer<'_> {
             _ if self.is_session_unknown() => ErrorKind::SessionExpired,
             _ => ErrorKind::Refused(status),
         };
-        let origin = origin(&self.target.url);
+        let origin = origin(self.target.address.url());
         let mut message = match kind {
             ErrorKind::SessionExpired => format!("{origin} does not know the session any more"),
             _ => format!("{origin} answered {}", self.status),
@@ -145,7 +148,7 @@ impl Answer<'_> {
 
     /// Something that is no refusal and no answer either.
     pub(super) fn nonsense(&self) -> Error {
-        let origin = origin(&self.target.url);
+        let origin = origin(self.target.address.url());
         let what = if self.body.is_empty() { "nothing" } else { "something that is not MCP" };
         let mut message = format!("{origin} answered with {what}");
         if let Some(excerpt) = self.excerpt() {
@@ -279,9 +282,20 @@ fn host_and_port(url: &Url) -> String {
     }
 }
 
-fn is_refused(error: &reqwest::Error) -> bool {
-    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    causes(error).filter_map(|error| error.downcast_ref()).any(refused)
+/// Whether there was no connection that could be used.
+fn is_connect(error: &(dyn StdError + 'static)) -> bool {
+    cause::<legacy::Error>(error).is_some_and(legacy::Error::is_connect)
+}
+
+fn is_timeout(error: &(dyn StdError + 'static)) -> bool {
+    cause::<TookTooLong>(error).is_some()
+        || cause::<hyper::Error>(error).is_some_and(hyper::Error::is_timeout)
+        || has_kind(error, io::ErrorKind::TimedOut)
+}
+
+fn has_kind(error: &(dyn StdError + 'static), kind: io::ErrorKind) -> bool {
+    let errors = causes(error).filter_map(|error| error.downcast_ref());
+    errors.map(io::Error::kind).any(|it| it == kind)
 }
 
 fn cause<'e, T: StdError + 'static>(error: &'e (dyn StdError + 'static)) -> Option<&'e T> {

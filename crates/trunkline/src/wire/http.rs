@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::Method;
-use reqwest::header::{HeaderMap, HeaderValue};
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderValue};
 use tokio::time::timeout;
 
 use self::exchange::{Exchange, Question};
@@ -39,6 +39,8 @@ pub(crate) struct HttpWire {
     target: Arc<HttpTarget>,
     version: Option<HeaderValue>,
     session: Option<HeaderValue>,
+    /// What every POST says, made anew only when that changes.
+    post_headers: Arc<HeaderMap>,
     exchanges: Exchanges,
 }
 
@@ -55,19 +57,23 @@ impl fmt::Debug for HttpWire {
 impl HttpWire {
     /// A wire on which nothing has been said: no connection is made before there is a message.
     pub(crate) fn new(client: HttpClient, target: HttpTarget) -> Self {
-        Self {
+        let mut wire = Self {
             client,
             target: Arc::new(target),
             version: None,
             session: None,
+            post_headers: Arc::default(),
             exchanges: Exchanges::default(),
-        }
+        };
+        wire.prepare_posts();
+        wire
     }
 
     /// Says in every message from now on which version is spoken. What it is also decides the
     /// generation: whether headers repeat what a message is about, and whether streams are resumed.
     pub(crate) fn set_protocol_version(&mut self, version: &str) {
         self.version = HeaderValue::from_str(version).ok();
+        self.prepare_posts();
     }
 
     /// A text of the server as it can be shown.
@@ -103,7 +109,10 @@ impl HttpWire {
         loop {
             match self.exchanges.next().await {
                 Step::Came(incoming) | Step::Last(_, incoming) => return incoming,
-                Step::Session(session) => self.session = Some(session),
+                Step::Session(session) => {
+                    self.session = Some(session);
+                    self.prepare_posts();
+                }
                 Step::Posted(_) | Step::Delivered => {}
             }
         }
@@ -137,30 +146,34 @@ impl HttpWire {
             .is_some_and(|version| version.as_bytes() >= FIRST_MODERN_VERSION.as_bytes())
     }
 
+    fn prepare_posts(&mut self) {
+        let mut headers = self.headers();
+        beside::of_post(&mut headers);
+        self.post_headers = Arc::new(headers);
+    }
+
     fn post(&self, purpose: &Purpose, body: Bytes) -> HttpRequest {
-        let mut request = self.request(Method::POST);
-        beside::of_post(&mut request.headers);
+        let mut headers = Arc::clone(&self.post_headers);
+        let mut beside = Vec::new();
         if is_initialize(purpose) {
             // It begins everything anew, whatever was tried or agreed before.
-            request.headers.remove(beside::PROTOCOL_VERSION);
-            request.headers.remove(beside::SESSION_ID);
+            let headers = Arc::make_mut(&mut headers);
+            headers.remove(beside::PROTOCOL_VERSION);
+            headers.remove(beside::SESSION_ID);
         } else if self.is_modern() {
-            beside::of_purpose(&mut request.headers, purpose);
+            beside = beside::of_purpose(purpose);
         }
-        HttpRequest { body, ..request }
+        let address = self.target.address.clone();
+        HttpRequest { method: Method::POST, address, headers, beside, body }
     }
 
     fn request(&self, method: Method) -> HttpRequest {
-        HttpRequest {
-            method,
-            url: self.target.url.clone(),
-            headers: self.headers(),
-            body: Bytes::new(),
-        }
+        let address = self.target.address.clone();
+        HttpRequest::without_body(method, address, self.headers())
     }
 
     fn headers(&self) -> HeaderMap {
-        let mut headers = self.target.headers.clone();
+        let mut headers = self.target.headers();
         if let Some(version) = &self.version {
             headers.insert(beside::PROTOCOL_VERSION, version.clone());
         }

@@ -1,13 +1,21 @@
 //! One HTTP request, followed through redirects that stay with the same server, and its answer.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{Method, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
+};
+use hyper::http::response::Parts;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::client::legacy;
 use url::Url;
 
+use super::address::Address;
 use super::client::HttpClient;
 use super::events::{Event, EventDecoder};
-use super::target::is_same_origin;
 use super::{MAX_MESSAGE_BYTES, failure};
 use crate::error::{Error, ErrorKind};
 
@@ -15,113 +23,177 @@ use crate::error::{Error, ErrorKind};
 const MAX_REDIRECTS: usize = 5;
 
 /// What is sent.
-#[derive(Clone)]
 pub(super) struct HttpRequest {
     pub(super) method: Method,
-    pub(super) url: Url,
-    pub(super) headers: HeaderMap,
+    pub(super) address: Address,
+    /// What is said in many requests, and kept once for them.
+    pub(super) headers: Arc<HeaderMap>,
+    /// What is said in this one only.
+    pub(super) beside: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: Bytes,
+}
+
+impl HttpRequest {
+    /// A request that only asks.
+    pub(super) fn without_body(method: Method, address: Address, headers: HeaderMap) -> Self {
+        let headers = Arc::new(headers);
+        Self { method, address, headers, beside: Vec::new(), body: Bytes::new() }
+    }
+
+    /// All that is said to an address, which may be another one after a redirect.
+    fn headers_for(&self, address: &Address) -> HeaderMap {
+        let mut headers = HeaderMap::clone(&self.headers);
+        for (name, value) in &self.beside {
+            headers.insert(name, value.clone());
+        }
+        if let Some(credentials) = address.credentials() {
+            headers.entry(AUTHORIZATION).or_insert_with(|| credentials.clone());
+        }
+        headers
+    }
+}
+
+/// What came back: the head, and a body that may still be on its way.
+pub(super) struct HttpResponse {
+    head: Parts,
+    body: Incoming,
+    address: Address,
+}
+
+impl HttpResponse {
+    pub(super) fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// Where it came from, which may be another address than was asked.
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        self.address.url()
+    }
+
+    /// The next part of the body; nothing at its end. Cancel-safe.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        // A body of which the length was said is at its end before the connection says so.
+        while !self.body.is_end_stream() {
+            let Some(frame) = self.body.frame().await else { break };
+            let frame = frame.map_err(|error| failure::unreachable(self.url(), &error))?;
+            // What is no data is a trailer, and nothing that is said there matters.
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
 }
 
 impl HttpClient {
     /// Sends a request and waits for the head of the answer.
-    pub(super) async fn send(&self, request: &HttpRequest) -> Result<Response, Error> {
-        let mut url = request.url.clone();
+    pub(super) async fn send(&self, request: &HttpRequest) -> Result<HttpResponse, Error> {
+        let mut address = request.address.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let sent = self.send_to(&url, request).await;
-            let response = sent.map_err(|error| self.explain(&url, &error))?;
-            match redirect(&url, &response)? {
-                Some(next) => url = next,
-                None => return Ok(response),
+            let sent = self.send_to(&address, request).await;
+            let (head, body) = sent.map_err(|error| self.explain(address.url(), &error))?;
+            match redirect(&address, &head)? {
+                Some(next) => address = next,
+                None => return Ok(HttpResponse { head, body, address }),
             }
         }
-        Err(failure::redirected_too_often(&request.url))
+        Err(failure::redirected_too_often(request.address.url()))
     }
 
-    fn explain(&self, url: &Url, error: &reqwest::Error) -> Error {
+    fn explain(&self, url: &Url, error: &legacy::Error) -> Error {
         let explained = failure::unreachable(url, error);
         let is_on_the_way =
             matches!(explained.kind(), ErrorKind::Unreachable | ErrorKind::TimedOut);
-        if self.has_proxies && is_on_the_way && error.is_connect() {
+        if self.detours().exist() && is_on_the_way && error.is_connect() {
             return explained.with_hint("check the proxy that is configured, and the server");
         }
-        if let Some(hint) = &self.root_certificates_hint
+        if let Some(hint) = self.root_certificates_hint()
             && explained.hint() == Some(failure::UNKNOWN_AUTHORITY)
         {
-            return explained.with_hint(&**hint);
+            return explained.with_hint(hint);
         }
         explained
     }
 
-    async fn send_to(&self, url: &Url, request: &HttpRequest) -> Result<Response, reqwest::Error> {
-        let builder = self.inner.request(request.method.clone(), url.clone());
-        let builder = builder.headers(request.headers.clone());
-        // A GET or DELETE with a body, even an empty one, is something servers may refuse.
-        let builder =
-            if request.body.is_empty() { builder } else { builder.body(request.body.clone()) };
-        builder.send().await
+    async fn send_to(
+        &self,
+        address: &Address,
+        request: &HttpRequest,
+    ) -> Result<(Parts, Incoming), legacy::Error> {
+        let mut sent = Request::new(Full::new(request.body.clone()));
+        *sent.method_mut() = request.method.clone();
+        *sent.uri_mut() = address.uri().clone();
+        *sent.headers_mut() = request.headers_for(address);
+        if let Some(credentials) = self.detours().credentials(address.uri()) {
+            sent.headers_mut().entry(PROXY_AUTHORIZATION).or_insert(credentials);
+        }
+        let response = self.pool().request(sent).await?;
+        Ok(response.into_parts())
     }
 }
 
 /// Where an answer points to, if it is a redirect. The method stays: a message is always a POST,
 /// and what made browsers turn it into a GET has no meaning here.
-fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
-    if !matches!(response.status().as_u16(), 301 | 302 | 307 | 308) {
+fn redirect(address: &Address, head: &Parts) -> Result<Option<Address>, Error> {
+    if !matches!(head.status.as_u16(), 301 | 302 | 307 | 308) {
         return Ok(None);
     }
-    let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-    let Some(next) = location.and_then(|location| url.join(location).ok()) else {
+    let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    let Some(next) = location.and_then(|location| address.join(location)) else {
         return Ok(None);
     };
-    if !is_same_origin(url, &next) {
-        return Err(failure::redirected_away(url, &next));
+    if !address.is_same_origin(&next) {
+        return Err(failure::redirected_away(address.url(), next.url()));
     }
     Ok(Some(next))
 }
 
 /// Whether an answer is a stream of events.
-pub(super) fn is_event_stream(response: &Response) -> bool {
+pub(super) fn is_event_stream(response: &HttpResponse) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let essence = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
     response.status().is_success()
         && essence.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream"))
 }
 
-/// The whole body of an answer, within the bound.
-pub(super) async fn collect(response: &mut Response) -> Result<Bytes, Error> {
-    let mut body = Bytes::new();
-    let length = usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX);
+/// The whole body of an answer, within the bound. Most are one chunk, which is not copied; others
+/// are copied once, into as much room as they are going to need, if that was said.
+pub(super) async fn collect(response: &mut HttpResponse) -> Result<Bytes, Error> {
+    let length = usize::try_from(response.body.size_hint().lower()).unwrap_or(usize::MAX);
+    within_bound(response, length)?;
+    let Some(first) = response.chunk().await? else { return Ok(Bytes::new()) };
+    let Some(mut next) = response.chunk().await? else { return Ok(first) };
+    let mut body = BytesMut::with_capacity(length.max(first.len() + next.len()));
+    body.extend_from_slice(&first);
+    loop {
+        within_bound(response, body.len() + next.len())?;
+        body.extend_from_slice(&next);
+        next = match response.chunk().await? {
+            Some(chunk) => chunk,
+            None => return Ok(body.freeze()),
+        };
+    }
+}
+
+fn within_bound(response: &HttpResponse, length: usize) -> Result<(), Error> {
     if length > MAX_MESSAGE_BYTES {
         return Err(failure::too_large(response.url()));
     }
-    while let Some(chunk) = chunk(response).await? {
-        if body.len() + chunk.len() > MAX_MESSAGE_BYTES {
-            return Err(failure::too_large(response.url()));
-        }
-        body = joined(body, chunk, length);
-    }
-    Ok(body)
-}
-
-/// Most bodies are one chunk, which is not copied. Others are copied once, into as much room as
-/// they are going to need, if that was said.
-fn joined(before: Bytes, chunk: Bytes, length: usize) -> Bytes {
-    if before.is_empty() {
-        return chunk;
-    }
-    let mut both = before.try_into_mut().unwrap_or_else(|shared| {
-        let mut copy = BytesMut::with_capacity(length.max(shared.len() + chunk.len()));
-        copy.extend_from_slice(&shared);
-        copy
-    });
-    both.extend_from_slice(&chunk);
-    both.freeze()
+    Ok(())
 }
 
 /// The next event of a stream; nothing when the stream is at its end. Cancel-safe: what came is in
 /// the decoder.
 pub(super) async fn next_event(
-    response: &mut Response,
+    response: &mut HttpResponse,
     decoder: &mut EventDecoder,
 ) -> Result<Option<Event>, Error> {
     loop {
@@ -129,14 +201,124 @@ pub(super) async fn next_event(
         if event.is_some() {
             return Ok(event);
         }
-        match chunk(response).await? {
+        match response.chunk().await? {
             Some(chunk) => decoder.push(&chunk),
             None => return Ok(None),
         }
     }
 }
 
-async fn chunk(response: &mut Response) -> Result<Option<Bytes>, Error> {
-    let chunk = response.chunk().await;
-    chunk.map_err(|error| failure::unreachable(response.url(), &error))
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+    use crate::wire::scripted::{PATIENCE, Reply, ScriptedServer, Seen, client};
+    use crate::wire::target::HttpTarget;
+
+    fn get(url: &str, headers: HeaderMap) -> HttpRequest {
+        let address = Address::new(Url::parse(url).unwrap()).unwrap();
+        HttpRequest::without_body(Method::GET, address, headers)
+    }
+
+    async fn body(client: &HttpClient, request: &HttpRequest) -> Result<Bytes, Error> {
+        let answer = async { collect(&mut client.send(request).await?).await };
+        timeout(PATIENCE, answer).await.expect("an answer")
+    }
+
+    fn ports(server: &ScriptedServer) -> Vec<u16> {
+        server.seen().iter().map(|seen| seen.port).collect()
+    }
+
+    #[tokio::test]
+    async fn a_body_is_whole_in_however_many_parts_it_comes() {
+        let long = "x".repeat(1_000_000);
+        let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\
+                       3\r\nabc\r\n2\r\nde\r\n1\r\nf\r\n0\r\nx-trailer: y\r\n\r\n";
+        let replies = vec![
+            Reply::new(200, &[], ""),
+            Reply::new(200, &[], "{}"),
+            Reply::new(200, &[], &long),
+            Reply::raw(chunked),
+            Reply::raw("HTTP/1.1 200 OK\r\n\r\nuntil the end"),
+        ];
+        let server = ScriptedServer::in_turn(replies).await;
+        let (client, request) = (client(), get(&server.origin, HeaderMap::new()));
+        for expected in ["", "{}", &long, "abcdef", "until the end"] {
+            assert!(body(&client, &request).await.unwrap() == expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn credentials_in_an_address_are_sent_unless_others_are_configured() {
+        let server = ScriptedServer::start(|_| Reply::new(200, &[], "")).await;
+        let url = server.origin.replace("http://", "http://me:p%40ss@");
+        let configured = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("x"))]);
+        let client = client();
+        body(&client, &get(&format!("{url}/a#b"), HeaderMap::new())).await.unwrap();
+        body(&client, &get(&url, configured)).await.unwrap();
+        let seen = server.seen();
+        assert_eq!(seen[0].path, "/a");
+        let sent: Vec<_> = seen.iter().map(|seen| seen.header("authorization").unwrap()).collect();
+        // `me:p@ss`
+        assert_eq!(sent, ["Basic bWU6cEBzcw==", "x"]);
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_used_again() {
+        let server = ScriptedServer::start(|_| Reply::new(200, &[], "{}")).await;
+        let (client, request) = (client(), get(&server.origin, HeaderMap::new()));
+        for _ in 0..5 {
+            body(&client, &request).await.unwrap();
+        }
+        let ports = ports(&server);
+        assert_eq!(ports, [ports[0]; 5]);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_was_closed_meanwhile_is_replaced() {
+        let server = ScriptedServer::start(|_| Reply::new(200, &[], "{}").then_close()).await;
+        let (client, request) = (client(), get(&server.origin, HeaderMap::new()));
+        for _ in 0..5 {
+            body(&client, &request).await.unwrap();
+            sleep(Duration::from_millis(20)).await;
+        }
+        let mut ports = ports(&server);
+        ports.dedup();
+        assert_eq!(ports.len(), 5);
+    }
+
+    /// A request that may have been acted on is not sent again.
+    #[tokio::test]
+    async fn a_connection_that_breaks_under_a_request_is_not_replaced() {
+        let close_at_second = |seen: &Seen| match seen.path.as_str() {
+            "/first" => Reply::new(200, &[], "{}"),
+            _ => Reply::raw(""),
+        };
+        let server = ScriptedServer::start(close_at_second).await;
+        let client = client();
+        let ask = |path: &str| get(&format!("{}{path}", server.origin), HeaderMap::new());
+        body(&client, &ask("/first")).await.unwrap();
+        let error = body(&client, &ask("/second")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Broken);
+        assert_eq!(server.seen().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_many_requests_say_and_what_one_says_is_said_together() {
+        let server = ScriptedServer::start(|_| Reply::new(200, &[], "")).await;
+        let target: HttpTarget = server.target();
+        let mut request =
+            HttpRequest::without_body(Method::GET, target.address.clone(), target.headers());
+        let name = HeaderName::from_static("mcp-method");
+        request.beside = vec![(name, HeaderValue::from_static("ping"))];
+        body(&client(), &request).await.unwrap();
+        let seen = server.seen().remove(0);
+        assert_eq!(seen.header("mcp-method"), Some("ping"));
+        assert_eq!(seen.header("authorization"), Some("Bearer hunter2"));
+        assert_eq!(seen.header("host"), server.origin.strip_prefix("http://"));
+        assert_eq!(seen.header("content-length"), None);
+    }
 }

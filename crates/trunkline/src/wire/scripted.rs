@@ -88,6 +88,11 @@ impl Reply {
         Self { bytes, then: Then::Continue }
     }
 
+    pub(super) fn then_close(mut self) -> Self {
+        self.then = Then::Close;
+        self
+    }
+
     pub(super) fn then_hang(mut self) -> Self {
         self.then = Then::Hang;
         self

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use reqwest::header::HeaderValue;
-use reqwest::{Method, Response};
-use url::Url;
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderValue};
 
+use super::address::{Address, origin};
 use super::client::HttpClient;
 use super::delivery::deliver;
 use super::events::EventDecoder;
 use super::exchanges::{Exchanges, Step};
 use super::failure::{self, Answer};
-use super::request::{HttpRequest, collect, is_event_stream, next_event};
+use super::request::{HttpRequest, HttpResponse, collect, is_event_stream, next_event};
 use super::tail::Tail;
-use super::target::{HttpTarget, is_same_origin, origin};
+use super::target::HttpTarget;
 use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing, Purpose, beside};
 use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
@@ -29,8 +29,10 @@ pub(crate) struct SseWire {
     client: HttpClient,
     target: Arc<HttpTarget>,
     /// Where messages are posted: the server's own choice, and it names the session.
-    endpoint: Url,
+    endpoint: Address,
     version: Option<HeaderValue>,
+    /// What every POST says, made anew only when that changes.
+    post_headers: Arc<HeaderMap>,
     exchanges: Exchanges,
 }
 
@@ -52,12 +54,22 @@ impl SseWire {
         let endpoint = endpoint(&mut stream, &mut decoder).await?;
         let mut exchanges = Exchanges::default();
         exchanges.start(messages(stream, decoder));
-        Ok(Self { client, target: Arc::new(target), endpoint, version: None, exchanges })
+        let mut wire = Self {
+            client,
+            target: Arc::new(target),
+            endpoint,
+            version: None,
+            post_headers: Arc::default(),
+            exchanges,
+        };
+        wire.prepare_posts();
+        Ok(wire)
     }
 
     /// Says in every message from now on which version is spoken.
     pub(crate) fn set_protocol_version(&mut self, version: &str) {
         self.version = HeaderValue::from_str(version).ok();
+        self.prepare_posts();
     }
 
     /// A text of the server as it can be shown.
@@ -103,21 +115,26 @@ impl SseWire {
     /// Closes the stream, which ends the session.
     pub(crate) async fn close(self) {}
 
-    fn post(&self, body: Bytes) -> HttpRequest {
-        let mut headers = self.target.headers.clone();
+    fn prepare_posts(&mut self) {
+        let mut headers = self.target.headers();
         beside::of_post(&mut headers);
         if let Some(version) = &self.version {
             headers.insert(beside::PROTOCOL_VERSION, version.clone());
         }
-        HttpRequest { method: Method::POST, url: self.endpoint.clone(), headers, body }
+        self.post_headers = Arc::new(headers);
+    }
+
+    fn post(&self, body: Bytes) -> HttpRequest {
+        let address = self.endpoint.clone();
+        let headers = Arc::clone(&self.post_headers);
+        HttpRequest { method: Method::POST, address, headers, beside: Vec::new(), body }
     }
 }
 
-async fn open_stream(client: &HttpClient, target: &HttpTarget) -> Result<Response, Error> {
-    let mut headers = target.headers.clone();
+async fn open_stream(client: &HttpClient, target: &HttpTarget) -> Result<HttpResponse, Error> {
+    let mut headers = target.headers();
     beside::of_stream(&mut headers);
-    let url = target.url.clone();
-    let request = HttpRequest { method: Method::GET, url, headers, body: Bytes::new() };
+    let request = HttpRequest::without_body(Method::GET, target.address.clone(), headers);
     let mut response = client.send(&request).await?;
     if is_event_stream(&response) {
         return Ok(response);
@@ -127,7 +144,7 @@ async fn open_stream(client: &HttpClient, target: &HttpTarget) -> Result<Respons
     Err(if response.status().is_success() { answer.nonsense() } else { answer.refusal() })
 }
 
-fn answer<'a>(target: &'a HttpTarget, response: &'a Response, body: &'a [u8]) -> Answer<'a> {
+fn answer<'a>(target: &'a HttpTarget, response: &'a HttpResponse, body: &'a [u8]) -> Answer<'a> {
     Answer {
         target,
         status: response.status(),
@@ -137,32 +154,36 @@ fn answer<'a>(target: &'a HttpTarget, response: &'a Response, body: &'a [u8]) ->
     }
 }
 
-async fn endpoint(stream: &mut Response, decoder: &mut EventDecoder) -> Result<Url, Error> {
+async fn endpoint(stream: &mut HttpResponse, decoder: &mut EventDecoder) -> Result<Address, Error> {
     while let Some(event) = next_event(stream, decoder).await? {
         if event.name == "endpoint" {
-            return endpoint_of(stream.url(), &event.data);
+            return endpoint_of(stream.address(), &event.data);
         }
     }
     Err(failure::broken_off(stream.url()))
 }
 
 /// The address an `endpoint` event names. Another server could collect our headers there.
-fn endpoint_of(base: &Url, data: &[u8]) -> Result<Url, Error> {
+fn endpoint_of(base: &Address, data: &[u8]) -> Result<Address, Error> {
     let text = str::from_utf8(data).ok();
-    let Some(url) = text.and_then(|text| base.join(text.trim()).ok()) else {
-        let message = format!("{} takes messages at something that is no address", origin(base));
+    let Some(endpoint) = text.and_then(|text| base.join(text.trim())) else {
+        let base = origin(base.url());
+        let message = format!("{base} takes messages at something that is no address");
         return Err(Error::new(ErrorKind::NotMcp, message));
     };
-    if !is_same_origin(base, &url) {
-        let message =
-            format!("{} wants messages to go to another server, {}", origin(base), origin(&url));
+    if !base.is_same_origin(&endpoint) {
+        let (base, other) = (origin(base.url()), origin(endpoint.url()));
+        let message = format!("{base} wants messages to go to another server, {other}");
         return Err(Error::new(ErrorKind::NotMcp, message));
     }
-    Ok(url)
+    Ok(endpoint)
 }
 
 /// All messages of the one stream, and then its end.
-fn messages(stream: Response, decoder: EventDecoder) -> impl Stream<Item = Step> + Send + 'static {
+fn messages(
+    stream: HttpResponse,
+    decoder: EventDecoder,
+) -> impl Stream<Item = Step> + Send + 'static {
     stream::unfold(Some((stream, decoder)), async |open| {
         let (mut stream, mut decoder) = open?;
         loop {

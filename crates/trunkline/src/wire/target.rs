@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use url::Url;
 
+use super::address::{Address, origin};
+use super::connector::OUR_NAME;
 use crate::config::{ResolvedRemote, Secret};
 use crate::error::{Error, ErrorKind};
 
@@ -17,26 +19,36 @@ const SHORTEST_SECRET: usize = 4;
 /// The address of a server and the headers that were configured for it.
 #[derive(Clone)]
 pub(crate) struct HttpTarget {
-    pub(super) url: Url,
-    pub(super) headers: HeaderMap,
+    pub(super) address: Address,
+    configured: HeaderMap,
 }
 
 impl fmt::Debug for HttpTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HttpTarget").field(&origin(&self.url)).finish()
+        f.debug_tuple("HttpTarget").field(&origin(self.address.url())).finish()
     }
 }
 
 impl HttpTarget {
     /// A target whose address and headers can be sent.
     pub(crate) fn new(remote: &ResolvedRemote) -> Result<Self, Error> {
-        let url = Url::parse(remote.url.expose()).ok().filter(Url::has_host);
-        let url = url.ok_or_else(|| unusable("the address is not an HTTP address".to_owned()))?;
-        let mut headers = HeaderMap::new();
+        let address = Url::parse(remote.url.expose()).ok().and_then(Address::new);
+        let address =
+            address.ok_or_else(|| unusable("the address is not an HTTP address".to_owned()))?;
+        let mut configured = HeaderMap::new();
         for (name, value) in &remote.headers {
-            headers.append(header_name(name)?, header_value(name, value)?);
+            configured.append(header_name(name)?, header_value(name, value)?);
         }
-        Ok(Self { url, headers })
+        Ok(Self { address, configured })
+    }
+
+    /// What every request says, whatever it is: what was configured, and what is missing in that.
+    pub(super) fn headers(&self) -> HeaderMap {
+        let mut headers = self.configured.clone();
+        headers.entry(HOST).or_insert_with(|| self.address.host().clone());
+        headers.entry(USER_AGENT).or_insert(OUR_NAME);
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        headers
     }
 
     /// A text of the server in which nothing it was told is repeated.
@@ -51,14 +63,15 @@ impl HttpTarget {
     /// Longest first, so that no part of one is left behind by a shorter one.
     pub(super) fn secrets(&self) -> Vec<String> {
         let mut secrets = Vec::new();
-        for value in self.headers.values() {
+        for value in self.configured.values() {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             secrets.extend(value.split_whitespace().map(str::to_owned));
             secrets.push(value);
         }
-        secrets.extend(self.url.query_pairs().map(|(_, value)| value.into_owned()));
-        secrets.extend(self.url.query().map(str::to_owned));
-        secrets.extend(self.url.password().map(str::to_owned));
+        let url = self.address.url();
+        secrets.extend(url.query_pairs().map(|(_, value)| value.into_owned()));
+        secrets.extend(url.query().map(str::to_owned));
+        secrets.extend(url.password().map(str::to_owned));
         secrets.retain(|secret| !secret.eq_ignore_ascii_case("bearer"));
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets
@@ -86,17 +99,6 @@ fn header_value(name: &str, value: &Secret) -> Result<HeaderValue, Error> {
     Ok(header)
 }
 
-/// The part of an address that can be shown: scheme, host and port. A path is not: it may hold a
-/// token, as user names and queries may.
-pub(super) fn origin(url: &Url) -> String {
-    url.origin().ascii_serialization()
-}
-
-/// Whether two addresses belong to the same server, which may see the same headers.
-pub(super) fn is_same_origin(one: &Url, other: &Url) -> bool {
-    one.origin() == other.origin()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,24 +114,24 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_scheme_host_and_port() {
-        let same = |one: &str, other: &str| {
-            is_same_origin(&Url::parse(one).unwrap(), &Url::parse(other).unwrap())
-        };
-        assert!(same("https://a.example/x", "https://a.example:443/y?z"));
-        assert!(same("http://A.example", "http://u:p@a.example:80/"));
-        assert!(!same("https://a.example", "http://a.example"));
-        assert!(!same("https://a.example", "https://a.example:8443"));
-        assert!(!same("https://a.example", "https://b.a.example"));
-        assert!(!same("https://a.example", "https://a.example.evil.example"));
-    }
-
-    #[test]
     fn nothing_of_a_target_but_its_origin_is_printed() {
         let target =
             target("https://me:hunter1@a.example/hunter2?key=hunter3", &[("X-Key", "hunter4")]);
         let printed = format!("{:?}", target.unwrap());
         assert_eq!(printed, r#"HttpTarget("https://a.example")"#);
+    }
+
+    #[test]
+    fn what_goes_without_saying_is_said_unless_it_is_configured() {
+        let headers = target("https://a.example:8443/x", &[]).unwrap().headers();
+        assert_eq!(headers["host"], "a.example:8443");
+        assert!(headers["user-agent"].to_str().unwrap().starts_with("trunkline/"));
+        assert_eq!(headers["accept"], "*/*");
+        let configured = [("Host", "b.example"), ("User-Agent", "me"), ("Accept", "text/plain")];
+        let headers = target("https://a.example/", &configured).unwrap().headers();
+        for (name, value) in configured {
+            assert_eq!(headers.get_all(name).iter().collect::<Vec<_>>(), [value]);
+        }
     }
 
     #[test]

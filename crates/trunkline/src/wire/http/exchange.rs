@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use reqwest::Response as HttpResponse;
 use tokio::time::timeout;
 
 use super::reopening::{Opened, Reopening, is_passing};
@@ -16,7 +15,7 @@ use crate::wire::client::HttpClient;
 use crate::wire::events::Event;
 use crate::wire::exchanges::Step;
 use crate::wire::failure::{self, Answer};
-use crate::wire::request::{HttpRequest, collect, is_event_stream};
+use crate::wire::request::{HttpRequest, HttpResponse, collect, is_event_stream};
 use crate::wire::target::HttpTarget;
 use crate::wire::{Incoming, beside};
 
@@ -135,7 +134,7 @@ impl Exchange {
     async fn events(&mut self, mut stream: HttpResponse) -> Option<Step> {
         match self.stream.event(&mut stream).await {
             Ok(Some(event)) => self.take(event, stream),
-            Ok(None) => self.go_on(failure::broken_off(&self.target.url)),
+            Ok(None) => self.go_on(failure::broken_off(self.target.address.url())),
             Err(error) => self.go_on(error),
         }
     }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use reqwest::Response;
 
 use super::reopening::{Opened, Reopening, is_passing};
 use crate::wire::Incoming;
 use crate::wire::client::HttpClient;
 use crate::wire::exchanges::Step;
-use crate::wire::request::HttpRequest;
+use crate::wire::request::{HttpRequest, HttpResponse};
 
 /// The shortest delay before the stream is opened again, whatever the server says: it may close it
 /// at once each time, for as long as the server is in use.
@@ -25,7 +24,7 @@ pub(super) struct Listening {
 
 enum Stage {
     Open,
-    Events(Response),
+    Events(HttpResponse),
     Wait,
     Over,
 }
@@ -68,7 +67,7 @@ impl Listening {
         };
     }
 
-    async fn message(&mut self, mut stream: Response) -> Option<Incoming> {
+    async fn message(&mut self, mut stream: HttpResponse) -> Option<Incoming> {
         let Ok(Some(event)) = self.stream.event(&mut stream).await else {
             self.stage = Stage::Wait;
             return None;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::HeaderValue;
-use reqwest::{Method, Response, StatusCode};
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::{Method, StatusCode};
 use tokio::time::sleep;
 
 use crate::error::Error;
 use crate::wire::client::HttpClient;
 use crate::wire::events::{Event, EventDecoder};
-use crate::wire::request::{HttpRequest, is_event_stream, next_event};
+use crate::wire::request::{HttpRequest, HttpResponse, is_event_stream, next_event};
 use crate::wire::{MAX_MESSAGE_BYTES, beside};
 
 /// The delay before a stream is opened again when the server names none.
@@ -23,9 +23,9 @@ const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
 /// What came of opening a stream.
 pub(super) enum Opened {
-    Stream(Response),
+    Stream(HttpResponse),
     /// The server answered, but with no stream.
-    Refused(Response),
+    Refused(HttpResponse),
     /// It may work another time.
     NotNow(Error),
     Never(Error),
@@ -51,7 +51,10 @@ impl Reopening {
     }
 
     /// The next event of an open stream; nothing at its end.
-    pub(super) async fn event(&mut self, stream: &mut Response) -> Result<Option<Event>, Error> {
+    pub(super) async fn event(
+        &mut self,
+        stream: &mut HttpResponse,
+    ) -> Result<Option<Event>, Error> {
         next_event(stream, &mut self.decoder).await
     }
 
@@ -95,15 +98,13 @@ impl Reopening {
     }
 
     fn request_from_here(&self) -> HttpRequest {
-        let HttpRequest { url, headers, .. } = &*self.request;
-        let (url, headers) = (url.clone(), headers.clone());
-        let mut request = HttpRequest { method: Method::GET, url, headers, body: Bytes::new() };
-        beside::of_stream(&mut request.headers);
+        let mut headers = HeaderMap::clone(&self.request.headers);
+        beside::of_stream(&mut headers);
         let place = self.decoder.last_id().and_then(|id| HeaderValue::from_bytes(id).ok());
         if let Some(place) = place {
-            request.headers.insert(beside::LAST_EVENT_ID, place);
+            headers.insert(beside::LAST_EVENT_ID, place);
         }
-        request
+        HttpRequest::without_body(Method::GET, self.request.address.clone(), headers)
     }
 }
 

@@ -1,0 +1,147 @@
+//! An HTTP address, parsed once: as it is shown and joined, and as it is sent.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::Uri;
+use hyper::header::HeaderValue;
+use percent_encoding::percent_decode_str;
+use url::{Position, Url};
+
+/// Where a request goes. Cheap to clone, and prints nothing but its origin.
+#[derive(Clone)]
+pub(super) struct Address(Arc<Forms>);
+
+struct Forms {
+    url: Url,
+    /// Without what is not for everybody on the way: user, password and fragment.
+    uri: Uri,
+    host: HeaderValue,
+    credentials: Option<HeaderValue>,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Address").field(&origin(self.url())).finish()
+    }
+}
+
+impl Address {
+    /// An address, if it is one of HTTP that can be sent.
+    pub(super) fn new(url: Url) -> Option<Self> {
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return None;
+        }
+        let authority = &url[Position::BeforeHost..Position::AfterPort];
+        let path = &url[Position::BeforePath..Position::AfterQuery];
+        let uri = Uri::try_from(format!("{}://{authority}{path}", url.scheme())).ok()?;
+        let host = HeaderValue::from_str(authority).ok()?;
+        let credentials = credentials(&url);
+        Some(Self(Arc::new(Forms { url, uri, host, credentials })))
+    }
+
+    /// What a server that is at this address means by another.
+    pub(super) fn join(&self, reference: &str) -> Option<Self> {
+        self.url().join(reference).ok().and_then(Self::new)
+    }
+
+    /// As it was written.
+    pub(super) fn url(&self) -> &Url {
+        &self.0.url
+    }
+
+    /// As it is sent.
+    pub(super) fn uri(&self) -> &Uri {
+        &self.0.uri
+    }
+
+    /// The host and its port, as the header `Host` says it.
+    pub(super) fn host(&self) -> &HeaderValue {
+        &self.0.host
+    }
+
+    /// User and password, as the header `Authorization` says them.
+    pub(super) fn credentials(&self) -> Option<&HeaderValue> {
+        self.0.credentials.as_ref()
+    }
+
+    /// Whether two addresses belong to the same server, which may see the same headers.
+    pub(super) fn is_same_origin(&self, other: &Self) -> bool {
+        self.url().origin() == other.url().origin()
+    }
+}
+
+fn credentials(url: &Url) -> Option<HeaderValue> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let mut plain: Vec<u8> = percent_decode_str(url.username()).collect();
+    plain.push(b':');
+    plain.extend(percent_decode_str(url.password().unwrap_or_default()));
+    let mut header = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain))).ok()?;
+    header.set_sensitive(true);
+    Some(header)
+}
+
+/// The part of an address that can be shown: scheme, host and port. A path is not: it may hold a
+/// token, as user names and queries may.
+pub(super) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(url: &str) -> Address {
+        Address::new(Url::parse(url).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        let same = |one: &str, other: &str| address(one).is_same_origin(&address(other));
+        assert!(same("https://a.example/x", "https://a.example:443/y?z"));
+        assert!(same("http://A.example", "http://u:p@a.example:80/"));
+        assert!(!same("https://a.example", "http://a.example"));
+        assert!(!same("https://a.example", "https://a.example:8443"));
+        assert!(!same("https://a.example", "https://b.a.example"));
+        assert!(!same("https://a.example", "https://a.example.evil.example"));
+    }
+
+    #[test]
+    fn what_is_sent_has_no_credentials_and_no_fragment() {
+        let address = address("https://me:p%40ss@A.example:8443/a%20b?c=|d#e");
+        assert_eq!(address.uri(), "https://a.example:8443/a%20b?c=|d");
+        assert_eq!(address.host(), "a.example:8443");
+        // `me:p@ss`
+        assert_eq!(address.credentials().unwrap(), "Basic bWU6cEBzcw==");
+        assert_eq!(format!("{address:?}"), r#"Address("https://a.example:8443")"#);
+    }
+
+    #[test]
+    fn a_port_that_goes_without_saying_is_not_said() {
+        for (written, uri, host) in [
+            ("http://a.example:80", "http://a.example/", "a.example"),
+            ("https://[::1]:443/x", "https://[::1]/x", "[::1]"),
+            ("http://[::1]:8080/", "http://[::1]:8080/", "[::1]:8080"),
+        ] {
+            let address = address(written);
+            assert_eq!(
+                (address.uri().to_string().as_str(), address.host().as_bytes()),
+                (uri, host.as_bytes())
+            );
+            assert_eq!(address.credentials(), None);
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_http_is_no_address() {
+        for other in ["ftp://a.example/", "file:///a", "mailto:a@b.example"] {
+            assert!(Address::new(Url::parse(other).unwrap()).is_none(), "{other}");
+        }
+        assert!(address("https://a.example/x/y").join("javascript:0").is_none());
+        assert_eq!(address("https://a.example/x/y").join("../z").unwrap().url().path(), "/z");
+    }
+}
