@@ -67,6 +67,15 @@ impl Address {
         self.0.credentials.as_ref()
     }
 
+    /// What must not be shown of user and password, in the forms in which the server was told.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = String> {
+        let password = percent_decode_str(self.url().password().unwrap_or_default());
+        let password = password.decode_utf8_lossy().into_owned();
+        let credentials = self.credentials().and_then(|header| header.to_str().ok());
+        let token = credentials.and_then(|text| text.split(' ').nth(1)).map(str::to_owned);
+        [Some(password), token].into_iter().flatten().filter(|secret| !secret.is_empty())
+    }
+
     /// Whether two addresses belong to the same server, which may see the same headers.
     pub(super) fn is_same_origin(&self, other: &Self) -> bool {
         self.url().origin() == other.url().origin()

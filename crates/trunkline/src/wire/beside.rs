@@ -30,25 +30,31 @@ pub(super) fn of_stream(headers: &mut HeaderMap) {
 }
 
 /// Repeats in headers what the message is about, as 2026-07-28 wants it.
-pub(super) fn of_purpose(purpose: &Purpose) -> Vec<(HeaderName, HeaderValue)> {
+pub(super) fn of_purpose(headers: &mut HeaderMap, purpose: &Purpose) {
     match purpose {
         Purpose::Request { method, name, parameters, .. } => {
-            let mut headers = vec![(METHOD, encoded(method))];
-            headers.extend(name.as_ref().map(|name| (NAME, encoded(name))));
-            headers.extend(parameters.iter().filter_map(|(name, value)| parameter(name, value)));
-            headers
+            headers.insert(METHOD, encoded(method));
+            if let Some(name) = name {
+                headers.insert(NAME, encoded(name));
+            }
+            for (name, value) in parameters {
+                add_parameter(headers, name, value);
+            }
         }
-        Purpose::Notification { method } => vec![(METHOD, encoded(method))],
-        Purpose::Response => Vec::new(),
+        Purpose::Notification { method } => {
+            headers.insert(METHOD, encoded(method));
+        }
+        Purpose::Response => {}
     }
 }
 
 /// A parameter whose name cannot be that of a header is left out: the server, which asked for it,
 /// says what is missing.
-fn parameter(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
+fn add_parameter(headers: &mut HeaderMap, name: &str, value: &str) {
     let name = format!("{PARAMETER_PREFIX}{name}");
-    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
-    Some((name, encoded(value)))
+    if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
+        headers.insert(name, encoded(value));
+    }
 }
 
 /// A text as the value of a header, in base64 where it could not be read back as it is.
@@ -94,12 +100,16 @@ mod tests {
 
     #[test]
     fn a_request_says_its_method_its_name_and_its_parameters() {
-        let headers = of_purpose(&Purpose::Request {
-            id: 1,
-            method: "tools/call".into(),
-            name: Some("grüße".into()),
-            parameters: vec![("Region".into(), "eu".into()), ("not a name".into(), "x".into())],
-        });
+        let mut headers = HeaderMap::new();
+        of_purpose(
+            &mut headers,
+            &Purpose::Request {
+                id: 1,
+                method: "tools/call".into(),
+                name: Some("grüße".into()),
+                parameters: vec![("Region".into(), "eu".into()), ("not a name".into(), "x".into())],
+            },
+        );
         let texts: Vec<_> =
             headers.iter().map(|(k, v)| (k.as_str(), v.to_str().unwrap())).collect();
         let expected = [

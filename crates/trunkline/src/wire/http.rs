@@ -88,19 +88,22 @@ impl HttpWire {
 
     /// Takes a message; it moves in [`next`](Self::next).
     pub(crate) fn send(&mut self, message: Outgoing) {
-        let request = self.post(&message.purpose, message.line);
-        match message.purpose {
-            Purpose::Request { id, method, .. } => {
+        let Outgoing { line, purpose } = message;
+        match purpose {
+            Purpose::Request { id, .. } => {
                 let question = Question {
                     id,
-                    request: Arc::new(request),
-                    begins_session: &*method == "initialize",
+                    begins_session: is_initialize(&purpose),
+                    request: Arc::new(self.post(purpose, line)),
                     is_resumable: !self.is_modern(),
                 };
                 let exchange = Exchange::new(self.client.clone(), self.target.clone(), question);
                 self.exchanges.start_request(id, exchange.run());
             }
-            purpose => self.exchanges.tell(deliver(self.client.clone(), request), &purpose),
+            Purpose::Notification { .. } | Purpose::Response => {
+                let request = self.post(purpose.clone(), line);
+                self.exchanges.tell(deliver(self.client.clone(), request), &purpose);
+            }
         }
     }
 
@@ -152,19 +155,18 @@ impl HttpWire {
         self.post_headers = Arc::new(headers);
     }
 
-    fn post(&self, purpose: &Purpose, body: Bytes) -> HttpRequest {
+    fn post(&self, purpose: Purpose, body: Bytes) -> HttpRequest {
         let mut headers = Arc::clone(&self.post_headers);
-        let mut beside = Vec::new();
-        if is_initialize(purpose) {
-            // It begins everything anew, whatever was tried or agreed before.
+        let begins_anew = is_initialize(&purpose);
+        if begins_anew {
+            // Whatever was tried or agreed before.
             let headers = Arc::make_mut(&mut headers);
             headers.remove(beside::PROTOCOL_VERSION);
             headers.remove(beside::SESSION_ID);
-        } else if self.is_modern() {
-            beside = beside::of_purpose(purpose);
         }
+        let about = (self.is_modern() && !begins_anew).then_some(purpose);
         let address = self.target.address.clone();
-        HttpRequest { method: Method::POST, address, headers, beside, body }
+        HttpRequest { method: Method::POST, address, headers, about, body }
     }
 
     fn request(&self, method: Method) -> HttpRequest {

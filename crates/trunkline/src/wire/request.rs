@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{
-    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
 };
 use hyper::http::response::Parts;
 use hyper::{Method, Request, StatusCode};
@@ -16,7 +16,7 @@ use url::Url;
 use super::address::Address;
 use super::client::HttpClient;
 use super::events::{Event, EventDecoder};
-use super::{MAX_MESSAGE_BYTES, failure};
+use super::{MAX_MESSAGE_BYTES, Purpose, beside, failure};
 use crate::error::{Error, ErrorKind};
 
 /// Redirects that are followed at most: one adds a slash, one changes a path; more is a loop.
@@ -28,8 +28,8 @@ pub(super) struct HttpRequest {
     pub(super) address: Address,
     /// What is said in many requests, and kept once for them.
     pub(super) headers: Arc<HeaderMap>,
-    /// What is said in this one only.
-    pub(super) beside: Vec<(HeaderName, HeaderValue)>,
+    /// What is said in headers of this one only: what its message is about.
+    pub(super) about: Option<Purpose>,
     pub(super) body: Bytes,
 }
 
@@ -37,14 +37,14 @@ impl HttpRequest {
     /// A request that only asks.
     pub(super) fn without_body(method: Method, address: Address, headers: HeaderMap) -> Self {
         let headers = Arc::new(headers);
-        Self { method, address, headers, beside: Vec::new(), body: Bytes::new() }
+        Self { method, address, headers, about: None, body: Bytes::new() }
     }
 
     /// All that is said to an address, which may be another one after a redirect.
     fn headers_for(&self, address: &Address) -> HeaderMap {
         let mut headers = HeaderMap::clone(&self.headers);
-        for (name, value) in &self.beside {
-            headers.insert(name, value.clone());
+        if let Some(purpose) = &self.about {
+            beside::of_purpose(&mut headers, purpose);
         }
         if let Some(credentials) = address.credentials() {
             headers.entry(AUTHORIZATION).or_insert_with(|| credentials.clone());
@@ -312,8 +312,7 @@ mod tests {
         let target: HttpTarget = server.target();
         let mut request =
             HttpRequest::without_body(Method::GET, target.address.clone(), target.headers());
-        let name = HeaderName::from_static("mcp-method");
-        request.beside = vec![(name, HeaderValue::from_static("ping"))];
+        request.about = Some(Purpose::Notification { method: "ping".into() });
         body(&client(), &request).await.unwrap();
         let seen = server.seen().remove(0);
         assert_eq!(seen.header("mcp-method"), Some("ping"));

@@ -127,7 +127,7 @@ impl SseWire {
     fn post(&self, body: Bytes) -> HttpRequest {
         let address = self.endpoint.clone();
         let headers = Arc::clone(&self.post_headers);
-        HttpRequest { method: Method::POST, address, headers, beside: Vec::new(), body }
+        HttpRequest { method: Method::POST, address, headers, about: None, body }
     }
 }
 

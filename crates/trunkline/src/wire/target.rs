@@ -13,6 +13,10 @@ use crate::error::{Error, ErrorKind};
 /// Headers that say how a body is framed. Only the client knows that.
 const FRAMING: &[&str] = &["connection", "content-length", "transfer-encoding"];
 
+/// Headers that requests have beside those that are configured, as many as are common: a map that has
+/// room for them need not grow in each request.
+const MORE_HEADERS: usize = 10;
+
 /// Shorter values are no secrets, and hiding them would make holes in ordinary words.
 const SHORTEST_SECRET: usize = 4;
 
@@ -44,7 +48,8 @@ impl HttpTarget {
 
     /// What every request says, whatever it is: what was configured, and what is missing in that.
     pub(super) fn headers(&self) -> HeaderMap {
-        let mut headers = self.configured.clone();
+        let mut headers = HeaderMap::with_capacity(self.configured.len() + MORE_HEADERS);
+        headers.extend(self.configured.clone());
         headers.entry(HOST).or_insert_with(|| self.address.host().clone());
         headers.entry(USER_AGENT).or_insert(OUR_NAME);
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
@@ -72,6 +77,7 @@ impl HttpTarget {
         secrets.extend(url.query_pairs().map(|(_, value)| value.into_owned()));
         secrets.extend(url.query().map(str::to_owned));
         secrets.extend(url.password().map(str::to_owned));
+        secrets.extend(self.address.secrets());
         secrets.retain(|secret| !secret.eq_ignore_ascii_case("bearer"));
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets
@@ -138,6 +144,11 @@ mod tests {
     fn what_a_server_repeats_of_our_secrets_is_hidden() {
         let headers = [("Authorization", "Bearer hunter22"), ("X-Level", "9")];
         let target = target("https://a.example/?key=sesame", &headers).unwrap();
+        let with_password = self::target("https://me:p%40ssword@a.example/", &[]).unwrap();
+        assert_eq!(
+            with_password.redacted("p%40ssword, p@ssword, Basic bWU6cEBzc3dvcmQ="),
+            "***, ***, Basic ***"
+        );
         assert_eq!(
             target.redacted("Bearer hunter22, 9, hunter22, ?key=sesame, sesame: no bearer"),
             "***, 9, ***, ?***, ***: no bearer"
