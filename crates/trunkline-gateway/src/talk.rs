@@ -254,3 +254,26 @@ impl Drop for Asked {
         self.questions.lock().remove(&self.number);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    /// A client that does not read gets nothing more to read: what it asks for waits until it does.
+    #[tokio::test]
+    async fn there_is_room_again_when_something_was_read() {
+        let (outlet, mut inbox) = StreamOutlet::new();
+        let long = || LineParts::from(Bytes::from(vec![b' '; MAX_UNREAD_BYTES / 2]));
+        outlet.send(long()).await;
+        assert!(outlet.room().now_or_never().is_some());
+        outlet.send(long()).await;
+        let mut waiting = std::pin::pin!(outlet.room());
+        assert!(waiting.as_mut().now_or_never().is_none());
+        assert!(outlet.offer(Bytes::new().into()).is_err(), "notifications are missed");
+        inbox.next().await.unwrap();
+        assert!(waiting.now_or_never().is_some());
+        assert!(outlet.offer(Bytes::new().into()).is_ok());
+    }
+}
