@@ -152,8 +152,7 @@ impl Route<'_> {
                 self.guard.admits(self.view, self.entry)?;
             }
             self.require_definition(conversation)?;
-            // Whoever says how long it may take means all of it.
-            let timeout = options.timeout.map(|own| own.saturating_sub(begin.elapsed()));
+            let timeout = left_of(options, begin, has_waited);
             let ask = Ask { timeout, within: Some(conversation), ..ask.clone() };
             match self.converse(ask, options).await {
                 Err(error) if error.kind() == ErrorKind::BegunAnew => has_waited = true,
@@ -173,8 +172,8 @@ impl Route<'_> {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let begin = Instant::now();
-        let _slot = self.slot(options).await?;
-        let timeout = options.timeout.map(|own| own.saturating_sub(begin.elapsed()));
+        let (_slot, has_waited) = self.slot(options).await?;
+        let timeout = left_of(options, begin, has_waited);
         let ask = Ask { timeout, rounds: options.rounds, ..Ask::new(method, Some(params)) };
         let answer = self.converse(ask, options).await;
         self.outcome(answer, options).await
@@ -313,6 +312,12 @@ impl Route<'_> {
             }
         }
     }
+}
+
+/// What is left of the time of a call. Whoever says how long it may take means all of it.
+fn left_of(options: CallOptions<'_>, begin: Instant, has_waited: bool) -> Option<Duration> {
+    let waited = if has_waited { begin.elapsed() } else { Duration::ZERO };
+    options.timeout.map(|own| own.saturating_sub(waited))
 }
 
 /// How callers know an address of a server, if not as the server does.
