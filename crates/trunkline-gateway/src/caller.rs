@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::watch;
-use trunkline::call as host;
+use trunkline::call::{self as host, CallError};
 use trunkline::connection::{Answering, Attendant, LogLevel, Question};
-use trunkline::message::{Message, Notification, Raw, RpcError, code, is_of_protocol};
+use trunkline::message::{Notification, Raw, RpcError, code, is_of_protocol};
 use trunkline::name::ServerName;
 
 use crate::asked::Client;
@@ -19,6 +19,8 @@ use crate::scope::Identity;
 use crate::session::Session;
 use crate::talk::Talk;
 use crate::tokens::Pass;
+use crate::translate::visits_first;
+use crate::visits::{COMPLETE, over};
 
 /// How long a client that has no session may be away before servers of its own are ended.
 const LONGEST_ABSENCE: Duration = Duration::from_secs(600);
@@ -150,10 +152,10 @@ impl Attendant for OfSession {
             "notifications/resources/updated" => {
                 session.addresses.updated(&self.own.server, notification)
             }
-            method => (!is_of_protocol(method)).then(|| notification.clone()),
+            method => (method == COMPLETE || !is_of_protocol(method)).then(|| notification.clone()),
         };
         if let Some(said) = said {
-            session.standing.tell(Message::Notification(said).write());
+            session.tell(&self.own.server, &said);
         }
     }
 
@@ -229,6 +231,28 @@ impl Attending {
         self.desk.as_ref().map_or_else(|| self.caller.talk.clone(), |desk| desk.talk())
     }
 
+    /// Remembers whom it concerns when a visit is over that the server wants.
+    fn wants_visit(&self, visit: &Raw, talk: Option<&Talk>) {
+        if let (Some(session), Some(server)) = (&self.caller.session, &self.server) {
+            session.visits.note(server, visit, talk);
+        }
+    }
+
+    /// Says that a visit is over, if this call or another one of the session has asked for it. It is
+    /// said to all calls, before they are answered.
+    fn visited(&self, notification: &Notification) {
+        let (Some(session), Some(server)) = (&self.caller.session, &self.server) else { return };
+        if over(notification).is_some_and(|id| session.visits.contain(server, &id)) {
+            session.tell(server, notification);
+        }
+    }
+
+    /// Takes note of why the call came to no result: visits may be wanted first.
+    pub(crate) fn failed(&self, error: &CallError) {
+        let visits = error.refusal().map(visits_first).unwrap_or_default();
+        visits.iter().for_each(|visit| self.wants_visit(visit, None));
+    }
+
     /// Notes that this is a call of a server of which the client has its own, and says who that is.
     pub(crate) fn on_behalf(
         &self,
@@ -258,6 +282,7 @@ impl Attendant for Attending {
             "notifications/cancelled"
             | "notifications/resources/updated"
             | "notifications/tasks" => false,
+            COMPLETE => return self.visited(notification),
             method => !method.ends_with("/list_changed"),
         };
         if is_wanted {
@@ -270,7 +295,13 @@ impl Attendant for Attending {
             require_offered(&self.caller.client, &question)?;
             match &self.desk {
                 Some(desk) => desk.ask(question).await,
-                None => self.caller.talk.ask(in_words_of_legacy(question)).await,
+                None => {
+                    if let Some(visit) = question.params.as_ref().filter(|_| wants_visit(&question))
+                    {
+                        self.wants_visit(visit, Some(&self.caller.talk));
+                    }
+                    self.caller.talk.ask(in_words_of_legacy(question)).await
+                }
             }
         })
     }

@@ -210,7 +210,10 @@ impl Gateway {
         let options =
             CallOptions { attendant: &attending, rounds, client, ..CallOptions::default() };
         let outcome = match found {
-            Ok(found) => self.host.relay(view, found, options).await,
+            Ok(found) => {
+                let outcome = self.host.relay(view, found, options).await;
+                outcome.inspect_err(|error| attending.failed(error))
+            }
             Err(error) => Err(error),
         };
         match outcome {

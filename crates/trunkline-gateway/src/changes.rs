@@ -20,6 +20,7 @@ use trunkline::name::ServerName;
 
 use crate::protocol::{empty, invalid};
 use crate::scope::Scope;
+use crate::visits::COMPLETE;
 
 /// Changes that a listener may be behind before it is told that everything may have changed.
 const MAX_BEHIND: usize = 1024;
@@ -90,7 +91,8 @@ enum Change {
     Resource { server: ServerName, uri: Arc<str>, params: Raw },
 }
 
-/// Where lines of a server's log go that belong to no request, and what the protocol does not know.
+/// Where lines of a server's log go that belong to no request, that a visit is over, and what the
+/// protocol does not know.
 pub(crate) type Log = Arc<dyn Fn(&ServerName, &Notification) + Send + Sync>;
 
 /// All that is heard of changes. Clones are the same.
@@ -300,7 +302,9 @@ fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notifi
     }
     match &*notification.method {
         "notifications/resources/updated" => {}
-        method if method == "notifications/message" || !is_of_protocol(method) => {
+        method
+            if matches!(method, "notifications/message" | COMPLETE) || !is_of_protocol(method) =>
+        {
             return (changes.log)(&server, &notification);
         }
         _ => return,

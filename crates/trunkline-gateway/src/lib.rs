@@ -76,6 +76,7 @@ mod offer;
 mod reply;
 mod translate;
 mod talk;
+mod visits;
 mod parked;
 mod own;
 mod changes;

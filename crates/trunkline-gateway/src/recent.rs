@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use trunkline::message::{Message, Notification};
+use trunkline::message::Notification;
 use trunkline::name::ServerName;
 
 use crate::level;
 use crate::session::Session;
+use crate::visits;
 
 /// How long a call is remembered after its answer: what a server said before it may come after it,
 /// on another stream.
@@ -60,6 +61,13 @@ impl Calls {
     }
 }
 
+impl OfSession {
+    /// Whether it is waited for that the session makes a visit.
+    fn visits(&self) -> bool {
+        self.session.upgrade().is_some_and(|session| !session.visits.is_empty())
+    }
+}
+
 impl Callers {
     /// The calls of a session, or of those without one.
     fn of(&mut self, session: Option<&Arc<Session>>) -> &mut Calls {
@@ -72,18 +80,25 @@ impl Callers {
         &mut known.or_insert_with(new).calls
     }
 
-    /// Forgets sessions whose calls are over.
+    /// Forgets sessions whose calls are over, unless visits are wanted of them.
     fn forget(&mut self) {
         let now = Instant::now();
-        self.sessions.retain(|_, known| known.calls.count(now));
+        self.sessions.retain(|_, known| known.calls.count(now) || known.visits());
+    }
+
+    /// The sessions of which a server wanted a visit.
+    fn visiting(&self, server: &ServerName, id: &str) -> Vec<Arc<Session>> {
+        let sessions = self.sessions.values().filter_map(|known| known.session.upgrade());
+        sessions.filter(|session| session.visits.contain(server, id)).collect()
     }
 
     /// The session that makes all calls.
     fn only(&mut self) -> Option<Arc<Session>> {
         self.forget();
-        let (mut sessions, others) = (self.sessions.values(), &self.strangers);
+        let now = Instant::now();
+        let mut sessions = self.sessions.values().filter(|known| known.calls.count(now));
         match (sessions.next(), sessions.next()) {
-            (Some(only), None) if !others.count(Instant::now()) => only.session.upgrade(),
+            (Some(only), None) if !self.strangers.count(now) => only.session.upgrade(),
             _ => None,
         }
     }
@@ -123,14 +138,27 @@ impl Recent {
         Noted { recent: Arc::clone(self), server: server.clone(), session }
     }
 
-    /// Passes on what a server says that belongs to no request, if it can only be about the calls of
-    /// one session. Nobody learns what others do.
+    /// Passes on what a server says that belongs to no request: that a visit is over, to whoever was
+    /// asked for it; all else if it can only be about the calls of one session. Nobody learns what
+    /// others do.
     pub(crate) fn pass_on(&self, server: &ServerName, notification: &Notification) {
-        let session = self.lock().get_mut(server).and_then(Callers::only);
-        let Some(session) = session else { return };
         let is_line = &*notification.method == "notifications/message";
-        if !is_line || level::is_wanted(notification, Some(session.level())) {
-            session.standing.tell(Message::Notification(notification.clone()).write());
+        let is_wanted = |session: &Arc<Session>| {
+            !is_line || level::is_wanted(notification, Some(session.level()))
+        };
+        let concerned = self.concerned(server, notification);
+        concerned.iter().filter(|it| is_wanted(it)).for_each(|it| it.tell(server, notification));
+    }
+
+    /// The sessions that something is for.
+    fn concerned(&self, server: &ServerName, notification: &Notification) -> Vec<Arc<Session>> {
+        let mut callers = self.lock();
+        let Some(callers) = callers.get_mut(server) else { return Vec::new() };
+        let visit = visits::over(notification);
+        let visiting = visit.map(|id| callers.visiting(server, &id)).unwrap_or_default();
+        match visiting.is_empty() {
+            true => callers.only().into_iter().collect(),
+            false => visiting,
         }
     }
 

@@ -9,13 +9,15 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use trunkline::connection::LogLevel;
 use trunkline::host::Host;
-use trunkline::message::{Id, Raw};
+use trunkline::message::{Id, Message, Notification, Raw};
+use trunkline::name::ServerName;
 
 use crate::asked::Client;
 use crate::changes::{Addresses, Listening};
 use crate::scope::Identity;
 use crate::seal::unguessable;
 use crate::talk::{LastWords, Questions};
+use crate::visits::{self, End, Visits};
 
 /// Where messages go that belong to none of a client's requests.
 pub(crate) trait Standing: Send + Sync {
@@ -37,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) standing: Arc<dyn Standing>,
     /// The resources it wants to hear of.
     pub(crate) addresses: Arc<Addresses>,
+    /// The visits that servers want of it.
+    pub(crate) visits: Visits,
     level: Mutex<LogLevel>,
     listening: Mutex<Option<Listening>>,
     requests: Mutex<Requests>,
@@ -65,6 +69,7 @@ impl Session {
             questions: Arc::default(),
             standing,
             addresses: Arc::default(),
+            visits: Visits::default(),
             level: Mutex::new(LogLevel::Info),
             listening: Mutex::default(),
             requests: Mutex::default(),
@@ -82,6 +87,21 @@ impl Session {
     /// Hears of changes from now on, if it does not yet.
     pub(crate) fn listen(&self, listening: impl FnOnce() -> Listening) {
         lock(&self.listening).get_or_insert_with(listening);
+    }
+
+    /// Passes on what a server says of its own accord. That a visit is over is said once, in the call
+    /// that asked for it if that goes on.
+    pub(crate) fn tell(&self, server: &ServerName, notification: &Notification) {
+        let visit = visits::over(notification);
+        let talk = match visit.map_or(End::Foreign, |id| self.visits.end(server, &id)) {
+            End::Foreign => None,
+            End::Repeated => return,
+            End::New(talk) => talk,
+        };
+        let message = Message::Notification(notification.clone()).write();
+        if !talk.is_some_and(|talk| talk.send(message.clone())) {
+            self.standing.tell(message);
+        }
     }
 
     /// Begins a request, unless one of the same id is not over yet.

@@ -144,10 +144,16 @@ pub(crate) fn error(
     }
 }
 
+/// The visits without which a server refuses something, each as it describes it.
+pub(crate) fn visits_first(error: &RpcError) -> Vec<Raw> {
+    let data = error.raw().get("data").filter(|_| error.code() == ADDRESS_FIRST);
+    let wanted = data.and_then(|data| data.get("elicitations"));
+    wanted.map(|it| it.items()).unwrap_or_default()
+}
+
 /// A request for visits to addresses, in the words of the modern generation.
 fn visits(error: &RpcError) -> Raw {
-    let data = error.raw().get("data").unwrap_or_else(empty);
-    let wanted = data.get("elicitations").map(|it| it.items()).unwrap_or_default();
+    let wanted = visits_first(error);
     let method = Raw::from_string("elicitation/create");
     let requests = wanted.iter().map(|elicitation| {
         let params = elicitation.without("elicitationId");

@@ -7,8 +7,9 @@ Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the t
 `chatter COUNT SIZE` says a lot before it answers; `announce` adds a tool and says that the list has changed; `ask [WAIT]` asks the
 user for a name, after so many milliseconds, and says it, or why there is none; `ask_after WAIT` answers at once and asks
 then; `answers` says what came of that; `say METHOD [WAIT]` sends a notification before it answers, or after so many
-milliseconds; `touch` says that everything changed that somebody wants to hear of; `level` says how much of its log is
-wanted; `exit` ends the server. With `watched` it has a resource `x://note` that can be subscribed to; with `deaf` five,
+milliseconds; `visit ID [WAIT]` is refused until an address was visited, and says after so many milliseconds that it was;
+`ask_visit ID` asks the user for such a visit, and says that it was made before it answers; `touch` says that everything
+changed that somebody wants to hear of; `level` says how much of its log is wanted; `exit` ends the server. With `watched` it has a resource `x://note` that can be subscribed to; with `deaf` five,
 and whoever subscribes to one of them is never answered.
 """
 
@@ -25,7 +26,7 @@ URIS = ["x://note"] if "watched" in EXTRA else [f"x://deaf-{number}" for number 
 REGION = {"type": "string", "x-mcp-header": "Region"}
 SCHEMAS = {"regional": {"type": "object", "properties": {"region": REGION}}}
 TOOLS = ["announce", "answers", "ask", "ask_after", "cancelled", "chatter", "echo", "exit", "hang", "hung"]
-TOOLS += ["level", "regional", "say", "touch"]
+TOOLS += ["level", "regional", "say", "touch", "visit", "ask_visit"]
 CAPABILITIES = {"tools": {"listChanged": True}}
 if URIS:
     CAPABILITIES |= {"logging": {}, "resources": {"subscribe": True}}
@@ -80,6 +81,14 @@ def ask(about, wait):
     send_after(wait, {"id": number, "method": "elicitation/create", "params": params})
 
 
+def visit(number):
+    return {"mode": "url", "elicitationId": number, "url": "https://visit.example/", "message": "Go there."}
+
+
+def visited(number):
+    return {"method": "notifications/elicitation/complete", "params": {"elicitationId": number}}
+
+
 def call(request):
     arguments = request["params"].get("arguments", {})
     match request["params"]["name"]:
@@ -114,6 +123,12 @@ def call(request):
             else:
                 send(**said)
             return text("said")
+        case "visit":
+            send_after(arguments.get("wait", 0), visited(arguments["id"]))
+            return {"code": -32042, "message": "visit", "data": {"elicitations": [visit(arguments["id"])]}}
+        case "ask_visit":
+            asked[arguments["id"]] = request["id"]
+            send(id=arguments["id"], method="elicitation/create", params=visit(arguments["id"]))
         case "touch":
             for uri in subscribed:
                 send(method="notifications/resources/updated", params={"uri": uri})
@@ -173,6 +188,8 @@ def serve(message):
         if about is None:
             answers.append(answer)
         else:
+            if message["id"].startswith("visit"):
+                send(**visited(message["id"]))
             send(id=about, result=text(f"{answer}"))
     elif "id" in message:
         result = result_of(message)

@@ -25,5 +25,6 @@ mod pausing;
 mod tasks;
 mod listening;
 mod telling;
+mod visiting;
 #[cfg(target_os = "linux")]
 mod load;

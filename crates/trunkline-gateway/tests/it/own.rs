@@ -114,7 +114,8 @@ async fn a_session_hears_of_the_process_that_works_for_it() {
     }
     assert_eq!(message(&mut standing).await["method"], "notifications/resources/updated");
     until_level(&mut asker, "debug").await;
-    for method in ["notifications/message", "notifications/of-its-own"] {
+    let complete = "notifications/elicitation/complete";
+    for method in ["notifications/message", "notifications/of-its-own", complete] {
         let later = json!({ "method": method, "wait": 300 });
         assert_eq!(text(&asker.call("say", later).await), "said");
         assert_eq!(message(&mut standing).await["method"], method);
@@ -132,7 +133,7 @@ async fn until_level(asker: &mut Asker, level: &str) {
 }
 
 /// A call of a legacy client that is not over yet, and the stream on which it is answered.
-async fn begun(asker: &mut Asker, tool: &str, arguments: Value) -> Channel {
+pub(crate) async fn begun(asker: &mut Asker, tool: &str, arguments: Value) -> Channel {
     let written = asker.write("tools/call", json!({ "name": tool, "arguments": arguments }));
     assert!(asker.begin(&written).await.unwrap().is_stream());
     let other = Channel::to(asker.address).await.unwrap();
@@ -140,7 +141,7 @@ async fn begun(asker: &mut Asker, tool: &str, arguments: Value) -> Channel {
 }
 
 /// The next message of a stream.
-async fn message(stream: &mut Channel) -> Value {
+pub(crate) async fn message(stream: &mut Channel) -> Value {
     loop {
         let event = timeout(LONGEST, stream.event()).await.expect("an event in time").unwrap();
         if let Some(message) = event.expect("an event").message {

@@ -27,8 +27,9 @@ pub struct Question {
 /// offer has to be declared as well, in [`Options::with_capabilities`](super::Options) or in the
 /// `_meta` of the request: servers may only ask for what was declared.
 pub trait Attendant: Send + Sync {
-    /// The server tells something about the request: its progress, a line of its log. Whoever attends
-    /// to a whole connection hears what is about no request.
+    /// The server tells something about the request: its progress, a line of its log; or that a visit
+    /// to an address is over, which may have been asked for in another one. Whoever attends to a whole
+    /// connection hears what is about no request.
     fn told(&self, _notification: &Notification) {}
 
     /// Whether they want to hear of progress, which servers only report if they are asked to.

@@ -5,6 +5,10 @@ use super::pending::{Waiting, Whose};
 use crate::connection::attendant::Update;
 use crate::message::{Notification, Raw, is_of_protocol};
 
+/// That a visit to an address is over, which any request may have asked for, or none that waits. Who
+/// has knows its id.
+const VISITED: &str = "notifications/elicitation/complete";
+
 impl Session {
     /// Passes on what is about one request; returns what is not, or not only.
     pub(super) fn told(
@@ -12,17 +16,16 @@ impl Session {
         notification: Notification,
         about: Option<u64>,
     ) -> Option<Notification> {
-        let Some((updates, token)) = self.listener(&notification, about).and_then(|waiting| {
-            let updates = waiting.updates.as_ref()?;
-            Some((updates, waiting.token.as_ref()))
-        }) else {
+        if &*notification.method == VISITED {
+            self.pending.attended().for_each(|(_, waiting)| tell(waiting, notification.clone()));
+            return Some(notification);
+        }
+        let Some(waiting) = self.listener(&notification, about).filter(|it| it.updates.is_some())
+        else {
             return Some(notification);
         };
         let others = (!is_for_one(&notification.method)).then(|| notification.clone());
-        // A caller that is slow misses something; nobody else does.
-        let update = Update::Told(with_token(notification, token));
-        let weight = update.weight();
-        let _ = updates.send_weighing(update, weight);
+        tell(waiting, notification);
         others
     }
 
@@ -41,6 +44,14 @@ impl Session {
             _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),
         }
     }
+}
+
+/// Tells whoever made a request. A caller that is slow misses something; nobody else does.
+fn tell(waiting: &Waiting, notification: Notification) {
+    let Some(updates) = &waiting.updates else { return };
+    let update = Update::Told(with_token(notification, waiting.token.as_ref()));
+    let weight = update.weight();
+    let _ = updates.send_weighing(update, weight);
 }
 
 /// Whether something is about one request, if it can be said about which. What the protocol does not

@@ -1,0 +1,76 @@
+//! Visits to addresses that servers want of a client: who hears that one is over.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::asker::{Asker, Era, text};
+use crate::channel::Channel;
+use crate::hosting::Hosted;
+use crate::manners::{echoing, until_said};
+use crate::own::{begun, message};
+
+const COMPLETE: &str = "notifications/elicitation/complete";
+
+async fn hosted(share: &str) -> Hosted {
+    let mut server = echoing("legacy");
+    server["share"] = share.into();
+    Hosted::to(&json!({ "echoing": server })).await
+}
+
+/// A session that can be asked for visits.
+async fn visitor(hosted: &Hosted) -> Asker {
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    asker.capabilities = json!({ "elicitation": { "url": {} } });
+    asker.open().await.unwrap();
+    asker
+}
+
+/// Whether nothing is said on a stream for a while.
+async fn is_silent(stream: &mut Channel) -> bool {
+    timeout(Duration::from_millis(300), message(stream)).await.is_err()
+}
+
+fn assert_complete(said: &Value, id: &str) {
+    assert_eq!((&said["method"], &said["params"]["elicitationId"]), (&json!(COMPLETE), &json!(id)));
+}
+
+/// The call that wanted it is over by then, and others may be made.
+#[tokio::test]
+async fn a_session_hears_that_a_visit_is_over_that_a_call_was_refused_for() {
+    for share in ["all", "per-client"] {
+        let hosted = hosted(share).await;
+        let [mut one, mut other] = [visitor(&hosted).await, visitor(&hosted).await];
+        let [mut to_one, mut to_other] =
+            [one.request("GET", &[]).await.1, other.request("GET", &[]).await.1];
+        let refused = one.call("visit", json!({ "id": "visit-1", "wait": 1000 })).await;
+        assert_eq!(refused["error"]["code"], -32_042, "{refused}");
+        let mut hanging = begun(&mut other, "hang", json!({ "token": "others" })).await;
+        assert_complete(&message(&mut to_one).await, "visit-1");
+        assert!(is_silent(&mut to_one).await, "once is enough");
+        assert!(is_silent(&mut hanging).await && is_silent(&mut to_other).await, "{share}");
+        hosted.end().await;
+    }
+}
+
+/// Whoever reads no other stream hears it there.
+#[tokio::test]
+async fn a_visit_that_a_call_asks_for_is_over_on_the_stream_of_the_call() {
+    for share in ["all", "per-client"] {
+        let hosted = hosted(share).await;
+        let [mut one, mut other] = [visitor(&hosted).await, visitor(&hosted).await];
+        let mut asking = begun(&mut one, "ask_visit", json!({ "id": "visit-2" })).await;
+        let question = message(&mut asking).await;
+        assert_eq!(question["params"]["elicitationId"], "visit-2", "{question}");
+        // So that it is not the only call any more.
+        let _hanging = begun(&mut other, "hang", json!({ "token": "others" })).await;
+        until_said(&mut other, "hung", "others").await;
+        let accepted = json!({ "action": "accept" });
+        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": accepted });
+        one.tell(&answer).await.unwrap();
+        assert_complete(&message(&mut asking).await, "visit-2");
+        assert_eq!(text(&message(&mut asking).await), "None");
+        hosted.end().await;
+    }
+}
