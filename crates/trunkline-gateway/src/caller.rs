@@ -17,7 +17,7 @@ use crate::parked::{Desk, Parked};
 use crate::protocol::{Era, empty, meta};
 use crate::scope::Identity;
 use crate::session::Session;
-use crate::talk::Talk;
+use crate::talk::{Talk, WayAfter};
 use crate::tokens::Pass;
 use crate::translate::visits_first;
 use crate::visits::{COMPLETE, over};
@@ -127,16 +127,18 @@ struct OfSession {
 }
 
 impl OfSession {
-    /// Sends a message on a stream that is open: the one for what belongs to no call, or that of a
-    /// call of this server. Without one it would wait for somebody who may never read it.
-    fn send(&self, session: &Session, message: Bytes) -> bool {
+    /// Sends a message on a stream that is open, and returns the way for another one: the stream for
+    /// what belongs to no call, or that of a call of this server. Without one it would wait for somebody
+    /// who may never read it.
+    fn send(&self, session: &Session, message: Bytes) -> Option<WayAfter> {
         if session.standing.is_read() {
             session.standing.tell(message);
-            return true;
+            let standing = Arc::clone(&session.standing);
+            return Some(Box::new(move |message| standing.tell(message)));
         }
-        self.calls.ways(&self.own).iter().any(|way| match way {
-            Way::Stream(talk) => talk.send(message.clone()),
-            Way::Desk(_) => false,
+        self.calls.ways(&self.own).iter().find_map(|way| match way {
+            Way::Stream(talk) => talk.send_first(message.clone()),
+            Way::Desk(_) => None,
         })
     }
 }

@@ -176,12 +176,18 @@ impl Conversation {
     }
 
     fn note(&mut self, (question, reply): (Question, Reply)) {
+        // The server may have taken it back by now.
+        if reply.is_closed() {
+            return;
+        }
         self.count += 1;
         self.open.insert(format!("question-{}", self.count), (question, reply));
     }
 
-    /// Takes answers, and says whether that were all. What was not asked is passed over.
+    /// Takes answers, and says whether that were all. What was not asked is passed over, as is what the
+    /// server does not want to know any more.
     pub(crate) fn take(&mut self, answers: &Raw) -> bool {
+        self.open.retain(|_, (_, reply)| !reply.is_closed());
         for (key, answer) in answers.members() {
             if let Some((_, reply)) = self.open.remove(&key) {
                 let _ = reply.send(Ok(answer));

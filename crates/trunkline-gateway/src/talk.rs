@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 use trunkline::connection::Question;
 use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError, code};
@@ -18,6 +19,9 @@ pub(crate) const MAX_UNREAD: usize = 256;
 /// Bytes of them: as soon as there are more, nothing is added.
 pub(crate) const MAX_UNREAD_BYTES: usize = 8 * 1024 * 1024;
 
+/// What a client hears of a question that is over before it has answered.
+const NOT_WANTED: &str = "nobody waits for the answer any more";
+
 /// What a client says when it cancels a request, if it says anything. Clones are the same.
 #[derive(Clone, Default)]
 pub(crate) struct LastWords(Arc<OnceLock<Raw>>);
@@ -30,6 +34,9 @@ impl LastWords {
         }
     }
 }
+
+/// The way on which a question went, for saying that it is over.
+pub(crate) type WayAfter = Box<dyn FnOnce(Bytes) + Send>;
 
 /// Where messages to a client go in.
 #[derive(Clone)]
@@ -179,7 +186,16 @@ impl Talk {
         let Some(questions) = &self.questions else {
             return Err(RpcError::new(code::INTERNAL_ERROR, "the client cannot be asked"));
         };
-        questions.ask(question, |message| self.send(message)).await
+        questions.ask(question, |message| self.send_first(message)).await
+    }
+
+    /// Sends a message, if there is a stream for it, and returns the way for another one.
+    pub(crate) fn send_first(&self, message: Bytes) -> Option<WayAfter> {
+        let talk = self.clone();
+        let after = move |message| {
+            talk.send(message);
+        };
+        self.send(message).then(|| Box::new(after) as WayAfter)
     }
 
     /// Sends a message, and says whether there is a stream for it.
@@ -201,11 +217,14 @@ pub(crate) struct Questions {
     open: Mutex<HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>>,
 }
 
-/// A question that waits. Dropping it forgets the question.
+/// A question that waits. Dropping it forgets the question, and tells whoever was asked and has not
+/// answered.
 struct Asked {
     number: u64,
     answer: oneshot::Receiver<Result<Raw, RpcError>>,
     questions: Arc<Questions>,
+    /// Nothing before it was asked.
+    way: Option<WayAfter>,
 }
 
 impl Questions {
@@ -213,11 +232,12 @@ impl Questions {
     pub(crate) async fn ask(
         self: &Arc<Self>,
         question: Question,
-        send: impl FnOnce(Bytes) -> bool,
+        send: impl FnOnce(Bytes) -> Option<WayAfter>,
     ) -> Result<Raw, RpcError> {
         let mut asked = self.open();
         let (id, Question { method, params }) = (Id::number(asked.number), question);
-        if !send(Message::Request(Request { id, method, params }).write()) {
+        asked.way = send(Message::Request(Request { id, method, params }).write());
+        if asked.way.is_none() {
             let message =
                 "the client cannot be asked: no stream to it is open, or it does not read it";
             return Err(RpcError::new(code::INTERNAL_ERROR, message));
@@ -231,7 +251,7 @@ impl Questions {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let (reply, answer) = oneshot::channel();
         self.lock().insert(number, reply);
-        Asked { number, answer, questions: Arc::clone(self) }
+        Asked { number, answer, questions: Arc::clone(self), way: None }
     }
 
     /// Takes an answer of the client. One to nothing that was asked is nobody's.
@@ -251,7 +271,13 @@ type Reply = oneshot::Sender<Result<Raw, RpcError>>;
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        self.questions.lock().remove(&self.number);
+        let is_open = self.questions.lock().remove(&self.number).is_some();
+        if let Some(way) = self.way.take().filter(|_| is_open) {
+            let words = json!({ "requestId": self.number, "reason": NOT_WANTED });
+            let params = Some(Raw::from_value(&words));
+            let method = "notifications/cancelled".into();
+            way(Message::Notification(Notification { method, params }).write());
+        }
     }
 }
 

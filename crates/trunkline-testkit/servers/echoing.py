@@ -6,7 +6,9 @@ Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the t
 `hang TOKEN` never answers; `hung` says which calls of `hang` there were; `cancelled` says which of them were cancelled;
 `chatter COUNT SIZE` says a lot before it answers; `announce` adds a tool and says that the list has changed; `ask [WAIT]` asks the
 user for a name, after so many milliseconds, and says it, or why there is none; `ask_after WAIT` answers at once and asks
-then; `answers` says what came of that; `say METHOD [WAIT]` sends a notification before it answers, or after so many
+then; `answers` says what came of that; `take_back WAIT [THEN]` asks, says after so many milliseconds that it does not
+want to know any more, and answers after so many more; `give_up WAIT` asks, and answers without waiting any longer than
+that; `say METHOD [WAIT]` sends a notification before it answers, or after so many
 milliseconds; `visit ID [WAIT]` is refused until an address was visited, and says after so many milliseconds that it was;
 `ask_visit ID` asks the user for such a visit, and says that it was made before it answers; `touch` says that everything
 changed that somebody wants to hear of; `level` says how much of its log is wanted; `exit` ends the server. With `watched` it has a resource `x://note` that can be subscribed to; with `deaf` five,
@@ -26,7 +28,7 @@ URIS = ["x://note"] if "watched" in EXTRA else [f"x://deaf-{number}" for number 
 REGION = {"type": "string", "x-mcp-header": "Region"}
 SCHEMAS = {"regional": {"type": "object", "properties": {"region": REGION}}}
 TOOLS = ["announce", "answers", "ask", "ask_after", "cancelled", "chatter", "echo", "exit", "hang", "hung"]
-TOOLS += ["level", "regional", "say", "touch", "visit", "ask_visit"]
+TOOLS += ["level", "regional", "say", "touch", "visit", "ask_visit", "take_back", "give_up"]
 CAPABILITIES = {"tools": {"listChanged": True}}
 if URIS:
     CAPABILITIES |= {"logging": {}, "resources": {"subscribe": True}}
@@ -79,6 +81,13 @@ def ask(about, wait):
     asked[number] = about
     params = {"message": "Who?", "requestedSchema": schema}
     send_after(wait, {"id": number, "method": "elicitation/create", "params": params})
+    return number
+
+
+def take_back(request, wait, then):
+    params = {"requestId": ask(None, 0), "reason": "bored"}
+    send_after(wait, {"method": "notifications/cancelled", "params": params})
+    send_after(wait + then, {"id": request["id"], "result": text("taken back")})
 
 
 def visit(number):
@@ -112,10 +121,15 @@ def call(request):
             send(method="notifications/tools/list_changed")
             return text("announced")
         case "ask":
-            return ask(request["id"], arguments.get("wait", 0))
+            ask(request["id"], arguments.get("wait", 0))
         case "ask_after":
             ask(None, arguments["wait"])
             return text("later")
+        case "take_back":
+            take_back(request, arguments["wait"], arguments.get("then", 300))
+        case "give_up":
+            ask(None, 0)
+            send_after(arguments["wait"], {"id": request["id"], "result": text("given up")})
         case "say":
             said = {"method": arguments["method"], "params": {"said": arguments["method"]}}
             if "wait" in arguments:

@@ -17,6 +17,7 @@ mod watching;
 mod handshake;
 mod backoff;
 mod task;
+mod answers;
 mod asking;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -26,5 +26,6 @@ mod tasks;
 mod listening;
 mod telling;
 mod visiting;
+mod recalling;
 #[cfg(target_os = "linux")]
 mod load;

@@ -150,7 +150,7 @@ pub(crate) async fn message(stream: &mut Channel) -> Value {
     }
 }
 
-fn accepted(question: &Value) -> Value {
+pub(crate) fn accepted(question: &Value) -> Value {
     assert_eq!(question["method"], "elicitation/create", "{question}");
     let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
     json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer })

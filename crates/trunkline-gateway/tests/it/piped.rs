@@ -51,7 +51,7 @@ impl Piped {
         self.stream.write_all(b"\n").await.unwrap();
     }
 
-    async fn read(&mut self) -> Value {
+    pub(crate) async fn read(&mut self) -> Value {
         let mut line = String::new();
         let read = timeout(LONGEST, self.stream.read_line(&mut line)).await;
         read.expect("a message in time").unwrap();
@@ -59,7 +59,12 @@ impl Piped {
     }
 
     pub(crate) async fn open(&mut self) {
-        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+        self.open_offering(&json!({})).await;
+    }
+
+    /// Opens for a client that offers something to servers.
+    pub(crate) async fn open_offering(&mut self, capabilities: &Value) {
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": { "name": "piped", "version": "1" } });
         self.write(&legacy("initialize", &params)).await;
         assert_eq!(self.read().await["result"]["serverInfo"]["name"], "trunkline");

@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Connection;
+use super::answers::Answers;
 use super::attendant::{Abandoned, Attendant, Question, Update, answer_within};
 use super::generation::{MODERN, empty};
 use super::handshake::asks_for_modern;
@@ -19,7 +18,7 @@ use super::task::Command;
 use crate::config::Restart;
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
-use crate::message::{Raw, Response, RpcError, code};
+use crate::message::{Raw, RpcError, code};
 use crate::queue::{Receiver, weighed_queue};
 
 /// What a server may have said of a request before its caller heard any of it.
@@ -377,8 +376,7 @@ impl Wait<'_> {
     /// Waits for the answer while somebody attends to what the server says.
     async fn attended(&mut self, attendant: &dyn Attendant, mut inbox: Receiver<Update>) -> Answer {
         let bound = self.connection.server.behaviour.timeouts.question;
-        // Most servers ask nothing.
-        let mut answers: Option<FuturesUnordered<_>> = None;
+        let mut answers = Answers::new(attendant, bound);
         loop {
             tokio::select! {
                 biased;
@@ -390,21 +388,17 @@ impl Wait<'_> {
                     Update::Asked { session, request } => {
                         self.deadline = None;
                         self.thinking.begin();
-                        let question = Question { method: request.method, params: request.params };
-                        answers.get_or_insert_default().push(async move {
-                            let answer = answer_within(bound, attendant, question).await;
-                            (session, request.id, answer.unwrap_or_else(|late| Err(late.into())))
-                        });
+                        answers.begin(session, request);
                     }
+                    Update::TakenBack(id) => answers.end(&id),
                 },
-                Some((session, id, outcome)) = next_of(&mut answers), if answers.is_some() => {
-                    answers = answers.filter(|answers| !answers.is_empty());
-                    if answers.is_none() {
+                answer = answers.next() => {
+                    if answers.are_over() {
                         self.thinking.end();
                     }
-                    let (about, response) = (self.id, Response { id, outcome });
-                    let answered = Command::Respond { session, about, response };
-                    self.connection.command(answered).await?;
+                    if let Some((session, response)) = answer {
+                        self.connection.command(Command::Respond { session, response }).await?;
+                    }
                 }
                 answer = &mut self.answer => return self.settled(Some(answer)),
                 () = at(self.deadline) => return self.settled(None),
@@ -421,11 +415,6 @@ impl Wait<'_> {
             None => Err(Error::new(ErrorKind::TimedOut, "it did not answer in time")),
         }
     }
-}
-
-/// The next of what is being answered.
-async fn next_of<F: Future>(answers: &mut Option<FuturesUnordered<F>>) -> Option<F::Output> {
-    answers.as_mut()?.next().await
 }
 
 impl Drop for Wait<'_> {

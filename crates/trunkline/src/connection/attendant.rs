@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind};
-use crate::message::{Notification, Raw, Request, RpcError, code};
+use crate::message::{Id, Notification, Raw, Request, RpcError, code};
 
 /// The answer to a question, on its way.
 pub type Answering<'c> = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send + 'c>>;
@@ -40,7 +40,8 @@ pub trait Attendant: Send + Sync {
     /// The server asks for something. Nothing is given, unless they say otherwise.
     ///
     /// They may take their time: that of the request stands still meanwhile, and goes on with what
-    /// remained. A question that is not answered within `timeouts.question` of its server is over.
+    /// remained. A question that is not answered within `timeouts.question` of its server is over, as is
+    /// one that the server takes back, or whose request is over: what they return is dropped then.
     fn asked(&self, question: Question) -> Answering<'_> {
         Box::pin(ready(Err(not_offered(&question.method))))
     }
@@ -111,6 +112,8 @@ pub(super) enum Update {
         session: u64,
         request: Request,
     },
+    /// It does not want to know any more what it asked under this id.
+    TakenBack(Id),
     /// It asks somebody else, perhaps for the sake of this request.
     AskedAside,
     /// It asked, perhaps for the sake of this request, and was refused.
@@ -123,7 +126,7 @@ impl Update {
         let params = match self {
             Self::Told(notification) => notification.params.as_ref(),
             Self::Asked { request, .. } => request.params.as_ref(),
-            Self::AskedAside | Self::PassedOver => return 0,
+            Self::TakenBack(_) | Self::AskedAside | Self::PassedOver => return 0,
         };
         params.map_or(1, |params| params.bytes().len())
     }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use self::deadline::Deadline;
 pub(super) use self::deadline::QUESTIONS;
 use self::pending::{Pending, Waiting};
-use self::questions::Asides;
+use self::questions::{Asides, Open};
 use super::attendant::{Abandoned, Attendant, Update};
 use super::explaining::explained;
 use super::generation::{Declared, Generation, with_progress_token};
@@ -90,6 +90,8 @@ pub(super) struct Session {
     pub(super) generation: Generation,
     pending: Pending,
     asides: Asides,
+    /// What the server asks and waits for.
+    open: Vec<Open>,
     /// How long a question of the server may wait for an answer.
     question: Duration,
     /// Arguments that are repeated in headers, by tool.
@@ -121,6 +123,7 @@ impl Session {
             generation: Generation::Modern,
             pending: Pending::default(),
             asides: Asides::new(attendant, question),
+            open: Vec::new(),
             question,
             mirrored: HashMap::new(),
             last_answer: Instant::now(),
@@ -232,16 +235,6 @@ impl Session {
         self.wire.send(Outgoing { line, purpose });
     }
 
-    /// Answers a question that the server asked for the sake of these requests, unless it was asked
-    /// in another conversation.
-    pub(super) fn respond(&mut self, session: u64, about: &[u64], response: Response) {
-        if session == self.number {
-            about.iter().for_each(|id| self.pending.answered(*id));
-            let line = Message::Response(response).write();
-            self.wire.send(Outgoing { line, purpose: Purpose::Response });
-        }
-    }
-
     /// Forgets a request that nobody waits for any more, and tells the server (CON-13).
     pub(super) fn abandon(&mut self, Abandoned { id, last_words }: Abandoned) {
         if self.pending.take(id).is_some() {
@@ -280,8 +273,8 @@ impl Session {
             }
             let incoming = tokio::select! {
                 incoming = self.wire.next() => incoming,
-                (about, response) = self.asides.next() => {
-                    self.respond(self.number, &about, response);
+                response = self.asides.next() => {
+                    self.respond(self.number, response);
                     continue;
                 }
                 () = at(self.pending.next_deadline()) => {

@@ -43,8 +43,8 @@ pub(super) enum Command {
     Connect(oneshot::Sender<Result<(), Error>>),
     /// Pass a request on.
     Ask(Asked),
-    /// Answer a question the server asked in a session, for the sake of a request.
-    Respond { session: u64, about: u64, response: Response },
+    /// Answer a question the server asked in a session.
+    Respond { session: u64, response: Response },
     /// Tell the server something.
     Tell(Notification),
     /// Ask for a list again; say when it is there, or why not.

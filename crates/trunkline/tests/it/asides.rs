@@ -81,6 +81,54 @@ impl Attendant for Known {
     }
 }
 
+/// Somebody who thinks about what they are asked until nobody wants to know any more.
+#[derive(Default)]
+struct Thinking(AtomicBool);
+
+struct Forgotten<'t>(&'t AtomicBool);
+
+impl Drop for Forgotten<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Attendant for Thinking {
+    fn asked(&self, _question: Question) -> Answering<'_> {
+        let forgotten = Forgotten(&self.0);
+        Box::pin(async move {
+            std::future::pending::<()>().await;
+            drop(forgotten);
+            Ok(Raw::empty_object())
+        })
+    }
+}
+
+/// The time of the request stands still only while the server waits for an answer.
+#[tokio::test]
+async fn nobody_thinks_about_a_question_that_was_taken_back() {
+    let arguments = json!(["-I", peers::echoing_server(), "legacy"]);
+    let timeouts = json!({ "call": "1s", "question": "10m" });
+    let entry = json!({ "command": peers::python(), "args": arguments, "timeouts": timeouts });
+    let text = json!({ "mcpServers": { "s": entry } }).to_string();
+    let config = trunkline::config::parse("test", text).config;
+    let connection = Connection::new(config.server("s").unwrap().clone(), options());
+    let take_back = |then| params("take_back", &json!({ "wait": 100, "then": then }));
+    for (then, is_answered) in [(200, true), (60_000, false)] {
+        let thinking = Thinking::default();
+        let ask = Ask::new("tools/call", take_back(then));
+        let answer = within(connection.converse(ask, &thinking)).await;
+        match answer {
+            Ok(result) => assert!(is_answered && text_of(&result.unwrap()) == "taken back"),
+            Err(late) => assert!(!is_answered && late.to_string().contains("within 1s"), "{late}"),
+        }
+        assert!(thinking.0.load(Ordering::Relaxed));
+    }
+    let answers = connection.request("tools/call", params("answers", &json!({})));
+    assert_eq!(text_of(&within(answers).await.unwrap().unwrap()), "[]");
+    within(connection.close()).await;
+}
+
 /// The answer that the server got to its question outside of calls.
 async fn answer_to_roots(folder: &Folder) -> Value {
     let waiting = async {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::pending::{Waiting, Whose};
@@ -11,7 +11,8 @@ use super::{Generation, Session};
 use crate::connection::attendant::{Attendant, Question, Update, answer_within, not_offered};
 use crate::connection::generation::empty;
 use crate::error::{Error, ErrorKind};
-use crate::message::{Request, Response, RpcError, code};
+use crate::message::{Id, Message, Notification, Request, Response, RpcError, code};
+use crate::wire::{Outgoing, Purpose};
 
 /// Questions that belong to no request and are being answered at the same time.
 const MAX_ASIDES: usize = 64;
@@ -19,13 +20,22 @@ const MAX_ASIDES: usize = 64;
 /// What can be done about a question that cannot be led to a caller.
 const ADVICE: &str = "`share: \"per-client\"` gives each client its own process";
 
+/// A question that the server waits for an answer to.
+pub(super) struct Open {
+    id: Id,
+    /// The requests for the sake of which it may have been asked.
+    about: Vec<u64>,
+    /// Whoever answers it, if it is not the one who made the only such request.
+    aside: Option<AbortHandle>,
+}
+
 /// Questions that belong to no request, and whoever answers them, if anybody does.
 pub(super) struct Asides {
     attendant: Option<Arc<dyn Attendant>>,
     /// How long each may take.
     bound: Duration,
     /// Apart from the conversation, which goes on meanwhile. They end with it.
-    answering: JoinSet<(Vec<u64>, Response)>,
+    answering: JoinSet<Response>,
 }
 
 impl Asides {
@@ -33,13 +43,12 @@ impl Asides {
         Self { attendant, bound, answering: JoinSet::new() }
     }
 
-    /// The next answer, and the requests that the question may have been about; waits for ever if
-    /// nothing was asked.
-    pub(super) async fn next(&mut self) -> (Vec<u64>, Response) {
+    /// The next answer; waits for ever if nothing was asked.
+    pub(super) async fn next(&mut self) -> Response {
         loop {
             match self.answering.join_next().await {
                 Some(Ok(answered)) => return answered,
-                // Whoever panics does not answer.
+                // Whoever panics does not answer, nor does whoever need not any more.
                 Some(Err(_)) => {}
                 None => return std::future::pending().await,
             }
@@ -47,18 +56,17 @@ impl Asides {
     }
 
     /// Lets the attendant answer a question, or says why nobody does.
-    fn ask(&mut self, request: &Request, about: &[u64], refusal: RpcError) -> Result<(), RpcError> {
+    fn ask(&mut self, request: &Request, refusal: RpcError) -> Result<AbortHandle, RpcError> {
         let Some(attendant) = &self.attendant else { return Err(refusal) };
         if self.answering.len() >= MAX_ASIDES {
             return Err(busy());
         }
         let (attendant, Request { id, method, params }) = (Arc::clone(attendant), request.clone());
-        let (about, bound) = (about.to_vec(), self.bound);
-        self.answering.spawn(async move {
+        let bound = self.bound;
+        Ok(self.answering.spawn(async move {
             let outcome = answer_within(bound, &*attendant, Question { method, params }).await;
-            (about, Response { id, outcome: outcome.unwrap_or_else(|late| Err(late.into())) })
-        });
-        Ok(())
+            Response { id, outcome: outcome.unwrap_or_else(|late| Err(late.into())) }
+        }))
     }
 }
 
@@ -77,28 +85,75 @@ impl Session {
             return;
         }
         if &*request.method == "ping" {
-            let response = Response { id: request.id, outcome: Ok(empty()) };
-            return self.respond(self.number, &[], response);
+            return self.send_response(Response { id: request.id, outcome: Ok(empty()) });
         }
         match self.passed_on(&request, about) {
-            // Whoever thinks about it takes none of the server's time.
-            Ok(concerned) => concerned.iter().for_each(|id| self.pending.asked(*id)),
+            Ok(open) => self.opened(open),
             Err(refusal) => {
-                let response = Response { id: request.id, outcome: Err(refusal) };
-                self.respond(self.number, &[], response);
+                self.send_response(Response { id: request.id, outcome: Err(refusal) });
             }
         }
     }
 
-    /// Passes a question on, and says for the sake of which requests it may have been asked.
-    fn passed_on(&mut self, request: &Request, about: Option<u64>) -> Result<Vec<u64>, RpcError> {
+    /// Remembers a question that somebody thinks about, which takes none of the server's time.
+    fn opened(&mut self, question: Open) {
+        question.about.iter().for_each(|id| self.pending.asked(*id));
+        // Whoever was asked for the sake of a request does not answer once that is over; nor does
+        // whoever panics.
+        self.open.retain(|it| match it.aside {
+            Some(_) => !self.asides.answering.is_empty(),
+            None => it.about.iter().any(|id| self.pending.contains(*id)),
+        });
+        self.open.push(question);
+    }
+
+    /// Answers a question that the server asked in this conversation and has not taken back.
+    pub(in crate::connection) fn respond(&mut self, session: u64, response: Response) {
+        if session == self.number && self.closed(&response.id).is_some() {
+            self.send_response(response);
+        }
+    }
+
+    fn send_response(&mut self, response: Response) {
+        let line = Message::Response(response).write();
+        self.wire.send(Outgoing { line, purpose: Purpose::Response });
+    }
+
+    /// The question of an id, which is over.
+    fn closed(&mut self, id: &Id) -> Option<Open> {
+        let place = self.open.iter().position(|it| it.id == *id)?;
+        let closed = self.open.swap_remove(place);
+        closed.about.iter().for_each(|id| self.pending.answered(*id));
+        Some(closed)
+    }
+
+    /// Ends a question that the server takes back, and says whether it does.
+    pub(super) fn took_back(&mut self, said: &Notification) -> bool {
+        let params = said.params.as_ref().filter(|_| &*said.method == "notifications/cancelled");
+        let id = params.and_then(|params| params.get("requestId")).and_then(Id::from_raw);
+        let Some(closed) = id.and_then(|id| self.closed(&id)) else { return false };
+        match closed.aside {
+            Some(aside) => aside.abort(),
+            None => {
+                let asked = closed.about.iter().filter_map(|id| self.pending.get(*id));
+                for updates in asked.filter_map(|it| it.updates.as_ref()) {
+                    let _ = updates.send(Update::TakenBack(closed.id.clone()));
+                }
+            }
+        }
+        true
+    }
+
+    /// Passes a question on to somebody who thinks about it.
+    fn passed_on(&mut self, request: &Request, about: Option<u64>) -> Result<Open, RpcError> {
         let method = &request.method;
         let (concerned, refusal) = match self.pending.whose(about) {
             Whose::Of(id, Waiting { updates: Some(updates), .. }) => {
                 let asked = Update::Asked { session: self.number, request: request.clone() };
                 let weight = asked.weight();
                 let is_put = updates.send_weighing(asked, weight);
-                return is_put.map(|()| vec![id]).map_err(|_| busy());
+                let open = || Open { id: request.id.clone(), about: vec![id], aside: None };
+                return is_put.map(|()| open()).map_err(|_| busy());
             }
             Whose::Of(id, _) => (vec![id], not_offered(method)),
             Whose::Nobody => (Vec::new(), unasked(method)),
@@ -107,14 +162,15 @@ impl Session {
                 (self.pending.attended().map(|(id, _)| id).collect(), refusal)
             }
         };
-        let asked = self.asides.ask(request, &concerned, refusal);
+        let asked = self.asides.ask(request, refusal);
         for updates in self.pending.attended().filter_map(|(_, it)| it.updates.as_ref()) {
             let _ = updates.send(match asked {
-                Ok(()) => Update::AskedAside,
+                Ok(_) => Update::AskedAside,
                 Err(_) => Update::PassedOver,
             });
         }
-        asked.map(|()| concerned)
+        let (id, about) = (request.id.clone(), concerned);
+        asked.map(|aside| Open { id, about, aside: Some(aside) })
     }
 }
 

@@ -12,10 +12,13 @@ const VISITED: &str = "notifications/elicitation/complete";
 impl Session {
     /// Passes on what is about one request; returns what is not, or not only.
     pub(super) fn told(
-        &self,
+        &mut self,
         notification: Notification,
         about: Option<u64>,
     ) -> Option<Notification> {
+        if self.took_back(&notification) {
+            return None;
+        }
         if &*notification.method == VISITED {
             self.pending.attended().for_each(|(_, waiting)| tell(waiting, notification.clone()));
             return Some(notification);

@@ -215,9 +215,7 @@ impl Task {
                 self.shadow.called();
                 session.ask(asked);
             }
-            Command::Respond { session: number, about, response } => {
-                session.respond(number, &[about], response);
-            }
+            Command::Respond { session: number, response } => session.respond(number, response),
             // Nobody waits for it, and too much waits for the server already.
             Command::Tell(_) if session.is_full() => {}
             // That generation asks for roots anew each time it needs them.

@@ -1,0 +1,128 @@
+//! Questions that are over before they are answered: whoever was asked hears so, and the server gets no
+//! answer that it does not wait for.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::asker::{Asker, Era, text};
+use crate::channel::Channel;
+use crate::hosting::Hosted;
+use crate::identities::{go_on, state_of};
+use crate::manners::{echoing, until_said};
+use crate::own::{accepted, begun, message};
+use crate::piped::{self, Piped};
+
+/// A server that is shared, or of which each client has its own, and whose questions may take so long.
+fn asking(share: &str, question: &str) -> Value {
+    let mut server = echoing("legacy");
+    server["share"] = share.into();
+    server["timeouts"]["question"] = question.into();
+    json!({ "echoing": server })
+}
+
+/// Reads a question, and that it is over. Returns it.
+async fn taken_back(stream: &mut Channel) -> Value {
+    let question = message(stream).await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let end = message(stream).await;
+    assert_eq!(
+        (&end["method"], &end["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &question["id"])
+    );
+    assert!(end["params"]["reason"].is_string(), "{end}");
+    question
+}
+
+#[tokio::test]
+async fn a_session_hears_that_the_server_takes_its_question_back() {
+    for share in ["all", "per-client"] {
+        let hosted = Hosted::to(&asking(share, "10m")).await;
+        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut stream = begun(&mut asker, "take_back", json!({ "wait": 300 })).await;
+        let question = taken_back(&mut stream).await;
+        asker.tell(&accepted(&question)).await.unwrap();
+        assert_eq!(text(&message(&mut stream).await), "taken back");
+        assert_eq!(text(&asker.call("answers", json!({})).await), "[]", "{share}");
+        // As if nothing had been.
+        let mut stream = begun(&mut asker, "ask", json!({})).await;
+        asker.tell(&accepted(&message(&mut stream).await)).await.unwrap();
+        assert_eq!(text(&message(&mut stream).await), "Ada");
+        hosted.end().await;
+    }
+}
+
+/// It went there, and not to any of the calls.
+#[tokio::test]
+async fn a_question_about_any_call_of_a_session_is_taken_back_where_it_was_asked() {
+    let hosted = Hosted::to(&asking("per-client", "10m")).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let _hanging = begun(&mut asker, "hang", json!({ "token": "own" })).await;
+    until_said(&mut asker, "hung", "own").await;
+    let mut standing = asker.request("GET", &[]).await.1;
+    let mut stream = begun(&mut asker, "take_back", json!({ "wait": 300 })).await;
+    let question = taken_back(&mut standing).await;
+    asker.tell(&accepted(&question)).await.unwrap();
+    assert_eq!(text(&message(&mut stream).await), "taken back");
+    assert_eq!(text(&asker.call("answers", json!({})).await), "[]");
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn a_session_hears_that_the_time_of_a_question_is_over() {
+    for share in ["all", "per-client"] {
+        let hosted = Hosted::to(&asking(share, "500ms")).await;
+        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut stream = begun(&mut asker, "ask", json!({})).await;
+        taken_back(&mut stream).await;
+        let answer = message(&mut stream).await;
+        assert!(text(&answer).contains("nobody answered within 500ms"), "{answer}");
+        hosted.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_question_is_over_with_its_call() {
+    let hosted = Hosted::to(&asking("all", "10m")).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut stream = begun(&mut asker, "give_up", json!({ "wait": 300 })).await;
+    taken_back(&mut stream).await;
+    assert_eq!(text(&message(&mut stream).await), "given up");
+    // One that is answered is over without a word.
+    let mut stream = begun(&mut asker, "ask", json!({})).await;
+    asker.tell(&accepted(&message(&mut stream).await)).await.unwrap();
+    assert_eq!(text(&message(&mut stream).await), "Ada");
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn a_client_over_streams_hears_that_a_question_is_over() {
+    let mut piped = Piped::to(&asking("all", "10m")).await;
+    piped.open_offering(&json!({ "elicitation": {} })).await;
+    piped.write(&piped::call(false, "asks", "take_back", &json!({ "wait": 300 }))).await;
+    let question = piped.read().await;
+    let end = piped.read().await;
+    assert_eq!(
+        (&end["method"], &end["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &question["id"])
+    );
+    assert_eq!(text(&piped.read().await), "taken back");
+    piped.end().await;
+}
+
+/// Whoever comes back with an answer gets what has become of the call.
+#[tokio::test]
+async fn a_question_is_taken_back_from_a_client_that_has_to_call_again() {
+    for share in ["all", "per-client"] {
+        let hosted = Hosted::to(&asking(share, "10m")).await;
+        let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let state = state_of(&asker.call("take_back", json!({ "wait": 300, "then": 700 })).await);
+        sleep(Duration::from_millis(600)).await;
+        let going_on = go_on(&mut asker, "take_back", &state);
+        let answer = timeout(Duration::from_secs(30), going_on).await.expect("an answer");
+        assert_eq!(text(&answer), "taken back");
+        assert_eq!(text(&asker.call("answers", json!({})).await), "[]", "{share}");
+        hosted.end().await;
+    }
+}
