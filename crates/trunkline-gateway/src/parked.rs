@@ -147,15 +147,18 @@ impl Conversation {
 
     /// Goes on until the server has answered or asked.
     pub(crate) async fn go_on(mut self) -> Turn {
-        tokio::select! {
-            biased;
-            outcome = &mut self.call => Turn::Over(outcome),
-            question = self.asked.recv() => {
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut self.call => return Turn::Over(outcome),
+                question = self.asked.recv() => self.note(question),
+            }
+            while let Some(question) = self.asked.try_recv() {
                 self.note(question);
-                while let Some(question) = self.asked.try_recv() {
-                    self.note(question);
-                }
-                Turn::Asks(self)
+            }
+            // Nothing is left to ask if the server has taken everything back.
+            if !self.open.is_empty() {
+                return Turn::Asks(self);
             }
         }
     }
