@@ -292,13 +292,14 @@ impl Gateway {
         }
     }
 
-    /// Lets a process that has taken the place of another tell a session what the other was to tell.
+    /// Lets a process that has taken the place of another, or of the one that all share, tell a session
+    /// what the other was to tell.
     fn renew_own(&self, caller: &Caller, server: &ServerName, client: &call::Client) {
         let Some(session) = &caller.session else { return };
-        if session.addresses.has_own(server)
+        if session.addresses.are_of(server)
             && let Ok(connection) = self.host.connection_for(server, Some(client))
         {
-            renew(&session.addresses, &connection, Teller::Own);
+            renew(&session.addresses, (&connection, Teller::Own), &Teller::ALL);
         }
     }
 

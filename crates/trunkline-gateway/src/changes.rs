@@ -3,6 +3,8 @@
 //! One task listens to all servers and to the catalog, and says what that means for each scope that
 //! somebody listens in. Each listener takes from it what it asked for.
 
+mod ears;
+
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,12 +14,14 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
+use trunkline::config::Share;
 use trunkline::connection::{Connection, ResourceSubscription};
 use trunkline::host::Host;
 use trunkline::item::Kind;
 use trunkline::message::{Notification, Raw, RpcError, is_of_protocol};
 use trunkline::name::ServerName;
 
+use self::ears::grow_ears;
 use crate::protocol::{empty, invalid};
 use crate::scope::Scope;
 use crate::visits::COMPLETE;
@@ -85,8 +89,8 @@ impl Lists {
 enum Change {
     /// Lists, as one scope shows them.
     Lists { scope: Arc<Scope>, lists: Lists },
-    /// The connection to a server, which is another one if its entry was changed.
-    Connected(Weak<Connection>),
+    /// The connection to a server, which is another one if its entry was changed, or who has it now.
+    Connected(Weak<Connection>, Share),
     /// A resource, in the words of its server.
     Resource { server: ServerName, uri: Arc<str>, params: Raw },
 }
@@ -144,9 +148,10 @@ impl Begun {
                         }
                         continue;
                     }
-                    Ok(Change::Connected(connection)) => {
+                    Ok(Change::Connected(connection, share)) => {
                         if let Some(connection) = connection.upgrade() {
-                            renew(&addresses, &connection, Teller::Shared);
+                            let now = (&connection, Teller::Shared);
+                            renew(&addresses, now, Teller::before_shared(share));
                         }
                         continue;
                     }
@@ -274,8 +279,8 @@ async fn follow(host: Weak<Host>, changes: Changes) {
     loop {
         {
             let Some(host) = host.upgrade() else { return };
-            for connection in grow_ears(&mut ears, &host, &heard) {
-                let _ = changes.told.send(Change::Connected(connection));
+            for (connection, share) in grow_ears(&mut ears, &host, &heard) {
+                let _ = changes.told.send(Change::Connected(connection, share));
             }
         }
         tokio::select! {
@@ -316,51 +321,14 @@ fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notifi
     let _ = changes.told.send(Change::Resource { server, uri, params: params.without("_meta") });
 }
 
-type Ears = HashMap<ServerName, (Weak<Connection>, Listening)>;
-
-/// Listens to every connection there is, and returns those that are new.
-fn grow_ears(
-    ears: &mut Ears,
-    host: &Host,
-    heard: &mpsc::Sender<(ServerName, Notification)>,
-) -> Vec<Weak<Connection>> {
-    let mut new = Vec::new();
-    let connections = host.servers().connections();
-    ears.retain(|name, _| connections.iter().any(|it| it.server().name == *name));
-    for connection in connections {
-        let name = &connection.server().name;
-        let same = |(known, _): &(Weak<Connection>, Listening)| {
-            std::ptr::eq(known.as_ptr(), Arc::as_ptr(&connection))
-        };
-        if ears.get(name).is_some_and(same) {
-            continue;
-        }
-        let (server, heard) = (name.clone(), heard.clone());
-        let mut notifications = connection.notifications();
-        let task = tokio::spawn(async move {
-            loop {
-                match notifications.recv().await {
-                    Ok(notification) => {
-                        if heard.send((server.clone(), notification)).await.is_err() {
-                            return;
-                        }
-                    }
-                    Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => return,
-                }
-            }
-        });
-        let ear = (Arc::downgrade(&connection), Listening(task.abort_handle()));
-        ears.insert(name.clone(), ear);
-        new.push(Arc::downgrade(&connection));
-    }
-    new
-}
-
-/// Wants what somebody wants to hear of a server from another connection, if they have it from one that
-/// is not there any more.
-pub(crate) fn renew(addresses: &Arc<Addresses>, connection: &Arc<Connection>, teller: Teller) {
-    for (uri, address) in addresses.of_others(connection, teller) {
+/// Wants what somebody wants to hear of a server from the connection of now, if they have it from
+/// another one, of one of these tellers.
+pub(crate) fn renew(
+    addresses: &Arc<Addresses>,
+    (connection, teller): (&Arc<Connection>, Teller),
+    before: &[Teller],
+) {
+    for (uri, address) in addresses.of_others(connection, before) {
         let (addresses, connection) = (Arc::clone(addresses), Arc::clone(connection));
         tokio::spawn(async move {
             // A server that does not agree now has said so to whoever asked for it.
@@ -376,6 +344,19 @@ pub(crate) enum Teller {
     Shared,
     /// The one that the client has for itself.
     Own,
+}
+
+impl Teller {
+    pub(crate) const ALL: [Self; 2] = [Self::Shared, Self::Own];
+
+    /// Those whose place the server takes that all share. A process of a client's own takes its place
+    /// at the next call.
+    fn before_shared(share: Share) -> &'static [Self] {
+        match share {
+            Share::PerClient => &[Self::Shared],
+            Share::All => &Self::ALL,
+        }
+    }
 }
 
 /// The resources somebody wants to hear of.
@@ -431,21 +412,20 @@ impl Addresses {
     }
 
     /// What is wanted of a server from another connection than this.
-    fn of_others(&self, connection: &Arc<Connection>, teller: Teller) -> Vec<(String, String)> {
+    fn of_others(&self, connection: &Arc<Connection>, told: &[Teller]) -> Vec<(String, String)> {
         let wanted = lock(&self.wanted);
         let is_other = |server: &ServerName, wanted: &Wanted| {
             *server == connection.server().name
-                && wanted.teller == teller
+                && told.contains(&wanted.teller)
                 && !wanted.is_of(connection)
         };
         let others = wanted.iter().filter(|((server, _), wanted)| is_other(server, wanted));
         others.map(|((_, uri), wanted)| (uri.clone(), wanted.address.clone())).collect()
     }
 
-    /// Whether anything is wanted of a server that a client has for itself.
-    pub(crate) fn has_own(&self, server: &ServerName) -> bool {
-        let wanted = lock(&self.wanted);
-        wanted.iter().any(|((known, _), it)| known == server && it.teller == Teller::Own)
+    /// Whether anything is wanted of a server.
+    pub(crate) fn are_of(&self, server: &ServerName) -> bool {
+        lock(&self.wanted).keys().any(|(known, _)| known == server)
     }
 
     /// Wants to hear no more of an address.

@@ -1,5 +1,6 @@
 //! Servers of which each client has its own: their questions reach their client, and nobody else.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::asker::{Asker, Era, text};
 use crate::channel::Channel;
-use crate::hosting::Hosted;
+use crate::hosting::{Hosted, configuration};
 use crate::identities::{go_on, state_of};
 use crate::manners::{echoing, until_said};
 
@@ -107,11 +108,7 @@ async fn a_session_hears_of_the_process_that_works_for_it() {
     );
     // Another process takes the place of the first, and is asked for what that was asked for.
     asker.call("exit", json!({})).await;
-    let deadline = tokio::time::Instant::now() + LONGEST;
-    while text(&asker.call("touch", json!({})).await) != r#"["x://note"]"# {
-        assert!(tokio::time::Instant::now() < deadline, "it is never asked");
-        sleep(Duration::from_millis(20)).await;
-    }
+    until_touched(&mut asker).await;
     assert_eq!(message(&mut standing).await["method"], "notifications/resources/updated");
     until_level(&mut asker, "debug").await;
     let complete = "notifications/elicitation/complete";
@@ -121,6 +118,51 @@ async fn a_session_hears_of_the_process_that_works_for_it() {
         assert_eq!(message(&mut standing).await["method"], method);
     }
     hosted.end().await;
+}
+
+/// Whoever works for a session tells it of changes, from its next call on.
+#[tokio::test]
+async fn a_session_hears_of_its_resources_when_the_server_is_shared_no_more_or_from_now_on() {
+    let sharing = |share: &str| {
+        let mut server = echoing("legacy");
+        server["share"] = share.into();
+        server["args"].as_array_mut().unwrap().push("watched".into());
+        configuration(&json!({ "echoing": server }))
+    };
+    for (before, after) in [("all", "per-client"), ("per-client", "all")] {
+        let hosted = Hosted::of(sharing(before)).await;
+        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut standing = asker.request("GET", &[]).await.1;
+        let subscribed = asker.ask("resources/subscribe", json!({ "uri": "x://note" })).await;
+        assert!(subscribed["result"].is_object(), "{subscribed}");
+        for share in [before, after] {
+            hosted.host.reload(sharing(share), BTreeMap::new()).await;
+            until_touched(&mut asker).await;
+            assert_eq!(update(&mut standing).await["params"]["uri"], "x://note");
+            let more = timeout(Duration::from_millis(300), update(&mut standing)).await;
+            assert_eq!(more.ok(), None, "{before} {share}: once is enough");
+        }
+        hosted.end().await;
+    }
+}
+
+/// The next that is said of a resource on a stream.
+async fn update(stream: &mut Channel) -> Value {
+    loop {
+        let message = message(stream).await;
+        if message["method"] == "notifications/resources/updated" {
+            return message;
+        }
+    }
+}
+
+/// Waits until the process that is called has been asked to say that the note changes, and lets it.
+async fn until_touched(asker: &mut Asker) {
+    let deadline = tokio::time::Instant::now() + LONGEST;
+    while text(&asker.call("touch", json!({})).await) != r#"["x://note"]"# {
+        assert!(tokio::time::Instant::now() < deadline, "it is never asked");
+        sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Waits until the process of a client has heard how much of its log is wanted.

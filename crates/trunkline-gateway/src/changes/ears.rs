@@ -1,0 +1,80 @@
+//! What servers say that all share, heard by one task.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use trunkline::config::Share;
+use trunkline::connection::Connection;
+use trunkline::host::Host;
+use trunkline::message::Notification;
+use trunkline::name::ServerName;
+
+use super::Listening;
+
+/// Where it goes in what is heard.
+type Heard = mpsc::Sender<(ServerName, Notification)>;
+
+pub(super) type Ears = HashMap<ServerName, Ear>;
+
+/// Somebody who hears what one server says.
+pub(super) struct Ear {
+    connection: Weak<Connection>,
+    /// Who has the server, when that was last looked at.
+    share: Share,
+    _listening: Listening,
+}
+
+/// Listens to every connection there is, and returns those that are new, and those to servers that
+/// are shared by now, or are no more.
+pub(super) fn grow_ears(
+    ears: &mut Ears,
+    host: &Host,
+    heard: &Heard,
+) -> Vec<(Weak<Connection>, Share)> {
+    let mut new = Vec::new();
+    let (connections, config) = (host.servers().connections(), host.config());
+    ears.retain(|name, _| connections.iter().any(|it| it.server().name == *name));
+    for connection in connections {
+        let server = connection.server();
+        // A connection stays when nothing else is another in the entry of its server.
+        let server = config.server(server.name.as_str()).unwrap_or(server);
+        let (name, share) = (&server.name, server.behaviour.share);
+        match ears.get_mut(name).filter(|ear| ear.hears(&connection)) {
+            Some(ear) if ear.share == share => continue,
+            Some(ear) => ear.share = share,
+            None => {
+                ears.insert(name.clone(), Ear::to(&connection, share, heard.clone()));
+            }
+        }
+        new.push((Arc::downgrade(&connection), share));
+    }
+    new
+}
+
+impl Ear {
+    fn to(connection: &Arc<Connection>, share: Share, heard: Heard) -> Self {
+        let server = connection.server().name.clone();
+        let mut notifications = connection.notifications();
+        let task = tokio::spawn(async move {
+            loop {
+                match notifications.recv().await {
+                    Ok(notification) => {
+                        if heard.send((server.clone(), notification)).await.is_err() {
+                            return;
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                }
+            }
+        });
+        let (connection, listening) = (Arc::downgrade(connection), Listening(task.abort_handle()));
+        Self { connection, share, _listening: listening }
+    }
+
+    fn hears(&self, connection: &Arc<Connection>) -> bool {
+        std::ptr::eq(self.connection.as_ptr(), Arc::as_ptr(connection))
+    }
+}
