@@ -453,6 +453,7 @@ fn is_reached(kind: ErrorKind) -> bool {
             | ErrorKind::SessionExpired
             | ErrorKind::TimedOut
             | ErrorKind::TooLarge
+            | ErrorKind::Busy
             | ErrorKind::NotMcp
             | ErrorKind::Stopping
     )

@@ -38,6 +38,8 @@ pub enum ErrorKind {
     TimedOut,
     /// Something is larger than it may be.
     TooLarge,
+    /// More than may be under way at the same time is. It passes when others are done.
+    Busy,
     /// What came is not what the protocol says.
     NotMcp,
     /// The host is ending the server, or has ended it.
@@ -75,7 +77,7 @@ impl ErrorKind {
             | Self::TooLarge
             | Self::NotMcp => Fault::Server,
             Self::Unreachable | Self::Broken | Self::Tls => Fault::Network,
-            Self::Stopping => Fault::Host,
+            Self::Busy | Self::Stopping => Fault::Host,
         }
     }
 
@@ -87,7 +89,8 @@ impl ErrorKind {
             | Self::Broken
             | Self::SessionExpired
             | Self::BegunAnew
-            | Self::TimedOut => true,
+            | Self::TimedOut
+            | Self::Busy => true,
             Self::Refused(status) => status == 429 || status >= 500,
             _ => false,
         }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use trunkline::connection::HttpOptions;
+use trunkline::message::Raw;
 use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, text};
@@ -225,6 +227,40 @@ async fn a_server_that_was_reached_is_not_called_unreachable() {
     let expected = "MCP server unreachable: server `silent`: it did not answer in time. ";
     assert!(words.starts_with(expected), "{words}");
     assert_eq!(retry, json!(false));
+    hosted.end().await;
+}
+
+/// A server with as much to do as it may have is there, and has less to do later.
+#[tokio::test]
+async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
+    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let connection = hosted.host.servers().get("echoing").unwrap();
+    connection.connect().await.unwrap();
+    let mut crowd = JoinSet::new();
+    for _ in 0..1024 {
+        let connection = Arc::clone(&connection);
+        let call = json!({ "name": "hang", "arguments": { "token": "crowd" } });
+        crowd.spawn(async move {
+            connection.request("tools/call", Some(Raw::from_value(&call))).await.is_ok()
+        });
+    }
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let words = loop {
+        let answer = asker.call("echo", json!({ "token": "x" })).await;
+        if answer["result"]["isError"] == true {
+            assert_eq!(answer["result"]["_meta"]["io.trunkline/retry"], true, "{answer}");
+            break text(&answer).to_owned();
+        }
+    };
+    assert_eq!(
+        words,
+        "The call failed: server `echoing`: more than 1024 calls wait for it already. \
+         Trying again later may help."
+    );
+    crowd.shutdown().await;
+    while asker.call("echo", json!({ "token": "x" })).await["result"]["isError"] == true {
+        sleep(Duration::from_millis(10)).await;
+    }
     hosted.end().await;
 }
 

@@ -82,6 +82,7 @@ mod tests {
         let server = server(r#"{ "command": "x" }"#);
         assert!(may_pass(&server, &ready(), ErrorKind::TimedOut));
         assert!(!may_pass(&server, &ready(), ErrorKind::TooLarge));
+        assert!(may_pass(&server, &ready(), ErrorKind::Busy));
         assert!(may_pass(&server, &ready(), ErrorKind::Stopping));
         let starting = Status { state: State::Starting, ..Status::default() };
         assert!(may_return(&server, &starting));

@@ -336,10 +336,22 @@ fn begun_anew() -> Error {
 
 fn unread() -> Error {
     let message = "it does not read what it is sent, and a lot waits for it already";
-    Error::new(ErrorKind::TooLarge, message).with_hint("it may hang: end it and start it again")
+    Error::new(ErrorKind::Busy, message).with_hint("it may hang: end it and start it again")
 }
 
 fn too_many() -> Error {
     let message = format!("more than {MAX_PENDING} calls wait for it already");
-    Error::new(ErrorKind::TooLarge, message)
+    Error::new(ErrorKind::Busy, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_comes_when_too_much_waits_may_come_again() {
+        for error in [unread(), too_many()] {
+            assert!(error.kind().is_retryable(), "{error}");
+        }
+    }
 }

@@ -240,7 +240,7 @@ impl Watched {
 
 fn too_many() -> Error {
     let message = format!("more than {MAX_WATCHED} of its resources and tasks are watched already");
-    Error::new(ErrorKind::TooLarge, message)
+    Error::new(ErrorKind::Busy, message)
 }
 
 #[cfg(test)]
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(given.try_recv().unwrap().unwrap().unwrap_err().message(), "no");
         let mut given = table.want("b");
         table.watched.fail(&Err(too_many()));
-        assert_eq!(given.try_recv().unwrap().unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(given.try_recv().unwrap().unwrap_err().kind(), ErrorKind::Busy);
         assert!(table.watched.is_empty());
     }
 
@@ -413,7 +413,7 @@ mod tests {
         let mut too_long = table.want(&"x".repeat(MAX_ADDRESS_BYTES + 1));
         assert!(too_long.try_recv().unwrap().unwrap().is_err());
         let mut one_more = table.want("more");
-        assert_eq!(one_more.try_recv().unwrap().unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(one_more.try_recv().unwrap().unwrap_err().kind(), ErrorKind::Busy);
         drop(given);
         while table.errand().is_some() {}
         table.want("more");

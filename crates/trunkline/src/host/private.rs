@@ -114,7 +114,7 @@ impl Private {
         }
         if connections.len() >= MAX_PRIVATE {
             let message = format!("{MAX_PRIVATE} processes work for one client each already");
-            let full = || Error::new(ErrorKind::TooLarge, message).of(&server.name);
+            let full = || Error::new(ErrorKind::Busy, message).of(&server.name);
             let ended = make_room(&mut connections, &client.owner).ok_or_else(full)?;
             self.end_beside(ended);
         }
@@ -267,7 +267,8 @@ mod tests {
         let of_bob = connection("bob", 0).unwrap();
         let mut of_ann: Vec<_> =
             (1..MAX_PRIVATE).map(|it| connection("ann", it).unwrap()).collect();
-        assert!(connection("bob", 1).is_err(), "all are in use");
+        let full = connection("bob", 1).err().expect("all are in use");
+        assert!(full.kind().is_retryable(), "that passes: {full}");
         of_ann.drain(1..3);
         connection("bob", 1).unwrap();
         assert!(owned.private.all_of("ann 2").is_empty(), "the oldest that is not in use");
