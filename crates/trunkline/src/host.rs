@@ -320,13 +320,15 @@ impl Host {
         }
     }
 
-    /// Takes over another configuration. Servers that are the same in it do not notice.
+    /// Takes over another configuration. Servers that are the same in it do not notice. Those that are
+    /// not are ended before this returns, and by [`Host::shutdown`] if nobody waits for that.
     pub async fn reload(&self, config: Config, agents: BTreeMap<AgentName, Agent>) -> Reloaded {
         let standing = Standing::new(config, agents);
         let config = Arc::clone(&standing.config);
         self.standing.send_replace(standing);
-        let reloaded = self.servers.reload(&config).await;
-        self.private.follow(&config).await;
+        // Neither waits for the other: a server may take its time to end.
+        let (reloaded, ()) =
+            tokio::join!(self.servers.reload(&config), self.private.follow(&config));
         self.looks.again().await;
         reloaded
     }

@@ -26,6 +26,7 @@
 //! # });
 //! ```
 
+mod ending;
 mod member;
 mod watch;
 mod set;
@@ -33,8 +34,7 @@ mod set;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::task::JoinSet;
-
+pub(crate) use ending::{Endings, begin_to_end, end};
 pub use set::{Reloaded, ServerSet};
 pub use watch::{Change, Watch};
 
@@ -51,6 +51,8 @@ pub struct Registry {
 struct Inner {
     options: Options,
     leases: Mutex<HashMap<Key, Lease>>,
+    /// Of all sets.
+    endings: Endings,
 }
 
 /// A connection, and in how many sets it is.
@@ -62,7 +64,8 @@ struct Lease {
 impl Registry {
     /// A registry without connections. Those it will make share these options.
     pub fn new(options: Options) -> Self {
-        Self { inner: Arc::new(Inner { options, leases: Mutex::default() }) }
+        let (leases, endings) = (Mutex::default(), Endings::default());
+        Self { inner: Arc::new(Inner { options, leases, endings }) }
     }
 
     /// The servers of a configuration that are switched on. Those that are to be connected at the
@@ -79,7 +82,8 @@ impl Registry {
     /// (CON-10).
     pub async fn close_all(&self) {
         let leases: Vec<_> = self.leases().drain().collect();
-        close(leases.into_iter().map(|(_, lease)| lease.connection)).await;
+        end(leases.into_iter().map(|(_, lease)| lease.connection), &[]).await;
+        self.inner.endings.over().await;
     }
 
     /// The connection to a server: one that is there already, or a new one.
@@ -115,13 +119,4 @@ impl Registry {
     fn leases(&self) -> MutexGuard<'_, HashMap<Key, Lease>> {
         self.inner.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Ends servers at the same time, and waits until all of them are gone.
-async fn close(connections: impl IntoIterator<Item = Arc<Connection>>) {
-    let mut ends = JoinSet::new();
-    for connection in connections {
-        ends.spawn(async move { connection.close().await });
-    }
-    ends.join_all().await;
 }

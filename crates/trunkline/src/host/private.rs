@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
-use tokio::task::JoinSet;
 
 use crate::call::Client;
 use crate::config::{Config, Server, Share};
 use crate::connection::{Connection, Options, State};
 use crate::error::{Error, ErrorKind};
 use crate::name::ServerName;
+use crate::registry::{Endings, begin_to_end, end};
 
 /// Connections that all clients together may have for themselves.
 const MAX_PRIVATE: usize = 256;
@@ -36,8 +36,7 @@ pub(super) struct Private {
     options: Options,
     ends: broadcast::Sender<OwnEnd>,
     connections: Mutex<Connections>,
-    /// Those that are being ended while others go on.
-    ending: Mutex<JoinSet<()>>,
+    endings: Endings,
 }
 
 /// By client and server.
@@ -46,6 +45,8 @@ type Connections = HashMap<(Arc<str>, ServerName), Held>;
 struct Held {
     owner: Arc<str>,
     connection: Arc<Connection>,
+    /// The entry that is known to be that of the connection, or to mean the same.
+    entry: Arc<Server>,
     used: Instant,
     idle: Option<Duration>,
 }
@@ -55,6 +56,18 @@ impl Held {
     /// the next call: nobody but its client would notice that it is down.
     fn is_usable(&self) -> bool {
         !self.connection.is_closed() && !self.connection.is_over()
+    }
+
+    /// Whether it is a connection to what an entry says now. Entries are looked into once.
+    fn is_to(&mut self, entry: &Arc<Server>) -> bool {
+        if Arc::ptr_eq(&self.entry, entry) {
+            return true;
+        }
+        let is_same = self.entry.fingerprint() == entry.fingerprint();
+        if is_same {
+            self.entry = Arc::clone(entry);
+        }
+        is_same
     }
 
     /// Whether somebody waits for an answer on it, or listens: whoever does holds it.
@@ -86,7 +99,7 @@ async fn tell_ends(connection: Weak<Connection>, ends: broadcast::Sender<OwnEnd>
 impl Private {
     pub(super) fn new(options: Options) -> Self {
         let ends = broadcast::Sender::new(MAX_UNHEARD);
-        Self { options, ends, connections: Mutex::default(), ending: Mutex::default() }
+        Self { options, ends, connections: Mutex::default(), endings: Endings::default() }
     }
 
     /// The ends of servers from now on.
@@ -97,7 +110,7 @@ impl Private {
     /// The connection a client has to a server for itself, if it is to have one.
     pub(super) fn connection(
         &self,
-        server: &Server,
+        server: &Arc<Server>,
         client: Option<&Client>,
     ) -> Result<Option<Arc<Connection>>, Error> {
         let Some(client) = client.filter(|_| server.behaviour.share == Share::PerClient) else {
@@ -105,7 +118,8 @@ impl Private {
         };
         let key = (Arc::clone(&client.id), server.name.clone());
         let mut connections = lock(&self.connections);
-        if let Some(held) = connections.get_mut(&key).filter(|held| held.is_usable()) {
+        let held = connections.get_mut(&key).filter(|held| held.is_usable());
+        if let Some(held) = held.and_then(|held| held.is_to(server).then_some(held)) {
             held.used = Instant::now();
             return Ok(Some(Arc::clone(&held.connection)));
         }
@@ -122,14 +136,18 @@ impl Private {
         if let Some(attendant) = &client.attendant {
             options = options.with_attendant(Arc::clone(attendant));
         }
-        let connection = Arc::new(Connection::new(server.clone(), options));
+        let connection = Arc::new(Connection::new(Server::clone(server), options));
         if let Some(level) = client.log_level {
             connection.want_log_level(level);
         }
         tokio::spawn(tell_ends(Arc::downgrade(&connection), self.ends.clone()));
-        let (used, idle) = (Instant::now(), client.idle);
-        let owner = Arc::clone(&client.owner);
-        let held = Held { owner, connection: Arc::clone(&connection), used, idle };
+        let held = Held {
+            owner: Arc::clone(&client.owner),
+            connection: Arc::clone(&connection),
+            entry: Arc::clone(server),
+            used: Instant::now(),
+            idle: client.idle,
+        };
         connections.insert(key, held);
         Ok(Some(connection))
     }
@@ -170,23 +188,20 @@ impl Private {
 
     pub(super) async fn close_all(&self) {
         self.close(|_, _| true).await;
-        let ending = std::mem::take(&mut *lock(&self.ending));
-        ending.join_all().await;
+        self.endings.over().await;
     }
 
     /// Ends a connection while somebody goes on.
     fn end_beside(&self, held: Held) {
-        let mut ending = lock(&self.ending);
-        while ending.try_join_next().is_some() {}
-        ending.spawn(async move { held.connection.close().await });
+        drop(begin_to_end(held.connection, &[&self.endings]));
     }
 
     async fn close(&self, is_over: impl Fn(&(Arc<str>, ServerName), &Held) -> bool) {
-        let mut ends = JoinSet::new();
-        for (_, held) in lock(&self.connections).extract_if(|key, held| is_over(key, held)) {
-            ends.spawn(async move { held.connection.close().await });
-        }
-        ends.join_all().await;
+        let over: Vec<_> = lock(&self.connections)
+            .extract_if(|key, held| is_over(key, held))
+            .map(|(_, held)| held.connection)
+            .collect();
+        end(over, &[&self.endings]).await;
     }
 }
 
@@ -220,15 +235,14 @@ mod tests {
     /// Connections to one server, of which every client has its own.
     struct Owned {
         private: Private,
-        config: Config,
+        server: Arc<Server>,
     }
 
     impl Owned {
         fn new() -> Self {
-            let text = r#"{ "mcpServers": { "a": { "command": "x", "share": "per-client" } } }"#;
             let child = ChildOptions::from_environment([]);
             let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
-            Self { private: Private::new(options), config: parse("test", text).config }
+            Self { private: Private::new(options), server: entry("x") }
         }
 
         fn connection(
@@ -239,8 +253,29 @@ mod tests {
             let (id, owner, capabilities) = (id.into(), owner.into(), Raw::empty_object());
             let (attendant, log_level) = (None, None);
             let client = Client { id, owner, capabilities, attendant, log_level, idle };
-            let server = self.config.server("a").unwrap();
-            self.private.connection(server, Some(&client)).map(Option::unwrap)
+            self.private.connection(&self.server, Some(&client)).map(Option::unwrap)
+        }
+    }
+
+    fn entry(command: &str) -> Arc<Server> {
+        let entry = format!(r#"{{ "command": "{command}", "share": "per-client" }}"#);
+        let text = format!(r#"{{ "mcpServers": {{ "a": {entry} }} }}"#);
+        Arc::new(parse("test", text).config.server("a").unwrap().clone())
+    }
+
+    /// CFG-10: what runs is what the configuration says, however long others take to end.
+    #[tokio::test]
+    async fn nobody_gets_what_another_entry_started() {
+        let mut owned = Owned::new();
+        let first = owned.connection(("ann", ""), None).unwrap();
+        owned.server = entry("x");
+        assert!(Arc::ptr_eq(&first, &owned.connection(("ann", ""), None).unwrap()), "the same");
+        owned.server = entry("y");
+        let second = owned.connection(("ann", ""), None).unwrap();
+        assert!(!Arc::ptr_eq(&first, &second));
+        owned.private.close_all().await;
+        for ended in [first, second] {
+            assert_eq!(ended.status().state, State::Stopped);
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::member::{Key, Member, Members};
 use super::watch::Watch;
-use super::{Registry, close};
+use super::{Endings, Registry, end};
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::error::Error;
@@ -18,6 +18,8 @@ use crate::name::ServerName;
 pub struct ServerSet {
     registry: Registry,
     members: watch::Sender<Members>,
+    /// Of the servers that this set had.
+    endings: Endings,
 }
 
 /// What a new configuration changed.
@@ -36,7 +38,7 @@ pub struct Reloaded {
 impl ServerSet {
     pub(super) fn new(registry: Registry, config: &Config) -> Self {
         let members = members(&registry, config);
-        Self { registry, members: watch::Sender::new(members) }
+        Self { registry, members: watch::Sender::new(members), endings: Endings::default() }
     }
 
     /// All connections, in the order of the servers' names.
@@ -62,7 +64,7 @@ impl ServerSet {
         let old = self.members.send_replace(Arc::clone(&new));
         let reloaded = compare(&old, &new);
         // Each set holds each of its servers once, so those that stay are held twice just now.
-        close(self.given_back(&old)).await;
+        self.end(&old).await;
         reloaded
     }
 
@@ -77,11 +79,17 @@ impl ServerSet {
         results.into_iter().filter_map(Result::err).collect()
     }
 
-    /// Ends every server that no other set has. When this returns, nothing of them is left running
-    /// (CON-10).
+    /// Ends every server that no other set has. When this returns, nothing of them is left running,
+    /// nor of those that a reload was ending for which nobody waited (CON-10).
     pub async fn close(&self) {
         let old = self.members.send_replace(Arc::default());
-        close(self.given_back(&old)).await;
+        self.end(&old).await;
+        self.endings.over().await;
+    }
+
+    /// Gives servers back, and ends those that nobody else has.
+    async fn end(&self, members: &Members) {
+        end(self.given_back(members), &[&self.endings, &self.registry.inner.endings]).await;
     }
 
     /// Gives servers back. Returns those that nobody else has.

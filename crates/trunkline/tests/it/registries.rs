@@ -1,8 +1,10 @@
 //! Several configurations, servers they share, and what a new configuration changes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::time::timeout;
 use trunkline::connection::State;
 use trunkline::name::ServerName;
 use trunkline::registry::{Registry, Reloaded};
@@ -117,4 +119,26 @@ async fn changes_of_all_servers_are_watched() {
     within(set.close()).await;
     drop(set);
     while within(watch.next()).await.is_some() {}
+}
+
+/// CON-10: what a reload was ending when nobody waited for it any more is ended like everything else.
+#[tokio::test]
+async fn what_a_reload_was_ending_is_gone_when_everything_is() {
+    let folder = Folder::new();
+    folder.write("loner", "");
+    let registry = Registry::new(options());
+    for is_all_closed in [false, true] {
+        let set = registry.open(&config(&json!({ "s": folder.server("legacy", &json!({})) })));
+        assert!(within(set.connect_all()).await.is_empty());
+        let stubborn = set.get("s").unwrap();
+        let nothing = config(&json!({}));
+        let reloading = timeout(Duration::from_millis(200), set.reload(&nothing));
+        assert!(reloading.await.is_err(), "it takes a second to end");
+        assert_ne!(stubborn.status().state, State::Stopped);
+        match is_all_closed {
+            true => within(registry.close_all()).await,
+            false => within(set.close()).await,
+        }
+        assert_eq!(stubborn.status().state, State::Stopped);
+    }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trunkline::call::{CallErrorKind, CallOptions};
+use trunkline::call::{CallErrorKind, CallOptions, Client};
 use trunkline::catalog::Availability;
 use trunkline::connection::State;
 use trunkline::error::ErrorKind;
 use trunkline::host::{Host, Patience};
 use trunkline::item::Kind;
+use trunkline::message::Raw;
+use trunkline::name::ServerName;
 use trunkline::registry::Reloaded;
 
 use super::{call, configuration, gather, host_of, tools, until_there, view};
@@ -65,7 +67,7 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
         assert_eq!(reloaded.kept.len(), 2);
     }
     // Whoever still has an older view is told the same.
-    let arguments = trunkline::message::Raw::from_value(&json!({}));
+    let arguments = Raw::from_value(&json!({}));
     let gone = within(host.call(&old_view, "dead_started", arguments, Default::default())).await;
     assert_eq!(gone.unwrap_err().kind(), CallErrorKind::Unavailable);
     within(host.servers().get("dead").unwrap().connect()).await.unwrap();
@@ -191,12 +193,43 @@ async fn an_old_view_does_not_keep_what_new_rules_take_away() {
     gather(&host, &[Kind::Tool]).await;
     let old = view(&host);
     let call = |name: &'static str| {
-        let arguments = trunkline::message::Raw::from_value(&json!({}));
+        let arguments = Raw::from_value(&json!({}));
         host.call(&old, name, arguments, CallOptions::default())
     };
     assert_eq!(within(call("s_started")).await.unwrap().text(), "1");
     reload(&host, &json!({ "mcpServers": with(&json!({ "denyTools": ["started"] })) })).await;
     let error = within(call("s_started")).await.unwrap_err();
     assert_eq!(error.to_string(), "there is no tool `s_started`");
+    within(host.shutdown()).await;
+}
+
+/// CFG-10: what a client has for itself follows the configuration, whoever else takes long to end.
+#[tokio::test]
+async fn what_a_client_has_for_itself_does_not_wait_for_others_to_end() {
+    let (stubborn, before, after) = (Folder::new(), Folder::new(), Folder::new());
+    stubborn.write("loner", "");
+    let own = |folder: &Folder| folder.server("legacy", &json!({ "share": "per-client" }));
+    let stays = json!({ "timeouts": { "shutdown": "3s" } });
+    let host = host_of(&json!({ "stays": stubborn.server("legacy", &stays), "own": own(&before) }));
+    let client = Client {
+        id: "ann".into(),
+        owner: "ann".into(),
+        capabilities: Raw::from_value(&json!({})),
+        attendant: None,
+        log_level: None,
+        idle: None,
+    };
+    let name = ServerName::new("own").unwrap();
+    let held = host.connection_for(&name, Some(&client)).unwrap();
+    let stays = host.servers().get("stays").unwrap();
+    for connection in [&held, &stays] {
+        within(connection.connect()).await.unwrap();
+    }
+    let changed = json!({ "mcpServers": { "own": own(&after) } });
+    let watching = async {
+        until_state(&held, State::Stopped).await;
+        assert_ne!(stays.status().state, State::Stopped, "it was waited for");
+    };
+    tokio::join!(reload(&host, &changed), watching);
     within(host.shutdown()).await;
 }
