@@ -1,17 +1,15 @@
 //! Calls, prompts, resources and completions: passed on to the server that has them.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use trunkline::call::{self, CallError, CallErrorKind, CallOptions, Outcome};
 use trunkline::config::Share;
 use trunkline::connection::{Rounds, State};
 use trunkline::error::ErrorKind;
-use trunkline::host::{Found, Patience, Relayed};
+use trunkline::host::{Found, Relayed};
 use trunkline::item::Kind;
 use trunkline::message::{Raw, RpcError, code};
 use trunkline::name::ServerName;
-use trunkline::policy::Chance;
 use trunkline::view::View;
 
 use crate::asked::{Asked, Client};
@@ -19,6 +17,7 @@ use crate::caller::{Attending, Caller};
 use crate::changes::{Teller, renew};
 use crate::gateway::Gateway;
 use crate::own::OwnCall;
+use crate::owners::owners;
 use crate::parked::{Conversation, Desk, NoCall, Turn};
 use crate::protocol::{Era, invalid, lacks};
 use crate::recent::Noted;
@@ -184,7 +183,7 @@ impl Gateway {
             found => return self.relay_found(attending, &view, request, found).await,
         }
         // In boxes: it is nearly never so, and needs as much room again.
-        let look = self.view_after_look(&attending.caller, view, relayed, named(relayed, &asked));
+        let look = self.view_after_look(&attending.caller, view, request);
         let view = Box::pin(look).await?;
         let found = self.host.find(&view, relayed, &sent);
         Box::pin(self.relay_found(attending, &view, request, found)).await
@@ -218,8 +217,8 @@ impl Gateway {
         };
         match outcome {
             Ok(outcome) => Ok(self.translated(caller, (relayed, params), &outcome)),
-            Err(error) => match self.down_owner(view, relayed, params, &error) {
-                Some(result) => Ok(translate::result(caller.era(), relayed, &result)),
+            Err(error) => match self.down_owner(view, (relayed, params), &error) {
+                Some(down) => down.answer(caller.era(), relayed),
                 None => self.refused(&caller.client, relayed, params, &error),
             },
         }
@@ -249,15 +248,14 @@ impl Gateway {
     pub(crate) async fn view_with(
         &self,
         caller: &Caller,
-        (relayed, params): (Relayed, &Raw),
-        name: Option<Cow<'_, str>>,
+        request: (Relayed, &Raw),
     ) -> Result<View, RpcError> {
         let view = self.view(caller)?;
-        let found = self.host.find(&view, relayed, params);
+        let found = self.host.find(&view, request.0, request.1);
         if !found.is_err_and(|error| is_worth_a_look(&error)) {
             return Ok(view);
         }
-        self.view_after_look(caller, view, relayed, name).await
+        self.view_after_look(caller, view, request).await
     }
 
     /// A view after servers that have not been asked yet were, and one that is down got another
@@ -266,15 +264,11 @@ impl Gateway {
         &self,
         caller: &Caller,
         view: View,
-        relayed: Relayed,
-        name: Option<Cow<'_, str>>,
+        (relayed, params): (Relayed, &Raw),
     ) -> Result<View, RpcError> {
-        let kinds = kinds(relayed);
-        let has_asked = match name {
-            // Whoever calls by name waits for the server of that name, and for no other.
-            Some(name) if self.wait_for_owners(&view, &name, kinds).await => true,
-            _ => self.gather(kinds).await,
-        };
+        let (kinds, owners) = (kinds(relayed), owners(&view, relayed, params));
+        // Whoever says whose something is waits for that server, and for no other.
+        let has_asked = self.wait_for(owners, kinds).await || self.gather(kinds).await;
         if has_asked { self.view(caller) } else { Ok(view) }
     }
 
@@ -301,32 +295,6 @@ impl Gateway {
         {
             renew(&session.addresses, (&connection, Teller::Own), &Teller::ALL);
         }
-    }
-
-    /// The result of a call of something unknown, if whoever would have it has never come up and so
-    /// never said what it has.
-    fn down_owner(
-        &self,
-        view: &View,
-        relayed: Relayed,
-        params: &Raw,
-        error: &CallError,
-    ) -> Option<Raw> {
-        if relayed != Relayed::Call || error.kind() != CallErrorKind::Unknown {
-            return None;
-        }
-        let name = params.get("name")?;
-        let name = name.as_str()?;
-        // Whoever could not see it learns nothing of its server.
-        let may_see = |owner: &&ServerName| view.may_hold_name(owner, &name) == Chance::Possible;
-        let owners = view.catalog().namespaces().owners(&name);
-        owners.into_iter().filter(may_see).find_map(|owner| {
-            let connection = self.host.servers().get(owner.as_str())?;
-            let status = connection.status();
-            let is_down = status.state == State::Failed && connection.tools().is_empty();
-            let why = status.last_error.filter(|_| is_down)?;
-            Some(translate::no_result(Cause::Down, &why.to_string(), connection.may_return()))
-        })
     }
 
     /// The answer to a request that came to no result.
@@ -370,23 +338,6 @@ impl Gateway {
             CallErrorKind::Failed(kind) if is_reached(kind) && !is_down => Cause::NoAnswer,
             _ => Cause::Down,
         }
-    }
-
-    /// Waits until servers are ready, or have failed, that a name looks like one of. Says whether
-    /// there are any that were not.
-    async fn wait_for_owners(&self, view: &View, name: &str, kinds: &[Kind]) -> bool {
-        let owners = view.catalog().namespaces().owners(name);
-        let is_wanted = |owner: &&&ServerName| {
-            let connection = self.host.servers().get(owner.as_str());
-            connection.is_some_and(|it| self.is_worth_asking(&it, kinds))
-        };
-        let owners: Vec<ServerName> =
-            owners.iter().filter(is_wanted).map(|it| (*it).clone()).collect();
-        if owners.is_empty() {
-            return false;
-        }
-        self.host.gather_of(&owners, kinds, Patience::UntilAllAreReady).await;
-        true
     }
 
     /// Passes on a request about a task.
@@ -477,12 +428,6 @@ fn owner(caller: &Caller, params: &Raw) -> String {
 
 fn our_state(state: &Raw) -> Option<String> {
     state.as_str()?.strip_prefix(OURS).map(str::to_owned)
-}
-
-/// The name of what a request is about, if that is how it says it.
-pub(crate) fn named(relayed: Relayed, asked: &Asked) -> Option<Cow<'_, str>> {
-    let is_named = matches!(relayed, Relayed::Call | Relayed::Prompt);
-    asked.subject().filter(|_| is_named)
 }
 
 /// The lists in which what a request is about would be.

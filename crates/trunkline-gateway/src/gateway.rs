@@ -149,7 +149,7 @@ impl Gateway {
         let Some(session) = &caller.session else { return Err(invalid("there is no session")) };
         let address = text(params, "uri")?;
         let params = empty().with_new(&[("uri", &Raw::from_string(&address))]);
-        let view = self.view_with(caller, (Relayed::Read, &params), None).await?;
+        let view = self.view_with(caller, (Relayed::Read, &params)).await?;
         self.add_address(caller, &view, &session.addresses, address).await?;
         self.announce_to(session);
         Ok(empty())

@@ -86,6 +86,7 @@ mod caller;
 mod tasks;
 mod gateway;
 mod lists;
+mod owners;
 mod calls;
 mod listening;
 mod told;

@@ -175,6 +175,9 @@ def result_of(request):
             send(method="notifications/subscriptions/acknowledged", params={})
         case "resources/list" if URIS:
             return complete(resources=[{"uri": uri, "name": uri} for uri in URIS])
+        case "resources/read" if URIS:
+            uri = request["params"]["uri"]
+            return complete(contents=[{"uri": uri, "text": f"what {uri} says"}])
         case "resources/subscribe" if "watched" in EXTRA:
             subscribed.append(request["params"]["uri"])
             return {}

@@ -32,7 +32,7 @@ mod names;
 pub(crate) use addresses::{explain_address, hides_address};
 pub use caller::{Caller, NoSuchCaller, Who};
 pub use names::Chance;
-pub(crate) use names::chance;
+pub(crate) use names::{chance, chance_of_address};
 pub use reason::{Reason, Rule};
 pub use rules::Rules;
 pub use switches::{Switch, Switches};

@@ -12,7 +12,8 @@ use crate::catalog::{Catalog, Entry, Kind};
 use crate::message::Raw;
 use crate::name::ServerName;
 use crate::policy::{
-    Caller, Chance, Decision, Reason, Rules, Step, chance, decide, decide_all, explain,
+    Caller, Chance, Decision, Reason, Rules, Step, chance, chance_of_address, decide, decide_all,
+    explain,
 };
 
 pub use route::{NoRoute, ResourceRoute};
@@ -130,6 +131,15 @@ impl View {
     pub fn may_hold_name(&self, server: &ServerName, exposed: &str) -> Chance {
         match self.may_hold(server) {
             true => chance((&self.rules, &self.caller), self.catalog.namespaces(), server, exposed),
+            false => Chance::NotNamed,
+        }
+    }
+
+    /// Whether something under an exact address can be in it, if this server has it. The address is in
+    /// the server's own words.
+    pub fn may_hold_address(&self, server: &ServerName, address: &str) -> Chance {
+        match self.may_hold(server) {
+            true => chance_of_address((&self.rules, &self.caller), server, address),
             false => Chance::NotNamed,
         }
     }

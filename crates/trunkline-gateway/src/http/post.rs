@@ -342,7 +342,7 @@ async fn answer_once_known(
     headers: HeaderMap,
     asked: Asked,
 ) -> Answer {
-    door.gateway.view_with(&caller, (Relayed::Call, &asked.params), asked.subject()).await?;
+    door.gateway.view_with(&caller, (Relayed::Call, &asked.params)).await?;
     arguments_said(&door, &caller, (&headers, &asked))?;
     Arc::clone(&door.gateway).answer(caller, asked).await
 }

@@ -9,11 +9,13 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use trunkline::config;
 use trunkline::connection::HttpOptions;
 use trunkline::message::Raw;
 use trunkline_testkit::peers;
 
-use crate::asker::{Asker, Era, text};
+use crate::asker::{Asker, Era, borrowed, text};
+use crate::channel::Sent;
 use crate::hosting::{Hosted, configuration, connecting_with};
 use crate::listening::Subscribed;
 use crate::manners::echoing;
@@ -228,6 +230,73 @@ async fn a_server_that_was_reached_is_not_called_unreachable() {
     assert!(words.starts_with(expected), "{words}");
     assert_eq!(retry, json!(false));
     hosted.end().await;
+}
+
+/// Everything that can be asked of a server but calls, in words of its own.
+fn asked_of(server: &str) -> [(&'static str, Value); 4] {
+    let completed =
+        |reference: Value| json!({ "ref": reference, "argument": { "name": "a", "value": "" } });
+    let (name, uri) = (format!("{server}_p"), format!("trunkline://{server}/x://note"));
+    [
+        ("prompts/get", json!({ "name": name })),
+        ("resources/read", json!({ "uri": uri })),
+        ("completion/complete", completed(json!({ "type": "ref/prompt", "name": name }))),
+        ("completion/complete", completed(json!({ "type": "ref/resource", "uri": uri }))),
+    ]
+}
+
+/// What a server has that never came up is unknown, but not whose it would be.
+#[tokio::test]
+async fn what_would_be_of_a_server_that_never_came_up_is_said_to_be_down() {
+    let servers = json!({ "down": { "command": "no-such-program" }, "echoing": echoing("legacy") });
+    let agents = json!({ "limited": { "tools": ["echoing_*"] } });
+    let written = json!({ "mcpServers": servers, "agents": agents });
+    let hosted = Hosted::of(config::parse("test", written.to_string()).config).await;
+    for era in [Era::Legacy, Era::Modern] {
+        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        for (method, params) in asked_of("down") {
+            let error = asker.ask(method, params).await["error"].take();
+            assert_eq!((&error["code"], &error["data"]["retry"]), (&json!(-32_603), &json!(false)));
+            let words = error["message"].as_str().unwrap();
+            let expected = "MCP server unreachable: server `down`: no-such-program: not found";
+            assert!(words.starts_with(expected), "{words}");
+        }
+        for (method, params) in asked_of("none") {
+            let error = asker.ask(method, params).await["error"].take();
+            assert!(error["message"].as_str().unwrap().starts_with("there is no "), "{error}");
+        }
+    }
+    // Whoever can see nothing of it learns nothing of it.
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    for (method, params) in asked_of("down") {
+        let written = asker.write(method, params);
+        let headers = borrowed(&written.headers);
+        let path = "/mcp/agents/limited";
+        let sent = Sent { method: "POST", path, headers: &headers, body: &written.body };
+        let (_, messages) = asker.channel.messages(&sent).await.unwrap();
+        let words = messages[0]["error"]["message"].as_str().unwrap();
+        assert!(words.starts_with("there is no "), "{words}");
+    }
+    hosted.end().await;
+}
+
+/// CON-15: whoever names a server waits for it, also by an address.
+#[tokio::test]
+async fn a_read_waits_for_the_server_that_its_address_names() {
+    let mut slow = echoing("legacy");
+    slow["command"] = "sh".into();
+    let mut args =
+        vec![json!("-c"), json!("sleep 1; exec \"$@\""), json!("sh"), json!(peers::python())];
+    args.extend([json!("-I"), json!(peers::echoing_server()), json!("legacy"), json!("watched")]);
+    slow["args"] = args.into();
+    slow["timeouts"]["grace"] = "50ms".into();
+    for era in [Era::Legacy, Era::Modern] {
+        let hosted = Hosted::to(&json!({ "slow": slow })).await;
+        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let read = asker.ask("resources/read", json!({ "uri": "trunkline://slow/x://note" })).await;
+        assert_eq!(read["result"]["contents"][0]["text"], "what x://note says", "{read}");
+        hosted.end().await;
+    }
 }
 
 /// A server with as much to do as it may have is there, and has less to do later.

@@ -3,7 +3,7 @@
 use super::caller::Caller;
 use super::rules::{Lists, Rules};
 use crate::config::{AgentPattern, Trust};
-use crate::name::{Claim, Namespaces, ServerName};
+use crate::name::{Claim, Namespaces, ServerName, Spellings};
 
 /// What can be said of a name before its server is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +23,37 @@ pub(crate) fn chance(
     server: &ServerName,
     exposed: &str,
 ) -> Chance {
+    let gives = |own: &str| gives(spaces, Claim { server, own }, exposed);
+    match by_lists((rules, caller), server, gives) {
+        Chance::Possible => by_patterns(caller, spaces, exposed),
+        none => none,
+    }
+}
+
+/// Whether a caller can see something of a server under an address, in the server's own words.
+pub(crate) fn chance_of_address(
+    (rules, caller): (&Rules, &Caller),
+    server: &ServerName,
+    address: &str,
+) -> Chance {
+    let spellings = Spellings::of(address);
+    by_lists((rules, caller), server, |own| match spellings.mean(own) {
+        true => Given::Exactly,
+        // It may fit a template.
+        false if own.contains('{') => Given::Perhaps,
+        false => Given::Never,
+    })
+}
+
+/// What the lists of a server, and of bundles of it, say of something that may be what they name.
+fn by_lists(
+    (rules, caller): (&Rules, &Caller),
+    server: &ServerName,
+    gives: impl Fn(&str) -> Given,
+) -> Chance {
     let own = rules.server(server);
     let bundles = caller.bundles.iter().filter(|bundle| bundle.server == *server);
     let lists: Vec<_> = own.iter().map(|it| &it.lists).chain(bundles.map(|it| &it.lists)).collect();
-    let gives = |own: &str| gives(spaces, Claim { server, own }, exposed);
     let denies = |lists: &&Lists| lists.deny.iter().any(|own| gives(own) == Given::Exactly);
     if lists.iter().any(denies) {
         return Chance::TakenAway;
@@ -39,7 +66,7 @@ pub(crate) fn chance(
     if allowed.contains(&false) || (is_untrusted && allowed.is_empty()) {
         return Chance::NotNamed;
     }
-    by_patterns(caller, spaces, exposed)
+    Chance::Possible
 }
 
 fn by_patterns(caller: &Caller, spaces: &Namespaces, exposed: &str) -> Chance {
