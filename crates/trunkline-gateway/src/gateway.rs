@@ -214,12 +214,12 @@ fn unsubscribe(caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
     Ok(empty())
 }
 
-/// The request that its client does not wait for any more.
+/// The request that its client does not wait for any more, in the plainest spelling of its id.
 pub(crate) fn cancelled(notification: &Notification) -> Option<Id> {
     if &*notification.method != "notifications/cancelled" {
         return None;
     }
-    Id::from_raw(notification.params.as_ref()?.get("requestId")?)
+    Id::from_raw(notification.params.as_ref()?.get("requestId")?).map(|id| id.plain())
 }
 
 fn text(params: &Raw, key: &str) -> Result<String, RpcError> {

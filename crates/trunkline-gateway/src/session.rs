@@ -106,13 +106,13 @@ impl Session {
 
     /// Begins a request, unless one of the same id is not over yet.
     pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
-        let mut requests = lock(&self.requests);
-        if requests.running.contains_key(id) {
+        let (id, mut requests) = (id.plain(), lock(&self.requests));
+        if requests.running.contains_key(&id) {
             return None;
         }
         let cancelling = Cancelling::default();
         requests.running.insert(id.clone(), cancelling.clone());
-        Some(Running { session: Arc::clone(self), id: id.clone(), cancelling })
+        Some(Running { session: Arc::clone(self), id, cancelling })
     }
 
     /// Ends a request that the client does not wait for any more, with what it says to that.

@@ -221,8 +221,8 @@ impl Peer {
                 return self.send(Some(asked.id), message);
             }
         };
-        let id = asked.id.clone();
-        if self.running.get(&id).is_some_and(|it| !it.is_over()) {
+        let (id, plain) = (asked.id.clone(), asked.id.plain());
+        if self.running.get(&plain).is_some_and(|it| !it.is_over()) {
             let text = "a request of this id is not over yet";
             let error = RpcError::new(code::INVALID_REQUEST, text);
             let message = response(&id, Err(error));
@@ -234,7 +234,6 @@ impl Peer {
             return self.send(Some(id), message);
         }
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
-        let done = id.clone();
         let request = self.requests.spawn(async move {
             // Who does not read what is there gets nothing more to read.
             outlet.room().await;
@@ -243,9 +242,9 @@ impl Peer {
                 _ => gateway.answer(caller, asked).await,
             };
             outlet.send(LineParts::of(&id, answer)).await;
-            Some(id)
+            Some(id.plain())
         });
-        self.running.insert(done, Running { request, last_words });
+        self.running.insert(plain, Running { request, last_words });
     }
 
     /// Who asks, as the request or the session says.

@@ -116,6 +116,35 @@ async fn other_names_and_other_pages_are_refused_each_by_itself() {
     hosted.end().await;
 }
 
+/// Sends a message as it is written, in a session.
+async fn sent(asker: &Asker, body: &str) -> (u16, Value) {
+    let headers = asker.headers();
+    let headers = borrowed(&headers);
+    let mut channel = Channel::to(asker.address).await.unwrap();
+    let (head, mut messages) = channel.messages(&Sent::post(&headers, body)).await.unwrap();
+    (head.status, messages.pop().unwrap_or_default())
+}
+
+/// The same text is the same id, whatever escapes it is written with.
+#[tokio::test]
+async fn a_request_is_cancelled_by_its_id_in_another_spelling() {
+    let hosted = hosted("legacy").await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let call = r#"{"jsonrpc":"2.0","id":"Ab","method":"tools/call",
+        "params":{"name":"hang","arguments":{"token":"spelt"}}}"#;
+    let headers = asker.headers();
+    let mut channel = Channel::to(hosted.address).await.unwrap();
+    assert!(channel.send(&Sent::post(&borrowed(&headers), call)).await.unwrap().is_stream());
+    let again = r#"{"jsonrpc":"2.0","id":"A\u0062","method":"ping"}"#;
+    let (status, refused) = sent(&asker, again).await;
+    assert_eq!((status, &refused["error"]["code"]), (400, &json!(-32_600)), "{refused}");
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled",
+        "params":{"requestId":"\u0041b"}}"#;
+    assert_eq!(sent(&asker, cancel).await.0, 202);
+    until_said(&mut asker, "cancelled", "spelt").await;
+    hosted.end().await;
+}
+
 #[tokio::test]
 async fn an_id_is_used_once_at_a_time_in_a_session() {
     let hosted = hosted("legacy").await;

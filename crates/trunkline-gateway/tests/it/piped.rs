@@ -135,9 +135,10 @@ async fn an_id_is_used_once_at_a_time_on_a_pipe() {
         piped.write(&call(is_modern, "same", "echo", &json!({ "token": "second" }))).await;
         let refused = piped.read().await;
         assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("same"), &json!(-32_600)));
-        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
-            "params": { "requestId": "same" } });
-        piped.write(&cancel.to_string()).await;
+        // The same id in other escapes.
+        let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled",
+            "params":{"requestId":"s\u0061me"}}"#;
+        piped.write(&cancel.replace('\n', " ")).await;
         // A call that was cancelled is not answered, and its id is free.
         piped.write(&call(is_modern, "same", "echo", &json!({ "token": "third" }))).await;
         assert_eq!(text(&piped.read().await), "third");

@@ -28,6 +28,16 @@ impl Id {
         &self.0
     }
 
+    /// The same id in its plainest spelling, to find a request by: whoever speaks of it again may write
+    /// it with other escapes.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        match self.0.as_str() {
+            Some(Cow::Owned(text)) => Self(Raw::from_string(&text)),
+            _ => self.clone(),
+        }
+    }
+
     /// An id as it was written, if it can be one.
     pub fn from_raw(raw: Raw) -> Option<Self> {
         let text = raw.text();
@@ -275,6 +285,18 @@ fn without_breaks(json: &mut [u8]) {
 mod tests {
     use super::super::code;
     use super::*;
+
+    #[test]
+    fn ids_are_kept_as_written_and_found_however_they_are_written() {
+        let id = |text: &str| Id::from_raw(Raw::from_text(text).unwrap()).unwrap();
+        assert_ne!(id(r#""\u0041b""#), id(r#""Ab""#));
+        assert_eq!(id(r#""\u0041b""#).plain(), id(r#""Ab""#).plain());
+        assert_eq!(id(r#""a\/b""#).plain(), id(r#""a/b""#).plain());
+        assert_eq!(id(r#""\"""#).plain(), id(r#""\u0022""#).plain());
+        assert_ne!(id(r#""1""#).plain(), id("1").plain());
+        // Half a character is nothing but itself.
+        assert_ne!(id(r#""\ud800""#).plain(), id(r#""\ud801""#).plain());
+    }
 
     fn read(text: &str) -> Result<Message, Malformed> {
         Message::read(&Bytes::copy_from_slice(text.as_bytes()))
