@@ -93,6 +93,10 @@ def misbehaves_in_call(request):
             send_half(request)
         case "rubbish":
             print(json.dumps(answer(request))[:-1] + "]", flush=True)
+        case "latin-1":
+            text = json.dumps(answer(request)).replace("waited", "gewartet \u00fc")
+            sys.stdout.buffer.write(text.encode("latin-1") + b"\n")
+            sys.stdout.buffer.flush()
         case "half-then-die":
             send_half(request)
             sys.exit(7)

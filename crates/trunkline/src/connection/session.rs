@@ -333,17 +333,16 @@ impl Session {
                 self.asked(request, about);
                 None
             }
-            Err(Malformed::NotRpc(Some(id))) if id.as_number().is_some() => {
-                let error = Error::new(ErrorKind::NotMcp, "the answer is not a JSON-RPC message");
-                self.answer(id.as_number().unwrap_or_default(), Err(error));
-                None
-            }
-            Err(_) => match after_noise(line) {
-                Some(rest) => {
+            Err(malformed) => match (unreadable(line, malformed), after_noise(line)) {
+                (Some((id, problem)), _) => {
+                    self.answer(id, Err(Error::new(ErrorKind::NotMcp, problem)));
+                    None
+                }
+                (None, Some(rest)) => {
                     self.noise += 1;
                     self.received(&rest, about)
                 }
-                None => self.noise(),
+                (None, None) => self.noise(),
             },
         }
     }
@@ -439,6 +438,15 @@ fn consequence(error: &Error) -> Option<Event> {
         kind if kind.is_out_of_reach() => Some(Event::OutOfReach(error.clone())),
         _ => None,
     }
+}
+
+/// The request that a line seems to answer, and why it does not.
+fn unreadable(line: &Bytes, malformed: Malformed) -> Option<(u64, &'static str)> {
+    let (id, problem) = match malformed {
+        Malformed::NotRpc(id) => (id?, "the answer is not a JSON-RPC message"),
+        Malformed::NotJson => (Message::garbled_answer(line)?, "the answer is not UTF-8"),
+    };
+    Some((id.as_number()?, problem))
 }
 
 /// What may be a message on a line that begins with something else: a program wrote half a line

@@ -178,6 +178,15 @@ impl Message {
         }
     }
 
+    /// The request that something answers which would be a message if it were UTF-8.
+    pub(crate) fn garbled_answer(bytes: &Bytes) -> Option<Id> {
+        let Cow::Owned(text) = String::from_utf8_lossy(bytes) else { return None };
+        match Self::read(&text.into()) {
+            Ok(Self::Response(Response { id, .. })) => Some(id),
+            _ => None,
+        }
+    }
+
     /// The message as one line of JSON, without the line break.
     pub fn write(&self) -> Bytes {
         match self {
@@ -296,6 +305,15 @@ mod tests {
         assert_ne!(id(r#""1""#).plain(), id("1").plain());
         // Half a character is nothing but itself.
         assert_ne!(id(r#""\ud800""#).plain(), id(r#""\ud801""#).plain());
+    }
+
+    #[test]
+    fn an_answer_that_is_not_utf_8_still_says_what_it_answers() {
+        let garbled = |bytes: &'static [u8]| Message::garbled_answer(&Bytes::from_static(bytes));
+        assert_eq!(garbled(b"{\"id\":7,\"result\":{\"text\":\"\xff\"}}"), Some(Id::number(7)));
+        assert_eq!(garbled(b"{\"id\":7,\"method\":\"\xff\"}"), None);
+        assert_eq!(garbled(b"{\"id\":7,\"result\":{}]"), None);
+        assert_eq!(garbled(b"\xff"), None);
     }
 
     fn read(text: &str) -> Result<Message, Malformed> {

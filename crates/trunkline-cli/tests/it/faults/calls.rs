@@ -44,6 +44,11 @@ fn a_server_that_answers_with_rubbish() {
 }
 
 #[test]
+fn a_server_that_answers_in_another_encoding() {
+    assert_call_fails(&scripted("latin-1"), "the answer is not UTF-8");
+}
+
+#[test]
 fn a_server_that_answers_half_a_line_and_dies() {
     assert_call_fails(&scripted("half-then-die"), "the process ended (exit status: 7)");
 }
