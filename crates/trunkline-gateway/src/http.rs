@@ -130,7 +130,7 @@ async fn of_bundle(
 /// Lets somebody in who may come in, and does what they ask for.
 async fn enter(door: &Arc<Door>, scope: &Scope, mut request: Request) -> Response {
     let headers = std::mem::take(request.headers_mut());
-    if let Err(problem) = door.guard.check_neighbours(&headers) {
+    if let Err(problem) = door.guard.check_neighbours(&headers, request.uri()) {
         return (StatusCode::FORBIDDEN, problem).into_response();
     }
     let page = door.guard.page(&headers);

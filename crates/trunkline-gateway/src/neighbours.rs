@@ -8,15 +8,20 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 
 /// Refuses a request under a name that is neither this machine's nor one of `hosts`, and one of a
-/// page that is neither of this machine nor one of `origins`.
+/// page that is neither of this machine nor one of `origins`. Whatever names a host has to name one
+/// of these: others may look at another of the names than we do.
 pub(crate) fn check(
-    headers: &HeaderMap,
+    (headers, target): (&HeaderMap, &Uri),
     hosts: &[String],
     origins: &[String],
 ) -> Result<(), &'static str> {
-    let host = headers.get(HOST).and_then(|value| value.to_str().ok());
-    if !host.is_some_and(|host| is_ours(host, hosts)) {
+    let mut named = headers.get_all(HOST).iter();
+    let host = named.next().and_then(|value| value.to_str().ok());
+    if named.next().is_some() || !host.is_some_and(|host| is_ours(host, hosts)) {
         return Err("the Host header must name this machine, or a host that is allowed\n");
+    }
+    if target.authority().is_some_and(|authority| !is_ours(authority.as_str(), hosts)) {
+        return Err("the address asked for must name this machine, or a host that is allowed\n");
     }
     let mut named = headers.get_all(ORIGIN).iter();
     match named.all(|origin| is_known_origin(origin.to_str().unwrap_or_default(), origins)) {
@@ -61,7 +66,7 @@ mod tests {
             for (name, value) in pairs {
                 headers.append(name, value);
             }
-            check(&headers, &hosts, &origins).is_ok()
+            check((&headers, &"/mcp".parse().unwrap()), &hosts, &origins).is_ok()
         };
         for host in [
             "localhost",
@@ -101,5 +106,24 @@ mod tests {
         }
         let (own, other) = (("origin", "http://localhost"), ("origin", "http://example.com"));
         assert!(!is_let_in(&[("host", "localhost"), own, other]));
+        for others in ["example.com", "localhost"] {
+            assert!(!is_let_in(&[("host", "localhost"), ("host", others)]), "{others}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_asked_for_whole_names_this_machine() {
+        let hosts = ["tools.example:8443".into()];
+        let headers = HeaderMap::from_iter([(HOST, "localhost".parse().unwrap())]);
+        for (target, is_let_in) in [
+            ("http://localhost/mcp", true),
+            ("http://127.0.0.1:7420/mcp", true),
+            ("http://tools.example:8443/mcp", true),
+            ("http://example.com/mcp", false),
+            ("http://localhost@example.com/mcp", false),
+        ] {
+            let found = check((&headers, &target.parse().unwrap()), &hosts, &[]);
+            assert_eq!(found.is_ok(), is_let_in, "{target}");
+        }
     }
 }

@@ -39,7 +39,7 @@ pub(super) async fn listen(server: DemoServer, listener: TcpListener) -> io::Res
 }
 
 async fn admit(request: Request, next: Next) -> Response {
-    match neighbours::check(request.headers(), &[], &[]) {
+    match neighbours::check((request.headers(), request.uri()), &[], &[]) {
         Ok(()) => next.run(request).await,
         Err(problem) => (StatusCode::FORBIDDEN, problem).into_response(),
     }

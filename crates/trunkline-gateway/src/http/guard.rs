@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 use super::pages::Page;
@@ -69,8 +69,12 @@ impl Guard {
     }
 
     /// Refuses requests under a name that is not ours, and those of pages from elsewhere.
-    pub(super) fn check_neighbours(&self, headers: &HeaderMap) -> Result<(), &'static str> {
-        neighbours::check(headers, &self.options.hosts, &self.options.origins)
+    pub(super) fn check_neighbours(
+        &self,
+        headers: &HeaderMap,
+        target: &Uri,
+    ) -> Result<(), &'static str> {
+        neighbours::check((headers, target), &self.options.hosts, &self.options.origins)
     }
 
     /// The web page that asks, if it is one of those that were allowed by name.
