@@ -69,7 +69,7 @@ impl<'e> Following<'e> {
             if let Some((path, tokens, seen)) = &self.tokens
                 && !settled(seen).await.is_empty()
             {
-                take_up_tokens(path, tokens, terminal);
+                take_up_tokens(path, tokens, host, terminal);
             }
         }
     }
@@ -90,6 +90,12 @@ impl<'e> Following<'e> {
         }
         let reloaded = host.reload(loaded.config, agents).await;
         terminal.tell(&format!("{files} changed: {}\n", described(&reloaded)));
+        // A file that cannot be read now is spoken of when it is taken up.
+        if let Some((path, ..)) = &self.tokens
+            && let Ok(file) = TokenFile::read(PrivateFile::at(path.clone()))
+        {
+            file.warn_of_useless(host, terminal);
+        }
     }
 }
 
@@ -110,7 +116,7 @@ async fn settled(seen: &Seen<'_>) -> Vec<PathBuf> {
     changed
 }
 
-fn take_up_tokens(path: &Path, tokens: &Tokens, terminal: &Terminal) {
+fn take_up_tokens(path: &Path, tokens: &Tokens, host: &Host, terminal: &Terminal) {
     match TokenFile::read(PrivateFile::at(path.to_owned())) {
         Ok(file) => {
             file.warn_if_open(terminal);
@@ -121,6 +127,7 @@ fn take_up_tokens(path: &Path, tokens: &Tokens, terminal: &Terminal) {
                 count => format!("{count} tokens are accepted"),
             };
             terminal.tell(&format!("{} changed: {count}\n", file.shown()));
+            file.warn_of_useless(host, terminal);
         }
         Err(error) => {
             let what = "the tokens that were there before are still accepted";

@@ -51,7 +51,11 @@ impl Terminal {
         let mut output = io::stdout().lock();
         match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            result => result.map(|()| true),
+            Err(error) => {
+                let message = format!("standard output cannot be written: {error}");
+                Err(io::Error::new(error.kind(), message))
+            }
+            Ok(()) => Ok(true),
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 use trunkline::config::{Access, nearest, printable};
+use trunkline::host::Host;
 use trunkline_gateway::{Scope, Token, Tokens};
 
 use crate::arguments::quoted;
@@ -70,6 +71,20 @@ impl TokenFile {
         shown(self.file.path())
     }
 
+    /// The option that leads other commands to it, if it was named.
+    pub(crate) fn option(&self, named: Option<&Path>) -> String {
+        named.map(|_| format!(" --file {}", quoted(&self.shown()))).unwrap_or_default()
+    }
+
+    /// Says which tokens open nothing, and why.
+    pub(crate) fn warn_of_useless(&self, host: &Host, terminal: &Terminal) {
+        for (name, kept) in &self.kept {
+            if let Err(none) = kept.scope.check(host) {
+                terminal.warn(&format!("the token `{}` is of no use: {none}", printable(name)));
+            }
+        }
+    }
+
     /// Says so if others than the owner could read or change it.
     pub(crate) fn warn_if_open(&self, terminal: &Terminal) {
         if self.file.is_open_to_others() {
@@ -100,8 +115,7 @@ impl TokenFile {
 pub(crate) fn for_serving(place: PrivateFile, named: Option<&Path>) -> Result<(TokenFile, Tokens)> {
     let file = TokenFile::read(place)?;
     if file.kept.is_empty() {
-        let option =
-            named.map(|_| format!(" --file {}", quoted(&file.shown()))).unwrap_or_default();
+        let option = file.option(named);
         bail!(
             "there are no tokens in {}, so nobody could be let in\n  \
              `trunkline token add NAME{option}` makes one",

@@ -229,11 +229,7 @@ impl Door<'_> {
         }
         let Some(file) = &self.tokens else { return };
         file.warn_if_open(terminal);
-        for (name, kept) in &file.kept {
-            if let Err(none) = kept.scope.check(&hosted.host) {
-                terminal.warn(&format!("the token `{}` is of no use: {none}", printable(name)));
-            }
-        }
+        file.warn_of_useless(&hosted.host, terminal);
         if !address.is_loopback() && self.settings.verbosity > Verbosity::Quiet {
             terminal.warn(
                 "tokens are sent in clear over HTTP; on a network that is not yours alone, put \

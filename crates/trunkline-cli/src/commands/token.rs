@@ -49,9 +49,10 @@ fn add(
     file.warn_if_open(terminal);
     if file.kept.contains_key(name) {
         bail!(
-            "there is a token `{name}` in {} already\n  `trunkline token remove {}` removes it",
+            "there is a token `{name}` in {} already\n  `trunkline token remove {}{}` removes it",
             file.shown(),
-            quoted(name)
+            quoted(name),
+            file.option(arguments.file.file.as_deref())
         );
     }
     let scope = Scope {

@@ -123,7 +123,8 @@ fn a_full_disk_is_an_error_that_says_so() {
         let output = folder.command(arguments).stdout(full).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         let messages = String::from_utf8_lossy(&output.stderr);
-        assert!(messages.contains("No space left on device"), "{messages}");
+        let expected = "error: standard output cannot be written: No space left on device";
+        assert!(messages.contains(expected), "{messages}");
     }
 }
 

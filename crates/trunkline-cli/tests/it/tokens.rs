@@ -218,6 +218,28 @@ fn what_may_not_be_as_it_was_meant_is_warned_about() {
 }
 
 #[test]
+fn a_token_that_a_change_makes_useless_is_warned_about() {
+    let folder = folder();
+    add(&folder, &["ann", "--agent", "reader"]);
+    let serving = Serving::start(&folder, &["--tokens", "tokens.json"]);
+    let config = json!({ "mcpServers": { "words": demo("words", &marker()) } });
+    fs::write(folder.project().join("trunkline.json"), config.to_string()).unwrap();
+    serving.wait_for("the token `ann` is of no use: there is no agent `reader`");
+    add(&folder, &["bob", "--bundle", "sums"]);
+    serving.wait_for("the token `bob` is of no use: there is no bundle `sums`");
+}
+
+#[test]
+fn what_removes_a_token_is_said_with_its_file() {
+    let folder = folder();
+    add(&folder, &["ann"]);
+    let again = folder.run(&["token", "add", "ann", "--file", "tokens.json"]);
+    assert_eq!(again.code, 1, "{again}");
+    let advice = "`trunkline token remove ann --file [folder]/project/tokens.json` removes it";
+    assert!(again.messages.contains(advice), "{again}");
+}
+
+#[test]
 fn an_address_that_others_reach_is_served_with_tokens() {
     let folder = folder();
     let ann = add(&folder, &["ann"]);
