@@ -25,6 +25,7 @@ use crate::reply::{Answer, Reply};
 use crate::seal::{Unopened, Use};
 use crate::tasks::Tasks;
 use crate::translate::{Cause, Looked};
+use crate::unable::Noting;
 use crate::{protocol, translate};
 
 /// What our own request states begin with; those of servers are passed on as they are.
@@ -206,8 +207,8 @@ impl Gateway {
         };
         let engaged = server.map(|server| self.engaged(&attending, server));
         let client = engaged.as_ref().and_then(Engaged::client);
-        let options =
-            CallOptions { attendant: &attending, rounds, client, ..CallOptions::default() };
+        let noting = Noting::new(&attending);
+        let options = CallOptions { attendant: &noting, rounds, client, ..CallOptions::default() };
         let outcome = match found {
             Ok(found) => {
                 let outcome = self.host.relay(view, found, options).await;
@@ -217,10 +218,15 @@ impl Gateway {
         };
         match outcome {
             Ok(outcome) => Ok(self.translated(caller, (relayed, params), &outcome)),
-            Err(error) => match self.down_owner(view, (relayed, params), &error) {
-                Some(down) => down.answer(caller.era(), relayed),
-                None => self.refused(&caller.client, relayed, params, &error),
-            },
+            Err(error) => {
+                if let Some(down) = self.down_owner(view, (relayed, params), &error) {
+                    return down.answer(caller.era(), relayed);
+                }
+                match noting.unable(&error).filter(|_| caller.era() == Era::Legacy) {
+                    Some(unable) => not_asked(server, relayed, &unable),
+                    None => self.refused(&caller.client, relayed, params, &error),
+                }
+            }
         }
     }
 
@@ -311,7 +317,8 @@ impl Gateway {
             return outcome.map(|result| translate::result(era, relayed, &result));
         }
         match error.kind() {
-            CallErrorKind::Unknown | CallErrorKind::BadArguments => {
+            CallErrorKind::BadArguments => Err(invalid(&error.to_string())),
+            CallErrorKind::Unknown => {
                 let error = invalid(&error.to_string());
                 let error = match params.get("uri") {
                     Some(uri) => error.with_data(&protocol::empty().with("uri", &uri)),
@@ -417,6 +424,18 @@ fn failed(error: &CallError) -> RpcError {
     };
     let data = serde_json::json!({ "retry": error.is_retryable() });
     RpcError::new(code, &error.to_string()).with_data(&Raw::from_value(&data))
+}
+
+/// The answer to a legacy client that cannot be asked what the server of its call has to know.
+fn not_asked(server: Option<&ServerName>, relayed: Relayed, unable: &RpcError) -> Answer {
+    let server = server.map(ServerName::as_str).unwrap_or_default();
+    let words = format!("server `{server}` has a question, and {}", unable.message());
+    if relayed == Relayed::Call {
+        let result = translate::no_result(Cause::NoAnswer, &words, false);
+        return Ok(translate::result(Era::Legacy, relayed, &result));
+    }
+    let data = Raw::from_value(&serde_json::json!({ "retry": false }));
+    Err(RpcError::new(code::INTERNAL_ERROR, &words).with_data(&data))
 }
 
 /// Whose call it is, and of what: a state is good for nothing else.

@@ -83,6 +83,7 @@ mod changes;
 mod session;
 mod recent;
 mod caller;
+mod unable;
 mod tasks;
 mod gateway;
 mod lists;

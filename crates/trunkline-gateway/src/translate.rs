@@ -125,7 +125,7 @@ pub(crate) fn error(
             Err(lacks(&needed, "the server wants an address visited first"))
         }
         (Era::Modern, ADDRESS_FIRST) => Ok(visits(error)),
-        (Era::Modern, NO_SUCH_RESOURCE) => {
+        (Era::Modern, NO_SUCH_RESOURCE) if relayed == Relayed::Read => {
             let data = error.raw().get("data").filter(Raw::is_object).unwrap_or_else(empty);
             let uri = params.get("uri").unwrap_or_else(|| Raw::from_string(""));
             Err(error.with_code(code::INVALID_PARAMS).with_data(&data.with("uri", &uri)))
@@ -271,7 +271,11 @@ mod tests {
         let lacking = RpcError::new(code::MISSING_CLIENT_CAPABILITY, "x");
         let seen = error(legacy, Relayed::Call, &params, &lacking).unwrap_err();
         assert_eq!(seen.code(), code::INTERNAL_ERROR);
-        assert_eq!(error(legacy, Relayed::Call, &params, &missing), Err(missing));
+        for client in [legacy, modern] {
+            // What else a server says with that code is its own.
+            let seen = error(client, Relayed::Call, &params, &missing);
+            assert_eq!(seen, Err(missing.clone()));
+        }
     }
 
     #[test]

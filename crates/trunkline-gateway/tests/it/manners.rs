@@ -145,6 +145,22 @@ async fn a_request_is_cancelled_by_its_id_in_another_spelling() {
     hosted.end().await;
 }
 
+/// What cannot be understood is not what is not there.
+#[tokio::test]
+async fn an_address_that_is_there_twice_is_an_argument_that_does_not_fit() {
+    let hosted = hosted("legacy").await;
+    let asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    for (params, code) in
+        [(r#"{"uri":"x://a","uri":"x://b"}"#, -32_602), (r#"{"uri":"x://a"}"#, -32_002)]
+    {
+        let read =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{params}}}"#);
+        let (_, answer) = sent(&asker, &read).await;
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+    }
+    hosted.end().await;
+}
+
 #[tokio::test]
 async fn an_id_is_used_once_at_a_time_in_a_session() {
     let hosted = hosted("legacy").await;

@@ -16,7 +16,7 @@ use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, borrowed, text};
 use crate::channel::Sent;
-use crate::hosting::{Hosted, configuration, connecting_with};
+use crate::hosting::{Folder, Hosted, configuration, connecting_with};
 use crate::listening::Subscribed;
 use crate::manners::echoing;
 
@@ -297,6 +297,26 @@ async fn a_read_waits_for_the_server_that_its_address_names() {
         assert_eq!(read["result"]["contents"][0]["text"], "what x://note says", "{read}");
         hosted.end().await;
     }
+}
+
+/// A method that the client does not have says nothing of the one that it called.
+#[tokio::test]
+async fn a_client_that_cannot_be_asked_what_a_tool_needs_is_told_so() {
+    let folder = Folder::new();
+    let args = json!(["-I", peers::lively_server(), folder.text(), "modern"]);
+    let server = json!({ "command": peers::python(), "args": args, "prefix": "" });
+    let hosted = Hosted::to(&json!({ "lively": server })).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    asker.capabilities = json!({});
+    asker.open().await.unwrap();
+    let (words, retry) = failed(&mut asker, "ask").await;
+    assert_eq!(
+        words,
+        "The call failed: server `lively` has a question, and the client of this call does not offer \
+         `elicitation/create`. Trying again will not help before somebody has looked at it."
+    );
+    assert_eq!(retry, json!(false));
+    hosted.end().await;
 }
 
 /// A server with as much to do as it may have is there, and has less to do later.
