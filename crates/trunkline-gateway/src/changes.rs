@@ -18,7 +18,7 @@ use trunkline::config::Share;
 use trunkline::connection::{Connection, ResourceSubscription};
 use trunkline::host::Host;
 use trunkline::item::Kind;
-use trunkline::message::{Notification, Raw, RpcError, is_of_protocol};
+use trunkline::message::{Notification, Raw, RpcError, code, is_of_protocol};
 use trunkline::name::ServerName;
 
 use self::ears::grow_ears;
@@ -369,6 +369,8 @@ struct Wanted {
     /// The address the client knows it by.
     address: String,
     teller: Teller,
+    /// Who takes their place, once they agree: they may tell of something before we know that they do.
+    next: Option<Teller>,
     connection: Weak<Connection>,
     /// Keeps the server telling.
     _subscription: ResourceSubscription,
@@ -389,25 +391,33 @@ impl Addresses {
         address: String,
     ) -> Result<(), RpcError> {
         let key = (connection.server().name.clone(), uri);
-        {
-            let wanted = lock(&self.wanted);
-            if wanted.get(&key).is_some_and(|wanted| wanted.is_of(connection)) {
-                return Ok(());
+        let was_wanted = {
+            let mut wanted = lock(&self.wanted);
+            let is_full = wanted.len() >= MAX_ADDRESSES;
+            match wanted.get_mut(&key) {
+                Some(known) if known.is_of(connection) => return Ok(()),
+                Some(known) => known.next = Some(teller),
+                None if is_full => {
+                    return Err(invalid("too many resources are subscribed to already"));
+                }
+                None => {}
             }
-            if wanted.len() >= MAX_ADDRESSES && !wanted.contains_key(&key) {
-                return Err(invalid("too many resources are subscribed to already"));
-            }
-        }
-        let subscription = match connection.subscribe(&key.1).await {
-            Ok(subscription) => subscription?,
-            Err(error) => {
-                let message = error.to_string();
-                return Err(RpcError::new(trunkline::message::code::INTERNAL_ERROR, &message));
-            }
+            wanted.contains_key(&key)
         };
+        let subscribed = subscribed(connection, &key.1).await;
+        let mut wanted = lock(&self.wanted);
+        let subscription = subscribed.inspect_err(|_| {
+            if let Some(known) = wanted.get_mut(&key) {
+                known.next = None;
+            }
+        })?;
+        // Whoever wants to hear of it no more has said so meanwhile.
+        if was_wanted && !wanted.contains_key(&key) {
+            return Ok(());
+        }
         let connection = Arc::downgrade(connection);
-        let wanted = Wanted { address, teller, connection, _subscription: subscription };
-        lock(&self.wanted).insert(key, wanted);
+        let new = Wanted { address, teller, next: None, connection, _subscription: subscription };
+        wanted.insert(key, new);
         Ok(())
     }
 
@@ -444,11 +454,19 @@ impl Addresses {
     fn address(&self, (server, teller): (&ServerName, Teller), uri: &str) -> Option<String> {
         let wanted = lock(&self.wanted);
         let wanted = wanted.get(&(server.clone(), uri.to_owned()));
-        wanted.filter(|wanted| wanted.teller == teller).map(|wanted| wanted.address.clone())
+        let tells = |wanted: &&Wanted| wanted.teller == teller || wanted.next == Some(teller);
+        wanted.filter(tells).map(|wanted| wanted.address.clone())
     }
 
     fn all(&self) -> Vec<String> {
         lock(&self.wanted).values().map(|wanted| wanted.address.clone()).collect()
+    }
+}
+
+async fn subscribed(connection: &Connection, uri: &str) -> Result<ResourceSubscription, RpcError> {
+    match connection.subscribe(uri).await {
+        Ok(subscription) => subscription,
+        Err(error) => Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
     }
 }
 

@@ -182,7 +182,7 @@ async fn a_pipe_that_is_not_read_loses_no_answer() {
 /// CON-8: what is kept for a client that does not read has a bound; the end of what it writes is seen.
 #[tokio::test]
 async fn a_client_that_writes_and_never_reads_is_not_remembered_for_ever() {
-    const LINES: usize = 20_000;
+    const LINES: usize = 60_000;
     for line in ["rubbish\n".to_owned(), legacy("ping", &json!({})) + "\n"] {
         let mut piped = Piped::new("legacy").await;
         piped.open().await;
