@@ -3,6 +3,7 @@
 mod arguments;
 mod environment;
 mod settings;
+mod streams;
 mod terminal;
 mod report;
 mod exit;

@@ -7,6 +7,7 @@ use trunkline::config::Style;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::settings::{Colors, Settings, Verbosity};
+use crate::streams;
 
 /// Where results and messages go.
 pub(crate) struct Terminal {
@@ -95,8 +96,18 @@ impl Terminal {
     }
 
     /// Standard input and output as streams, for a server that speaks over them.
-    pub(crate) fn streams(&mut self) -> (tokio::io::Stdin, tokio::io::Stdout) {
-        (tokio::io::stdin(), tokio::io::stdout())
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub(crate) fn streams(&mut self) -> (streams::Input, streams::Output) {
+        let (input, output, messages) = (io::stdin(), io::stdout(), io::stderr());
+        let input = streams::input(&input, &messages);
+        let output = streams::output(&output, &messages);
+        (
+            input.unwrap_or_else(|| Box::new(tokio::io::stdin())),
+            output.unwrap_or_else(|| Box::new(tokio::io::stdout())),
+        )
     }
 
     /// Prints a warning, unless only failures are to be said.

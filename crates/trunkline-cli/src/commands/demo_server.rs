@@ -15,10 +15,10 @@ pub(crate) fn run(arguments: &DemoServerArguments, terminal: &mut Terminal) -> R
     let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
     match arguments.listen {
         Some(address) => runtime.block_on(listen(arguments.server, address, terminal))?,
-        None => {
+        None => runtime.block_on(async {
             let (input, output) = terminal.streams();
-            runtime.block_on(arguments.server.serve(input, output))?;
-        }
+            arguments.server.serve(input, output).await
+        })?,
     }
     // Reading standard input occupies a thread that may never come back.
     runtime.shutdown_background();

@@ -1,11 +1,12 @@
 //! `trunkline serve`: all servers as one, over HTTP or over standard input and output.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use trunkline::config::printable;
 use trunkline_gateway::{
     Accepting, Limits, Options, Scope, Tokens, client_capabilities, listen_reporting, router,
@@ -107,6 +108,11 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
+/// Whether a client has gone: pipes and sockets say so in their own ways.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
+}
+
 /// Says that nobody can come in any more, or that they can again.
 fn say_accepting(accepting: &Accepting, terminal: &Terminal) {
     match accepting {
@@ -145,15 +151,17 @@ impl Door<'_> {
             );
         }
         let (input, output) = terminal.streams();
-        let served = trunkline_gateway::serve(Arc::clone(&hosted.host), scope, input, output);
+        let serving = trunkline_gateway::serve(Arc::clone(&hosted.host), scope, input, output);
+        // Among the tasks of the servers, so that messages need not change threads.
+        let mut task = JoinSet::from_iter([serving]);
         let served = tokio::select! {
-            served = served => served,
+            Some(served) = task.join_next() => served.unwrap_or_else(|error| Err(error.into())),
             never = following.run(&hosted.host, terminal) => match never {},
             never = report_on(&hosted.host, terminal) => match never {},
         };
         match served {
             // A client that has gone has seen enough.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Outcome::Good),
+            Err(error) if is_gone(&error) => Ok(Outcome::Good),
             served => served.map(|()| Outcome::Good).context("standard input or output failed"),
         }
     }

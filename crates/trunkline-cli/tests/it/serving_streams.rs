@@ -1,6 +1,9 @@
 //! `trunkline serve --stdio`: one client, which has started the program.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
@@ -80,6 +83,54 @@ impl Drop for Speaking {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Node.js gives its children sockets. Whoever else has them finds them as they were.
+#[test]
+fn a_client_may_speak_over_sockets() {
+    let marker = marker();
+    let folder = folder(&marker);
+    let [(input, said), (output, heard)] = [(); 2].map(|()| UnixStream::pair().unwrap());
+    let shared = said.try_clone().unwrap();
+    let mut command = folder.command(&["serve", "--stdio"]);
+    command.stdin(OwnedFd::from(said)).stdout(OwnedFd::from(heard)).stderr(Stdio::null());
+    let mut process = command.spawn().unwrap();
+    drop(command);
+    let (mut input, mut output) = (input, BufReader::new(output));
+    for request in [INITIALIZE, r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#] {
+        writeln!(input, "{request}").unwrap();
+        let mut line = String::new();
+        assert!(output.read_line(&mut line).unwrap() > 0, "it has ended");
+        assert!(line.contains("\"result\""), "{line}");
+    }
+    // Its other end is in our hands too, so that only this closes it.
+    input.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+    wait_until_gone(&marker);
+    let (patience, begin) = (Duration::from_millis(200), Instant::now());
+    let (waiting, _other_end) = (shared, output);
+    waiting.set_write_timeout(Some(patience)).unwrap();
+    let filled = std::iter::repeat_with(|| (&waiting).write(&[0; 4096])).find(Result::is_err);
+    assert!(filled.is_some() && begin.elapsed() >= patience, "it waits for room");
+}
+
+/// A client that closes its socket with answers unread is gone, as one that closes a pipe.
+#[test]
+fn a_client_that_leaves_answers_unread_has_gone() {
+    let marker = marker();
+    let folder = folder(&marker);
+    let (mut client, given) = UnixStream::pair().unwrap();
+    let mut command = folder.command(&["serve", "--stdio"]);
+    command.stdin(OwnedFd::from(given.try_clone().unwrap())).stdout(OwnedFd::from(given));
+    let process = command.stderr(Stdio::piped()).spawn().unwrap();
+    drop(command);
+    writeln!(client, "{INITIALIZE}").unwrap();
+    assert_eq!(client.read(&mut [0]).unwrap(), 1, "it has answered");
+    drop(client);
+    let ended = process.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    wait_until_gone(&marker);
 }
 
 #[test]
