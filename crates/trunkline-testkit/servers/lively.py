@@ -6,7 +6,8 @@
 call as it came. `FOLDER/tools` has the names of
 more tools, one a line; they are announced when `change` is called. Such a tool `NAME` gives the text of `FOLDER/NAME.json`
 as its result, byte for byte. `FOLDER/writing` has the names of tools that declare that they write, `FOLDER/prompts`
-those of prompts, `FOLDER/word` what `work` writes to the log. `FOLDER/dying`, if it is there, makes the server
+those of prompts, `FOLDER/mismatched` that of a tool whose next call is refused because of its headers,
+`FOLDER/word` what `work` writes to the log. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
 its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. Not listed: `stall`
@@ -93,7 +94,17 @@ def change(request):
     return text("changed")
 
 
+def is_mismatched(name):
+    file = FOLDER / "mismatched"
+    if not file.exists() or file.read_text() != name:
+        return False
+    file.unlink()
+    return True
+
+
 def call(request):
+    if is_mismatched(request["params"]["name"]):
+        return {"code": -32020, "message": "the headers say something else"}
     match request["params"]["name"]:
         case "change":
             return change(request)

@@ -23,14 +23,17 @@ use untrusted::Cleaning;
 
 use crate::catalog::Entry;
 use crate::config::{Server, Trust};
-use crate::connection::{Ask, Attendant, Connection, LogLevel, Rounds, Unattended};
+use crate::connection::{
+    Ask, Attendant, Connection, Conversing, LogLevel, Round, Rounds, Unattended,
+    are_same_but_for_headers,
+};
 use crate::content::{check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Raw, RpcError};
 use crate::view::View;
 
-/// How often a server that was started meanwhile is looked at again before it is asked.
+/// How often a server whose tools are others by then is looked at again before it is asked.
 const MAX_LOOKS: usize = 3;
 
 /// How often a call that waits for its turn says so.
@@ -144,22 +147,29 @@ impl Route<'_> {
     ) -> Result<Outcome, CallError> {
         let begin = Instant::now();
         let (_slot, mut has_waited) = self.slot(options).await?;
-        let ask = Ask { rounds: options.rounds, ..Ask::new(method, Some(params)) };
-        for _ in 0..MAX_LOOKS {
-            // Whatever it has from here on is of another conversation, in which it is not asked.
-            let conversation = self.connection.conversation();
+        let timeout = left_of(options, begin, has_waited);
+        let ask = Ask { timeout, rounds: options.rounds, ..Ask::new(method, Some(params)) };
+        let cleaning = Cleaning(options.attendant);
+        let mut conversing =
+            Conversing::begin(&self.connection, ask, self.attendant(options, &cleaning));
+        let mut looks_in_vain = 0;
+        while looks_in_vain < MAX_LOOKS {
+            // In an edition that comes after this it is not asked.
+            let edition = self.connection.edition();
             if has_waited {
                 self.guard.admits(self.view, self.entry)?;
             }
-            self.require_definition(conversation)?;
-            let timeout = left_of(options, begin, has_waited);
-            let ask = Ask { timeout, within: Some(conversation), ..ask.clone() };
-            match self.converse(ask, options).await {
-                Err(error) if error.kind() == ErrorKind::BegunAnew => has_waited = true,
-                answer => return self.outcome(answer, options).await,
+            self.require_definition(edition)?;
+            conversing.within(edition);
+            has_waited = true;
+            match conversing.round().await {
+                Ok(Round::Last(answer)) => return self.outcome(Ok(answer), options).await,
+                Ok(Round::Another) => {}
+                Err(error) if error.kind() == ErrorKind::BegunAnew => looks_in_vain += 1,
+                Err(error) => return self.outcome(Err(error), options).await,
             }
         }
-        let message = "it is started again and again, and was not asked";
+        let message = "it begins anew, or has other tools, again and again, and was not asked";
         let error = Error::new(ErrorKind::BegunAnew, message).of(&self.server.name);
         Err(self.failed(error))
     }
@@ -175,27 +185,27 @@ impl Route<'_> {
         let (_slot, has_waited) = self.slot(options).await?;
         let timeout = left_of(options, begin, has_waited);
         let ask = Ask { timeout, rounds: options.rounds, ..Ask::new(method, Some(params)) };
-        let answer = self.converse(ask, options).await;
+        let cleaning = Cleaning(options.attendant);
+        let answer = self.connection.converse(ask, self.attendant(options, &cleaning)).await;
         self.outcome(answer, options).await
     }
 
-    async fn converse(
+    /// Who attends to what the server says, which is cleaned if it is not trusted.
+    fn attendant<'a>(
         &self,
-        ask: Ask,
-        options: CallOptions<'_>,
-    ) -> Result<Result<Raw, RpcError>, Error> {
-        let cleaning = Cleaning(options.attendant);
-        let attendant: &dyn Attendant = match self.server.trust {
+        options: CallOptions<'a>,
+        cleaning: &'a Cleaning<'a>,
+    ) -> &'a dyn Attendant {
+        match self.server.trust {
             Trust::Trusted => options.attendant,
-            Trust::Untrusted => &cleaning,
-        };
-        self.connection.converse(ask, attendant).await
+            Trust::Untrusted => cleaning,
+        }
     }
 
-    /// Fails if the server has another tool in this conversation than the one that was shown. Before
-    /// it has begun one, nobody knows.
-    fn require_definition(&self, conversation: u64) -> Result<(), CallError> {
-        if conversation == 0 || self.entry.kind() != Kind::Tool {
+    /// Fails if the server has another tool in this edition than the one that was shown. Before it is
+    /// ready, nobody knows.
+    fn require_definition(&self, edition: u64) -> Result<(), CallError> {
+        if edition == 0 || self.entry.kind() != Kind::Tool {
             return Ok(());
         }
         let (tools, name) = (self.connection.tools(), self.entry.name());
@@ -210,9 +220,9 @@ impl Route<'_> {
         }
     }
 
-    /// Whether a tool of the server is the one that was shown: to the letter, unless it is that of
-    /// another process than the one whose list was shown. There, what matters are its arguments and
-    /// what it says that it does.
+    /// Whether a tool of the server is the one that was shown: to the letter, but for how its arguments
+    /// travel, unless it is that of another process than the one whose list was shown. There, what
+    /// matters are its arguments and what it says that it does.
     fn is_as_shown(&self, tool: &Arc<Item>) -> bool {
         if Arc::ptr_eq(tool, self.entry.item()) {
             return true;
@@ -221,7 +231,8 @@ impl Route<'_> {
         let tool = cleaned.as_ref().unwrap_or(tool);
         let (now, shown) = (tool.definition(), self.entry.definition());
         let is_same = |key| now.get(key) == shown.get(key);
-        now == shown || (self.is_own && is_same("inputSchema") && is_same("annotations"))
+        are_same_but_for_headers(now, shown)
+            || (self.is_own && is_same("inputSchema") && is_same("annotations"))
     }
 
     /// Makes an outcome of an answer.

@@ -19,6 +19,7 @@ mod backoff;
 mod task;
 mod answers;
 mod asking;
+mod conversing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,8 +29,10 @@ use tokio::time::timeout;
 
 pub use asking::{Ask, Rounds};
 pub use attendant::{Answering, Attendant, Question, Unattended};
+pub(crate) use conversing::{Conversing, Round};
 pub use log_level::LogLevel;
 pub use options::Options;
+pub(crate) use parameters::are_same_but_for_headers;
 pub use parameters::header_arguments;
 pub use status::{SetAside, State, Status};
 pub use subscription::{ResourceSubscription, TaskSubscription};
@@ -155,10 +158,10 @@ impl Connection {
         self.shadow.redacted(text)
     }
 
-    /// The number of the conversation that goes on with the server; zero, if it is not ready. What it
-    /// is known to have is of that conversation.
-    pub fn conversation(&self) -> u64 {
-        self.shadow.conversation()
+    /// The edition of the server's tools that is known: another one whenever it begins anew or has other
+    /// tools; zero, if it is not ready.
+    pub fn edition(&self) -> u64 {
+        self.shadow.edition()
     }
 
     /// How the server is doing, now and whenever that changes. Changes that follow each other

@@ -54,7 +54,7 @@ use crate::call::{
 };
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Config, Server, Share};
-use crate::connection::{Connection, Options};
+use crate::connection::{Connection, Options, are_same_but_for_headers};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Notification, Raw};
@@ -438,7 +438,10 @@ impl Guard for Host {
         let same = same.filter(|same| same.server().name == entry.server().name);
         match same.filter(|same| same.name() == entry.name()) {
             None => Err(CallError::gone(entry)),
-            Some(same) if same.kind() == Kind::Tool && same.definition() != entry.definition() => {
+            Some(same)
+                if same.kind() == Kind::Tool
+                    && !are_same_but_for_headers(same.definition(), entry.definition()) =>
+            {
                 Err(CallError::changed(entry))
             }
             Some(same) => Ok(now.admits(same)?),

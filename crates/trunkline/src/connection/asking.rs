@@ -9,8 +9,7 @@ use tokio::time::Instant;
 
 use super::Connection;
 use super::answers::Answers;
-use super::attendant::{Abandoned, Attendant, Question, Update, answer_within};
-use super::generation::{MODERN, empty};
+use super::attendant::{Abandoned, Attendant, Update};
 use super::handshake::asks_for_modern;
 use super::session::{Answer, Asked, QUESTIONS, at, gone};
 use super::status::State;
@@ -27,9 +26,6 @@ const MAX_UPDATES: usize = 1024;
 /// The same in bytes. A caller may not hear anything for minutes, while it is asked something.
 const MAX_UPDATE_BYTES: usize = 8 * 1024 * 1024;
 
-/// How often a server may ask for more before it answers.
-const MAX_ROUNDS: usize = 16;
-
 /// A request to a server.
 #[derive(Clone, Debug)]
 pub struct Ask {
@@ -44,8 +40,8 @@ pub struct Ask {
     pub timeout: Option<Duration>,
     /// Who goes on when the server needs more before it can answer.
     pub rounds: Rounds,
-    /// The conversation in which alone it is made, as [`Connection::conversation`] says, for those
-    /// who have looked at what the server has: in another it may have something else.
+    /// The edition of the server's tools with which alone it is made, as [`Connection::edition`] says,
+    /// for those who have looked at them: in another they may be others.
     pub within: Option<u64>,
 }
 
@@ -82,78 +78,16 @@ impl Connection {
         params: Option<Raw>,
     ) -> Result<Result<Raw, RpcError>, Error> {
         let ask = Ask::new(method, params);
-        self.round(&ask, &mut Budget::of(self, &ask), None).await
-    }
-
-    /// Asks the server something and stays in conversation with it until it has answered: what it
-    /// tells and asks meanwhile goes to the attendant, in either generation of the protocol. With
-    /// [`Rounds::Passed`], an answer that asks for more is an answer too.
-    pub async fn converse(
-        &self,
-        ask: Ask,
-        attendant: &dyn Attendant,
-    ) -> Result<Result<Raw, RpcError>, Error> {
-        let mut current = None;
         let mut budget = Budget::of(self, &ask);
-        for _ in 0..MAX_ROUNDS {
-            let result = match self
-                .round(current.as_ref().unwrap_or(&ask), &mut budget, Some(attendant))
-                .await?
-            {
-                Ok(result) => result,
-                Err(error) => return Ok(Err(error)),
-            };
-            match self.kind_of(&result)? {
-                Completeness::Complete => return Ok(Ok(result)),
-                Completeness::InputRequired if ask.rounds == Rounds::Passed => {
-                    return Ok(Ok(result));
-                }
-                Completeness::InputRequired => {
-                    match self.answered(&ask, &result, &mut budget, attendant).await? {
-                        Ok(next) => current = Some(next),
-                        Err(refusal) => return Ok(Err(refusal)),
-                    }
-                }
-            }
-        }
-        let message = format!("it asked for more {MAX_ROUNDS} times and did not answer");
-        Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name))
-    }
-
-    fn kind_of(&self, result: &Raw) -> Result<Completeness, Error> {
-        if !self.shadow.speaks(MODERN) {
-            return Ok(Completeness::Complete);
-        }
-        let kind = result.get("resultType");
-        match kind.as_ref().and_then(Raw::as_str).as_deref() {
-            None | Some("complete" | "task") => Ok(Completeness::Complete),
-            Some("input_required") => Ok(Completeness::InputRequired),
-            Some(_) => {
-                let message = "its answer is of a kind that is not known";
-                Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name))
-            }
-        }
-    }
-
-    /// One request, made again where the server did not look at it.
-    async fn round(
-        &self,
-        ask: &Ask,
-        budget: &mut Budget,
-        attendant: Option<&dyn Attendant>,
-    ) -> Answer {
-        let mut is_first = true;
-        loop {
-            let answer = self.once(ask, budget, attendant).await;
-            if !is_first || !self.is_worth_another(ask, &answer).await {
-                return answer;
-            }
-            is_first = false;
+        let answer = self.once(&ask, &mut budget, None).await;
+        match self.is_worth_another(&ask, &answer).await {
+            true => self.once(&ask, &mut budget, None).await,
+            false => answer,
         }
     }
 
     /// Whether the server did not look at a request, and will if it is made once more.
-    async fn is_worth_another(&self, ask: &Ask, answer: &Answer) -> bool {
+    pub(super) async fn is_worth_another(&self, ask: &Ask, answer: &Answer) -> bool {
         match answer {
             // A new session can.
             Err(error) => error.kind() == ErrorKind::SessionExpired,
@@ -167,7 +101,7 @@ impl Connection {
         }
     }
 
-    async fn once(
+    pub(super) async fn once(
         &self,
         ask: &Ask,
         budget: &mut Budget,
@@ -221,37 +155,6 @@ impl Connection {
         })
     }
 
-    /// The request once more, with what the server asked for; or the attendant's refusal to say it.
-    async fn answered(
-        &self,
-        ask: &Ask,
-        result: &Raw,
-        budget: &mut Budget,
-        attendant: &dyn Attendant,
-    ) -> Result<Result<Ask, RpcError>, Error> {
-        let [questions, state] = result.get_all(["inputRequests", "requestState"]);
-        let mut answers = empty();
-        for (key, question) in questions.map(|questions| questions.members()).unwrap_or_default() {
-            let [method, params] = question.get_all(["method", "params"]);
-            let method = method.as_ref().and_then(Raw::as_str).unwrap_or_default();
-            let question = Question { method: method.into(), params };
-            let bound = self.server.behaviour.timeouts.question.min(budget.questions);
-            let begin = Instant::now();
-            let answer = answer_within(bound, attendant, question).await;
-            budget.questions = budget.questions.saturating_sub(begin.elapsed());
-            match answer.map_err(|late| Error::from(late).of(&self.server.name))? {
-                Ok(answer) => answers = answers.with(&key, &answer),
-                Err(refusal) => return Ok(Err(refusal)),
-            }
-        }
-        let params = ask.params.clone().unwrap_or_else(empty);
-        let mut params = params.with("inputResponses", &answers);
-        if let Some(state) = state {
-            params = params.with("requestState", &state);
-        }
-        Ok(Ok(Ask { params: Some(params), ..ask.clone() }))
-    }
-
     /// How long a request may take once the server has it.
     fn patience(&self, ask: &Ask) -> Duration {
         let bound = self.server.behaviour.timeouts.call;
@@ -296,16 +199,16 @@ impl Connection {
 }
 
 /// How long a request may still take, over all its rounds.
-struct Budget {
+pub(super) struct Budget {
     /// The start of the server, if it does not run.
     start: Duration,
     call: Duration,
     /// What the server asks between rounds, all of it together.
-    questions: Duration,
+    pub(super) questions: Duration,
 }
 
 impl Budget {
-    fn of(connection: &Connection, ask: &Ask) -> Self {
+    pub(super) fn of(connection: &Connection, ask: &Ask) -> Self {
         // Whoever says how long it may take means all of it.
         let start = match ask.timeout {
             Some(_) => Duration::ZERO,
@@ -321,11 +224,6 @@ impl Budget {
         self.start = self.start.saturating_sub(used);
         self.call = self.call.saturating_sub(of_call);
     }
-}
-
-enum Completeness {
-    Complete,
-    InputRequired,
 }
 
 /// Somebody's wait for an answer. Dropping it forgets the request and tells the server.

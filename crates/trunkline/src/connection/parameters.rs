@@ -51,6 +51,39 @@ fn marks(schema: &Value) -> usize {
     }
 }
 
+/// Whether two definitions of a tool are the same, but for which arguments go into headers: that is
+/// between us and the server.
+pub(crate) fn are_same_but_for_headers(one: &Raw, other: &Raw) -> bool {
+    let is_marked = |it: &Raw| memchr::memmem::find(it.bytes(), MARK.as_bytes()).is_some();
+    one == other || ((is_marked(one) || is_marked(other)) && unmarked(one) == unmarked(other))
+}
+
+fn unmarked(definition: &Raw) -> Value {
+    let mut definition = definition.to_value();
+    if let Some(schema) = definition.get_mut("inputSchema") {
+        unmark(schema);
+    }
+    definition
+}
+
+/// Takes away every mark, in the places where there can be one.
+fn unmark(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.remove(MARK);
+            for (key, value) in members {
+                match (key.as_str(), value) {
+                    // The keys of these are the names of arguments.
+                    ("properties", Value::Object(named)) => named.values_mut().for_each(unmark),
+                    (_, value) => unmark(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(unmark),
+        _ => {}
+    }
+}
+
 struct Search {
     found: Vec<Mirrored>,
     path: Vec<Box<str>>,
@@ -174,6 +207,21 @@ mod tests {
         let found: Vec<_> = found.iter().map(|(name, value)| (&**name, &**value)).collect();
         assert_eq!(found, [("Count", "42"), ("Dry", "false"), ("Inside", "é"), ("Region", "")]);
         assert!(headers(&wanted, None).is_empty());
+    }
+
+    #[test]
+    fn what_goes_into_headers_makes_no_other_tool_and_all_else_does() {
+        let marked = json!({ "a": { "type": "string", "x-mcp-header": "A" } });
+        let plain = json!({ "a": { "type": "string" } });
+        let named_so = json!({ "a": { "type": "string" }, "x-mcp-header": { "type": "string" } });
+        let other = json!({ "a": { "type": "integer", "x-mcp-header": "A" } });
+        let are_same = |one, other| are_same_but_for_headers(&tool(one), &tool(other));
+        assert!(are_same(&marked, &plain) && are_same(&marked, &marked));
+        for other in [&named_so, &other] {
+            assert!(!are_same(other, &plain) && !are_same(&marked, other), "{other}");
+        }
+        let destructive = tool(&marked).with("annotations", &Raw::from_text("{}").unwrap());
+        assert!(!are_same_but_for_headers(&destructive, &tool(&plain)));
     }
 
     #[test]

@@ -137,11 +137,6 @@ impl Session {
         &self.wire
     }
 
-    /// Which of the server's conversations this is.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// What every modern request declares.
     pub(super) fn declared(&self) -> &Declared {
         &self.declared

@@ -40,8 +40,10 @@ pub(super) struct Shadow {
     /// Counted apart from the status: those who watch it do not watch calls.
     calls: AtomicU64,
     failures: AtomicU64,
-    /// The number of the conversation with it, while it is ready; else zero.
-    conversation: AtomicU64,
+    /// Which edition of its tools is known, while it is ready; else zero.
+    edition: AtomicU64,
+    /// The last of all editions.
+    last_edition: AtomicU64,
     /// The standard error of the process that was started last, and what it was given.
     tail: Mutex<Tail>,
 }
@@ -55,7 +57,8 @@ impl Shadow {
             listed: Kind::ALL.map(|_| watch::Sender::new(Listed::none())),
             calls: AtomicU64::new(0),
             failures: AtomicU64::new(0),
-            conversation: AtomicU64::new(0),
+            edition: AtomicU64::new(0),
+            last_edition: AtomicU64::new(0),
             tail: Mutex::default(),
         };
         let is_known = !remembered.is_empty();
@@ -79,8 +82,14 @@ impl Shadow {
         self.status.borrow().state
     }
 
-    pub(super) fn conversation(&self) -> u64 {
-        self.conversation.load(Ordering::Acquire)
+    pub(super) fn edition(&self) -> u64 {
+        self.edition.load(Ordering::Acquire)
+    }
+
+    /// Its tools are others, or those of another conversation. Said once they are there.
+    fn begin_edition(&self) {
+        let next = self.last_edition.fetch_add(1, Ordering::Relaxed) + 1;
+        self.edition.store(next, Ordering::Release);
     }
 
     /// Whether this revision of the protocol was agreed on.
@@ -140,8 +149,7 @@ impl Shadow {
             status.process_id = session.wire().process_id();
             status.ready_since = Some(Instant::now());
         });
-        // Not before its tools are there.
-        self.conversation.store(session.number(), Ordering::Release);
+        self.begin_edition();
     }
 
     /// A list is this, and holds for so long.
@@ -150,7 +158,11 @@ impl Shadow {
         let count = items.len();
         let fresh_until = tokio::time::Instant::now().checked_add(ttl);
         let listed = Listed { items: items.into(), is_known: true, fresh_until };
-        self.of(kind).send_replace(listed);
+        let items = Arc::clone(&listed.items);
+        let before = self.of(kind).send_replace(listed).items;
+        if kind == Kind::Tool && self.edition() != 0 && are_others(&before, &items) {
+            self.begin_edition();
+        }
         // Those who watch the status learn that way that the list is another.
         self.status.send_modify(|status| {
             if kind == Kind::Tool {
@@ -209,7 +221,7 @@ impl Shadow {
 
     /// No conversation is going on.
     fn is_over(&self) {
-        self.conversation.store(0, Ordering::Release);
+        self.edition.store(0, Ordering::Release);
     }
 
     fn forget_lists(&self) {
@@ -233,6 +245,10 @@ impl Shadow {
             status.next_attempt = None;
         });
     }
+}
+
+fn are_others(before: &[Arc<Item>], now: &[Arc<Item>]) -> bool {
+    before.iter().map(|item| item.definition()).ne(now.iter().map(|item| item.definition()))
 }
 
 fn gone(status: &mut Status, state: State) {

@@ -330,7 +330,7 @@ fn refuse(command: Command, error: &Error) {
 }
 
 fn begun_anew() -> Error {
-    let message = "it was started again before it could be asked";
+    let message = "it has begun anew, or has other tools, since they were looked at";
     Error::new(ErrorKind::BegunAnew, message).with_hint("look again at what it has")
 }
 

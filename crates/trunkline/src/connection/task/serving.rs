@@ -208,7 +208,9 @@ impl Task {
                 drop(asked);
             }
             // What somebody has looked at may be another thing by now.
-            Command::Ask(Asked { within: Some(number), .. }) if number != session.number() => {
+            Command::Ask(Asked { within: Some(edition), .. })
+                if edition != self.shadow.edition() =>
+            {
                 refuse(command, &begun_anew());
             }
             Command::Ask(asked) => {

@@ -3,7 +3,7 @@
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use trunkline::call::{CallErrorKind, CallOptions, Client};
-use trunkline::connection::State;
+use trunkline::connection::{Answering, Attendant, Question, State};
 use trunkline::host::{Host, HostOptions};
 use trunkline::item::Kind;
 use trunkline::message::Raw;
@@ -11,7 +11,7 @@ use trunkline::policy::Who;
 use trunkline::registry::Registry;
 use trunkline::view::View;
 
-use super::{call, configuration, gather, host_of, host_with, tools, until_there, view};
+use super::{call, call_with, configuration, gather, host_of, host_with, tools, until_there, view};
 use crate::lively::{Folder, options, within};
 
 async fn call_in(host: &Host, view: &View, tool: &str) -> Result<String, String> {
@@ -93,6 +93,56 @@ async fn a_tool_that_is_another_in_a_clients_own_process_does_not_run() {
     assert!(refused.to_string().contains("is not what was shown any more"), "{refused}");
     assert_eq!(folder.called("started"), 0);
     assert_eq!(call("s_work").await.unwrap().text(), "worked");
+    within(host.shutdown()).await;
+}
+
+/// TOOL-5: a call that its server refused because of its headers is made once more with the headers that
+/// it wants by now, unless the tool is another by now as well.
+#[tokio::test]
+async fn a_tool_that_has_changed_before_a_call_is_made_again_does_not_run() {
+    let folder = Folder::new();
+    let host = host_of(&json!({ "s": folder.server("modern", &json!({})) }));
+    gather(&host, &[Kind::Tool]).await;
+    let shown = view(&host);
+    folder.write("mismatched", "work");
+    assert_eq!(call_in(&host, &shown, "s_work").await.unwrap(), "worked");
+    assert_eq!(folder.called("work"), 2);
+    folder.write("mismatched", "started");
+    folder.write("writing", "started");
+    let refused = call_in(&host, &shown, "s_started").await.unwrap_err();
+    assert_eq!(refused, "the tool `s_started` is not what was shown any more; look again");
+    assert_eq!(folder.called("started"), 1);
+    within(host.shutdown()).await;
+}
+
+/// Somebody who thinks about a question until the tool that asks is another.
+struct Slow<'h> {
+    host: &'h Host,
+    folder: &'h Folder,
+}
+
+impl Attendant for Slow<'_> {
+    fn asked(&self, _: Question) -> Answering<'_> {
+        Box::pin(async {
+            self.folder.write("writing", "ask");
+            call(self.host, "s_change", &json!({ "name": "other" })).await.unwrap();
+            until_there(self.host, "s_other").await;
+            Ok(Raw::from_value(&json!({ "action": "accept", "content": { "n": 7 } })))
+        })
+    }
+}
+
+/// TOOL-5: the same for a tool that needs to know something first, and is another once it does.
+#[tokio::test]
+async fn a_tool_that_has_changed_between_two_rounds_does_not_run() {
+    let folder = Folder::new();
+    let host = host_of(&json!({ "s": folder.server("modern", &json!({})) }));
+    gather(&host, &[Kind::Tool]).await;
+    let slow = Slow { host: &host, folder: &folder };
+    let options = CallOptions { attendant: &slow, ..CallOptions::default() };
+    let refused = call_with(&host, "s_ask", &json!({}), options).await.unwrap_err();
+    assert!(refused.to_string().contains("is not what was shown any more"), "{refused}");
+    assert_eq!(folder.called("ask"), 1);
     within(host.shutdown()).await;
 }
 
