@@ -13,9 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, FromRequest as _, Path, Request, State};
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
@@ -105,7 +104,7 @@ pub async fn listen_reporting(
     visitors::receive(router, listener, end, report).await
 }
 
-type Body = Result<Bytes, BytesRejection>;
+type Body = Result<Bytes, axum::Error>;
 
 async fn everything(State(door): State<Arc<Door>>, request: Request) -> Response {
     enter(&door, &Scope::default(), request).await
@@ -148,7 +147,7 @@ async fn answer(
     door: &Arc<Door>,
     scope: &Scope,
     headers: &HeaderMap,
-    mut request: Request,
+    request: Request,
 ) -> Response {
     let identity = match door.guard.identify(headers, scope) {
         Ok(identity) => Arc::new(identity),
@@ -160,8 +159,8 @@ async fn answer(
     Visitor::let_in(&request);
     match *request.method() {
         Method::POST => {
-            DefaultBodyLimit::max(door.message_bytes).apply(&mut request);
-            match timeout(LONGEST_BODY, Bytes::from_request(request, &())).await {
+            let body = to_bytes(request.into_body(), door.message_bytes);
+            match timeout(LONGEST_BODY, body).await {
                 Ok(body) => post::receive(door, &identity, headers, body).await,
                 Err(_) => {
                     let text = "the message did not arrive in time\n";

@@ -9,48 +9,81 @@ use crate::protocol;
 /// The answer to a request.
 pub(crate) type Answer = Result<Reply, RpcError>;
 
+/// Messages up to this size are put together in one piece.
+const COPIED_BYTES: usize = 16 * 1024;
+
 /// A result on its way to a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     result: Raw,
     /// Members at its end, which the result does not have.
-    added: Vec<Added>,
+    added: Added,
 }
 
-/// A member that is added to results.
-pub(crate) type Added = (&'static str, &'static Raw);
+/// Members that are added to a result.
+pub(crate) type Added = [Option<(&'static str, &'static Raw)>; 4];
 
 impl Reply {
-    pub(crate) fn new(result: Raw, added: Vec<Added>) -> Self {
+    pub(crate) fn new(result: Raw, added: Added) -> Self {
         Self { result, added }
     }
 
     /// The result as one value.
     pub(crate) fn into_raw(self) -> Raw {
-        self.result.with_new(&self.added)
+        self.result.with_new(&self.added.into_iter().flatten().collect::<Vec<_>>())
     }
 
-    /// The message that answers a request with it, in parts. The longest is the result's own bytes.
+    /// The message that answers a request with it, in parts. All of it is in the first, unless it is
+    /// long: then the second is the result's own bytes.
     fn parts(&self, id: &Id) -> [Bytes; 3] {
-        let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
-        let (inside, end) = self.result.halves();
-        let mut tail = Vec::with_capacity(256);
-        // Nothing can be added to what is no object.
-        let added = self.added.iter().filter(|_| self.result.is_object());
-        for (place, (key, value)) in added.enumerate() {
-            let is_first = place == 0 && self.result.is_empty();
-            let parts = [if is_first { "\"" } else { ",\"" }, key, "\":", value.text()];
-            parts.iter().for_each(|part| tail.extend_from_slice(part.as_bytes()));
+        const BEFORE_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+        const AFTER_ID: &[u8] = br#","result":"#;
+        let (id, (inside, end)) = (id.raw().bytes(), self.result.halves());
+        let head = BEFORE_ID.len() + id.len() + AFTER_ID.len();
+        let tail = self.added_bytes() + end.len() + 1;
+        let is_short = inside.len() <= COPIED_BYTES;
+        let room = if is_short { head + inside.len() + tail } else { head };
+        let mut text = Vec::with_capacity(room);
+        for part in [BEFORE_ID, id, AFTER_ID] {
+            text.extend_from_slice(part);
         }
-        tail.extend_from_slice(&end);
-        tail.push(b'}');
-        [head.into(), inside, tail.into()]
+        if is_short {
+            text.extend_from_slice(&inside);
+            self.push_tail(&end, &mut text);
+            return [text.into(), Bytes::new(), Bytes::new()];
+        }
+        let mut last = Vec::with_capacity(tail);
+        self.push_tail(&end, &mut last);
+        [text.into(), inside, last.into()]
+    }
+
+    /// What is added. Nothing can be added to what is no object.
+    fn added(&self) -> impl Iterator<Item = (&'static str, &'static Raw)> {
+        self.added.into_iter().flatten().filter(|_| self.result.is_object())
+    }
+
+    /// How long that is, with a comma before each.
+    fn added_bytes(&self) -> usize {
+        self.added().map(|(key, value)| key.len() + value.bytes().len() + 4).sum()
+    }
+
+    /// Writes what follows the members that the result has.
+    fn push_tail(&self, end: &[u8], text: &mut Vec<u8>) {
+        let mut comma: &[u8] = if self.result.is_empty() { b"" } else { b"," };
+        for (key, value) in self.added() {
+            for part in [comma, b"\"", key.as_bytes(), b"\":", value.bytes()] {
+                text.extend_from_slice(part);
+            }
+            comma = b",";
+        }
+        text.extend_from_slice(end);
+        text.push(b'}');
     }
 }
 
 impl From<Raw> for Reply {
     fn from(result: Raw) -> Self {
-        Self { result, added: Vec::new() }
+        Self { result, added: Added::default() }
     }
 }
 
@@ -104,9 +137,9 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_message_are_the_message() {
-        for text in ["{}", "{ }", r#"{"a":[]}"#, "{ \"a\" : 1\r\n }", "[]", "null"] {
-            for count in 0..3 {
-                let added = ["b", "c"].into_iter().map(|key| (key, &*ONE)).take(count).collect();
+        let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(COPIED_BYTES));
+        for text in ["{}", "{ }", r#"{"a":[]}"#, "{ \"a\" : 1\r\n }", "[]", "null", &long] {
+            for added in [[None; 4], [Some(("b", &*ONE)), None, None, Some(("c", &*ONE))]] {
                 let reply = Reply::new(Raw::from_text(text).unwrap(), added);
                 let id = Id::number(7);
                 let line = response(&id, Ok(reply.clone()));

@@ -73,20 +73,16 @@ impl<'r> Looked<'r> {
         let (complete, zero, private) = (&*COMPLETE, &*ZERO, &*PRIVATE);
         let is_complete = self.kind.is_none() || self.is_of_kind("complete");
         let is_cached = relayed == Relayed::Read && is_complete;
-        let mut new = Vec::with_capacity(4);
-        let mut want = |key, value: &'static Raw, is_wanted| {
-            if is_wanted {
-                new.push((key, value));
-            }
-        };
-        want("resultType", complete, self.kind.is_none());
-        want("ttlMs", zero, is_cached && self.ttl.is_none());
-        want("cacheScope", private, is_cached && self.scope.is_none());
-        want("_meta", &SAID, self.said.is_none());
+        let new = [
+            self.kind.is_none().then_some(("resultType", complete)),
+            (is_cached && self.ttl.is_none()).then_some(("ttlMs", zero)),
+            (is_cached && self.scope.is_none()).then_some(("cacheScope", private)),
+            self.said.is_none().then_some(("_meta", &*SAID)),
+        ];
         let result = match &self.said {
             Some(said) if said.get(meta::SERVER_INFO).is_none() => {
                 let signed = said.with_new(&[(meta::SERVER_INFO, &SERVER_INFO)]);
-                self.result.with_parts(&[(said.clone(), signed)])
+                self.result.with_part(said, &signed)
             }
             _ => self.result.clone(),
         };

@@ -1,6 +1,7 @@
 //! One message of a client, and the answer to it: JSON if it is there soon, a stream of events if
 //! something else comes first.
 
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, unfold};
+use http_body_util::LengthLimitError;
 use tokio::time::{sleep, timeout};
 use trunkline::connection::header_arguments;
 use trunkline::host::Relayed;
@@ -39,9 +41,6 @@ const SOON: Duration = Duration::from_millis(250);
 /// it, so that streams come only where they have to show that they are alive.
 const LATER: Duration = Duration::from_secs(5);
 
-/// Answers up to this size are put together in one piece.
-const COPIED_BYTES: usize = 16 * 1024;
-
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// Takes one message.
@@ -53,11 +52,13 @@ pub(super) async fn receive(
 ) -> Response {
     let body = match body {
         Ok(body) => body,
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+        Err(error) if error.source().is_some_and(<dyn Error>::is::<LengthLimitError>) => {
             let error = malformed::too_long(door.message_bytes);
             return refuse(StatusCode::PAYLOAD_TOO_LARGE, None, &error);
         }
-        Err(rejection) => return rejection.into_response(),
+        Err(_) => {
+            return (StatusCode::BAD_REQUEST, "the message is not whole\n").into_response();
+        }
     };
     if !is_json(headers) {
         let text = "a message is application/json: say so in the Content-Type header\n";
@@ -425,12 +426,12 @@ fn status_of(error: &RpcError) -> StatusCode {
 
 /// The answer to a request as a whole body. A long one is not copied for that.
 fn answered(id: &Id, answer: Answer, status: StatusCode) -> Response {
-    let parts = response_in_parts(id, answer);
-    let length = parts.iter().map(Bytes::len).sum::<usize>();
-    if length <= COPIED_BYTES {
-        return json(status, parts.concat().into());
+    let [first, inside, last] = response_in_parts(id, answer);
+    if inside.is_empty() {
+        return json(status, first.into());
     }
-    let parts = stream::iter(parts.map(Ok::<_, std::convert::Infallible>));
+    let length = first.len() + inside.len() + last.len();
+    let parts = stream::iter([first, inside, last].map(Ok::<_, std::convert::Infallible>));
     let mut response = json(status, Body::from_stream(parts));
     response.headers_mut().insert(CONTENT_LENGTH, length.into());
     response

@@ -91,19 +91,19 @@ async fn a_parked_call_goes_on_once_for_its_caller_alone() {
 /// Whoever comes back too late is told so, and what to do; nobody works on the call any more.
 #[tokio::test]
 async fn a_parked_call_is_given_up_when_its_client_stays_away() {
-    let limits = Limits { answer_wait: Duration::from_millis(300), ..Limits::default() };
+    let limits = Limits { answer_wait: Duration::from_secs(2), ..Limits::default() };
     let options = Options { limits, ..Options::default() };
     let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
     let state = state_of(&asker.call("ask", json!({})).await);
     assert_eq!(text(&go_on(&mut asker, "ask", &state).await), "Ada", "in time");
     let state = state_of(&asker.call("ask", json!({})).await);
-    sleep(Duration::from_millis(400)).await;
+    sleep(Duration::from_millis(2100)).await;
     let refused = go_on(&mut asker, "ask", &state).await;
     assert_eq!(refused["error"]["code"], -32_602, "{refused}");
     assert_eq!(
         refused["error"]["message"],
-        "the request state is too old: no answer came within 300ms, and its call was given up; \
+        "the request state is too old: no answer came within 2s, and its call was given up; \
          make the call again without it"
     );
     // As it is when nobody but the seal remembers it.

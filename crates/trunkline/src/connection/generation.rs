@@ -114,12 +114,12 @@ fn with_meta(params: Option<Raw>, declared: &Declared) -> Raw {
     // Whoever passes a request on may speak for another client, but not in another revision.
     let meta = match version {
         Some(other) if other != declared.version => {
-            said.with_parts(&[(other, declared.version.clone())]).with_new(&missing)
+            said.with_part(&other, &declared.version).with_new(&missing)
         }
         _ if missing.is_empty() => return params,
         _ => said.with_new(&missing),
     };
-    params.with_parts(&[(said, meta)])
+    params.with_part(&said, &meta)
 }
 
 /// Parameters without what only modern requests declare. Every other byte stays.

@@ -211,7 +211,7 @@ impl Word {
     fn in_words_of_server(&self, params: &Raw, own: &str) -> Raw {
         match self.text() == own {
             true => params.clone(),
-            false => params.with_parts(&[(self.part.clone(), Raw::from_string(own))]),
+            false => params.with_part(&self.part, &Raw::from_string(own)),
         }
     }
 }

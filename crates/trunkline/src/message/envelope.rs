@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::Write as _;
 
 use bytes::Bytes;
 
@@ -40,11 +39,11 @@ impl Id {
 
     /// An id as it was written, if it can be one.
     pub fn from_raw(raw: Raw) -> Option<Self> {
-        let text = raw.text();
+        let text = &**raw.bytes();
         // Of any size: nobody calculates with it.
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        (is_integer || text.starts_with('"')).then_some(Self(raw))
+        let digits = text.strip_prefix(b"-").unwrap_or(text);
+        let is_integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        (is_integer || text.starts_with(b"\"")).then_some(Self(raw))
     }
 }
 
@@ -191,17 +190,19 @@ impl Message {
     pub fn write(&self) -> Bytes {
         match self {
             Self::Request(Request { id, method, params }) => {
-                Line::with_id(id.raw(), params.as_ref()).method(method, params.as_ref())
+                Line::of_method(Some(id.raw().bytes()), method, params.as_ref())
             }
             Self::Notification(Notification { method, params }) => {
-                Line::new(params.as_ref()).method(method, params.as_ref())
+                Line::of_method(None, method, params.as_ref())
             }
             Self::Response(Response { id, outcome }) => {
                 let (key, payload) = match outcome {
                     Ok(result) => ("result", result),
                     Err(error) => ("error", error.raw()),
                 };
-                let mut line = Line::with_id(id.raw(), Some(payload));
+                let (id, payload) = (id.raw().bytes(), payload.bytes());
+                let mut line = Line::with_room(id.len() + payload.len() + key.len() + 10);
+                line.push("id", id);
                 line.push(key, payload);
                 line.finish()
             }
@@ -210,7 +211,7 @@ impl Message {
 
     /// A request of our own as one line of JSON, without the line break.
     pub(crate) fn write_request(id: u64, method: &str, params: Option<&Raw>) -> Bytes {
-        Line::with_id(id, params).method(method, params)
+        Line::of_method(Some(id.to_string().as_bytes()), method, params)
     }
 }
 
@@ -229,36 +230,41 @@ fn not_rpc(envelope: &Raw) -> Malformed {
 /// end the message early: outside of strings they are white space, inside they cannot occur.
 struct Line(Vec<u8>);
 
+/// What every message begins with.
+const HEAD: &[u8] = br#"{"jsonrpc":"2.0""#;
+
 impl Line {
-    /// A line with room for a payload.
-    fn new(payload: Option<&Raw>) -> Self {
-        let mut text = Vec::with_capacity(payload.map_or(0, |raw| raw.bytes().len()) + 96);
-        text.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+    /// A line with room for this much beside its head and its end. If it is filled to the last, sharing
+    /// it costs nothing.
+    fn with_room(room: usize) -> Self {
+        let mut text = Vec::with_capacity(HEAD.len() + room + 1);
+        text.extend_from_slice(HEAD);
         Self(text)
     }
 
-    fn with_id(id: impl fmt::Display, payload: Option<&Raw>) -> Self {
-        let mut line = Self::new(payload);
-        write!(line.0, ",\"id\":{id}").expect("invariant: memory can be written to");
-        line
-    }
-
-    /// The rest of a message that says a method.
-    fn method(mut self, method: &str, params: Option<&Raw>) -> Bytes {
-        self.0.extend_from_slice(br#","method":"#);
-        serde_json::to_writer(&mut self.0, method).expect("invariant: a text can be written");
-        if let Some(params) = params {
-            self.push("params", params);
+    /// A message that says a method.
+    fn of_method(id: Option<&[u8]>, method: &str, params: Option<&Raw>) -> Bytes {
+        let room = id.map_or(0, |id| id.len() + r#","id":"#.len())
+            + (method.len() + r#","method":"""#.len())
+            + params.map_or(0, |params| params.bytes().len() + r#","params":"#.len());
+        let mut line = Self::with_room(room);
+        if let Some(id) = id {
+            line.push("id", id);
         }
-        self.finish()
+        line.0.extend_from_slice(br#","method":"#);
+        serde_json::to_writer(&mut line.0, method).expect("invariant: a text can be written");
+        if let Some(params) = params {
+            line.push("params", params.bytes());
+        }
+        line.finish()
     }
 
-    fn push(&mut self, key: &str, value: &Raw) {
+    fn push(&mut self, key: &str, value: &[u8]) {
         for part in [",\"", key, "\":"] {
             self.0.extend_from_slice(part.as_bytes());
         }
         let start = self.0.len();
-        self.0.extend_from_slice(value.bytes());
+        self.0.extend_from_slice(value);
         without_breaks(&mut self.0[start..]);
     }
 

@@ -7,20 +7,29 @@ use std::sync::Arc;
 /// Members that are noted of one object. One that has more is looked through each time.
 pub(super) const MOST: usize = 8;
 
-/// Where the members of an object stand, counted from its beginning.
-#[derive(Debug, Default)]
+/// How deep objects are looked into: the message, its payload, and what that says of itself.
+pub(super) const LEVELS: usize = 3;
+
+/// Where the members of objects stand that are in each other, each counted from the beginning of its
+/// object.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Outline {
+    objects: [Object; LEVELS],
+}
+
+#[derive(Clone, Debug, Default)]
+struct Object {
     members: [Noted; MOST],
     count: usize,
+    /// Which of them is the object that is noted next.
+    inner: Option<usize>,
 }
 
 /// Where a member stands.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Noted {
     key: Place,
     value: Place,
-    /// The same of its value, if that is an object that is looked into as well.
-    inside: Option<Arc<Outline>>,
 }
 
 /// A part of a text. Messages are not that long that it would need more.
@@ -49,33 +58,61 @@ impl Noted {
     pub(super) fn value(&self) -> Range<usize> {
         self.value.range()
     }
-
-    pub(super) fn inside(&self) -> Option<&Arc<Outline>> {
-        self.inside.as_ref()
-    }
 }
 
 impl Outline {
-    pub(super) fn members(&self) -> &[Noted] {
-        &self.members[..self.count]
+    /// Whether nothing of an object at this level has been noted.
+    pub(super) fn is_free(&self, level: usize) -> bool {
+        self.objects[level].count == 0
     }
 
-    /// Notes another member, if there is room for it.
+    /// Notes another member of the object at a level, if there is room for it.
     #[must_use]
-    pub(super) fn note(
-        &mut self,
-        key: &Range<usize>,
-        value: &Range<usize>,
-        inside: Option<Self>,
-    ) -> bool {
+    pub(super) fn note(&mut self, level: usize, key: &Range<usize>, value: &Range<usize>) -> bool {
+        let object = &mut self.objects[level];
         let (Some(room), Some((key, value))) =
-            (self.members.get_mut(self.count), Place::new(key).zip(Place::new(value)))
+            (object.members.get_mut(object.count), Place::new(key).zip(Place::new(value)))
         else {
             return false;
         };
-        *room = Noted { key, value, inside: inside.map(Arc::new) };
-        self.count += 1;
+        *room = Noted { key, value };
+        object.count += 1;
         true
+    }
+
+    /// Says that the member noted last is the object at the next level.
+    pub(super) fn enters(&mut self, level: usize) {
+        let object = &mut self.objects[level];
+        object.inner = object.count.checked_sub(1);
+    }
+}
+
+/// The outline of one of the objects.
+#[derive(Clone, Debug)]
+pub(super) struct Outlined {
+    outline: Arc<Outline>,
+    level: usize,
+}
+
+impl Outlined {
+    /// The outermost one.
+    pub(super) fn new(outline: Outline) -> Self {
+        Self { outline: Arc::new(outline), level: 0 }
+    }
+
+    fn object(&self) -> &Object {
+        &self.outline.objects[self.level]
+    }
+
+    pub(super) fn members(&self) -> &[Noted] {
+        let object = self.object();
+        &object.members[..object.count]
+    }
+
+    /// The same of the value of a member, by its number, if that is an object that was noted as well.
+    pub(super) fn inside(&self, member: usize) -> Option<Self> {
+        let is_inner = self.object().inner == Some(member);
+        is_inner.then(|| Self { outline: Arc::clone(&self.outline), level: self.level + 1 })
     }
 
     /// The outline of the same object after parts of it were replaced: where they stood, in their
@@ -93,11 +130,13 @@ impl Outline {
         let is_same = |value: Range<usize>| {
             edits.clone().all(|(old, _)| old.end <= value.start || value.end <= old.start)
         };
-        let mut outline = Self { count: self.count, ..Self::default() };
-        for (new, old) in outline.members.iter_mut().zip(self.members()) {
-            let inside = old.inside.clone().filter(|_| is_same(old.value()));
-            *new = Noted { key: moved(old.key), value: moved(old.value), inside };
+        let mut outline = Outline::clone(&self.outline);
+        let object = &mut outline.objects[self.level];
+        let members = &mut object.members[..object.count];
+        object.inner = object.inner.filter(|inner| is_same(members[*inner].value()));
+        for member in members {
+            *member = Noted { key: moved(member.key), value: moved(member.value) };
         }
-        outline
+        Self { outline: Arc::new(outline), level: self.level }
     }
 }

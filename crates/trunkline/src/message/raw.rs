@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::outline::Outline;
+use super::outline::Outlined;
 use super::reader;
 use super::scan::{self, Member};
 
@@ -21,7 +20,7 @@ pub struct Raw {
     /// Valid JSON, without white space around it.
     text: Bytes,
     /// Where its members stand, if that was noted when it was read.
-    outline: Option<Arc<Outline>>,
+    outline: Option<Outlined>,
 }
 
 impl PartialEq for Raw {
@@ -68,7 +67,7 @@ impl Raw {
     /// The same for a message, whose payload is going to be looked into several times.
     pub(super) fn read_message(bytes: &Bytes) -> Option<Self> {
         let read = reader::read(bytes)?;
-        Some(Self { text: bytes.slice(read.value), outline: read.outline.map(Arc::new) })
+        Some(Self { text: bytes.slice(read.value), outline: read.outline.map(Outlined::new) })
     }
 
     /// Bytes that are JSON.
@@ -329,19 +328,37 @@ impl Raw {
     /// Every other byte stays.
     #[must_use]
     pub fn with_parts(&self, edits: &[(Self, Self)]) -> Self {
-        let base = self.text.as_ptr().addr();
-        let mut edits: Vec<(Range<usize>, &Self)> = edits
-            .iter()
-            .filter_map(|(part, value)| {
-                let start = part.text.as_ptr().addr().checked_sub(base)?;
-                let place = start..start + part.text.len();
-                (place.end <= self.text.len()).then_some((place, value))
-            })
-            .collect();
+        let mut edits: Vec<(Range<usize>, &Self)> =
+            edits.iter().filter_map(|(part, value)| Some((self.place_of(part)?, value))).collect();
         edits.sort_by_key(|(place, _)| place.start);
+        self.edited(&edits)
+    }
+
+    /// The same value with another in place of one of its parts, which was got out of it. Every other
+    /// byte stays.
+    #[must_use]
+    pub fn with_part(&self, part: &Self, value: &Self) -> Self {
+        match self.place_of(part) {
+            Some(place) => self.edited(&[(place, value)]),
+            None => self.clone(),
+        }
+    }
+
+    /// Where a part stands that was got out of this.
+    fn place_of(&self, part: &Self) -> Option<Range<usize>> {
+        let start = part.text.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
+        let place = start..start + part.text.len();
+        (place.end <= self.text.len()).then_some(place)
+    }
+
+    /// The same value with others in some places, in their order.
+    fn edited(&self, edits: &[(Range<usize>, &Self)]) -> Self {
         let lengths = edits.iter().map(|(place, value)| (place.clone(), value.text.len()));
-        let outline = self.outline.as_deref().map(|outline| Arc::new(outline.after(&lengths)));
-        let mut text = Vec::with_capacity(self.text.len() + 64);
+        let outline = self.outline.as_ref().map(|outline| outline.after(&lengths));
+        let (old, new) =
+            lengths.fold((0, 0), |(old, new), edit| (old + edit.0.len(), new + edit.1));
+        // With just the room that is needed: sharing it costs nothing then.
+        let mut text = Vec::with_capacity((self.text.len() + new).saturating_sub(old));
         let mut end_of_last = 0;
         for (place, value) in edits {
             text.extend_from_slice(&self.text[end_of_last..place.start]);
@@ -365,15 +382,15 @@ impl Raw {
 
     /// Its members, from what was noted of them if it was.
     fn parts(&self) -> impl Iterator<Item = Member<'_>> {
-        let noted = self.outline.as_deref().map(Outline::members);
+        let noted = self.outline.as_ref().map(Outlined::members);
         let scanned = noted.is_none().then(|| scan::members(&self.text));
-        let noted = noted.unwrap_or_default().iter();
+        let noted = noted.unwrap_or_default().iter().enumerate();
         let noted = noted.map(|noted| Member::noted(&self.text, noted));
         noted.chain(scanned.into_iter().flatten())
     }
 
     fn part(&self, member: &Member<'_>) -> Self {
-        let outline = member.inside.cloned();
+        let outline = member.number.and_then(|number| self.outline.as_ref()?.inside(number));
         Self { text: self.text.slice(member.value.clone()), outline }
     }
 }

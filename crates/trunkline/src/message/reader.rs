@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::outline::Outline;
+use super::outline::{LEVELS, Outline};
 
 /// What a text holds.
 pub(super) struct Read {
@@ -18,33 +18,29 @@ pub(super) struct Read {
 /// Reads a message; nothing, if it is not one JSON value. Of its payload the members are noted too,
 /// and of the payload's `_meta`.
 pub(super) fn read(text: &[u8]) -> Option<Read> {
-    let mut reader = Reader { text, at: 0, open: Vec::new(), is_ascii: true };
+    let mut reader =
+        Reader { text, at: 0, open: Vec::new(), is_ascii: true, outline: Outline::default() };
     reader.space();
     let start = reader.at;
-    let outline = reader.outlined(Level::Envelope)?;
+    let is_outlined = reader.outlined(ENVELOPE)?;
     let value = start..reader.at;
     reader.space();
     // Outside of strings everything is ASCII.
     let is_utf8 = reader.is_ascii || std::str::from_utf8(text).is_ok();
+    let outline = is_outlined.then_some(reader.outline);
     (is_utf8 && reader.at == text.len()).then_some(Read { value, outline })
 }
 
-/// How deep in a message an object is.
-#[derive(Clone, Copy)]
-enum Level {
-    Envelope,
-    Payload,
-    Meta,
-}
+/// How deep a message is, and its payload.
+const ENVELOPE: usize = 0;
+const PAYLOAD: usize = 1;
 
-impl Level {
-    /// The level of what is under a key, if that is looked into.
-    fn below(self, key: &[u8]) -> Option<Self> {
-        match (self, key) {
-            (Self::Envelope, b"params" | b"result") => Some(Self::Payload),
-            (Self::Payload, b"_meta") => Some(Self::Meta),
-            _ => None,
-        }
+/// Whether what is under a key of an object is looked into.
+fn is_looked_into(level: usize, key: &[u8]) -> bool {
+    match level {
+        ENVELOPE => matches!(key, b"params" | b"result"),
+        PAYLOAD => key == b"_meta",
+        _ => false,
     }
 }
 
@@ -56,6 +52,8 @@ struct Reader<'t> {
     open: Vec<u8>,
     /// Whether all strings are, so far.
     is_ascii: bool,
+    /// Where the members stand that have been noted.
+    outline: Outline,
 }
 
 impl Reader<'_> {
@@ -75,38 +73,39 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a value and notes its members, if it is an object.
-    #[expect(clippy::option_option, reason = "what is no JSON, and what has no outline")]
-    fn outlined(&mut self, level: Level) -> Option<Option<Outline>> {
-        if self.peek() != Some(b'{') {
+    /// Reads a value and notes its members, if it is an object. Says whether all of them are noted.
+    fn outlined(&mut self, level: usize) -> Option<bool> {
+        // One that is there twice is noted once.
+        if self.peek() != Some(b'{') || level >= LEVELS || !self.outline.is_free(level) {
             self.value()?;
-            return Some(None);
+            return Some(false);
         }
-        let start = self.at;
+        let (start, mut has_all) = (self.at, true);
         self.at += 1;
-        let (mut outline, mut has_all) = (Outline::default(), true);
         self.space();
         if self.peek() == Some(b'}') {
             self.at += 1;
-            return Some(Some(outline));
+            return Some(true);
         }
         loop {
             let key = self.key()?;
-            let below = level.below(&self.text[key.clone()]);
             let from = self.at;
-            let inside = match below {
-                Some(level) => self.outlined(level)?,
-                None => {
+            let is_inner = match is_looked_into(level, &self.text[key.clone()]) {
+                true => self.outlined(level + 1)?,
+                false => {
                     self.value()?;
-                    None
+                    false
                 }
             };
-            let key = key.start - start..key.end - start;
-            has_all &= outline.note(&key, &(from - start..self.at - start), inside);
+            let (key, value) = (key.start - start..key.end - start, from - start..self.at - start);
+            has_all &= self.outline.note(level, &key, &value);
+            if has_all && is_inner {
+                self.outline.enters(level);
+            }
             self.space();
             match self.next()? {
                 b',' => self.space(),
-                b'}' => return Some(has_all.then_some(outline)),
+                b'}' => return Some(has_all),
                 _ => return None,
             }
         }
@@ -312,7 +311,10 @@ mod tests {
     use proptest::prelude::*;
     use serde::de::IgnoredAny;
 
-    use super::super::outline::MOST;
+    use bytes::Bytes;
+
+    use super::super::outline::{MOST, Outlined};
+    use super::super::raw::Raw;
     use super::*;
 
     fn is_json(text: &[u8]) -> bool {
@@ -343,17 +345,28 @@ mod tests {
     fn the_members_of_what_is_looked_into_are_noted() {
         let text = r#" {"id":1,"params": {"name":"x", "_meta":{"a":{"b":2}}},"x":{"y":1}}"#;
         let Read { value, outline } = read(text.as_bytes()).unwrap();
-        let (text, outline) = (&text[value], outline.unwrap());
-        let [id, params, other] = outline.members() else { panic!("{outline:?}") };
+        let (text, outline) = (&text[value], Outlined::new(outline.unwrap()));
+        let [id, params, _] = outline.members() else { panic!("{outline:?}") };
         assert_eq!((&text[id.key()], &text[id.value()]), ("id", "1"));
-        assert!(id.inside().is_none() && other.inside().is_none());
-        let (text, inside) = (&text[params.value()], params.inside().unwrap());
+        assert!(outline.inside(0).is_none() && outline.inside(2).is_none());
+        let (text, inside) = (&text[params.value()], outline.inside(1).unwrap());
         let [name, meta] = inside.members() else { panic!("{inside:?}") };
         assert_eq!(&text[name.value()], "\"x\"");
-        let (text, inside) = (&text[meta.value()], meta.inside().unwrap());
+        let (text, inside) = (&text[meta.value()], inside.inside(1).unwrap());
         let [a] = inside.members() else { panic!("{inside:?}") };
         assert_eq!((&text[a.key()], &text[a.value()]), ("a", "{\"b\":2}"));
-        assert!(a.inside().is_none());
+        assert!(inside.inside(0).is_none());
+    }
+
+    #[test]
+    fn of_two_objects_in_one_place_no_more_than_one_is_noted() {
+        let text = r#"{"params":{"a":1},"result":{"b":2,"_meta":{"c":3}},"params":{}}"#;
+        let message = Raw::read_message(&Bytes::from_static(text.as_bytes())).unwrap();
+        assert_eq!(message.get("params").unwrap().text(), "{}");
+        let result = message.get("result").unwrap();
+        assert_eq!(result.get("b").unwrap().text(), "2");
+        assert_eq!(result.get("_meta").unwrap().get("c").unwrap().text(), "3");
+        assert!(result.get("a").is_none());
     }
 
     #[test]

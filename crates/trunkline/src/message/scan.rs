@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::outline::{Noted, Outline};
+use super::outline::Noted;
 
 /// A member of an object.
 pub(super) struct Member<'a> {
@@ -14,14 +13,14 @@ pub(super) struct Member<'a> {
     written: &'a [u8],
     /// Where the value stands.
     pub(super) value: Range<usize>,
-    /// Where the members of the value stand, if that was noted.
-    pub(super) inside: Option<&'a Arc<Outline>>,
+    /// Its number, if it was noted.
+    pub(super) number: Option<usize>,
 }
 
 impl<'a> Member<'a> {
     /// A member of an object that was noted when it was read.
-    pub(super) fn noted(object: &'a [u8], noted: &'a Noted) -> Self {
-        Self { written: &object[noted.key()], value: noted.value(), inside: noted.inside() }
+    pub(super) fn noted(object: &'a [u8], (number, noted): (usize, &Noted)) -> Self {
+        Self { written: &object[noted.key()], value: noted.value(), number: Some(number) }
     }
 
     /// Whether it is under this key.
@@ -78,7 +77,7 @@ pub(super) fn members(text: &[u8]) -> impl Iterator<Item = Member<'_>> {
         let value = next(text, end)?;
         let value = value..end_of_value(text, value);
         place = Some(value.end);
-        Some(Member { written, value, inside: None })
+        Some(Member { written, value, number: None })
     })
 }
 

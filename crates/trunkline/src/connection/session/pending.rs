@@ -1,6 +1,7 @@
 //! Who waits for an answer, and until when.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -36,10 +37,29 @@ pub(super) enum Whose<'p> {
 /// All who wait.
 #[derive(Default)]
 pub(super) struct Pending {
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, Waiting, BuildHasherDefault<OwnIds>>,
     /// The requests by when they are over.
     deadlines: BTreeSet<(Instant, u64)>,
     standing: usize,
+}
+
+/// Spreads ids of our own. Nobody else chooses them, so that nothing has to be hidden.
+#[derive(Default)]
+struct OwnIds(u64);
+
+impl Hasher for OwnIds {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        // The golden ratio: neighbours go far from each other.
+        self.0 = (self.0 ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Pending {
