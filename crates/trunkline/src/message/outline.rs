@@ -4,7 +4,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Members that are noted of one object. One that has more is looked through each time.
+/// Members that are noted of one object. One that has more, or a key that is escaped, is looked through
+/// each time.
 pub(super) const MOST: usize = 8;
 
 /// How deep objects are looked into: the message, its payload, and what that says of itself.

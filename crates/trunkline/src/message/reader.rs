@@ -18,8 +18,14 @@ pub(super) struct Read {
 /// Reads a message; nothing, if it is not one JSON value. Of its payload the members are noted too,
 /// and of the payload's `_meta`.
 pub(super) fn read(text: &[u8]) -> Option<Read> {
-    let mut reader =
-        Reader { text, at: 0, open: Vec::new(), is_ascii: true, outline: Outline::default() };
+    let mut reader = Reader {
+        text,
+        at: 0,
+        open: Vec::new(),
+        is_ascii: true,
+        escapes: 0,
+        outline: Outline::default(),
+    };
     reader.space();
     let start = reader.at;
     let is_outlined = reader.outlined(ENVELOPE)?;
@@ -52,6 +58,8 @@ struct Reader<'t> {
     open: Vec<u8>,
     /// Whether all strings are, so far.
     is_ascii: bool,
+    /// How many escapes there were in them.
+    escapes: usize,
     /// Where the members stand that have been noted.
     outline: Outline,
 }
@@ -88,7 +96,10 @@ impl Reader<'_> {
             return Some(true);
         }
         loop {
+            let escapes = self.escapes;
             let key = self.key()?;
+            // Another key may be the same, written otherwise: such an object is looked through each time.
+            has_all &= self.escapes == escapes;
             let from = self.at;
             let is_inner = match is_looked_into(level, &self.text[key.clone()]) {
                 true => self.outlined(level + 1)?,
@@ -98,7 +109,7 @@ impl Reader<'_> {
                 }
             };
             let (key, value) = (key.start - start..key.end - start, from - start..self.at - start);
-            has_all &= self.outline.note(level, &key, &value);
+            has_all = has_all && self.outline.note(level, &key, &value);
             if has_all && is_inner {
                 self.outline.enters(level);
             }
@@ -193,6 +204,7 @@ impl Reader<'_> {
 
     /// Reads what follows a backslash.
     fn escape(&mut self) -> Option<()> {
+        self.escapes += 1;
         match self.next()? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
             b'u' => {
@@ -257,8 +269,9 @@ impl Reader<'_> {
 fn plain(text: &[u8]) -> (usize, bool) {
     // Most strings are short, and end within a few words.
     let (mut length, mut bits) = (0, 0);
-    for word in text.chunks_exact(WORD).take(SHORT / WORD) {
-        let Ok(word) = word.try_into().map(u64::from_le_bytes) else { break };
+    while length < SHORT
+        && let Some(word) = text[length..].first_chunk().copied().map(u64::from_le_bytes)
+    {
         bits |= word;
         if let Some(place) = special(word) {
             return (length + place, bits & HIGHEST == 0);
@@ -356,6 +369,18 @@ mod tests {
         let [a] = inside.members() else { panic!("{inside:?}") };
         assert_eq!((&text[a.key()], &text[a.value()]), ("a", "{\"b\":2}"));
         assert!(inside.inside(0).is_none());
+    }
+
+    #[test]
+    fn an_object_with_a_key_that_is_escaped_is_read_and_not_noted() {
+        for text in [r#"{"a":1,"\u0062":2}"#, r#"{"\"":{},"id":1}"#] {
+            assert!(read(text.as_bytes()).unwrap().outline.is_none(), "{text}");
+        }
+        let text = r#"{"a":"\n","params":{"\u0062":2}}"#;
+        let outline = Outlined::new(read(text.as_bytes()).unwrap().outline.unwrap());
+        assert!(outline.inside(1).is_none());
+        let message = Raw::read_message(&Bytes::from_static(text.as_bytes())).unwrap();
+        assert_eq!(message.get("params").unwrap().get("b").unwrap().text(), "2");
     }
 
     #[test]

@@ -25,6 +25,10 @@ impl<'a> Member<'a> {
 
     /// Whether it is under this key.
     pub(super) fn is(&self, key: &str) -> bool {
+        if self.number.is_some() {
+            // Nothing of what is noted is escaped.
+            return self.written == key.as_bytes();
+        }
         // What is escaped is always longer than what it stands for.
         match self.written.len().cmp(&key.len()) {
             Ordering::Less => false,
