@@ -222,8 +222,8 @@ impl Gateway {
                 if let Some(down) = self.down_owner(view, (relayed, params), &error) {
                     return down.answer(caller.era(), relayed);
                 }
-                match noting.unable(&error).filter(|_| caller.era() == Era::Legacy) {
-                    Some(unable) => not_asked(server, relayed, &unable),
+                match noting.unable() {
+                    Some(unable) => not_asked(server, relayed, unable),
                     None => self.refused(&caller.client, relayed, params, &error),
                 }
             }

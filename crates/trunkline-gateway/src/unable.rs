@@ -1,30 +1,28 @@
 //! Questions that the client of a call cannot be asked, told apart from what the server refuses.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 
-use trunkline::call::{CallError, CallErrorKind};
 use trunkline::connection::{Answering, Attendant, Question};
 use trunkline::message::{Notification, Raw, RpcError, code};
 
 use crate::caller::Attending;
 
-/// Attends to a call for its caller, and notes why the caller could not be asked something.
+/// Attends to a call for its caller, and notes if it is over because the caller could not be asked
+/// something.
 pub(crate) struct Noting<'a> {
     attending: &'a Attending,
-    unable: Mutex<Option<RpcError>>,
+    unable: OnceLock<RpcError>,
 }
 
 impl<'a> Noting<'a> {
     pub(crate) fn new(attending: &'a Attending) -> Self {
-        Self { attending, unable: Mutex::default() }
+        Self { attending, unable: OnceLock::new() }
     }
 
-    /// Why the caller could not be asked, if that is what an error comes from: there is no such
-    /// method at the client, which says nothing of the method that the client called.
-    pub(crate) fn unable(&self, error: &CallError) -> Option<RpcError> {
-        let is_refused = error.kind() == CallErrorKind::Refused(code::METHOD_NOT_FOUND);
-        let unable = self.unable.lock().unwrap_or_else(PoisonError::into_inner);
-        unable.clone().filter(|_| is_refused)
+    /// Why the caller could not be asked, if that ended the call: there is no such method at the
+    /// client, which says nothing of the method that the client called.
+    pub(crate) fn unable(&self) -> Option<&RpcError> {
+        self.unable.get()
     }
 }
 
@@ -38,16 +36,13 @@ impl Attendant for Noting<'_> {
     }
 
     fn asked(&self, question: Question) -> Answering<'_> {
-        Box::pin(async move {
-            let answer = self.attending.asked(question).await;
-            if let Err(error) = &answer
-                && error.code() == code::METHOD_NOT_FOUND
-            {
-                let mut unable = self.unable.lock().unwrap_or_else(PoisonError::into_inner);
-                *unable = Some(error.clone());
-            }
-            answer
-        })
+        self.attending.asked(question)
+    }
+
+    fn ended_by(&self, refusal: &RpcError) {
+        if refusal.code() == code::METHOD_NOT_FOUND {
+            let _ = self.unable.set(refusal.clone());
+        }
     }
 
     fn last_words(&self) -> Option<Raw> {

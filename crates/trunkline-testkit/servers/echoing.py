@@ -3,16 +3,18 @@
     python echoing.py legacy|modern [watched|deaf]
 
 Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the token, after so many milliseconds;
-`hang TOKEN` never answers; `hung` says which calls of `hang` there were; `cancelled` says which of them were cancelled;
-`chatter COUNT SIZE` says a lot before it answers; `announce` adds a tool and says that the list has changed; `ask [WAIT]` asks the
-user for a name, after so many milliseconds, and says it, or why there is none; `ask_after WAIT` answers at once and asks
-then; `answers` says what came of that; `take_back WAIT [THEN]` asks, says after so many milliseconds that it does not
-want to know any more, and answers after so many more; `give_up WAIT` asks, and answers without waiting any longer than
-that; `say METHOD [WAIT]` sends a notification before it answers, or after so many
-milliseconds; `visit ID [WAIT]` is refused until an address was visited, and says after so many milliseconds that it was;
-`ask_visit ID` asks the user for such a visit, and says that it was made before it answers; `touch` says that everything
-changed that somebody wants to hear of; `level` says how much of its log is wanted; `exit` ends the server. With `watched` it has a resource `x://note` that can be subscribed to; with `deaf` five,
-and whoever subscribes to one of them is never answered.
+`hang TOKEN` never answers; `long TOKEN SIZE` says so many letters; `hung` says which calls of these two there were, and
+what was taken back; `cancelled` says which of the former were cancelled; `chatter COUNT SIZE` says a lot before it
+answers; `announce` adds a tool and says that the list has changed; `ask [WAIT]` asks the user for a name, after so many
+milliseconds, and says it, or why there is none; `ask_or_fail` asks, and fails with an error of its own; `ask_after
+WAIT` answers at once and asks then; `answers` says what came of that; `take_back WAIT [THEN]` asks, says after so many
+milliseconds that it does not want to know any more, and answers after so many more; `give_up WAIT` asks, and answers
+without waiting any longer than that; `say METHOD [WAIT]` sends a notification before it answers, or after so many
+milliseconds; `visit ID [WAIT]` is refused until an address was visited, and says after so many milliseconds that it
+was; `ask_visit ID` asks the user for such a visit, and says that it was made before it answers; `touch` says that
+everything changed that somebody wants to hear of; `level` says how much of its log is wanted; `exit` ends the server.
+With `watched` it has a resource `x://note` that can be subscribed to; with `deaf` five, and whoever subscribes to one
+of them is never answered.
 """
 
 import heapq
@@ -28,7 +30,7 @@ URIS = ["x://note"] if "watched" in EXTRA else [f"x://deaf-{number}" for number 
 REGION = {"type": "string", "x-mcp-header": "Region"}
 SCHEMAS = {"regional": {"type": "object", "properties": {"region": REGION}}}
 TOOLS = ["announce", "answers", "ask", "ask_after", "cancelled", "chatter", "echo", "exit", "hang", "hung"]
-TOOLS += ["level", "regional", "say", "touch", "visit", "ask_visit", "take_back", "give_up"]
+TOOLS += ["ask_or_fail", "level", "long", "regional", "say", "touch", "visit", "ask_visit", "take_back", "give_up"]
 CAPABILITIES = {"tools": {"listChanged": True}}
 if URIS:
     CAPABILITIES |= {"logging": {}, "resources": {"subscribe": True}}
@@ -43,6 +45,8 @@ cancelled = []
 # What was asked, and the call it was asked for, if there was one.
 asked = {}
 answers = []
+# Calls that fail whatever is answered.
+failing = set()
 subscribed = []
 level = "none"
 
@@ -110,6 +114,9 @@ def call(request):
         case "hang":
             hanging[request["id"]] = arguments["token"]
             hung.append(arguments["token"])
+        case "long":
+            hung.append(arguments["token"])
+            return text("x" * arguments["size"])
         case "hung":
             return text(json.dumps(hung))
         case "cancelled":
@@ -122,6 +129,9 @@ def call(request):
             return text("announced")
         case "ask":
             ask(request["id"], arguments.get("wait", 0))
+        case "ask_or_fail":
+            failing.add(request["id"])
+            ask(request["id"], 0)
         case "ask_after":
             ask(None, arguments["wait"])
             return text("later")
@@ -204,6 +214,8 @@ def serve(message):
         about = asked.pop(message["id"])
         if about is None:
             answers.append(answer)
+        elif about in failing:
+            send(id=about, error={"code": -32601, "message": "its own words", "data": {"ticket": 42}})
         else:
             if message["id"].startswith("visit"):
                 send(**visited(message["id"]))
@@ -218,7 +230,10 @@ unread = b""
 while True:
     now = time.monotonic()
     while later and later[0][0] <= now:
-        send(**heapq.heappop(later)[2])
+        message = heapq.heappop(later)[2]
+        send(**message)
+        if message.get("method") == "notifications/cancelled":
+            hung.append("taken back")
     wait = later[0][0] - now if later else None
     if select.select([0], [], [], wait)[0]:
         read = os.read(0, 1 << 16)

@@ -319,6 +319,22 @@ async fn a_client_that_cannot_be_asked_what_a_tool_needs_is_told_so() {
     hosted.end().await;
 }
 
+/// A server that hears that its question is refused says itself what comes of the call.
+#[tokio::test]
+async fn the_error_of_a_server_whose_question_was_refused_is_its_own() {
+    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let own = json!({ "code": -32_601, "message": "its own words", "data": { "ticket": 42 } });
+    for era in [Era::Legacy, Era::Modern] {
+        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        asker.capabilities = json!({});
+        if era == Era::Legacy {
+            asker.open().await.unwrap();
+        }
+        assert_eq!(asker.call("ask_or_fail", json!({})).await["error"], own, "{era:?}");
+    }
+    hosted.end().await;
+}
+
 /// A server with as much to do as it may have is there, and has less to do later.
 #[tokio::test]
 async fn a_server_that_has_too_much_to_do_is_worth_another_try() {

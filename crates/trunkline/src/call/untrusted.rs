@@ -2,7 +2,7 @@
 
 use crate::clean::cleaned_json;
 use crate::connection::{Answering, Attendant, Question};
-use crate::message::{Notification, Raw};
+use crate::message::{Notification, Raw, RpcError};
 
 /// An attendant that gets what a server tells and asks without what deceives.
 pub(super) struct Cleaning<'c>(pub(super) &'c dyn Attendant);
@@ -24,6 +24,10 @@ impl Attendant for Cleaning<'_> {
     fn asked(&self, question: Question) -> Answering<'_> {
         let params = question.params.as_ref().map(cleaned_json);
         self.0.asked(Question { params, ..question })
+    }
+
+    fn ended_by(&self, refusal: &RpcError) {
+        self.0.ended_by(refusal);
     }
 
     fn passed_over(&self) {

@@ -46,6 +46,10 @@ pub trait Attendant: Send + Sync {
         Box::pin(ready(Err(not_offered(&question.method))))
     }
 
+    /// The request is over because of what they refused to say: a server of the modern generation asks
+    /// in its answer, and cannot be told. Whoever waits for the request gets this as its error.
+    fn ended_by(&self, _refusal: &RpcError) {}
+
     /// What the server hears when the request is given up before it is answered: the parameters of
     /// `notifications/cancelled`, but for `requestId`. A reason of ours, unless they say otherwise.
     fn last_words(&self) -> Option<Raw> {

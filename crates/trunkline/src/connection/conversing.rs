@@ -107,7 +107,10 @@ impl<'c> Conversing<'c> {
         for (key, question) in questions.map(|questions| questions.members()).unwrap_or_default() {
             match self.answer(&question).await? {
                 Ok(answer) => answers = answers.with(&key, &answer),
-                Err(refusal) => return Ok(Round::Last(Err(refusal))),
+                Err(refusal) => {
+                    self.attendant.ended_by(&refusal);
+                    return Ok(Round::Last(Err(refusal)));
+                }
             }
         }
         let params = self.first.clone().unwrap_or_else(empty);
