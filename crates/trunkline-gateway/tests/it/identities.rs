@@ -53,8 +53,17 @@ async fn a_session_is_nobody_elses() {
 
 /// The answer to a call that goes on with a state, and a name.
 pub(crate) async fn go_on(asker: &mut Asker, tool: &str, state: &str) -> Value {
+    go_on_with(asker, (tool, json!({})), state).await
+}
+
+/// The same for a call with arguments.
+pub(crate) async fn go_on_with(
+    asker: &mut Asker,
+    (tool, arguments): (&str, Value),
+    state: &str,
+) -> Value {
     let answers = json!({ "question-1": { "action": "accept", "content": { "name": "Ada" } } });
-    let call = json!({ "name": tool, "arguments": {}, "requestState": state,
+    let call = json!({ "name": tool, "arguments": arguments, "requestState": state,
         "inputResponses": answers });
     asker.ask("tools/call", call).await
 }

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::asker::{Asker, Era, text};
 use crate::channel::Channel;
 use crate::hosting::Hosted;
-use crate::identities::{go_on, state_of};
+use crate::identities::{go_on_with, state_of};
 use crate::manners::{echoing, until_said};
 use crate::own::{accepted, begun, message};
 use crate::piped::{self, Piped};
@@ -117,9 +117,11 @@ async fn a_question_is_taken_back_from_a_client_that_has_to_call_again() {
     for share in ["all", "per-client"] {
         let hosted = Hosted::to(&asking(share, "10m")).await;
         let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
-        let state = state_of(&asker.call("take_back", json!({ "wait": 300, "then": 700 })).await);
-        sleep(Duration::from_millis(600)).await;
-        let going_on = go_on(&mut asker, "take_back", &state);
+        let arguments = json!({ "wait": 300, "then": 700 });
+        let state = state_of(&asker.call("take_back", arguments.clone()).await);
+        // A client's own process is another one while a call of the first waits for it.
+        until_said(&mut asker, "hung", "taken back").await;
+        let going_on = go_on_with(&mut asker, ("take_back", arguments), &state);
         let answer = timeout(Duration::from_secs(30), going_on).await.expect("an answer");
         assert_eq!(text(&answer), "taken back");
         assert_eq!(text(&asker.call("answers", json!({})).await), "[]", "{share}");

@@ -1,10 +1,9 @@
 //! Several configurations, servers they share, and what a new configuration changes.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use serde_json::json;
-use tokio::time::timeout;
 use trunkline::connection::State;
 use trunkline::name::ServerName;
 use trunkline::registry::{Registry, Reloaded};
@@ -132,8 +131,8 @@ async fn what_a_reload_was_ending_is_gone_when_everything_is() {
         assert!(within(set.connect_all()).await.is_empty());
         let stubborn = set.get("s").unwrap();
         let nothing = config(&json!({}));
-        let reloading = timeout(Duration::from_millis(200), set.reload(&nothing));
-        assert!(reloading.await.is_err(), "it takes a second to end");
+        // It begins to end it, which takes a second.
+        assert!(set.reload(&nothing).now_or_never().is_none());
         assert_ne!(stubborn.status().state, State::Stopped);
         match is_all_closed {
             true => within(registry.close_all()).await,
