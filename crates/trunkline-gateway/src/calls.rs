@@ -440,9 +440,17 @@ fn not_asked(server: Option<&ServerName>, relayed: Relayed, unable: &RpcError) -
 
 /// Whose call it is, and of what: a state is good for nothing else.
 fn owner(caller: &Caller, params: &Raw) -> String {
-    let [name, uri] = params.get_all(["name", "uri"]);
+    let [name, uri, arguments] = params.get_all(["name", "uri", "arguments"]);
     let subject = name.or(uri).map(|subject| subject.text().to_owned()).unwrap_or_default();
-    format!("{}\n{subject}", caller.identity.as_owner())
+    let arguments = arguments.as_ref().map_or_else(|| "{}".to_owned(), in_one_form);
+    format!("{}\n{subject}\n{arguments}", caller.identity.as_owner())
+}
+
+/// A value, however it is written: who comes back may have put its members in another order. One that
+/// is too deep to be looked into is as it was written.
+fn in_one_form(value: &Raw) -> String {
+    let parsed = serde_json::from_str::<serde_json::Value>(value.text());
+    parsed.map_or_else(|_| value.text().to_owned(), |value| value.to_string())
 }
 
 fn our_state(state: &Raw) -> Option<String> {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use trunkline_gateway::{Limits, Options, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
-use crate::asker::{Asker, Era, text};
+use crate::asker::{Asker, Era, Written, text};
 use crate::channel::{Channel, Sent};
 use crate::hosting::{Folder, Hosted};
 use crate::manners::echoing;
@@ -94,6 +94,33 @@ async fn a_parked_call_goes_on_once_for_its_caller_alone() {
     // None of these has used it up.
     assert_eq!(text(&go_on(&mut ann, "ask", &state).await), "Ada");
     assert!(refused(&go_on(&mut ann, "ask", &state).await));
+    hosted.end().await;
+}
+
+/// What was called is what goes on: in any order of its arguments, and with no other ones.
+#[tokio::test]
+async fn a_parked_call_goes_on_with_the_arguments_it_was_made_with() {
+    let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let state = state_of(&ann.call("ask", json!({ "wait": 1, "of": { "x": 1, "y": [2] } })).await);
+    let others =
+        [json!({}), json!({ "wait": 1 }), json!({ "wait": 1, "of": { "x": 1, "y": [3] } })];
+    for other in others {
+        let refused = go_on_with(&mut ann, ("ask", other), &state).await;
+        assert_eq!(
+            refused["error"]["message"],
+            "the request state is not one of this call; make the call again without it"
+        );
+    }
+    let written = ann.write(
+        "tools/call",
+        json!({ "name": "ask", "requestState": state,
+        "inputResponses": { "question-1": { "action": "decline" } }, "arguments": "HERE" }),
+    );
+    let same = r#"{"of": {"y":[2], "x":1}, "wait":1}"#;
+    let written = Written { body: written.body.replace("\"HERE\"", same), ..written };
+    let (_, messages) = ann.exchange(&written).await.unwrap();
+    assert_eq!(text(&messages[0]), "None");
     hosted.end().await;
 }
 
