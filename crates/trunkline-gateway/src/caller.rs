@@ -11,9 +11,10 @@ use trunkline::message::{Notification, Raw, RpcError, code, is_of_protocol};
 use trunkline::name::ServerName;
 
 use crate::asked::Client;
+use crate::desk::Desk;
 use crate::level;
 use crate::own::{Own, OwnCall, OwnCalls, Way};
-use crate::parked::{Desk, Parked};
+use crate::parked::Parked;
 use crate::protocol::{Era, empty, meta};
 use crate::scope::Identity;
 use crate::session::Session;

@@ -15,10 +15,11 @@ use trunkline::view::View;
 use crate::asked::{Asked, Client};
 use crate::caller::{Attending, Caller};
 use crate::changes::{Teller, renew};
+use crate::desk::Desk;
 use crate::gateway::Gateway;
 use crate::own::OwnCall;
 use crate::owners::owners;
-use crate::parked::{Conversation, Desk, NoCall, Turn};
+use crate::parked::{Conversation, NoCall, Turn};
 use crate::protocol::{Era, invalid, lacks};
 use crate::recent::Noted;
 use crate::reply::{Answer, Reply};
@@ -103,7 +104,7 @@ impl Gateway {
 
     /// Keeps a call until its client comes back, and says what it has to come back with.
     fn park(&self, caller: &Caller, params: &Raw, mut conversation: Conversation) -> Answer {
-        conversation.go_on_by_itself();
+        conversation.go_on_by_itself(&self.parked);
         let number = self.parked.number();
         let owner = owner(caller, params);
         let uses = Use { purpose: "call", owner: &owner };

@@ -22,7 +22,7 @@ use crate::own::OwnCalls;
 use crate::parked::Parked;
 use crate::protocol::{Era, empty, invalid, unknown_method};
 use crate::recent::Recent;
-use crate::reply::{Answer, Reply};
+use crate::reply::{Answer, MAX_KEPT_OF_ALL, Reply};
 use crate::seal::Seal;
 use crate::session::Session;
 use crate::{offer, translate};
@@ -51,7 +51,7 @@ impl Gateway {
             recent,
             host,
             seal: Seal::new(),
-            parked: Arc::new(Parked::new(limits.answer_wait)),
+            parked: Arc::new(Parked::new(limits.answer_wait, MAX_KEPT_OF_ALL)),
             own_calls: Arc::default(),
             tried: Mutex::default(),
         });

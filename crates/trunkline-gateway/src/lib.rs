@@ -77,6 +77,7 @@ mod reply;
 mod translate;
 mod talk;
 mod visits;
+mod desk;
 mod parked;
 mod own;
 mod changes;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trunkline::name::ServerName;
 
-use crate::parked::Desk;
+use crate::desk::Desk;
 use crate::talk::Talk;
 
 /// Processes that one client may have of one server, because calls of it wait for their client.

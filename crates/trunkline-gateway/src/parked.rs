@@ -6,21 +6,20 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use trunkline::connection::Question;
 use trunkline::message::{Raw, RpcError, code};
 use trunkline::name::ServerName;
-use trunkline::queue::{Receiver, Sender, queue};
+use trunkline::queue::Receiver;
 
-use crate::protocol::empty;
+use crate::desk::{Desk, Reply};
+use crate::protocol::{empty, invalid};
 use crate::reply::Answer;
-use crate::talk::Talk;
 
 /// How long a call waits for its client if it is in the way: while it waits, its server can ask nobody else, since nobody
 /// could say whom that is for. Somebody who looks at the question answers it in this time.
@@ -29,97 +28,8 @@ const LONGEST_IN_THE_WAY: Duration = Duration::from_secs(120);
 /// Calls that may wait at the same time.
 const MAX_PARKED: usize = 1000;
 
-/// Questions one call may have open.
-const MAX_QUESTIONS: usize = 16;
-
 /// What comes of a call in the end.
 pub(crate) type Calling = Pin<Box<dyn Future<Output = Answer> + Send>>;
-
-type Reply = oneshot::Sender<Result<Raw, RpcError>>;
-
-/// Where questions of a server wait for the client of its call.
-pub(crate) struct Desk {
-    questions: Sender<(Question, Reply)>,
-    /// The way to the client, which is another one whenever it calls again.
-    talk: Mutex<Talk>,
-    /// The server that asks, once it is known.
-    server: OnceLock<ServerName>,
-    /// How many questions wait for an answer.
-    waiting: AtomicUsize,
-    /// Whether a question for somebody else was refused since this one was asked.
-    is_in_the_way: AtomicBool,
-}
-
-/// A question that waits for an answer. Dropping it says that it does so no more.
-struct Open<'d>(&'d AtomicUsize);
-
-impl<'d> Open<'d> {
-    fn counted(waiting: &'d AtomicUsize) -> Self {
-        waiting.fetch_add(1, Ordering::Relaxed);
-        Self(waiting)
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Desk {
-    pub(crate) fn new(talk: Talk) -> (Arc<Self>, Receiver<(Question, Reply)>) {
-        let (questions, asked) = queue(MAX_QUESTIONS);
-        let desk = Self {
-            questions,
-            talk: Mutex::new(talk),
-            server: OnceLock::new(),
-            waiting: AtomicUsize::new(0),
-            is_in_the_way: AtomicBool::new(false),
-        };
-        (Arc::new(desk), asked)
-    }
-
-    pub(crate) fn talk(&self) -> Talk {
-        self.lock().clone()
-    }
-
-    /// Whether its client has something to answer.
-    pub(crate) fn has_questions(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
-    }
-
-    /// Says which server it is that asks.
-    pub(crate) fn is_of(&self, server: &ServerName) {
-        let _ = self.server.set(server.clone());
-    }
-
-    /// Lets its call wait for its client no longer than it may in the way of others.
-    pub(crate) fn hurry(&self) {
-        self.is_in_the_way.store(true, Ordering::Relaxed);
-    }
-
-    /// Goes on with another way to the client.
-    pub(crate) fn switch(&self, talk: Talk) {
-        *self.lock() = talk;
-    }
-
-    /// Puts a question on the desk, and waits until the client has come back with an answer.
-    pub(crate) async fn ask(&self, question: Question) -> Result<Raw, RpcError> {
-        // Before anybody can see the question, and until nobody waits for its answer.
-        let _open = Open::counted(&self.waiting);
-        let (reply, answer) = oneshot::channel();
-        let is_put = self.questions.send((question, reply)).is_ok();
-        if !is_put {
-            return Err(RpcError::new(code::INTERNAL_ERROR, "too many questions are open"));
-        }
-        let gone = || RpcError::new(code::INTERNAL_ERROR, "the client did not come back");
-        answer.await.unwrap_or_else(|_| Err(gone()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Talk> {
-        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A call, with everything that is needed to go on with it.
 pub(crate) struct Conversation {
@@ -128,8 +38,46 @@ pub(crate) struct Conversation {
     asked: Receiver<(Question, Reply)>,
     open: BTreeMap<String, (Question, Reply)>,
     count: u64,
-    /// Whether the call goes on whether or not somebody looks at it.
-    is_by_itself: bool,
+    /// What comes of the call, if it goes on whether or not somebody looks at it.
+    left: Option<Arc<Left>>,
+}
+
+/// What came of a call while its client was away, and when.
+#[derive(Default)]
+struct Left(Mutex<Option<(Instant, Answer)>>);
+
+impl Left {
+    fn put(&self, answer: Answer) {
+        *self.lock() = Some((Instant::now(), answer));
+    }
+
+    fn take(&self) -> Option<Answer> {
+        self.lock().take().map(|(_, answer)| answer)
+    }
+
+    /// Since when it is there, and its bytes.
+    fn weighed(&self) -> Option<(Instant, usize)> {
+        let left = self.lock();
+        let (since, answer) = left.as_ref()?;
+        let bytes = match answer {
+            Ok(reply) => reply.len(),
+            Err(error) => error.raw().bytes().len(),
+        };
+        Some((*since, bytes))
+    }
+
+    /// Gives it up: whoever comes back hears so.
+    fn give_up(&self) {
+        let text = "the call is over, and its answer was given up, because too much is kept for \
+                    clients that did not come back; make the call again without the request state";
+        if let Some((_, answer)) = &mut *self.lock() {
+            *answer = Err(invalid(text));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(Instant, Answer)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What a conversation came to.
@@ -142,7 +90,7 @@ pub(crate) enum Turn {
 
 impl Conversation {
     pub(crate) fn new(call: Calling, desk: Arc<Desk>, asked: Receiver<(Question, Reply)>) -> Self {
-        Self { call, desk, asked, open: BTreeMap::new(), count: 0, is_by_itself: false }
+        Self { call, desk, asked, open: BTreeMap::new(), count: 0, left: None }
     }
 
     /// Goes on until the server has answered or asked.
@@ -165,16 +113,25 @@ impl Conversation {
 
     /// Lets the call go on while it waits for its client: its times run, and what it holds is free as
     /// soon as it is over. It ends with the conversation all the same.
-    pub(crate) fn go_on_by_itself(&mut self) {
-        if std::mem::replace(&mut self.is_by_itself, true) {
+    pub(crate) fn go_on_by_itself(&mut self, parked: &Arc<Parked>) {
+        if self.left.is_some() {
             return;
         }
+        let left = Arc::<Left>::default();
         let mut going_on = JoinSet::new();
         let call = std::mem::replace(&mut self.call, Box::pin(std::future::pending()));
-        going_on.spawn(call);
+        let (leaving, parked) = (Arc::clone(&left), Arc::downgrade(parked));
+        going_on.spawn(async move {
+            leaving.put(call.await);
+            if let Some(parked) = parked.upgrade() {
+                parked.make_room();
+            }
+        });
+        self.left = Some(Arc::clone(&left));
         self.call = Box::pin(async move {
+            going_on.join_next().await;
             let lost = || Err(RpcError::new(code::INTERNAL_ERROR, "the call was lost"));
-            going_on.join_next().await.and_then(Result::ok).unwrap_or_else(lost)
+            left.take().unwrap_or_else(lost)
         });
     }
 
@@ -218,6 +175,8 @@ impl Conversation {
 pub(crate) struct Parked {
     /// How long one does.
     longest: Duration,
+    /// Bytes of answers that may be there for clients that are away.
+    most: usize,
     calls: Mutex<Calls>,
 }
 
@@ -255,9 +214,9 @@ pub(crate) enum NoCall {
 }
 
 impl Parked {
-    /// Calls of which each waits for no longer than this.
-    pub(crate) fn new(longest: Duration) -> Self {
-        Self { longest, calls: Mutex::default() }
+    /// Calls of which each waits for no longer than this, and those that are over with no more bytes.
+    pub(crate) fn new(longest: Duration, most: usize) -> Self {
+        Self { longest, most, calls: Mutex::default() }
     }
 
     /// How long a call waits for its client, if it is in nobody's way.
@@ -281,7 +240,28 @@ impl Parked {
         }
         conversation.desk.is_in_the_way.store(false, Ordering::Relaxed);
         calls.waiting.insert(number, Waiting { conversation, since: Instant::now() });
+        drop(calls);
+        // It may be over already.
+        self.make_room();
         Ok(())
+    }
+
+    /// Gives up what came of calls if that is too much, the oldest first.
+    fn make_room(&self) {
+        let calls = self.lock();
+        let left = calls.waiting.values().filter_map(|it| it.conversation.left.as_ref());
+        let mut weighed: Vec<_> = left
+            .filter_map(|left| left.weighed().map(|(since, bytes)| (since, bytes, left)))
+            .collect();
+        weighed.sort_by_key(|(since, ..)| *since);
+        let mut bytes: usize = weighed.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, freed, left) in weighed {
+            if bytes <= self.most {
+                return;
+            }
+            left.give_up();
+            bytes -= freed;
+        }
     }
 
     /// The call of a number. A number is good for one time.
@@ -318,10 +298,18 @@ impl Parked {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::oneshot;
+    use trunkline::queue::queue;
+
     use super::*;
-    use crate::talk::Outlet;
+    use crate::reply::MAX_KEPT_OF_ALL;
+    use crate::talk::{Outlet, Talk};
 
     const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+    fn parked() -> Parked {
+        Parked::new(LONGEST_WAIT, MAX_KEPT_OF_ALL)
+    }
 
     /// Tells when it is dropped.
     struct Told(oneshot::Sender<()>);
@@ -341,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_call_waits_for_its_client_for_its_time_and_is_given_up_then() {
-        let parked = Parked::new(LONGEST_WAIT);
+        let parked = parked();
         let (early, mut is_early_dropped) = waiting();
         let number = parked.number();
         parked.put(number, early).unwrap();
@@ -352,33 +340,45 @@ mod tests {
         assert!(matches!(parked.take(number), Err(NoCall::Gone)));
     }
 
+    /// CON-8: what came of calls for which nobody comes back has a bound.
     #[tokio::test]
-    async fn a_question_is_open_until_nobody_waits_for_its_answer() {
-        let (outlet, _) = queue(1);
-        let (desk, mut asked) = Desk::new(Talk::new(Outlet::Request(outlet)));
-        let question = || Question { method: "roots/list".into(), params: None };
-        {
-            let mut asking = std::pin::pin!(desk.ask(question()));
-            assert!(!desk.has_questions(), "nothing has been asked yet");
-            tokio::select! {
-                biased;
-                _ = &mut asking => panic!("nobody answers"),
-                _ = asked.recv() => assert!(desk.has_questions()),
+    async fn of_calls_that_are_over_only_so_much_is_kept_and_the_oldest_are_given_up() {
+        let parked = Arc::new(Parked::new(LONGEST_WAIT, 2500));
+        let mut numbers = Vec::new();
+        for _ in 0..4 {
+            let (outlet, _) = queue(1);
+            let (desk, asked) = Desk::new(Talk::new(Outlet::Request(outlet)));
+            let long = Raw::from_string(&"x".repeat(1000));
+            let call = Box::pin(async move { Ok(empty().with("text", &long).into()) });
+            let mut conversation = Conversation::new(call, desk, asked);
+            conversation.go_on_by_itself(&parked);
+            let left = conversation.left.clone().unwrap();
+            let number = parked.number();
+            parked.put(number, conversation).unwrap();
+            numbers.push(number);
+            while left.weighed().is_none() {
+                tokio::task::yield_now().await;
             }
         }
-        assert!(!desk.has_questions(), "whoever asked is gone");
-        let answering = async {
-            let (_, reply) = asked.recv().await;
-            assert!(desk.has_questions());
-            reply.send(Ok(empty())).unwrap();
-        };
-        assert!(tokio::join!(desk.ask(question()), answering).0.is_ok());
-        assert!(!desk.has_questions());
+        let mut fetched = Vec::new();
+        for number in numbers {
+            let Turn::Over(answer) = parked.take(number).ok().unwrap().go_on().await else {
+                panic!("it is over")
+            };
+            fetched.push(answer.map(|reply| reply.len()));
+        }
+        let [first, second, third, fourth] = <[_; 4]>::try_from(fetched).unwrap();
+        for given_up in [first, second] {
+            let error = given_up.unwrap_err();
+            assert_eq!(error.code(), code::INVALID_PARAMS);
+            assert!(error.message().contains("make the call again"), "{}", error.message());
+        }
+        assert!(third.unwrap() > 1000 && fourth.unwrap() > 1000);
     }
 
     #[test]
     fn a_call_that_is_in_the_way_of_others_is_given_up_earlier() {
-        let parked = Parked::new(LONGEST_WAIT);
+        let parked = parked();
         let [one, other] = ["one", "other"].map(|name| ServerName::new(name).unwrap());
         let [mut first, mut second] = [&one, &other].map(|server| {
             let (conversation, is_dropped) = waiting();
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_number_is_good_for_one_time_and_only_so_many_calls_wait() {
-        let parked = Parked::new(LONGEST_WAIT);
+        let parked = parked();
         let numbers: Vec<_> = (0..MAX_PARKED).map(|_| parked.number()).collect();
         for number in &numbers {
             parked.put(*number, waiting().0).unwrap();

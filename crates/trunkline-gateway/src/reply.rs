@@ -6,6 +6,10 @@ use trunkline::message::{Id, Raw, RpcError, on_one_line};
 
 use crate::protocol;
 
+/// Bytes of answers that are kept for clients which may come back for them: those that sessions missed
+/// together, and as many of calls that went on while their clients were away.
+pub(crate) const MAX_KEPT_OF_ALL: usize = 256 * 1024 * 1024;
+
 /// The answer to a request.
 pub(crate) type Answer = Result<Reply, RpcError>;
 
@@ -31,6 +35,11 @@ impl Reply {
     /// The result as one value.
     pub(crate) fn into_raw(self) -> Raw {
         self.result.with_new(&self.added.into_iter().flatten().collect::<Vec<_>>())
+    }
+
+    /// Its bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.result.bytes().len()
     }
 
     /// The message that answers a request with it, in parts. All of it is in the first, unless it is

@@ -17,6 +17,7 @@ use crate::gateway::Gateway;
 use crate::headers::VERSION;
 use crate::options::Limits;
 use crate::protocol::LEGACY;
+use crate::reply::MAX_KEPT_OF_ALL;
 use crate::scope::Identity;
 use crate::session::{Session, Standing};
 
@@ -34,9 +35,6 @@ const MAX_KEPT: usize = 4 * 1024 * 1024;
 
 /// How many of them.
 const MAX_STREAMS: usize = 1024;
-
-/// The same of all sessions together.
-const MAX_KEPT_OF_ALL: usize = 256 * 1024 * 1024;
 
 /// How often what is not needed any more is looked for.
 const SWEEP: Duration = Duration::from_secs(10);
