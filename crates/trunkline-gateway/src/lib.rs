@@ -93,6 +93,7 @@ mod calls;
 mod listening;
 mod told;
 
+mod turns;
 mod streams;
 mod http;
 

@@ -26,11 +26,12 @@ use crate::reply::{Answer, LineParts, response};
 use crate::scope::{Identity, Scope};
 use crate::session::{Session, Standing};
 use crate::talk::{LastWords, Outlet, StreamInbox, StreamOutlet, Talk};
+use crate::turns::Turns;
 
 /// How long requests may take that were made before the client closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
-/// Requests that may be worked on at the same time, with answers that wait to be read.
+/// Requests that may wait for their turn or be worked on, with answers that wait to be read.
 const MAX_REQUESTS: usize = 4096;
 
 /// Bytes that are written at once.
@@ -62,6 +63,7 @@ where
         session: None,
         requests: JoinSet::new(),
         running: HashMap::new(),
+        turns: Turns::new(),
         closed: watch::Sender::new(false),
         is_writing: Arc::clone(&is_writing),
     };
@@ -126,6 +128,7 @@ struct Peer {
     /// Requests that are worked on, and messages that wait to be sent; each with the id it is about.
     requests: JoinSet<Option<Id>>,
     running: HashMap<Id, Running>,
+    turns: Turns,
     /// Whether nothing more is read, for those who listen.
     closed: watch::Sender<bool>,
     /// Whether something has been taken to be written and is not yet.
@@ -234,7 +237,9 @@ impl Peer {
             return self.send(Some(id), message);
         }
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
+        let turns = self.turns.clone();
         let request = self.requests.spawn(async move {
+            let _turn = turns.next(&asked.method).await;
             // Who does not read what is there gets nothing more to read.
             outlet.room().await;
             let answer = match (&*asked.method, &caller.session) {

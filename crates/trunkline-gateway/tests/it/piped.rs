@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep, timeout};
 use trunkline_gateway::{Scope, serve};
 use trunkline_testkit::peers;
 
-use crate::asker::text;
+use crate::asker::{Asker, Era, text};
 use crate::hosting::{Folder, Hosted};
-use crate::manners::echoing;
+use crate::manners::{echoing, until_said};
 use crate::wire::{MODERN, legacy, modern};
 
 /// Nothing of what these tests wait for takes nearly as long.
@@ -198,6 +198,43 @@ async fn a_client_that_writes_and_never_reads_is_not_remembered_for_ever() {
         assert!(answers > 100 && answers < LINES / 2, "{answers}");
         piped.hosted.end().await;
     }
+}
+
+/// CON-8: also calls that were made before the client stopped reading are begun only so many at a time,
+/// and the others when it reads on.
+#[tokio::test]
+async fn calls_whose_answers_nobody_reads_wait_for_their_turn() {
+    const LONG: usize = 20;
+    let mut piped = Piped::new("legacy").await;
+    piped.open().await;
+    let mut looking = Asker::new(Era::Modern, piped.hosted.address).await.unwrap();
+    // All turns but six.
+    for number in 0..250 {
+        let token = json!({ "token": format!("hanging-{number}") });
+        piped.write(&call(number % 2 == 0, &format!("hangs-{number}"), "hang", &token)).await;
+    }
+    for number in 0..LONG {
+        let arguments = json!({ "token": "is-long", "size": 2_000_000 });
+        piped.write(&call(number % 2 == 0, &format!("long-{number}"), "long", &arguments)).await;
+    }
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": "hangs-0" } });
+    piped.write(&cancel.to_string()).await;
+    until_said(&mut looking, "cancelled", "hanging-0").await;
+    let hung = looking.call("hung", json!({})).await;
+    assert_eq!(text(&hung).matches("hanging-").count(), 250);
+    // Six at once, one in place of what was cancelled, and one for each of the answers that are there
+    // before 8 MiB of them are.
+    let begun = text(&hung).matches("is-long").count();
+    assert!(begun <= 12, "{begun}");
+    // What asks for nothing long does not wait for a turn; neither is any answer lost.
+    piped.write(&legacy("ping", &json!({}))).await;
+    for _ in 0..=LONG {
+        let answer = piped.answer().await;
+        let is_long = answer["id"].as_str().is_some_and(|id| id.starts_with("long-"));
+        assert!(is_long || answer["result"] == json!({}), "{}", answer["id"]);
+    }
+    piped.end().await;
 }
 
 /// A client that closes its side still gets what it asked for before.
