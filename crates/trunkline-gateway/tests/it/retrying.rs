@@ -67,6 +67,11 @@ async fn listed(asker: &mut Asker) -> (Vec<String>, Value) {
     (names, result["_meta"]["io.trunkline/unavailable"].clone())
 }
 
+/// How long a list may be kept.
+async fn ttl(asker: &mut Asker) -> Value {
+    asker.ask("tools/list", json!({})).await["result"]["ttlMs"].take()
+}
+
 /// What a call says that failed: in words, and whether trying again helps.
 async fn failed(asker: &mut Asker, tool: &str) -> (String, Value) {
     let answer = asker.call(tool, json!({ "token": "x" })).await;
@@ -86,6 +91,8 @@ async fn a_process_that_stays_down_is_said_to_stay_down() {
         let (names, missing) = listed(&mut asker).await;
         assert_eq!((names.len(), &missing[0]["retry"]), (0, &json!(false)), "{missing}");
         assert_eq!(missing[0]["state"], "failed");
+        // Nothing is to be expected of asking again soon.
+        assert_eq!(ttl(&mut asker).await, 60_000);
         let (words, retry) = failed(&mut asker, "echo").await;
         assert_eq!(retry, json!(false));
         assert!(words.contains("server `echoing` is down"), "{words}");
@@ -107,6 +114,7 @@ async fn a_process_that_is_started_again_is_worth_another_try() {
     }
     let (_, missing) = listed(&mut asker).await;
     assert_eq!(missing[0]["retry"], json!(true), "{missing}");
+    assert_eq!(ttl(&mut asker).await, 0);
     hosted.end().await;
 }
 
