@@ -48,7 +48,8 @@ impl Seal {
     /// Seals a text, for good or for a while. The same text for the same use and time becomes the
     /// same sealed one, so that clients can compare.
     pub(crate) fn close(&self, text: &str, uses: Use<'_>, holds: Option<Duration>) -> String {
-        let until = holds.map_or(u64::MAX, |holds| seconds(SystemTime::now() + holds));
+        // In whole seconds, and never too early: until then, whoever keeps what it stands for decides.
+        let until = holds.map_or(u64::MAX, |holds| seconds(SystemTime::now() + holds) + 1);
         let associated = associated(uses);
         // Made of everything that goes in: two texts never share one, and nothing is remembered.
         let mut context = hmac::Context::with_key(&self.nonces);
@@ -145,8 +146,12 @@ mod tests {
     #[test]
     fn a_seal_holds_for_its_time() {
         let seal = Seal::new();
+        let begun = seconds(SystemTime::now());
         let sealed = seal.close("x", USES, Some(Duration::from_secs(60)));
         assert_eq!(seal.open(&sealed, USES).unwrap(), "x");
+        // It may have been made at the end of a second.
+        let in_time = UNIX_EPOCH + Duration::from_secs(begun + 61);
+        assert_eq!(seal.open_at(&sealed, USES, in_time).unwrap(), "x");
         let late = SystemTime::now() + Duration::from_secs(62);
         assert_eq!(seal.open_at(&sealed, USES, late), Err(Unopened::Late));
     }

@@ -143,7 +143,7 @@ async fn a_parked_call_is_given_up_when_its_client_stays_away() {
          make the call again without it"
     );
     // As it is when nobody but the seal remembers it.
-    sleep(Duration::from_millis(1500)).await;
+    sleep(Duration::from_millis(2500)).await;
     assert_eq!(go_on(&mut asker, "ask", &state).await["error"], refused["error"]);
     // With one call in flight there would be no doubt whom a question is for.
     let state = state_of(&asker.call("ask", json!({})).await);
