@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use axum::http::HeaderMap;
 use trunkline::connection::LogLevel;
 use trunkline::message::{Id, Raw, Request, RpcError};
 
@@ -18,6 +19,8 @@ pub(crate) struct Asked {
     pub(crate) said: Said,
     /// The state of an earlier answer, from which it goes on.
     pub(crate) state: Option<Raw>,
+    /// The headers it came with, in which some of its arguments may have to be repeated.
+    pub(crate) headers: Option<HeaderMap>,
     /// The name, address or task it is about.
     subject: Option<Raw>,
 }
@@ -43,13 +46,18 @@ impl Asked {
                 [said, state, None]
             }
         };
-        Self { id, method, params, said: Said::of(said), state, subject }
+        Self { id, method, params, said: Said::of(said), state, headers: None, subject }
     }
 
     /// The same request, which goes on from another state.
     pub(crate) fn with_state(self, state: &str) -> Self {
         let state = Raw::from_string(state);
         Self { params: self.params.with("requestState", &state), state: Some(state), ..self }
+    }
+
+    /// The same request with the headers it came with.
+    pub(crate) fn with_headers(self, headers: HeaderMap) -> Self {
+        Self { headers: Some(headers), ..self }
     }
 
     /// The name, address or task it is about.

@@ -27,7 +27,7 @@ use crate::seal::{Unopened, Use};
 use crate::tasks::Tasks;
 use crate::translate::{Cause, Looked};
 use crate::unable::Noting;
-use crate::{protocol, translate};
+use crate::{headers, protocol, translate};
 
 /// What our own request states begin with; those of servers are passed on as they are.
 const OURS: &str = "trunkline.";
@@ -73,7 +73,11 @@ impl Gateway {
         let asked = match asked.state.as_ref().and_then(our_state) {
             Some(state) => match self.passed_state(&caller, &asked.params, &state) {
                 Some(theirs) => asked.with_state(&theirs),
-                None => return self.resume(&caller, &asked.params, &state).await,
+                None => {
+                    let view = self.view(&caller)?;
+                    require_repeated(&asked, &self.host.find(&view, relayed, &asked.params))?;
+                    return self.resume(&caller, &asked.params, &state).await;
+                }
             },
             None => asked,
         };
@@ -182,12 +186,16 @@ impl Gateway {
         let request = (relayed, &asked.params);
         match self.host.find(&view, relayed, &sent) {
             Err(error) if is_worth_a_look(&error) => {}
-            found => return self.relay_found(attending, &view, request, found).await,
+            found => {
+                require_repeated(&asked, &found)?;
+                return self.relay_found(attending, &view, request, found).await;
+            }
         }
         // In boxes: it is nearly never so, and needs as much room again.
         let look = self.view_after_look(&attending.caller, view, request);
         let view = Box::pin(look).await?;
         let found = self.host.find(&view, relayed, &sent);
+        require_repeated(&asked, &found)?;
         Box::pin(self.relay_found(attending, &view, request, found)).await
     }
 
@@ -394,6 +402,16 @@ impl Gateway {
 
     pub(crate) fn tasks<'g>(&'g self, caller: &'g Caller) -> Tasks<'g> {
         Tasks { seal: &self.seal, owner: caller.identity.as_owner() }
+    }
+}
+
+/// Fails unless a call repeats those arguments in headers that the tool wants repeated which was found.
+fn require_repeated(asked: &Asked, found: &Result<Found<'_>, CallError>) -> Result<(), RpcError> {
+    match found {
+        Ok(found) if found.entry().kind() == Kind::Tool => {
+            headers::check_repeated(asked, found.entry().definition())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use axum::http::{HeaderMap, HeaderName};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use trunkline::message::{RpcError, code};
+use trunkline::connection::header_arguments;
+use trunkline::message::{Raw, RpcError, code};
 
 use crate::asked::{Asked, claims_modern};
-use crate::protocol::{LEGACY, require_modern};
+use crate::protocol::{LEGACY, invalid, require_modern};
 
 pub(crate) static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -41,8 +42,20 @@ pub(crate) fn check(headers: &HeaderMap, version: &str, asked: &Asked) -> Result
     require_modern(version)
 }
 
+/// Fails unless the headers of a call, if it came with any, repeat those arguments that its tool wants
+/// repeated.
+pub(crate) fn check_repeated(asked: &Asked, tool: &Raw) -> Result<(), RpcError> {
+    let Some(headers) = &asked.headers else { return Ok(()) };
+    let expected = header_arguments(tool, &asked.params);
+    if !expected.is_empty() && asked.params.get_alone("arguments").is_err() {
+        // A server could read the others than the headers repeat.
+        return Err(invalid("`arguments` is there more than once"));
+    }
+    check_parameters(headers, &expected)
+}
+
 /// Fails unless arguments that a tool wants repeated are repeated, and no others.
-pub(crate) fn check_parameters(
+fn check_parameters(
     headers: &HeaderMap,
     expected: &[(Box<str>, Option<Box<str>>)],
 ) -> Result<(), RpcError> {

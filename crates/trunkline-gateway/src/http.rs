@@ -136,20 +136,15 @@ async fn enter(door: &Arc<Door>, scope: &Scope, mut request: Request) -> Respons
     if let (&Method::OPTIONS, Some(page)) = (request.method(), &page) {
         return page.welcome(&headers);
     }
-    let response = answer(door, scope, &headers, request).await;
+    let response = answer(door, scope, headers, request).await;
     match page {
         Some(page) => page.may_read(response),
         None => response,
     }
 }
 
-async fn answer(
-    door: &Arc<Door>,
-    scope: &Scope,
-    headers: &HeaderMap,
-    request: Request,
-) -> Response {
-    let identity = match door.guard.identify(headers, scope) {
+async fn answer(door: &Arc<Door>, scope: &Scope, headers: HeaderMap, request: Request) -> Response {
+    let identity = match door.guard.identify(&headers, scope) {
         Ok(identity) => Arc::new(identity),
         Err(refusal) => return refusal.into_response(),
     };
@@ -168,8 +163,8 @@ async fn answer(
                 }
             }
         }
-        Method::GET => door.sessions.open_stream(&identity, headers),
-        Method::DELETE => door.sessions.end(&identity, headers),
+        Method::GET => door.sessions.open_stream(&identity, &headers),
+        Method::DELETE => door.sessions.end(&identity, &headers),
         _ => (StatusCode::METHOD_NOT_ALLOWED, [("Allow", "POST, GET, DELETE")]).into_response(),
     }
 }

@@ -238,7 +238,8 @@ impl Peer {
         }
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
         let turns = self.turns.clone();
-        let request = self.requests.spawn(async move {
+        // In a box: tasks are moved around whole.
+        let request = self.requests.spawn(Box::pin(async move {
             let _turn = turns.next(&asked.method).await;
             // Who does not read what is there gets nothing more to read.
             outlet.room().await;
@@ -248,7 +249,7 @@ impl Peer {
             };
             outlet.send(LineParts::of(&id, answer)).await;
             Some(id.plain())
-        });
+        }));
         self.running.insert(plain, Running { request, last_words });
     }
 

@@ -13,9 +13,6 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, unfold};
 use http_body_util::LengthLimitError;
 use tokio::time::{sleep, timeout};
-use trunkline::connection::header_arguments;
-use trunkline::host::Relayed;
-use trunkline::item::Kind;
 use trunkline::message::{Id, Message, Notification, Request, RpcError, code};
 use trunkline::queue::{Receiver, Sender, queue, weighed_queue};
 
@@ -26,7 +23,7 @@ use crate::asked::{Asked, Client};
 use crate::caller::{Admission, Caller, id_without_session};
 use crate::gateway::cancelled;
 use crate::offer;
-use crate::protocol::{invalid, refusal};
+use crate::protocol::refusal;
 use crate::reply::{Answer, response, response_in_parts};
 use crate::scope::Identity;
 use crate::session::Running;
@@ -47,7 +44,7 @@ type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 pub(super) async fn receive(
     door: &Arc<Door>,
     identity: &Arc<Identity>,
-    headers: &HeaderMap,
+    headers: HeaderMap,
     body: super::Body,
 ) -> Response {
     let body = match body {
@@ -60,16 +57,16 @@ pub(super) async fn receive(
             return (StatusCode::BAD_REQUEST, "the message is not whole\n").into_response();
         }
     };
-    if !is_json(headers) {
+    if !is_json(&headers) {
         let text = "a message is application/json: say so in the Content-Type header\n";
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
     }
     match Message::read(&body) {
         Ok(Message::Request(request)) => asked(door, identity, headers, Asked::of(request)).await,
         Ok(Message::Notification(notification)) => {
-            told(door, identity, headers, notification).await
+            told(door, identity, &headers, notification).await
         }
-        Ok(Message::Response(answer)) => match door.sessions.find(identity, headers) {
+        Ok(Message::Response(answer)) => match door.sessions.find(identity, &headers) {
             Ok(session) => {
                 session.session.questions.answered(answer);
                 StatusCode::ACCEPTED.into_response()
@@ -123,13 +120,13 @@ fn modern_teller(headers: &HeaderMap, notification: &Notification) -> Result<Cli
 async fn asked(
     door: &Arc<Door>,
     identity: &Arc<Identity>,
-    headers: &HeaderMap,
+    headers: HeaderMap,
     asked: Asked,
 ) -> Response {
-    match headers::is_modern(headers, &asked) {
+    match headers::is_modern(&headers, &asked) {
         Ok(true) => modern(door, identity, headers, asked).await,
         Ok(false) if &*asked.method == "initialize" => open(door, identity, &asked).await,
-        Ok(false) => match door.sessions.find(identity, headers) {
+        Ok(false) => match door.sessions.find(identity, &headers) {
             Ok(session) => legacy(door, &session, asked).await,
             Err(refusal) => *refusal,
         },
@@ -273,21 +270,17 @@ impl Drop for Work {
 async fn modern(
     door: &Arc<Door>,
     identity: &Arc<Identity>,
-    headers: &HeaderMap,
+    headers: HeaderMap,
     asked: Asked,
 ) -> Response {
     let id = asked.id.clone();
-    let caller = |outlet| modern_caller(door, identity, (headers, &asked), outlet);
     let (outlet, inbox) = weighed_queue(MAX_UNREAD, MAX_UNREAD_BYTES);
-    let caller = match caller(outlet) {
+    let caller = match modern_caller(door, identity, (&headers, &asked), outlet) {
         Ok(caller) => caller,
         Err(error) => return refuse(status_of(&error), Some(&id), &error),
     };
-    let answering: Answering = match arguments_said(door, &caller, (headers, &asked)) {
-        Ok(true) => Box::pin(Arc::clone(&door.gateway).answer(caller, asked)),
-        Ok(false) => Box::pin(answer_once_known(Arc::clone(door), caller, headers.clone(), asked)),
-        Err(error) => return refuse(status_of(&error), Some(&id), &error),
-    };
+    let asked = asked.with_headers(headers);
+    let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, asked));
     let mut work = Exchange { answering: Some(answering), inbox, id, last: None };
     match timeout(LATER, work.next()).await {
         Ok(Some(Said::Answer(answer))) => {
@@ -316,36 +309,6 @@ fn modern_caller(
         admission: admission(door, headers, asked)?,
     };
     Ok(caller)
-}
-
-/// Whether headers repeat those arguments of a call that its tool wants repeated: yes, no, or not
-/// known because the tool is not.
-fn arguments_said(
-    door: &Door,
-    caller: &Caller,
-    (headers, asked): (&HeaderMap, &Asked),
-) -> Result<bool, RpcError> {
-    let ("tools/call", Some(name)) = (&*asked.method, asked.subject()) else { return Ok(true) };
-    let view = door.gateway.view(caller)?;
-    let Ok(tool) = view.route(Kind::Tool, &name) else { return Ok(false) };
-    let expected = header_arguments(tool.definition(), &asked.params);
-    if !expected.is_empty() && asked.params.get_alone("arguments").is_err() {
-        // A server could read the others than the headers repeat.
-        return Err(invalid("`arguments` is there more than once"));
-    }
-    headers::check_parameters(headers, &expected).map(|()| true)
-}
-
-/// Answers a call of a tool that nobody knows yet: its server may have to be started first.
-async fn answer_once_known(
-    door: Arc<Door>,
-    caller: Caller,
-    headers: HeaderMap,
-    asked: Asked,
-) -> Answer {
-    door.gateway.view_with(&caller, (Relayed::Call, &asked.params)).await?;
-    arguments_said(&door, &caller, (&headers, &asked))?;
-    Arc::clone(&door.gateway).answer(caller, asked).await
 }
 
 /// For how long a request may go on. Only one that listens goes on for longer than its answer takes.
