@@ -268,20 +268,45 @@ impl Reader<'_> {
 /// was looked at for that is ASCII.
 fn plain(text: &[u8]) -> (usize, bool) {
     // Most strings are short, and end within a few words.
+    let (mut length, mut is_ascii, mut is_over) = words(text, SHORT);
+    if !is_over {
+        let (passed, are_ascii) = blocks(&text[length..]);
+        (length, is_ascii) = (length + passed, is_ascii && are_ascii);
+        let (passed, are_ascii, are_over) = words(&text[length..], BLOCK);
+        (length, is_ascii, is_over) = (length + passed, is_ascii && are_ascii, are_over);
+    }
+    if is_over {
+        return (length, is_ascii);
+    }
+    // Less than a word is left of all.
+    let rest = &text[length..];
+    let place = rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len());
+    (length + place, is_ascii && rest[..place].is_ascii())
+}
+
+/// How many bytes stand for themselves, looked at a word at a time, up to about so many; whether they
+/// are ASCII; and whether one follows that does not.
+fn words(text: &[u8], most: usize) -> (usize, bool, bool) {
     let (mut length, mut bits) = (0, 0);
-    while length < SHORT
+    while length < most
         && let Some(word) = text[length..].first_chunk().copied().map(u64::from_le_bytes)
     {
         bits |= word;
         if let Some(place) = special(word) {
-            return (length + place, bits & HIGHEST == 0);
+            return (length + place, bits & HIGHEST == 0, true);
         }
         length += WORD;
     }
-    let mut is_ascii = bits & HIGHEST == 0;
+    (length, bits & HIGHEST == 0, false)
+}
+
+/// How many bytes stand for themselves, in blocks of which all do, and whether those and the next are
+/// ASCII.
+fn blocks(text: &[u8]) -> (usize, bool) {
+    let (mut length, mut is_ascii) = (0, true);
     // All of a block at once, in bytes and without leaving it early: compilers make few instructions
     // of that.
-    for block in text[length..].chunks_exact(BLOCK) {
+    for block in text.chunks_exact(BLOCK) {
         let (specials, bits) = block.iter().fold((0, 0), |(specials, bits), byte| {
             (specials | u8::from(is_special(*byte)), bits | byte)
         });
@@ -291,9 +316,7 @@ fn plain(text: &[u8]) -> (usize, bool) {
         }
         length += BLOCK;
     }
-    let rest = &text[length..];
-    let place = rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len());
-    (length + place, is_ascii && rest[..place].is_ascii())
+    (length, is_ascii)
 }
 
 /// Bytes that are looked at together in a string that may be short, and in one that is long.
