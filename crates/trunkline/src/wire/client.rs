@@ -25,6 +25,10 @@ const IDLE_CONNECTION: Duration = Duration::from_secs(30);
 /// What is agreed on in TLS: the only version of HTTP the client speaks.
 const PROTOCOL: &[u8] = b"http/1.1";
 
+/// Bytes that the head of an answer has at most, and that are read at once: far more than servers and
+/// proxies of others allow.
+pub(super) const MAX_HEAD_BYTES: usize = 128 * 1024;
+
 /// How servers at HTTP addresses are reached.
 ///
 /// Nothing is looked up: a program that wants to follow `HTTPS_PROXY` reads it and passes it in.
@@ -83,6 +87,7 @@ impl HttpClient {
             .pool_timer(TokioTimer::new())
             // It is among the headers: made once for each server, not for each request.
             .set_host(false)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
             .build(connector);
         let root_certificates_hint = options.root_certificates_hint.clone();
         Ok(Self(Arc::new(Shared { pool, detours, root_certificates_hint })))

@@ -26,6 +26,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
+use super::pace::Pace;
 use super::proxies::Detours;
 
 /// How long a connection is silent before the other side is asked whether it is there. A stream that
@@ -128,7 +129,7 @@ impl Direct {
             _ => return Err(UnknownScheme.into()),
         };
         let stream = self.http.clone().call(address.clone()).await?.into_inner();
-        let link = Link { transport: Transport::Plain(stream), is_forwarded: false };
+        let link = Link::over(Transport::Plain(stream));
         if is_encrypted { self.encrypted(link, &address).await } else { Ok(link) }
     }
 
@@ -137,7 +138,7 @@ impl Direct {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(host.to_owned())?;
         let stream = self.tls.connect(name, link).await?;
-        Ok(Link { transport: Transport::Encrypted(Box::new(stream)), is_forwarded: false })
+        Ok(Link::over(Transport::Encrypted(Box::new(stream))))
     }
 }
 
@@ -161,6 +162,13 @@ pub(super) struct Link {
     transport: Transport,
     /// Whether a proxy at the other end reads the requests, and has to be told where they go.
     is_forwarded: bool,
+    pace: Pace,
+}
+
+impl Link {
+    fn over(transport: Transport) -> Self {
+        Self { transport, is_forwarded: false, pace: Pace::default() }
+    }
 }
 
 enum Transport {
@@ -177,13 +185,14 @@ impl Connection for Link {
 
 impl AsyncRead for Link {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Transport::Encrypted(stream) => Pin::new(stream).poll_read(context, buffer),
+        let Self { transport, pace, .. } = self.get_mut();
+        match transport {
+            Transport::Plain(stream) => pace.poll_read(Pin::new(stream), context, buffer),
+            Transport::Encrypted(stream) => pace.poll_read(Pin::new(stream), context, buffer),
         }
     }
 }

@@ -12,6 +12,7 @@ use url::Url;
 
 use super::address::origin;
 use super::connector::{TookTooLong, UnknownHost};
+use super::preliminary::MAX_PRELIMINARY;
 use super::target::HttpTarget;
 use crate::config::is_hidden;
 use crate::error::{Error, ErrorKind};
@@ -63,6 +64,15 @@ const MAY_HAVE_ENDED: &str = "the server may have ended: its own log says more";
 pub(super) fn broken_off(url: &Url) -> Error {
     let message = format!("{} ended the connection before it answered", origin(url));
     Error::new(ErrorKind::Broken, message).with_hint(MAY_HAVE_ENDED)
+}
+
+/// Nothing but answers came that precede one.
+pub(super) fn never_final(url: &Url) -> Error {
+    let message = format!(
+        "{} sent more than {MAX_PRELIMINARY} informational answers (1xx) and no answer",
+        origin(url)
+    );
+    Error::new(ErrorKind::NotMcp, message).with_hint("its own log may say what it is waiting for")
 }
 
 /// What came is larger than it may be.

@@ -16,6 +16,7 @@ use url::Url;
 use super::address::Address;
 use super::client::HttpClient;
 use super::events::{Event, EventDecoder};
+use super::preliminary::Preliminary;
 use super::{MAX_MESSAGE_BYTES, Purpose, beside, failure};
 use crate::error::{Error, ErrorKind};
 
@@ -98,8 +99,7 @@ impl HttpClient {
     pub(super) async fn send(&self, request: &HttpRequest) -> Result<HttpResponse, Error> {
         let mut address = request.address.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let sent = self.send_to(&address, request).await;
-            let (head, body) = sent.map_err(|error| self.explain(address.url(), &error))?;
+            let (head, body) = self.send_to(&address, request).await?;
             match redirect(&address, &head)? {
                 Some(next) => address = next,
                 None => return Ok(HttpResponse { head, body, address }),
@@ -127,7 +127,7 @@ impl HttpClient {
         &self,
         address: &Address,
         request: &HttpRequest,
-    ) -> Result<(Parts, Incoming), legacy::Error> {
+    ) -> Result<(Parts, Incoming), Error> {
         let mut sent = Request::new(Full::new(request.body.clone()));
         *sent.method_mut() = request.method.clone();
         *sent.uri_mut() = address.uri().clone();
@@ -135,8 +135,14 @@ impl HttpClient {
         if let Some(credentials) = self.detours().credentials(address.uri()) {
             sent.headers_mut().entry(PROXY_AUTHORIZATION).or_insert(credentials);
         }
-        let response = self.pool().request(sent).await?;
-        Ok(response.into_parts())
+        let preliminary = Preliminary::to(&mut sent);
+        tokio::select! {
+            response = self.pool().request(sent) => {
+                let response = response.map_err(|error| self.explain(address.url(), &error))?;
+                Ok(response.into_parts())
+            }
+            () = preliminary.are_too_many() => Err(failure::never_final(address.url())),
+        }
     }
 }
 
@@ -210,11 +216,14 @@ pub(super) async fn next_event(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
+    use futures_util::future::join_all;
     use tokio::time::{sleep, timeout};
 
     use super::*;
+    use crate::wire::preliminary::MAX_PRELIMINARY;
     use crate::wire::scripted::{PATIENCE, Reply, ScriptedServer, Seen, client};
     use crate::wire::target::HttpTarget;
 
@@ -304,6 +313,45 @@ mod tests {
         let error = body(&client, &ask("/second")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Broken);
         assert_eq!(server.seen().len(), 2);
+    }
+
+    /// Some such answers are fair: they keep a connection alive while a server works.
+    #[tokio::test]
+    async fn answers_before_the_answer_are_passed_over() {
+        let processing = "HTTP/1.1 102 Processing\r\n\r\n".repeat(MAX_PRELIMINARY);
+        let reply = format!("{processing}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{{}}");
+        let server = ScriptedServer::in_turn(vec![Reply::raw(reply)]).await;
+        let request = get(&server.origin, HeaderMap::new());
+        assert_eq!(body(&client(), &request).await.unwrap(), "{}");
+    }
+
+    #[tokio::test]
+    async fn who_never_comes_to_the_answer_is_given_up_and_keeps_nobody_waiting() {
+        let mut flooding = ScriptedServer::start(|_| Reply::flood()).await;
+        let other = ScriptedServer::start(|_| Reply::new(200, &[], "{}")).await;
+        let client = client();
+        let (flooded, fine) =
+            (get(&flooding.origin, HeaderMap::new()), get(&other.origin, HeaderMap::new()));
+        let answered = AtomicUsize::new(0);
+        let answers = async {
+            for _ in 0..50 {
+                body(&client, &fine).await.unwrap();
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let floods = join_all((0..4).map(|_| async {
+            let error = body(&client, &flooded).await.unwrap_err();
+            (error, answered.load(Ordering::Relaxed))
+        }));
+        let (floods, ()) = tokio::join!(floods, answers);
+        for (error, answered) in floods {
+            assert_eq!(error.kind(), ErrorKind::NotMcp);
+            assert!(error.to_string().ends_with("informational answers (1xx) and no answer"));
+            assert!(answered < 50, "the flood is over before the other server is asked no more");
+        }
+        for _ in 0..4 {
+            flooding.client_left().await;
+        }
     }
 
     #[tokio::test]

@@ -52,6 +52,8 @@ enum Then {
     Close,
     /// Nothing is sent any more; when the client leaves, the test hears of it.
     Hang,
+    /// Answers that precede one are sent until the client leaves, and the test hears of it.
+    Flood,
     Reset,
 }
 
@@ -96,6 +98,11 @@ impl Reply {
     pub(super) fn then_hang(mut self) -> Self {
         self.then = Then::Hang;
         self
+    }
+
+    /// Answers before the answer, without an end.
+    pub(super) fn flood() -> Self {
+        Self { bytes: Vec::new(), then: Then::Flood }
     }
 
     pub(super) fn then_reset(mut self) -> Self {
@@ -184,6 +191,12 @@ async fn serve(mut stream: TcpStream, shared: Shared) {
             Then::Close => return,
             Then::Hang => {
                 while matches!(stream.read(&mut [0; 1024]).await, Ok(count) if count > 0) {}
+                let _ = shared.leaving.send(());
+                return;
+            }
+            Then::Flood => {
+                let flood = b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n".repeat(5000);
+                while stream.write_all(&flood).await.is_ok() {}
                 let _ = shared.leaving.send(());
                 return;
             }
