@@ -14,6 +14,7 @@ use url::{Position, Url};
 #[derive(Clone)]
 pub(super) struct Address(Arc<Forms>);
 
+#[derive(Clone)]
 struct Forms {
     url: Url,
     /// Without what is not for everybody on the way: user, password and fragment.
@@ -42,9 +43,16 @@ impl Address {
         Some(Self(Arc::new(Forms { url, uri, host, credentials })))
     }
 
-    /// What a server that is at this address means by another.
+    /// What a server that is at this address means by another. One of the same server that names no
+    /// user is for the same user: servers do not repeat what they were told.
     pub(super) fn join(&self, reference: &str) -> Option<Self> {
-        self.url().join(reference).ok().and_then(Self::new)
+        let next = Self::new(self.url().join(reference).ok()?)?;
+        if next.credentials().is_some() || !self.is_same_origin(&next) {
+            return Some(next);
+        }
+        let mut forms = Arc::unwrap_or_clone(next.0);
+        forms.credentials = self.credentials().cloned();
+        Some(Self(Arc::new(forms)))
     }
 
     /// As it was written.
@@ -152,5 +160,26 @@ mod tests {
         }
         assert!(address("https://a.example/x/y").join("javascript:0").is_none());
         assert_eq!(address("https://a.example/x/y").join("../z").unwrap().url().path(), "/z");
+    }
+
+    #[test]
+    fn a_user_is_the_same_at_the_same_server_and_nowhere_else() {
+        let from = address("http://me:p%40ss@a.example/mcp");
+        let to = |reference: &str| {
+            let next = from.join(reference).unwrap();
+            next.credentials().map(|it| it.to_str().unwrap().to_owned())
+        };
+        // `me:p@ss`
+        let same = Some("Basic bWU6cEBzcw==".to_owned());
+        for reference in ["/mcp/", "mcp/", "//a.example/x", "http://a.example:80/mcp/"] {
+            assert_eq!(to(reference), same, "{reference}");
+            let twice = from.join(reference).unwrap().join("http://a.example/end").unwrap();
+            assert_eq!(twice.credentials(), from.credentials(), "{reference}");
+        }
+        // `you:`
+        assert_eq!(to("http://you@a.example/mcp/").as_deref(), Some("Basic eW91Og=="));
+        for other in ["https://a.example/", "http://a.example:81/", "//b.example/mcp"] {
+            assert_eq!(to(other), None, "{other}");
+        }
     }
 }

@@ -216,10 +216,10 @@ pub(super) async fn next_event(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use futures_util::future::join_all;
+    use hyper::header::HOST;
     use tokio::time::{sleep, timeout};
 
     use super::*;
@@ -273,6 +273,26 @@ mod tests {
         let sent: Vec<_> = seen.iter().map(|seen| seen.header("authorization").unwrap()).collect();
         // `me:p@ss`
         assert_eq!(sent, ["Basic bWU6cEBzcw==", "x"]);
+    }
+
+    /// What Starlette answers where a slash is missing.
+    #[tokio::test]
+    async fn credentials_in_an_address_are_sent_after_a_redirect_to_the_same_server() {
+        let server = ScriptedServer::start(|seen| {
+            let here = format!("http://{}/mcp/", seen.header("host").unwrap());
+            match &*seen.path {
+                "/mcp" => Reply::new(307, &[("location", &*here)], ""),
+                _ => Reply::new(200, &[], "{}"),
+            }
+        })
+        .await;
+        let url = server.origin.replace("http://", "http://me:p%40ss@");
+        let host = HeaderValue::from_str(server.origin.strip_prefix("http://").unwrap()).unwrap();
+        let request = get(&format!("{url}/mcp"), HeaderMap::from_iter([(HOST, host)]));
+        body(&client(), &request).await.unwrap();
+        let seen = server.seen();
+        assert_eq!(seen[1].path, "/mcp/");
+        assert_eq!(seen[1].header("authorization"), seen[0].header("authorization"));
     }
 
     #[tokio::test]
@@ -332,22 +352,16 @@ mod tests {
         let client = client();
         let (flooded, fine) =
             (get(&flooding.origin, HeaderMap::new()), get(&other.origin, HeaderMap::new()));
-        let answered = AtomicUsize::new(0);
         let answers = async {
             for _ in 0..50 {
                 body(&client, &fine).await.unwrap();
-                answered.fetch_add(1, Ordering::Relaxed);
             }
         };
-        let floods = join_all((0..4).map(|_| async {
-            let error = body(&client, &flooded).await.unwrap_err();
-            (error, answered.load(Ordering::Relaxed))
-        }));
+        let floods = join_all((0..4).map(|_| body(&client, &flooded)));
         let (floods, ()) = tokio::join!(floods, answers);
-        for (error, answered) in floods {
+        for error in floods.into_iter().map(Result::unwrap_err) {
             assert_eq!(error.kind(), ErrorKind::NotMcp);
             assert!(error.to_string().ends_with("informational answers (1xx) and no answer"));
-            assert!(answered < 50, "the flood is over before the other server is asked no more");
         }
         for _ in 0..4 {
             flooding.client_left().await;
