@@ -29,6 +29,9 @@ const PROTOCOL: &[u8] = b"http/1.1";
 /// proxies of others allow.
 pub(super) const MAX_HEAD_BYTES: usize = 128 * 1024;
 
+/// Headers that an answer has at most, which is what hyper has room for.
+pub(super) const MAX_HEADERS: usize = 100;
+
 /// How servers at HTTP addresses are reached.
 ///
 /// Nothing is looked up: a program that wants to follow `HTTPS_PROXY` reads it and passes it in.

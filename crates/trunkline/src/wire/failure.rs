@@ -5,12 +5,13 @@ use std::io;
 use std::iter::successors;
 
 use hyper::StatusCode;
-use hyper::header::{HeaderMap, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper_util::client::legacy;
 use rustls::{CertificateError, InvalidMessage};
 use url::Url;
 
 use super::address::origin;
+use super::client::{MAX_HEAD_BYTES, MAX_HEADERS};
 use super::connector::{TookTooLong, UnknownHost};
 use super::preliminary::MAX_PRELIMINARY;
 use super::target::HttpTarget;
@@ -31,9 +32,8 @@ pub(super) fn unreachable(url: &Url, error: &(dyn StdError + 'static)) -> Error 
     if cause::<UnknownHost>(error).is_some() {
         return no_such_host(url);
     }
-    if cause::<hyper::Error>(error).is_some_and(hyper::Error::is_parse) {
-        return Error::new(ErrorKind::NotMcp, format!("{origin} does not speak HTTP"))
-            .with_hint("check the port");
+    if let Some(error) = cause::<hyper::Error>(error).filter(|error| error.is_parse()) {
+        return unreadable(&origin, error);
     }
     if is_timeout(error) {
         // Where nobody takes a connection, whatever else is asked comes to nothing as well.
@@ -55,6 +55,19 @@ pub(super) fn unreachable(url: &Url, error: &(dyn StdError + 'static)) -> Error 
     }
     Error::new(ErrorKind::Broken, format!("{origin} broke the connection"))
         .with_hint(MAY_HAVE_ENDED)
+}
+
+fn unreadable(origin: &str, error: &hyper::Error) -> Error {
+    if !error.is_parse_too_large() {
+        return Error::new(ErrorKind::NotMcp, format!("{origin} does not speak HTTP"))
+            .with_hint("check the port");
+    }
+    let kibibytes = MAX_HEAD_BYTES / 1024;
+    let message = format!(
+        "{origin} answered with more than {MAX_HEADERS} headers or {kibibytes} KiB of them"
+    );
+    Error::new(ErrorKind::TooLarge, message)
+        .with_hint("look for what adds them: the server, or a proxy on the way")
 }
 
 /// What to do about a connection that was there.
@@ -164,7 +177,17 @@ impl Answer<'_> {
         if let Some(excerpt) = self.excerpt() {
             message = format!("{message}: {excerpt}");
         }
-        Error::new(ErrorKind::NotMcp, message).with_hint("is the path of the address right?")
+        let hint = match self.encoding() {
+            Some(_) => "have the server, or the proxy on the way, send it as it is",
+            None => "is the path of the address right?",
+        };
+        Error::new(ErrorKind::NotMcp, message).with_hint(hint)
+    }
+
+    /// The encoding that the body is in. None was asked for, and none is understood.
+    fn encoding(&self) -> Option<&str> {
+        let encoding = self.text(&CONTENT_ENCODING).and_then(first_token)?;
+        (!self.body.is_empty() && !encoding.eq_ignore_ascii_case("identity")).then_some(encoding)
     }
 
     fn hint(&self) -> Option<String> {
@@ -205,6 +228,9 @@ impl Answer<'_> {
 
     /// What the body says, if it says it to people. A web page does not.
     fn excerpt(&self) -> Option<String> {
+        if let Some(encoding) = self.encoding() {
+            return Some(format!("it is encoded as `{encoding}`, which was not asked for"));
+        }
         let text = String::from_utf8_lossy(self.body);
         let said = error_message(self.body).unwrap_or_else(|| text.trim().to_owned());
         if said.is_empty() || said.starts_with('<') {

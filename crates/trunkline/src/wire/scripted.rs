@@ -60,12 +60,17 @@ enum Then {
 impl Reply {
     /// A whole answer.
     pub(super) fn new(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
+        Self::bytes(status, headers, body.as_bytes())
+    }
+
+    /// A whole answer whose body is no text.
+    pub(super) fn bytes(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
         let mut head = format!("HTTP/1.1 {status} Whatever\r\n");
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
         head += &format!("content-length: {}\r\n\r\n", body.len());
-        Self { bytes: (head + body).into_bytes(), then: Then::Continue }
+        Self { bytes: [head.as_bytes(), body].concat(), then: Then::Continue }
     }
 
     pub(super) fn json(body: &str) -> Self {

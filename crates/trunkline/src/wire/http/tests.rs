@@ -53,6 +53,31 @@ async fn error_of(reply: Reply) -> Error {
     error
 }
 
+#[tokio::test]
+async fn heads_that_are_too_large_are_said_to_be() {
+    let headers: Vec<_> = (0..200).map(|number| format!("x-{number}")).collect();
+    let many: Vec<_> = headers.iter().map(|name| (&**name, "y")).collect();
+    let long = "y".repeat(200_000);
+    for reply in [Reply::new(200, &many, "{}"), Reply::new(200, &[("x", &*long)], "{}")] {
+        let error = error_of(reply).await;
+        assert_eq!(error.kind(), ErrorKind::TooLarge);
+        assert!(error.to_string().ends_with("more than 100 headers or 128 KiB of them"), "{error}");
+    }
+    let error = error_of(Reply::raw("SSH-2.0-OpenSSH_9.9\r\n")).await;
+    assert!(error.to_string().ends_with("does not speak HTTP"), "{error}");
+}
+
+#[tokio::test]
+async fn an_encoding_that_nobody_asked_for_is_named_and_not_quoted() {
+    let packed = b"\x1f\x8b\x08\x00hunter\xff";
+    for status in [200, 500] {
+        let reply = Reply::bytes(status, &[("content-encoding", "gzip")], packed);
+        let error = error_of(reply).await;
+        let words = "it is encoded as `gzip`, which was not asked for";
+        assert!(error.to_string().ends_with(words), "{error}");
+    }
+}
+
 /// A wire that has a session.
 async fn wire_with_session(server: &ScriptedServer) -> HttpWire {
     let mut wire = wire(server);
