@@ -58,8 +58,8 @@ pub use model::{
     RemoteProtocol, Restart, RulePlaces, Server, Share, Stdio, Timeouts, ToolLists, Transport,
     Trust,
 };
-pub(crate) use redact::is_hidden;
 pub use redact::printable;
+pub(crate) use redact::{is_hidden, is_like_credential};
 pub use render::Style;
 pub use resolve::{
     NoReferences, ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, resolve,

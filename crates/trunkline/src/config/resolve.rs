@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use super::meaning::usable_url;
@@ -85,6 +86,8 @@ pub struct ResolvedStdio {
     pub cwd: Option<Secret>,
     /// Variables set, or removed where there is no value.
     pub env: BTreeMap<Box<str>, Option<Secret>>,
+    /// What its references stand for, each for itself, to be found in what the server says.
+    pub filled_in: Vec<Secret>,
 }
 
 /// A server at an HTTP address, ready to be reached.
@@ -96,6 +99,8 @@ pub struct ResolvedRemote {
     pub headers: Vec<(Box<str>, Secret)>,
     /// What is spoken there.
     pub protocol: RemoteProtocol,
+    /// What its references stand for, each for itself, to be found in what the server says.
+    pub filled_in: Vec<Secret>,
 }
 
 /// Fills in everything one server refers to, or says all that is missing.
@@ -124,7 +129,7 @@ pub struct ResolvedRemote {
 /// assert!(!format!("{transport:?}").contains("hunter2"));
 /// ```
 pub fn resolve(server: &Server, resolver: &dyn Resolver) -> Result<ResolvedTransport, Vec<Error>> {
-    let mut filler = Filler { server, resolver, errors: Vec::new() };
+    let mut filler = Filler { server, resolver, errors: Vec::new(), filled_in: Vec::new() };
     let transport = match &server.transport {
         Transport::Stdio(stdio) => ResolvedTransport::Stdio(filler.stdio(stdio)),
         Transport::Remote(remote) => ResolvedTransport::Remote(filler.remote(remote)),
@@ -136,6 +141,7 @@ struct Filler<'f> {
     server: &'f Server,
     resolver: &'f dyn Resolver,
     errors: Vec<Error>,
+    filled_in: Vec<Secret>,
 }
 
 impl Filler<'_> {
@@ -155,16 +161,13 @@ impl Filler<'_> {
         if command.expose().trim().is_empty() && !self.has_errors() {
             self.unusable("the command is empty once it is filled in".to_owned());
         }
-        ResolvedStdio {
-            command,
-            shown: shown_program(&stdio.command),
-            args: stdio.args.iter().map(|arg| self.fill(arg)).collect(),
-            cwd: stdio.cwd.as_ref().map(|cwd| {
-                let directory = self.fill(cwd);
-                path_text(&self.workspace().join(directory.expose()))
-            }),
-            env,
-        }
+        let args = stdio.args.iter().map(|arg| self.fill(arg)).collect();
+        let cwd = stdio.cwd.as_ref().map(|cwd| {
+            let directory = self.fill(cwd);
+            path_text(&self.workspace().join(directory.expose()))
+        });
+        let filled_in = mem::take(&mut self.filled_in);
+        ResolvedStdio { command, shown: shown_program(&stdio.command), args, cwd, env, filled_in }
     }
 
     fn remote(&mut self, remote: &Remote) -> ResolvedRemote {
@@ -180,7 +183,8 @@ impl Filler<'_> {
             }
             headers.push((name.clone(), value));
         }
-        ResolvedRemote { url, headers, protocol: remote.protocol }
+        let filled_in = mem::take(&mut self.filled_in);
+        ResolvedRemote { url, headers, protocol: remote.protocol, filled_in }
     }
 
     fn has_errors(&self) -> bool {
@@ -205,8 +209,10 @@ impl Filler<'_> {
             match part {
                 Part::Literal(literal) => text.push_str(literal),
                 Part::Reference(reference) => {
-                    if let Some(value) = self.look_up(reference) {
-                        text.push_str(value.expose());
+                    let Some(value) = self.look_up(reference) else { continue };
+                    text.push_str(value.expose());
+                    if may_be_secret(reference.target()) {
+                        self.filled_in.push(value);
                     }
                 }
             }
@@ -310,6 +316,11 @@ impl Filler<'_> {
             }
         }
     }
+}
+
+/// Whether what a reference points at may be secret. Folders are not, and are in every stack trace.
+fn may_be_secret(target: &Target) -> bool {
+    matches!(target, Target::Variable(_) | Target::File(_) | Target::Input(_))
 }
 
 /// A program as it can be shown. What a reference stands for may be anywhere in it, so that no part

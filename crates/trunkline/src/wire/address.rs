@@ -1,6 +1,7 @@
 //! An HTTP address, parsed once: as it is shown and joined, and as it is sent.
 
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -9,6 +10,8 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use percent_encoding::percent_decode_str;
 use url::{Position, Url};
+
+use crate::config::is_like_credential;
 
 /// Where a request goes. Cheap to clone, and prints nothing but its origin.
 #[derive(Clone)]
@@ -75,19 +78,45 @@ impl Address {
         self.0.credentials.as_ref()
     }
 
-    /// What must not be shown of user and password, in the forms in which the server was told.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = String> {
-        let password = percent_decode_str(self.url().password().unwrap_or_default());
-        let password = password.decode_utf8_lossy().into_owned();
+    /// What must not be shown of an address that was written so: user and password, what is asked
+    /// for, and whatever looks like a credential in its path; in the forms in which the server was told.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let url = self.url();
+        let values: Vec<_> = url.query_pairs().map(|(_, value)| value.into_owned()).collect();
         let credentials = self.credentials().and_then(|header| header.to_str().ok());
-        let token = credentials.and_then(|text| text.split(' ').nth(1)).map(str::to_owned);
-        [Some(password), token].into_iter().flatten().filter(|secret| !secret.is_empty())
+        let token = credentials.and_then(|text| text.split(' ').nth(1));
+        let path = url.path_segments().into_iter().flatten().filter(|it| is_like_credential(it));
+        let written = [Some(url.username()), url.password(), url.query(), token];
+        let written = written.into_iter().flatten().chain(path);
+        let mut secrets: Vec<_> = written.flat_map(|it| [it.to_owned(), decoded(it)]).collect();
+        secrets.extend(values);
+        secrets
+    }
+
+    /// What must not be shown of something that was filled in, in all forms in which the server may have
+    /// been told: it may be any part of the address, or all of it. Where the server is, is shown anyway.
+    pub(super) fn forms_of(&self, filled_in: &str) -> Vec<String> {
+        let origin = origin(self.url());
+        let parts = filled_in.split(['/', '?', '&', '=', '@', '#']);
+        let told = iter::once(filled_in).chain(parts).filter(|it| !origin.contains(it));
+        told.flat_map(|it| [it.to_owned(), decoded(it), self.as_sent(it)]).collect()
+    }
+
+    /// A text as it is sent when it is a part of the path.
+    fn as_sent(&self, text: &str) -> String {
+        let mut url = self.url().clone();
+        url.set_path(text);
+        url.path().trim_start_matches('/').to_owned()
     }
 
     /// Whether two addresses belong to the same server, which may see the same headers.
     pub(super) fn is_same_origin(&self, other: &Self) -> bool {
         self.url().origin() == other.url().origin()
     }
+}
+
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 fn credentials(url: &Url) -> Option<HeaderValue> {

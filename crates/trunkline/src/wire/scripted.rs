@@ -242,7 +242,8 @@ pub(super) fn client() -> HttpClient {
 pub(super) fn target(url: &str) -> HttpTarget {
     let headers = vec![("Authorization".into(), Secret::new("Bearer hunter2"))];
     let protocol = RemoteProtocol::Streamable;
-    HttpTarget::new(&ResolvedRemote { url: Secret::new(url), headers, protocol }).unwrap()
+    let (url, filled_in) = (Secret::new(url), Vec::new());
+    HttpTarget::new(&ResolvedRemote { url, headers, protocol, filled_in }).unwrap()
 }
 
 /// A request without parameters.

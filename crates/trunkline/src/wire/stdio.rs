@@ -233,7 +233,9 @@ fn secrets(program: &ResolvedStdio) -> Vec<Secret> {
     // A plain name of a program is no secret; one that refers to something is not shown as it is.
     let is_shown = Path::new(program.command.expose()).ends_with(&*program.shown);
     let command = Some(&program.command).filter(|_| !is_shown);
-    program.env.values().flatten().chain(&program.args).chain(command).cloned().collect()
+    let whole = program.env.values().flatten().chain(&program.args).chain(command);
+    // What is a part of an argument may be repeated without the rest.
+    whole.chain(&program.filled_in).cloned().collect()
 }
 
 /// A line as something that happened.

@@ -25,6 +25,8 @@ const SHORTEST_SECRET: usize = 4;
 pub(crate) struct HttpTarget {
     pub(super) address: Address,
     configured: HeaderMap,
+    /// What references in either stood for.
+    filled_in: Vec<Secret>,
 }
 
 impl fmt::Debug for HttpTarget {
@@ -43,7 +45,7 @@ impl HttpTarget {
         for (name, value) in &remote.headers {
             configured.append(header_name(name)?, header_value(name, value)?);
         }
-        Ok(Self { address, configured })
+        Ok(Self { address, configured, filled_in: remote.filled_in.clone() })
     }
 
     /// What every request says, whatever it is: what was configured, and what is missing in that.
@@ -73,11 +75,8 @@ impl HttpTarget {
             secrets.extend(value.split_whitespace().map(str::to_owned));
             secrets.push(value);
         }
-        let url = self.address.url();
-        secrets.extend(url.query_pairs().map(|(_, value)| value.into_owned()));
-        secrets.extend(url.query().map(str::to_owned));
-        secrets.extend(url.password().map(str::to_owned));
         secrets.extend(self.address.secrets());
+        secrets.extend(self.filled_in.iter().flat_map(|it| self.address.forms_of(it.expose())));
         secrets.retain(|secret| !secret.eq_ignore_ascii_case("bearer"));
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets
@@ -107,8 +106,11 @@ fn header_value(name: &str, value: &Secret) -> Result<HeaderValue, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::path::Path;
+
     use super::*;
-    use crate::config::RemoteProtocol;
+    use crate::config::{self, RemoteProtocol, ResolvedTransport, Resolver};
 
     fn target(url: &str, headers: &[(&str, &str)]) -> Result<HttpTarget, Error> {
         let header = |(name, value): &(&str, &str)| ((*name).into(), Secret::new(*value));
@@ -116,7 +118,30 @@ mod tests {
             url: Secret::new(url),
             headers: headers.iter().map(header).collect(),
             protocol: RemoteProtocol::Streamable,
+            filled_in: Vec::new(),
         })
+    }
+
+    /// A target whose configuration is this, with one value for all that it refers to.
+    fn filled(entry: &str, value: &'static str) -> HttpTarget {
+        struct Vault(&'static str);
+
+        impl Resolver for Vault {
+            fn variable(&self, _: &str) -> Option<Secret> {
+                Some(Secret::new(self.0))
+            }
+
+            fn file(&self, _: &Path) -> io::Result<Secret> {
+                Err(io::ErrorKind::NotFound.into())
+            }
+        }
+
+        let text = format!(r#"{{ "mcpServers": {{ "s": {entry} }} }}"#);
+        let config = config::parse("test", text).config;
+        match config::resolve(config.server("s").unwrap(), &Vault(value)).unwrap() {
+            ResolvedTransport::Remote(remote) => HttpTarget::new(&remote).unwrap(),
+            ResolvedTransport::Stdio(_) => panic!("it is at an address"),
+        }
     }
 
     #[test]
@@ -152,6 +177,38 @@ mod tests {
         assert_eq!(
             target.redacted("Bearer hunter22, 9, hunter22, ?key=sesame, sesame: no bearer"),
             "***, 9, ***, ?***, ***: no bearer"
+        );
+    }
+
+    #[test]
+    fn what_was_filled_in_is_hidden_wherever_it_stood() {
+        let said = "POST /open sesame/x, /open%20sesame/x, no open here";
+        for entry in [
+            r#"{ "url": "http://a.example/${TOKEN}/mcp" }"#,
+            r#"{ "url": "http://${TOKEN}@a.example/mcp" }"#,
+            r#"{ "url": "http://a.example/mcp?key=${TOKEN}" }"#,
+            r#"{ "url": "http://a.example/mcp", "headers": { "X-Key": "v1=${TOKEN}" } }"#,
+        ] {
+            for value in ["open sesame", "open%20sesame"] {
+                let shown = filled(entry, value).redacted(said);
+                assert_eq!(shown, "POST /***/x, /***/x, no open here", "{entry} {value}");
+            }
+        }
+        let target = filled(r#"{ "url": "${ADDRESS}" }"#, "http://a.example/s3same/mcp?x=hunter2");
+        let said = "no mcp for POST /s3same/mcp?x=hunter2 at http://a.example, s3same hunter2";
+        assert_eq!(
+            target.redacted(said),
+            "no mcp for POST /***/mcp?*** at http://a.example, *** ***"
+        );
+        assert_eq!(filled(r#"{ "url": "http://a.example/${V}/" }"#, "v1").redacted("v1"), "v1");
+    }
+
+    #[test]
+    fn users_and_what_looks_like_a_credential_in_a_path_are_hidden() {
+        let target = target("http://some%20one@a.example/x/ghp_0123/mcp", &[]).unwrap();
+        assert_eq!(
+            target.redacted("some one, some%20one: no POST /x/ghp_0123/mcp"),
+            "***, ***: no POST /x/***/mcp"
         );
     }
 

@@ -104,6 +104,19 @@ fn every_form_of_reference_is_filled_in() {
     assert_eq!(program.cwd.as_ref().map(Secret::expose), Some("/work/sub"));
 }
 
+/// What a server repeats of it can be found, whatever it was a part of.
+#[test]
+fn what_was_filled_in_is_known_for_itself() {
+    let vault = Vault { variables: [("A", "one"), ("B", "two")].into(), ..Vault::default() };
+    let filled = |all: &[Secret]| all.iter().map(|it| it.expose().to_owned()).collect::<Vec<_>>();
+    let text = r#"{ "mcpServers": { "s": { "command": "x", "env": { "E": "e-${B}" },
+        "args": ["--key=${A}", "${workspaceFolder}/x", "${C:-three}"] } } }"#;
+    assert_eq!(filled(&program(text, &vault).filled_in), ["two", "one", "three"]);
+    let text =
+        r#"{ "mcpServers": { "s": { "url": "https://x/${A}", "headers": { "H": "h ${B}" } } } }"#;
+    assert_eq!(filled(&remote(text, &vault).filled_in), ["one", "two"]);
+}
+
 #[test]
 fn opencodes_references_are_filled_in_in_its_files_only() {
     let vault = Vault { variables: [("T", "t")].into(), ..Vault::default() };

@@ -13,6 +13,7 @@ fn program(command: &str, args: &[&str]) -> ResolvedStdio {
         args: args.iter().map(|arg| Secret::new(*arg)).collect(),
         cwd: None,
         env: std::collections::BTreeMap::new(),
+        filled_in: Vec::new(),
     }
 }
 
@@ -117,6 +118,20 @@ async fn the_end_of_a_process_is_told_after_its_last_words() {
     assert_eq!(error.kind(), ErrorKind::Exited);
     assert!(error.to_string().contains("exit status: 3"), "{error}");
     assert_eq!(wire.tail().lines(), ["trouble"]);
+    wire.close(PATIENCE).await;
+}
+
+/// What is a part of an argument is repeated without the rest.
+#[tokio::test]
+async fn what_was_filled_in_is_not_in_the_last_words_of_a_process() {
+    let script = "echo no such key: ${1#--key=} >&2; exit 1";
+    let program = ResolvedStdio {
+        filled_in: vec![Secret::new("hunter22")],
+        ..program("sh", &["-c", script, "sh", "--key=hunter22"])
+    };
+    let mut wire = StdioWire::start(&program, &options()).unwrap();
+    end(&mut wire).await;
+    assert_eq!(wire.tail().lines(), ["no such key: ***"]);
     wire.close(PATIENCE).await;
 }
 
