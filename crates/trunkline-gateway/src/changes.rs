@@ -3,6 +3,7 @@
 //! One task listens to all servers and to the catalog, and says what that means for each scope that
 //! somebody listens in. Each listener takes from it what it asked for.
 
+mod addresses;
 mod ears;
 
 use std::collections::{HashMap, HashSet};
@@ -15,14 +16,15 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use trunkline::config::Share;
-use trunkline::connection::{Connection, ResourceSubscription};
+use trunkline::connection::Connection;
 use trunkline::host::Host;
 use trunkline::item::Kind;
-use trunkline::message::{Notification, Raw, RpcError, code, is_of_protocol};
+use trunkline::message::{Notification, Raw, is_of_protocol};
 use trunkline::name::ServerName;
 
+pub(crate) use self::addresses::{Addresses, MAX_ADDRESSES, Teller, renew};
 use self::ears::grow_ears;
-use crate::protocol::{empty, invalid};
+use crate::protocol::empty;
 use crate::scope::Scope;
 use crate::visits::COMPLETE;
 
@@ -31,9 +33,6 @@ const MAX_BEHIND: usize = 1024;
 
 /// Changes that follow each other quickly are one.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// Resources one client may want to hear of.
-pub(crate) const MAX_ADDRESSES: usize = 1000;
 
 /// The lists that clients are told about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -319,155 +318,6 @@ fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notifi
     let Some(uri) = uri.as_str().map(Arc::from) else { return };
     // What a server of the modern generation says here is about a request of ours.
     let _ = changes.told.send(Change::Resource { server, uri, params: params.without("_meta") });
-}
-
-/// Wants what somebody wants to hear of a server from the connection of now, if they have it from
-/// another one, of one of these tellers.
-pub(crate) fn renew(
-    addresses: &Arc<Addresses>,
-    (connection, teller): (&Arc<Connection>, Teller),
-    before: &[Teller],
-) {
-    for (uri, address) in addresses.of_others(connection, before) {
-        let (addresses, connection) = (Arc::clone(addresses), Arc::clone(connection));
-        tokio::spawn(async move {
-            // A server that does not agree now has said so to whoever asked for it.
-            let _ = addresses.add((&connection, teller), uri, address).await;
-        });
-    }
-}
-
-/// Who tells of a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Teller {
-    /// The server that all share.
-    Shared,
-    /// The one that the client has for itself.
-    Own,
-}
-
-impl Teller {
-    pub(crate) const ALL: [Self; 2] = [Self::Shared, Self::Own];
-
-    /// Those whose place the server takes that all share. A process of a client's own takes its place
-    /// at the next call.
-    fn before_shared(share: Share) -> &'static [Self] {
-        match share {
-            Share::PerClient => &[Self::Shared],
-            Share::All => &Self::ALL,
-        }
-    }
-}
-
-/// The resources somebody wants to hear of.
-#[derive(Default)]
-pub(crate) struct Addresses {
-    wanted: Mutex<HashMap<(ServerName, String), Wanted>>,
-}
-
-struct Wanted {
-    /// The address the client knows it by.
-    address: String,
-    teller: Teller,
-    /// Who takes their place, once they agree: they may tell of something before we know that they do.
-    next: Option<Teller>,
-    connection: Weak<Connection>,
-    /// Keeps the server telling.
-    _subscription: ResourceSubscription,
-}
-
-impl Wanted {
-    fn is_of(&self, connection: &Arc<Connection>) -> bool {
-        std::ptr::eq(self.connection.as_ptr(), Arc::as_ptr(connection))
-    }
-}
-
-impl Addresses {
-    /// Wants to hear of a resource of a server.
-    pub(crate) async fn add(
-        &self,
-        (connection, teller): (&Arc<Connection>, Teller),
-        uri: String,
-        address: String,
-    ) -> Result<(), RpcError> {
-        let key = (connection.server().name.clone(), uri);
-        let was_wanted = {
-            let mut wanted = lock(&self.wanted);
-            let is_full = wanted.len() >= MAX_ADDRESSES;
-            match wanted.get_mut(&key) {
-                Some(known) if known.is_of(connection) => return Ok(()),
-                Some(known) => known.next = Some(teller),
-                None if is_full => {
-                    return Err(invalid("too many resources are subscribed to already"));
-                }
-                None => {}
-            }
-            wanted.contains_key(&key)
-        };
-        let subscribed = subscribed(connection, &key.1).await;
-        let mut wanted = lock(&self.wanted);
-        let subscription = subscribed.inspect_err(|_| {
-            if let Some(known) = wanted.get_mut(&key) {
-                known.next = None;
-            }
-        })?;
-        // Whoever wants to hear of it no more has said so meanwhile.
-        if was_wanted && !wanted.contains_key(&key) {
-            return Ok(());
-        }
-        let connection = Arc::downgrade(connection);
-        let new = Wanted { address, teller, next: None, connection, _subscription: subscription };
-        wanted.insert(key, new);
-        Ok(())
-    }
-
-    /// What is wanted of a server from another connection than this.
-    fn of_others(&self, connection: &Arc<Connection>, told: &[Teller]) -> Vec<(String, String)> {
-        let wanted = lock(&self.wanted);
-        let is_other = |server: &ServerName, wanted: &Wanted| {
-            *server == connection.server().name
-                && told.contains(&wanted.teller)
-                && !wanted.is_of(connection)
-        };
-        let others = wanted.iter().filter(|((server, _), wanted)| is_other(server, wanted));
-        others.map(|((_, uri), wanted)| (uri.clone(), wanted.address.clone())).collect()
-    }
-
-    /// Whether anything is wanted of a server.
-    pub(crate) fn are_of(&self, server: &ServerName) -> bool {
-        lock(&self.wanted).keys().any(|(known, _)| known == server)
-    }
-
-    /// Wants to hear no more of an address.
-    pub(crate) fn remove(&self, address: &str) {
-        lock(&self.wanted).retain(|_, wanted| wanted.address != address);
-    }
-
-    /// What a client's own server says of a resource, in the words of whoever wants to hear of it.
-    pub(crate) fn updated(&self, server: &ServerName, said: &Notification) -> Option<Notification> {
-        let params = said.params.as_ref()?;
-        let address = self.address((server, Teller::Own), &params.get("uri")?.as_str()?)?;
-        // What a server of the modern generation says here is about a request of ours.
-        Some(updated(&params.without("_meta").with("uri", &Raw::from_string(&address))))
-    }
-
-    fn address(&self, (server, teller): (&ServerName, Teller), uri: &str) -> Option<String> {
-        let wanted = lock(&self.wanted);
-        let wanted = wanted.get(&(server.clone(), uri.to_owned()));
-        let tells = |wanted: &&Wanted| wanted.teller == teller || wanted.next == Some(teller);
-        wanted.filter(tells).map(|wanted| wanted.address.clone())
-    }
-
-    fn all(&self) -> Vec<String> {
-        lock(&self.wanted).values().map(|wanted| wanted.address.clone()).collect()
-    }
-}
-
-async fn subscribed(connection: &Connection, uri: &str) -> Result<ResourceSubscription, RpcError> {
-    match connection.subscribe(uri).await {
-        Ok(subscription) => subscription,
-        Err(error) => Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,7 +4,7 @@
 
 `FOLDER/heard` gets every message, one a line. Addresses that begin with `bad:` cannot be watched. `FOLDER/plain`, if it is
 there, makes it declare nothing but tools; `strict` makes it refuse a subscription that has a bad address in it; `silent`
-makes it acknowledge nothing; `rooted` makes it ask for roots as soon as it can; `resources` has the addresses of
+makes it acknowledge nothing; `held` makes it hold its answer to a subscription until the file is gone (legacy); `rooted` makes it ask for roots as soon as it can; `resources` has the addresses of
 resources, one a line. Tools: `touch URI` changes a resource, `watched` says what is watched, `begin` begins a task (modern)
 and `advance TASK STATUS` says how far it is, `break` ends all subscriptions, `die`, `ask` asks its client something, `wait` does not
 answer, `params` says with what it was called.
@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 
 FOLDER, GENERATION = pathlib.Path(sys.argv[1]), sys.argv[2]
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -119,6 +120,8 @@ def call(request):
 def subscribe(method, uri):
     if uri.startswith("bad:"):
         return {"code": -32602, "message": "there is no such resource"}
+    while method == "resources/subscribe" and has("held"):
+        time.sleep(0.02)
     uris = watched[None]
     uris.append(uri) if method == "resources/subscribe" else uris.remove(uri)
     return {}

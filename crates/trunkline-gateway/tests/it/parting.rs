@@ -55,6 +55,33 @@ async fn what_a_session_watches_ends_with_it() {
     hosted.end().await;
 }
 
+/// The last word counts, also while the first is on its way.
+#[tokio::test]
+async fn what_is_unsubscribed_from_before_the_server_agrees_is_not_watched() {
+    let folder = Folder::new();
+    folder.write("resources", "here:one\n");
+    folder.write("held", "");
+    let hosted = Hosted::to(&json!({ "announcing": announcing(&folder) })).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let written = asker.write("resources/subscribe", json!({ "uri": "here:one" }));
+    let headers = borrowed(&written.headers);
+    let subscribing = async {
+        let mut channel = Channel::to(hosted.address).await.unwrap();
+        channel.messages(&Sent::post(&headers, &written.body)).await.unwrap().1
+    };
+    let unsubscribing = async {
+        heard(&folder, "resources/subscribe").await;
+        let answer = asker.ask("resources/unsubscribe", json!({ "uri": "here:one" })).await;
+        assert!(answer["result"].is_object(), "{answer}");
+        fs::remove_file(folder.path().join("held")).unwrap();
+    };
+    let (answers, ()) = tokio::join!(subscribing, unsubscribing);
+    assert!(answers[0]["result"].is_object(), "{answers:?}");
+    assert_eq!(heard(&folder, "resources/unsubscribe").await["params"]["uri"], "here:one");
+    assert_eq!(text(&asker.call("watched", json!({})).await), "");
+    hosted.end().await;
+}
+
 /// The text of a cancellation with these parameters.
 fn cancellation(params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#)
