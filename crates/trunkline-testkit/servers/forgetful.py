@@ -4,7 +4,8 @@
 
 It prints its port once it listens, or listens on the one that is given. Tools: `slow` takes a second and says how often it was called; `lose` is answered
 with 404 in the first session and works in others; `announce` says on its stream that the tools have changed, which they
-have then; `subscribed`, which is not listed, says in which sessions something was subscribed to.
+have then; `subscribed`, which is not listed, says in which sessions something was subscribed to. It has a
+resource, `x://note`.
 """
 
 import http.server
@@ -39,6 +40,8 @@ def result_of(request):
             return text(" ".join(subscribed))
         case "tools/call":
             return text("found")
+        case "resources/list":
+            return {"resources": [{"uri": "x://note", "name": "note"}]}
         case "resources/subscribe":
             return {}
 

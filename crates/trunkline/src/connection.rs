@@ -46,7 +46,7 @@ use crate::message::{Notification, RpcError};
 use attendant::Abandoned;
 use session::{Ids, gone, late};
 use shadow::Shadow;
-use subscription::{Held, Subject};
+use subscription::{Held, Holds, Subject};
 use task::{Command, Task};
 use watching::Watched;
 
@@ -64,6 +64,7 @@ pub struct Connection {
     ids: Arc<Ids>,
     commands: mpsc::Sender<Command>,
     abandoned: mpsc::UnboundedSender<Abandoned>,
+    holds: Holds,
     log_level: watch::Sender<Option<LogLevel>>,
     shadow: Arc<Shadow>,
     told: broadcast::Sender<Notification>,
@@ -81,7 +82,7 @@ impl Connection {
     pub fn new(server: Server, options: Options) -> Self {
         let (commands, for_task) = mpsc::channel(MAX_COMMANDS);
         let (abandoned, abandoned_for_task) = mpsc::unbounded_channel();
-        let (released, released_for_task) = mpsc::unbounded_channel();
+        let (holds, holds_for_task) = mpsc::unbounded_channel();
         let (log_level, log_level_for_task) = watch::channel(None);
         let told = broadcast::Sender::new(MAX_UNHEARD);
         let mut fingerprint = server.fingerprint();
@@ -100,8 +101,8 @@ impl Connection {
             ids: Arc::clone(&ids),
             commands: for_task,
             abandoned: abandoned_for_task,
-            watched: Watched::new(released),
-            released: released_for_task,
+            watched: Watched::new(holds.clone()),
+            holds: holds_for_task,
             log_level: log_level_for_task,
             shadow: Arc::clone(&shadow),
             told: told.clone(),
@@ -110,7 +111,18 @@ impl Connection {
         };
         tokio::spawn(task.run());
         let slots = Mutex::default();
-        Self { server, fingerprint, ids, commands, abandoned, log_level, shadow, told, slots }
+        Self {
+            server,
+            fingerprint,
+            ids,
+            commands,
+            abandoned,
+            holds,
+            log_level,
+            shadow,
+            told,
+            slots,
+        }
     }
 
     /// The server as it is configured.
@@ -241,6 +253,13 @@ impl Connection {
         uri: &str,
     ) -> Result<Result<ResourceSubscription, RpcError>, Error> {
         Ok(self.hold(Subject::resource(uri)).await?.map(ResourceSubscription))
+    }
+
+    /// Wants to hear when a resource changes, for somebody who was promised that already: whether or
+    /// not the server can be asked now. It is asked whenever it is there; at an address, it is tried
+    /// until it is.
+    pub fn keep_subscribed(&self, uri: &str) -> ResourceSubscription {
+        ResourceSubscription(Held::begin(Subject::resource(uri), &self.holds))
     }
 
     /// Wants to hear what becomes of a task of the server, by the id that the server gave it. Like

@@ -104,7 +104,10 @@ impl Addresses {
             Ok(Ok(subscription)) => asking.agreed(subscription),
             // A server that does not agree now has said so to whoever asked for it.
             Ok(Err(_)) => {}
-            Err(_) => {}
+            // Another connection takes its place.
+            Err(_) if from.0.is_closed() => {}
+            // Whoever wants to hear of it does not know that it cannot be asked now.
+            Err(_) => asking.agreed(from.0.keep_subscribed(&asking.key.1)),
         }
     }
 

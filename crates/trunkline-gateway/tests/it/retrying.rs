@@ -1,5 +1,6 @@
 //! Servers that are down: what lists and calls say of them, and whether trying again helps.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use trunkline::config;
-use trunkline::connection::HttpOptions;
+use trunkline::connection::{HttpOptions, State};
 use trunkline::message::Raw;
 use trunkline_testkit::peers;
 
@@ -210,6 +211,44 @@ async fn an_address_that_was_never_there_may_come() {
         }
     };
     timeout(LONGEST, until_there).await.expect("it is tried again");
+    hosted.end().await;
+}
+
+/// Whoever hears of a resource is not told that its server cannot be asked for it now.
+#[tokio::test]
+async fn a_subscription_is_made_again_with_a_server_that_was_away_when_it_was_changed() {
+    let remote = Remote::start("0");
+    let (mut entry, port) = (remote.entry(), remote.port.clone());
+    let hosted = Hosted::to(&json!({ "remote": entry })).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let subscribed = asker.ask("resources/subscribe", json!({ "uri": "x://note" })).await;
+    assert!(subscribed["result"].is_object(), "{subscribed}");
+    drop(remote);
+    entry["headers"] = json!({ "X-Changed": "yes" });
+    let changed = configuration(&json!({ "remote": entry }));
+    hosted.host.reload(changed, BTreeMap::new()).await;
+    let connection = hosted.host.servers().get("remote").unwrap();
+    let becomes = async |state: State| {
+        let mut status = connection.watch();
+        let there = timeout(LONGEST, status.wait_for(|status| status.state == state)).await;
+        assert!(there.is_ok(), "it is never {state:?}");
+    };
+    becomes(State::Failed).await;
+    let _remote = Remote::start(&port);
+    becomes(State::Ready).await;
+    let asked = async {
+        let params = Raw::from_value(&json!({ "name": "subscribed", "arguments": {} }));
+        loop {
+            let answer = connection.request("tools/call", Some(params.clone())).await;
+            let answer = answer.unwrap().unwrap().to_string();
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            if answer["content"][0]["text"] != "" {
+                break;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LONGEST, asked).await.expect("it is asked to tell");
     hosted.end().await;
 }
 

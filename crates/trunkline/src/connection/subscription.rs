@@ -30,20 +30,38 @@ impl Subject {
     }
 }
 
-/// Where subjects go that somebody does not hold any more.
-pub(super) type Released = mpsc::UnboundedSender<Subject>;
+/// What becomes of something that somebody holds.
+#[derive(Debug)]
+pub(super) enum Hold {
+    /// It is held, whether or not the server has been asked.
+    Begun(Subject),
+    /// One who held it does not any more.
+    Over(Subject),
+}
+
+/// Where those who hold something say so.
+pub(super) type Holds = mpsc::UnboundedSender<Hold>;
 
 /// While it is held, the server is asked to say what becomes of something.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) subject: Subject,
-    pub(super) released: Released,
+    pub(super) holds: Holds,
+}
+
+impl Held {
+    /// Holds something from now on, and says so.
+    pub(super) fn begin(subject: Subject, holds: &Holds) -> Self {
+        // A connection that is over asks for nothing.
+        let _ = holds.send(Hold::Begun(subject.clone()));
+        Self { subject, holds: holds.clone() }
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         // A connection that is over has nothing to take back.
-        let _ = self.released.send(self.subject.clone());
+        let _ = self.holds.send(Hold::Over(self.subject.clone()));
     }
 }
 

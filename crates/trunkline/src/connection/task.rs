@@ -20,7 +20,7 @@ use super::log_level::LogLevel;
 use super::options::Options;
 use super::session::{Asked, Ids, at, stopping};
 use super::shadow::Shadow;
-use super::subscription::Subject;
+use super::subscription::{Hold, Subject};
 use super::watching::{Given, Watched};
 use crate::config::{Fingerprint, Server, Transport};
 use crate::error::{Error, ErrorKind};
@@ -79,7 +79,7 @@ pub(super) struct Task {
     /// The resources and tasks that somebody wants to hear of, in this conversation and the next.
     pub(super) watched: Watched,
     /// What somebody does not hold any more.
-    pub(super) released: mpsc::UnboundedReceiver<Subject>,
+    pub(super) holds: mpsc::UnboundedReceiver<Hold>,
     /// The most of its log that anybody wants.
     pub(super) log_level: watch::Receiver<Option<LogLevel>>,
     pub(super) shadow: Arc<Shadow>,
@@ -171,8 +171,13 @@ impl Task {
                 command = self.commands.recv() => command,
                 // Nothing of it has been sent.
                 Some(_) = self.abandoned.recv() => continue,
-                Some(subject) = self.released.recv() => {
-                    self.watched.release(&subject);
+                Some(hold) = self.holds.recv() => {
+                    let is_wanted = matches!(hold, Hold::Begun(_));
+                    self.watched.settle(hold);
+                    // Whoever holds something does not ask again.
+                    if is_wanted && until.is_none() && self.may_return() {
+                        return Wanted::By(waiting);
+                    }
                     continue;
                 }
                 () = at(until) => return Wanted::By(waiting),
@@ -247,6 +252,9 @@ impl Task {
 
     fn failed(&mut self, error: &Error, attempts: &mut Attempts) -> Down {
         self.watched.fail(&Err(error.clone()));
+        if self.may_return() && !self.watched.is_empty() {
+            attempts.keep_reaching();
+        }
         let pause = attempts.pause_after(error);
         self.shadow.failed(error, pause, attempts.in_a_row());
         match pause {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::oneshot;
 
 use super::lists::MAX_ADDRESS_BYTES;
-use super::subscription::{Held, Released, Subject};
+use super::subscription::{Held, Hold, Holds, Subject};
 use crate::error::{Error, ErrorKind};
 use crate::message::{RpcError, code};
 
@@ -28,7 +28,7 @@ pub(super) struct Watched {
     entries: BTreeMap<Subject, Entry>,
     /// Those about which the server may have to be asked something.
     open: BTreeSet<Subject>,
-    released: Released,
+    holds: Holds,
 }
 
 struct Entry {
@@ -51,15 +51,19 @@ enum Stage {
 }
 
 impl Entry {
+    fn new() -> Self {
+        Self { holders: 0, waiting: Vec::new(), stage: Stage::Unasked }
+    }
+
     fn is_wanted(&self) -> bool {
         self.holders > 0 || self.waiting.iter().any(|reply| !reply.is_closed())
     }
 }
 
 impl Watched {
-    /// Nothing is watched. What is released is said there, by whoever held it.
-    pub(super) fn new(released: Released) -> Self {
-        Self { entries: BTreeMap::new(), open: BTreeSet::new(), released }
+    /// Nothing is watched. Whoever holds something says there when that is over.
+    pub(super) fn new(holds: Holds) -> Self {
+        Self { entries: BTreeMap::new(), open: BTreeSet::new(), holds }
     }
 
     /// Whether nothing is held and nobody waits.
@@ -83,8 +87,7 @@ impl Watched {
             let _ = reply.send(Err(too_many()));
             return;
         }
-        let new = || Entry { holders: 0, waiting: Vec::new(), stage: Stage::Unasked };
-        let entry = self.entries.entry(subject.clone()).or_insert_with(new);
+        let entry = self.entries.entry(subject.clone()).or_insert_with(Entry::new);
         entry.waiting.retain(|reply| !reply.is_closed());
         entry.waiting.push(reply);
         match entry.stage {
@@ -97,8 +100,27 @@ impl Watched {
         }
     }
 
+    /// Somebody says what becomes of something that they hold.
+    pub(super) fn settle(&mut self, hold: Hold) {
+        match hold {
+            Hold::Begun(subject) => self.hold(subject),
+            Hold::Over(subject) => self.release(&subject),
+        }
+    }
+
+    /// Somebody holds something that the server may not have been asked for. There is no bound: they
+    /// held it before, and of another connection.
+    fn hold(&mut self, subject: Subject) {
+        let entry = self.entries.entry(subject.clone()).or_insert_with(Entry::new);
+        entry.holders += 1;
+        if matches!(entry.stage, Stage::Unasked | Stage::Refused) {
+            entry.stage = Stage::Unasked;
+            self.open.insert(subject);
+        }
+    }
+
     /// Somebody does not hold something any more.
-    pub(super) fn release(&mut self, subject: &Subject) {
+    fn release(&mut self, subject: &Subject) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
         entry.holders = entry.holders.saturating_sub(1);
         if entry.is_wanted() {
@@ -223,9 +245,9 @@ impl Watched {
         let Some(entry) = self.entries.get_mut(subject) else { return };
         for reply in entry.waiting.drain(..).filter(|reply| !reply.is_closed()) {
             entry.holders += 1;
-            let (subject, released) = (subject.clone(), self.released.clone());
+            let (subject, holds) = (subject.clone(), self.holds.clone());
             // If they are gone by now, it is released like any other.
-            let _ = reply.send(Ok(Ok(Held { subject, released })));
+            let _ = reply.send(Ok(Ok(Held { subject, holds })));
         }
         if entry.holders == 0 {
             self.open.insert(subject.clone());
@@ -252,13 +274,13 @@ mod tests {
 
     struct Table {
         watched: Watched,
-        released: mpsc::UnboundedReceiver<Subject>,
+        holds: mpsc::UnboundedReceiver<Hold>,
     }
 
     impl Table {
         fn new() -> Self {
-            let (sender, released) = mpsc::unbounded_channel();
-            Self { watched: Watched::new(sender), released }
+            let (sender, holds) = mpsc::unbounded_channel();
+            Self { watched: Watched::new(sender), holds }
         }
 
         fn want(&mut self, uri: &str) -> oneshot::Receiver<Given> {
@@ -268,8 +290,8 @@ mod tests {
         }
 
         fn settle(&mut self) {
-            while let Ok(subject) = self.released.try_recv() {
-                self.watched.release(&subject);
+            while let Ok(hold) = self.holds.try_recv() {
+                self.watched.settle(hold);
             }
         }
 
@@ -360,6 +382,20 @@ mod tests {
         drop(a);
         assert_eq!(table.errand(), None);
         assert!(table.watched.is_empty());
+    }
+
+    #[test]
+    fn what_is_held_is_asked_for_once_the_server_is_there() {
+        let mut table = Table::new();
+        let holds = table.watched.holds.clone();
+        let held = [1, 2].map(|_| Held::begin(Subject::resource("a"), &holds));
+        table.settle();
+        table.watched.fail(&Err(too_many()));
+        table.watched.begin();
+        assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
+        table.watched.heard(&Subject::resource("a"));
+        drop(held);
+        assert_eq!((table.errand(), table.errand()), (unsubscribe("a"), None));
     }
 
     #[test]

@@ -127,8 +127,8 @@ impl Task {
                     done.settle(&mut self.watched);
                     self.see_to_watched(session, chores);
                 }
-                Some(subject) = self.released.recv() => {
-                    self.watched.release(&subject);
+                Some(hold) = self.holds.recv() => {
+                    self.watched.settle(hold);
                     self.see_to_watched(session, chores);
                 }
                 Ok(()) = self.log_level.changed() => self.see_to_log(session, chores),
