@@ -318,9 +318,17 @@ impl Filler<'_> {
     }
 }
 
-/// Whether what a reference points at may be secret. Folders are not, and are in every stack trace.
+/// Variables that hold no secret, but folders and who somebody is: these are in every stack trace.
+const HARMLESS: [&str; 9] =
+    ["HOME", "LOGNAME", "PWD", "TEMP", "TMP", "TMPDIR", "USER", "USERNAME", "USERPROFILE"];
+
+/// Whether what a reference points at may be secret. Folders are not.
 fn may_be_secret(target: &Target) -> bool {
-    matches!(target, Target::Variable(_) | Target::File(_) | Target::Input(_))
+    match target {
+        Target::Variable(name) => !HARMLESS.contains(&&**name),
+        Target::File(_) | Target::Input(_) => true,
+        _ => false,
+    }
 }
 
 /// A program as it can be shown. What a reference stands for may be anywhere in it, so that no part

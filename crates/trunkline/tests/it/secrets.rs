@@ -107,10 +107,11 @@ fn every_form_of_reference_is_filled_in() {
 /// What a server repeats of it can be found, whatever it was a part of.
 #[test]
 fn what_was_filled_in_is_known_for_itself() {
-    let vault = Vault { variables: [("A", "one"), ("B", "two")].into(), ..Vault::default() };
+    let variables = [("A", "one"), ("B", "two"), ("HOME", "/home/ann")].into();
+    let vault = Vault { variables, ..Vault::default() };
     let filled = |all: &[Secret]| all.iter().map(|it| it.expose().to_owned()).collect::<Vec<_>>();
     let text = r#"{ "mcpServers": { "s": { "command": "x", "env": { "E": "e-${B}" },
-        "args": ["--key=${A}", "${workspaceFolder}/x", "${C:-three}"] } } }"#;
+        "args": ["--key=${A}", "${workspaceFolder}/x", "${HOME}/x", "${C:-three}"] } } }"#;
     assert_eq!(filled(&program(text, &vault).filled_in), ["two", "one", "three"]);
     let text =
         r#"{ "mcpServers": { "s": { "url": "https://x/${A}", "headers": { "H": "h ${B}" } } } }"#;
