@@ -6,10 +6,20 @@ use std::process::{Child, Stdio};
 use serde_json::json;
 use trunkline_testkit::peers;
 
-use crate::processes::{LONGEST_START, marked, marker, send, wait_until, wait_until_gone};
+use crate::processes::{
+    LONGEST_END, LONGEST_START, Process, children, marked, marker, send, wait_until,
+    wait_until_gone,
+};
 use crate::run::Folder;
 
-/// The program, in a call that is never answered, by a server with a child of its own.
+/// Servers that are started at the same time.
+const MANY: usize = 20;
+
+/// The program is killed when it has one child, and again each time with so many more.
+const KILLED_EVERY: usize = 2;
+
+/// The program, in a call that is never answered, by a server with a child of its own; or waiting
+/// for servers that are never ready.
 struct Hanging {
     folder: Folder,
     program: Child,
@@ -30,6 +40,21 @@ impl Hanging {
         let mut command = folder.command(&["call", "hanging_wait"]);
         let program = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         Self { folder, program, marker }
+    }
+
+    /// The program as it starts servers that are never ready, end neither with their input nor when
+    /// they are asked to, and have children of their own.
+    fn starting_many(marker: &str) -> Self {
+        let script = format!("trap '' HUP TERM; sleep {marker} & sleep {marker}; :");
+        let server = json!({ "command": "/bin/sh", "args": ["-c", script] });
+        let servers: serde_json::Map<_, _> =
+            (0..MANY).map(|number| (format!("s{number}"), server.clone())).collect();
+        let content = json!({ "mcpServers": servers }).to_string();
+        let folder = Folder::new().file("trunkline.json", content);
+        let mut command = folder.command(&["status"]);
+        command.env("PATH", "/usr/bin:/bin");
+        let program = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Self { folder, program, marker: marker.to_owned() }
     }
 
     /// Waits until the server has been called.
@@ -79,4 +104,23 @@ fn servers_that_ignore_requests_to_end_are_ended() {
     for signal in ["INT", "TERM", "KILL"] {
         Hanging::start("stubborn").called().ended_by(signal);
     }
+}
+
+/// Also not what keeps a group for a server that is about to start, which bears no mark.
+#[test]
+fn a_kill_while_many_servers_start_ends_everything() {
+    let marker = marker();
+    let mut started = Vec::new();
+    for count in (1..MANY).step_by(KILLED_EVERY) {
+        let mut starting = Hanging::starting_many(&marker);
+        let id = starting.program.id();
+        wait_until("servers start", LONGEST_START, || children(id).len() >= count);
+        // So that what there is when it is killed is what was seen.
+        send("STOP", id);
+        started.extend(children(id));
+        send("KILL", id);
+        starting.program.wait().unwrap();
+    }
+    wait_until_gone(&marker);
+    wait_until("nothing is left", LONGEST_END, || !started.iter().any(Process::runs));
 }

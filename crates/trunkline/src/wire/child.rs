@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::group::{Group, Order};
-use super::guard;
+use super::guard::{self, Reserved};
 use crate::config::{ResolvedStdio, Secret};
 use crate::error::{Error, ErrorKind};
 
@@ -83,6 +83,8 @@ impl ChildOptions {
 pub(super) struct ServerProcess {
     child: Child,
     group: Option<Group>,
+    /// What kept the group for it, until it is looked at.
+    reserved: Option<Reserved>,
     /// The group that it has gone to by itself, once that was seen.
     left_for: Option<Group>,
     #[cfg(windows)]
@@ -119,7 +121,7 @@ impl ServerProcess {
         if let Some(directory) = &program.cwd {
             command.current_dir(directory.expose());
         }
-        let (mut child, group) =
+        let (mut child, group, reserved) =
             spawn_in_group(&mut command).map_err(|error| start_error(program, &error))?;
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = streams else {
@@ -130,6 +132,7 @@ impl ServerProcess {
             job: super::job::ServerJob::around(&child),
             child,
             group,
+            reserved,
             left_for: None,
             stopped: false,
         };
@@ -143,6 +146,8 @@ impl ServerProcess {
     /// Looks whether it has left its group, as a process does that begins a session of its own. To
     /// be done while it runs: afterwards its number may be that of another.
     pub(super) fn look(&mut self) {
+        // Long gone by the time that a server has spoken, so that this is no waiting.
+        self.reserved = None;
         if let (Some(group), Some(id)) = (self.group, self.child.id())
             && let Some(now) = Group::of(id)
             && now != group
@@ -223,20 +228,23 @@ impl Drop for ServerProcess {
 }
 
 /// Starts a process in a group that is watched before the process runs, where there can be one.
-fn spawn_in_group(command: &mut Command) -> io::Result<(Child, Option<Group>)> {
-    let Some(reserved) = guard::reserve() else {
+fn spawn_in_group(command: &mut Command) -> io::Result<(Child, Option<Group>, Option<Reserved>)> {
+    let Some(mut reserved) = guard::reserve() else {
         #[cfg(unix)]
         command.process_group(0);
         let child = command.spawn()?;
         let group = child.id().and_then(Group::led_by);
         group.inspect(|group| guard::watch(*group));
-        return Ok((child, group));
+        return Ok((child, group, None));
     };
     let group = reserved.group();
     #[cfg(unix)]
     command.process_group(group.number());
-    let child = command.spawn().inspect_err(|_| guard::forget(group))?;
-    Ok((child, Some(group)))
+    let spawned = command.spawn();
+    // In this order: what the guard has forgotten must be over already.
+    reserved.release();
+    let child = spawned.inspect_err(|_| guard::forget(group))?;
+    Ok((child, Some(group), Some(reserved)))
 }
 
 /// Why a process could not be started, and what to do about it.

@@ -10,6 +10,8 @@ pub(super) struct Group {
 /// What a group can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
+    /// Stand still.
+    Pause,
     /// Please end.
     Terminate,
     /// End.
@@ -38,6 +40,7 @@ impl Group {
     /// Tells every process of the group. That there is none any more is what was wanted.
     pub(super) fn tell(self, order: Order) {
         let signal = match order {
+            Order::Pause => rustix::process::Signal::STOP,
             Order::Terminate => rustix::process::Signal::TERM,
             Order::Kill => rustix::process::Signal::KILL,
         };

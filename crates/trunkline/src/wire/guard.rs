@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::group::Group;
+use super::group::{Group, Order};
 
 /// What the guard does. Groups are told apart by spaces on both sides; those that are gone by the
 /// time we are need no order. Two seconds are for servers that clean up when asked to.
@@ -41,7 +41,11 @@ struct Guard {
 ///
 /// A group is named after its first process, so one that a server leads can be watched only when the
 /// server runs. If we were killed before that, nobody would know of it. The first process of this
-/// group is a shell that does nothing, and ends once the server has joined.
+/// group is a shell that does nothing, and ends once the server has joined. Until it is waited for,
+/// which is when this is dropped, it counts as a process of the group.
+///
+/// It has to be a program of its own: nothing else makes a group before a server is in it, not even
+/// job control, for which most shells want a terminal, and then take it from us.
 pub(super) struct Reserved {
     group: Group,
     first: Child,
@@ -52,7 +56,11 @@ pub(super) struct Reserved {
 pub(super) fn reserve() -> Option<Reserved> {
     let first = shell("read -r line").ok()?;
     let group = Group::led_by(first.id())?;
-    tell('+', group);
+    if tell('+', group) {
+        // It is there to be there. Standing still, it does not even load, which is most of what it
+        // costs. Only where the guard knows of it: paused, it does not see our end by itself.
+        group.tell(Order::Pause);
+    }
     Some(Reserved { group, first })
 }
 
@@ -60,11 +68,17 @@ impl Reserved {
     pub(super) fn group(&self) -> Group {
         self.group
     }
+
+    /// Ends the first process, without waiting until it is gone: when many servers start, that takes
+    /// as long as starting it did.
+    pub(super) fn release(&mut self) {
+        let _ = self.first.kill();
+    }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let _ = self.first.kill();
+        self.release();
         let _ = self.first.wait();
     }
 }
@@ -79,11 +93,12 @@ pub(super) fn forget(group: Group) {
     tell('-', group);
 }
 
-fn tell(word: char, group: Group) {
-    let Some(guard) = GUARD.get_or_init(start) else { return };
+/// Says whether there is a guard to hear it. Without one we go on as before: servers end when their
+/// input does.
+fn tell(word: char, group: Group) -> bool {
+    let Some(guard) = GUARD.get_or_init(start) else { return false };
     let mut guard = guard.lock().unwrap_or_else(PoisonError::into_inner);
-    // Without a guard we go on as before: servers end when their input does.
-    let _ = writeln!(guard.input, "{word} {}", group.number());
+    writeln!(guard.input, "{word} {}", group.number()).is_ok()
 }
 
 fn start() -> Option<Mutex<Guard>> {

@@ -202,6 +202,35 @@ async fn an_abandoned_wire_leaves_nothing_behind() {
     }
 }
 
+/// The process that a group is named after, and that has kept it for the server.
+fn first_of_group(process: &str) -> std::path::PathBuf {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let group = status.rsplit_once(") ").unwrap().1.split(' ').nth(2).unwrap();
+    assert_ne!(group, process, "it leads its group itself");
+    format!("/proc/{group}").into()
+}
+
+#[tokio::test]
+async fn what_kept_the_group_is_gone_once_a_server_has_spoken() {
+    let mut wire = shell("echo $$; cat");
+    let first = first_of_group(&next_line(&mut wire).await);
+    assert!(!first.exists(), "{first:?} is left, also if only to be asked after");
+    wire.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn what_kept_the_group_is_gone_with_a_server_that_never_spoke() {
+    let closed = shell("exec cat > /dev/null");
+    let dropped = shell("exec cat > /dev/null");
+    let firsts =
+        [&closed, &dropped].map(|it| first_of_group(&it.process_id().unwrap().to_string()));
+    closed.close(PATIENCE).await;
+    drop(dropped);
+    for first in firsts {
+        assert!(!first.exists(), "{first:?} is left");
+    }
+}
+
 #[tokio::test]
 async fn a_panic_leaves_nothing_behind() {
     let mut wire = shell("sleep 1000 & echo $!; wait");
