@@ -27,7 +27,7 @@ const PROTOCOL: &[u8] = b"http/1.1";
 
 /// Bytes that the head of an answer has at most, and that are read at once: far more than servers and
 /// proxies of others allow.
-pub(super) const MAX_HEAD_BYTES: usize = 128 * 1024;
+pub(super) const MAX_HEAD_BYTES: usize = 256 * 1024;
 
 /// Headers that an answer has at most, which is what hyper has room for.
 pub(super) const MAX_HEADERS: usize = 100;

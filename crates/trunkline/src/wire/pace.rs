@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 /// Bytes after which others get their turn. hyper goes through all that comes before the head of an
 /// answer without a pause; and the runtime counts reads, of which each may bring much.
-const MAX_AT_ONCE: usize = 64 * 1024;
+const MAX_AT_ONCE: usize = 256 * 1024;
 
 /// How much was read since others had their turn.
 #[derive(Debug, Default)]

@@ -57,11 +57,11 @@ async fn error_of(reply: Reply) -> Error {
 async fn heads_that_are_too_large_are_said_to_be() {
     let headers: Vec<_> = (0..200).map(|number| format!("x-{number}")).collect();
     let many: Vec<_> = headers.iter().map(|name| (&**name, "y")).collect();
-    let long = "y".repeat(200_000);
+    let long = "y".repeat(300_000);
     for reply in [Reply::new(200, &many, "{}"), Reply::new(200, &[("x", &*long)], "{}")] {
         let error = error_of(reply).await;
         assert_eq!(error.kind(), ErrorKind::TooLarge);
-        assert!(error.to_string().ends_with("more than 100 headers or 128 KiB of them"), "{error}");
+        assert!(error.to_string().ends_with("more than 100 headers or 256 KiB of them"), "{error}");
     }
     let error = error_of(Reply::raw("SSH-2.0-OpenSSH_9.9\r\n")).await;
     assert!(error.to_string().ends_with("does not speak HTTP"), "{error}");
