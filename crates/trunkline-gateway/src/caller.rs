@@ -3,12 +3,15 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use tokio::sync::watch;
 use trunkline::call::{self as host, CallError};
 use trunkline::connection::{Answering, Attendant, LogLevel, Question};
 use trunkline::message::{Notification, Raw, RpcError, code, is_of_protocol};
 use trunkline::name::ServerName;
+use trunkline::principal::{ClientId, Requester};
 
 use crate::asked::Client;
 use crate::desk::Desk;
@@ -71,8 +74,8 @@ impl Caller {
 
     /// The caller as the host knows it, for a server of which each client has its own.
     fn on_behalf(&self, own: &Own, calls: &Arc<OwnCalls>) -> host::Client {
-        let (id, capabilities) = (Arc::clone(&own.client), self.client.capabilities.clone());
-        let owner = Arc::from(&*self.identity.principal);
+        let (id, capabilities) = (own.client.clone(), self.client.capabilities.clone());
+        let owner = self.identity.principal.clone();
         if let Some(session) = &self.session {
             let (session, own) = (Arc::downgrade(session), own.clone());
             let attendant = Arc::new(OfSession { session, own, calls: Arc::clone(calls) });
@@ -86,10 +89,17 @@ impl Caller {
         host::Client { id, owner, capabilities, attendant, log_level, idle }
     }
 
+    /// The client and principal its requests are made for.
+    pub(crate) fn requester(&self) -> Requester {
+        let client = self.id();
+        let principal = self.identity.principal.of_client(&client);
+        Requester { client, principal }
+    }
+
     /// Who it is, for those who keep something for it.
-    fn id(&self) -> Arc<str> {
+    fn id(&self) -> ClientId {
         match &self.session {
-            Some(session) => Arc::clone(&session.id),
+            Some(session) => session.id.clone(),
             None => id_without_session(&self.client, &self.identity),
         }
     }
@@ -112,11 +122,14 @@ impl Caller {
     }
 }
 
-/// Who a client is that has no session, for those who keep something for it.
-pub(crate) fn id_without_session(client: &Client, identity: &Identity) -> Arc<str> {
-    // Nothing else tells clients apart that say everything anew each time.
+/// Id of a client that has no session: a digest of its token, its name and its capabilities. Nothing
+/// else tells clients apart that say everything anew each time. As a digest it has a bounded length.
+pub(crate) fn id_without_session(client: &Client, identity: &Identity) -> ClientId {
     let info = client.info.as_ref().map_or("", Raw::text);
-    format!("{}\n{info}\n{}", identity.principal, client.capabilities).into()
+    let principal = identity.principal.as_str();
+    let said = format!("{principal:?}\n{info}\n{}", client.capabilities);
+    let digest = ring::digest::digest(&ring::digest::SHA256, said.as_bytes());
+    URL_SAFE_NO_PAD.encode(digest).as_str().into()
 }
 
 /// Answers what the server of a session asks outside of any call, or without saying about which: all

@@ -217,7 +217,14 @@ impl Gateway {
         let engaged = server.map(|server| self.engaged(&attending, server));
         let client = engaged.as_ref().and_then(Engaged::client);
         let noting = Noting::new(&attending);
-        let options = CallOptions { attendant: &noting, rounds, client, ..CallOptions::default() };
+        let requester = caller.requester();
+        let options = CallOptions {
+            attendant: &noting,
+            rounds,
+            client,
+            requester: Some(&requester),
+            ..CallOptions::default()
+        };
         let outcome = match found {
             Ok(found) => {
                 let outcome = self.host.relay(view, found, options).await;
@@ -372,10 +379,12 @@ impl Gateway {
         let sent = tasks.in_words_of_server(params, &task);
         let attending = self.attending(caller.clone(), false, None).with_server(Some(&task.server));
         let engaged = self.engaged(&attending, &task.server);
+        let requester = caller.requester();
         let options = CallOptions {
             attendant: &attending,
             rounds: Rounds::Passed,
             client: engaged.client(),
+            requester: Some(&requester),
             ..CallOptions::default()
         };
         let view = self.view(&caller)?;

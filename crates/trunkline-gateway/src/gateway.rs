@@ -135,7 +135,7 @@ impl Gateway {
         let level = level.ok_or_else(|| invalid("`level` must be one of the levels of syslog"))?;
         if let Some(session) = &caller.session {
             session.set_level(level);
-            for connection in self.host.own_connections(&session.id) {
+            for connection in self.host.own_connections(session.id.as_str()) {
                 connection.want_log_level(level);
             }
         }
@@ -185,9 +185,14 @@ impl Gateway {
         let attending = self.attending(caller, asked.wants_progress(), None);
         let attending = attending.with_server(Some(&server));
         let engaged = self.engaged(&attending, &server);
-        let (client, rounds) = (engaged.client(), Rounds::Passed);
-        let options =
-            CallOptions { attendant: &attending, rounds, client, ..CallOptions::default() };
+        let requester = attending.caller.requester();
+        let options = CallOptions {
+            attendant: &attending,
+            rounds: Rounds::Passed,
+            client: engaged.client(),
+            requester: Some(&requester),
+            ..CallOptions::default()
+        };
         match self.host.relay_to(&view, &server, (method, sent), options).await {
             Ok(outcome) => Ok(translate::result(asking.era, Relayed::Call, &outcome.result)),
             Err(error) => match error.refusal() {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trunkline::name::ServerName;
+use trunkline::principal::ClientId;
 
 use crate::desk::Desk;
 use crate::talk::Talk;
@@ -15,7 +16,7 @@ const MAX_PROCESSES: usize = 16;
 /// A client, and a server of which it has one of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Own {
-    pub(crate) client: Arc<str>,
+    pub(crate) client: ClientId,
     pub(crate) server: ServerName,
 }
 
@@ -33,7 +34,10 @@ impl Own {
     fn numbered(&self, number: usize) -> Self {
         match number {
             0 => self.clone(),
-            _ => Self { client: format!("{}\n{number}", self.client).into(), ..self.clone() },
+            _ => Self {
+                client: format!("{}\n{number}", self.client.as_str()).as_str().into(),
+                ..self.clone()
+            },
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use trunkline::message::Notification;
 use trunkline::name::ServerName;
+use trunkline::principal::ClientId;
 
 use crate::level;
 use crate::session::Session;
@@ -28,7 +29,7 @@ pub(crate) struct Recent {
 #[derive(Default)]
 struct Callers {
     /// By their ids.
-    sessions: HashMap<Arc<str>, OfSession>,
+    sessions: HashMap<ClientId, OfSession>,
     /// Those without a session: nothing says whether two of their calls are of the same.
     strangers: Calls,
 }
@@ -75,7 +76,7 @@ impl Callers {
         if self.sessions.len() >= MANY && !self.sessions.contains_key(&session.id) {
             self.forget();
         }
-        let known = self.sessions.entry(Arc::clone(&session.id));
+        let known = self.sessions.entry(session.id.clone());
         let new = || OfSession { session: Arc::downgrade(session), calls: Calls::default() };
         &mut known.or_insert_with(new).calls
     }
@@ -103,7 +104,7 @@ impl Callers {
         }
     }
 
-    fn ended(&mut self, session: Option<&Arc<str>>) {
+    fn ended(&mut self, session: Option<&ClientId>) {
         let calls = match session {
             None => Some(&mut self.strangers),
             Some(id) => self.sessions.get_mut(id).map(|known| &mut known.calls),
@@ -119,7 +120,7 @@ pub(crate) struct Noted {
     recent: Arc<Recent>,
     server: ServerName,
     /// The id of its session, if it is of one.
-    session: Option<Arc<str>>,
+    session: Option<ClientId>,
 }
 
 impl Recent {
@@ -134,7 +135,7 @@ impl Recent {
             Some(known) => known.of(session).begin(),
             None => callers.entry(server.clone()).or_default().of(session).begin(),
         }
-        let session = session.map(|session| Arc::clone(&session.id));
+        let session = session.map(|session| session.id.clone());
         Noted { recent: Arc::clone(self), server: server.clone(), session }
     }
 

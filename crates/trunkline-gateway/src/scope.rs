@@ -3,6 +3,7 @@
 use trunkline::config::Access;
 use trunkline::host::Host;
 use trunkline::policy::{NoSuchCaller, Switches, Who};
+use trunkline::principal::Principal;
 use trunkline::view::View;
 
 /// How much of the servers an address serves. Lists may not differ between connections to one
@@ -73,15 +74,15 @@ impl Scope {
 pub(crate) struct Identity {
     /// What they may see.
     pub(crate) scope: Scope,
-    /// Who they are, as far as that is known: the name of their token, or nobody in particular.
-    pub(crate) principal: Box<str>,
+    /// The principal, as far as it is known: the token, or nobody in particular.
+    pub(crate) principal: Principal,
 }
 
 impl Identity {
     /// Whose something is that is sealed: theirs, and only within this scope.
     pub(crate) fn as_owner(&self) -> String {
         let Self { principal, scope } = self;
-        format!("{principal:?}\n{scope:?}")
+        format!("{:?}\n{scope:?}", principal.as_str())
     }
 }
 

@@ -11,6 +11,7 @@ use trunkline::connection::LogLevel;
 use trunkline::host::Host;
 use trunkline::message::{Id, Message, Notification, Raw};
 use trunkline::name::ServerName;
+use trunkline::principal::ClientId;
 
 use crate::asked::Client;
 use crate::changes::{Addresses, Listening};
@@ -32,7 +33,7 @@ pub(crate) trait Standing: Send + Sync {
 pub(crate) struct Session {
     host: Arc<Host>,
     /// Which it is, for those who keep something for it.
-    pub(crate) id: Arc<str>,
+    pub(crate) id: ClientId,
     pub(crate) client: Arc<Client>,
     pub(crate) identity: Arc<Identity>,
     pub(crate) questions: Arc<Questions>,
@@ -63,7 +64,7 @@ impl Session {
     ) -> Self {
         Self {
             host,
-            id: unguessable().into(),
+            id: unguessable().as_str().into(),
             client: Arc::new(client),
             identity,
             questions: Arc::default(),
@@ -142,9 +143,9 @@ impl Session {
 impl Drop for Session {
     /// Every call holds its session, so that none of them can start another server after this.
     fn drop(&mut self) {
-        let (host, id) = (Arc::clone(&self.host), Arc::clone(&self.id));
+        let (host, id) = (Arc::clone(&self.host), self.id.clone());
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { host.release(&id).await });
+            runtime.spawn(async move { host.release(id.as_str()).await });
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio::task::{self, AbortHandle, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
+use trunkline::principal::Principal;
 
 use crate::asked::{Asked, Client, claims_modern};
 use crate::caller::{Admission, Caller};
@@ -55,7 +56,7 @@ where
     let limits = Limits::default();
     let (outlet, inbox) = StreamOutlet::new();
     let is_writing = Arc::new(AtomicBool::new(false));
-    let identity = Arc::new(Identity { scope, principal: "".into() });
+    let identity = Arc::new(Identity { scope, principal: Principal::Anonymous });
     let peer = Peer {
         gateway: Gateway::new(host, &limits),
         identity,
@@ -206,7 +207,7 @@ impl Peer {
 
     async fn told(&mut self, notification: Notification) {
         let Some(id) = cancelled(&notification) else {
-            let client = self.session.as_ref().map(|session| &*session.id);
+            let client = self.session.as_ref().map(|session| session.id.as_str());
             return self.gateway.told(&self.identity, client, notification).await;
         };
         if let Some(Running { request, last_words }) = self.running.remove(&id) {

@@ -31,6 +31,7 @@ use crate::content::{check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Raw, RpcError};
+use crate::principal::{ClientId, Principal, Requester};
 use crate::view::View;
 
 /// How often a server whose tools are others by then is looked at again before it is asked.
@@ -57,15 +58,18 @@ pub struct CallOptions<'c> {
     pub rounds: Rounds,
     /// On whose behalf it is made, if there are several.
     pub client: Option<&'c Client>,
+    /// The client it is made for, also of servers that all clients share. `None` is the host itself.
+    pub requester: Option<&'c Requester>,
 }
 
 /// Somebody on whose behalf a host is used, if there are several.
 #[derive(Clone)]
 pub struct Client {
     /// Who it is: the same for everything the same client asks for.
-    pub id: Arc<str>,
-    /// Whom it belongs to. Where there is no room for more servers, one of whoever has most makes room.
-    pub owner: Arc<str>,
+    pub id: ClientId,
+    /// Its principal. Where there is no room for more servers, one of the principal that has most is
+    /// ended.
+    pub owner: Principal,
     /// What it offers to servers, as the protocol writes it.
     pub capabilities: Raw,
     /// Who answers what its own servers ask outside of any call.
@@ -86,6 +90,7 @@ impl Default for CallOptions<'_> {
             artifacts: None,
             rounds: Rounds::Driven,
             client: None,
+            requester: None,
         }
     }
 }
@@ -148,7 +153,12 @@ impl Route<'_> {
         let begin = Instant::now();
         let (_slot, mut has_waited) = self.slot(options).await?;
         let timeout = left_of(options, begin, has_waited);
-        let ask = Ask { timeout, rounds: options.rounds, ..Ask::new(method, Some(params)) };
+        let ask = Ask {
+            timeout,
+            rounds: options.rounds,
+            requester: options.requester.cloned().unwrap_or_default(),
+            ..Ask::new(method, Some(params))
+        };
         let cleaning = Cleaning(options.attendant);
         let mut conversing =
             Conversing::begin(&self.connection, ask, self.attendant(options, &cleaning));
@@ -184,7 +194,12 @@ impl Route<'_> {
         let begin = Instant::now();
         let (_slot, has_waited) = self.slot(options).await?;
         let timeout = left_of(options, begin, has_waited);
-        let ask = Ask { timeout, rounds: options.rounds, ..Ask::new(method, Some(params)) };
+        let ask = Ask {
+            timeout,
+            rounds: options.rounds,
+            requester: options.requester.cloned().unwrap_or_default(),
+            ..Ask::new(method, Some(params))
+        };
         let cleaning = Cleaning(options.attendant);
         let answer = self.connection.converse(ask, self.attendant(options, &cleaning)).await;
         self.outcome(answer, options).await

@@ -25,6 +25,7 @@
 //! [`View`]: view::View
 
 pub mod name;
+pub mod principal;
 pub mod error;
 pub mod queue;
 

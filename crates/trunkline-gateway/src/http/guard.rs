@@ -8,6 +8,7 @@ use std::time::Instant;
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use trunkline::principal::Principal;
 
 use super::pages::Page;
 use crate::caller::Admission;
@@ -86,7 +87,7 @@ impl Guard {
     pub(super) fn identify(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
         let identity = self.known(headers, scope);
         // Those who are not known share one allowance: guessing tokens is no faster than asking.
-        let principal = identity.as_ref().map_or("", |identity| &*identity.principal);
+        let principal = identity.as_ref().map_or("", |identity| identity.principal.as_str());
         match self.options.limits.requests_per_second {
             Some(rate) if !self.spends(principal, f64::from(rate)) => Err(Refusal::TooMany),
             _ => identity,
@@ -95,12 +96,12 @@ impl Guard {
 
     fn known(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
         if self.options.tokens.is_empty() {
-            return Ok(Identity { scope: scope.clone(), principal: "".into() });
+            return Ok(Identity { scope: scope.clone(), principal: Principal::Anonymous });
         }
         let token = bearer(headers).ok_or(Refusal::NoToken)?;
         let token = self.options.tokens.find(token).ok_or(Refusal::WrongToken)?;
         let scope = scope.and(&token.scope).ok_or(Refusal::OtherScope)?;
-        Ok(Identity { scope, principal: token.name.as_str().into() })
+        Ok(Identity { scope, principal: Principal::Token(token.name.as_str().into()) })
     }
 
     /// For how long somebody is let in, if they still are.
@@ -167,7 +168,7 @@ mod tests {
         let right = [("authorization", "bearer secret")];
         let identity = identify(&right, &all).unwrap();
         assert_eq!(
-            (&*identity.principal, identity.scope.agent.as_deref()),
+            (identity.principal.as_str(), identity.scope.agent.as_deref()),
             ("ann", Some("reader"))
         );
         let other = Scope::of_agent("writer");

@@ -99,11 +99,13 @@ async fn told(
         };
         match cancelled(&notification) {
             Some(id) => session.session.cancel(&id, notification.params.as_ref()),
-            None => door.gateway.told(identity, Some(&session.session.id), notification).await,
+            None => {
+                door.gateway.told(identity, Some(session.session.id.as_str()), notification).await;
+            }
         }
     } else if let Ok(client) = modern_teller(headers, &notification) {
         let id = id_without_session(&client, identity);
-        door.gateway.told(identity, Some(&id), notification).await;
+        door.gateway.told(identity, Some(id.as_str()), notification).await;
     }
     StatusCode::ACCEPTED.into_response()
 }
@@ -151,7 +153,7 @@ async fn open(door: &Door, identity: &Arc<Identity>, asked: &Asked) -> Response 
     }
     let result = offer::initialized(&session.session.client, instructions);
     let mut answer = answered(&asked.id, Ok(result.into()), StatusCode::OK);
-    if let Ok(id) = session.session.id.parse() {
+    if let Ok(id) = session.session.id.as_str().parse() {
         answer.headers_mut().insert(SESSION, id);
     }
     answer

@@ -10,6 +10,7 @@ use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::time::interval;
+use trunkline::principal::{ClientId, Principal};
 
 use super::replay::{self, Replay};
 use crate::asked::Client;
@@ -43,7 +44,7 @@ const SWEEP: Duration = Duration::from_secs(10);
 pub(super) struct Sessions {
     gateway: Arc<Gateway>,
     limits: Limits,
-    open: Mutex<HashMap<Arc<str>, Arc<HttpSession>>>,
+    open: Mutex<HashMap<ClientId, Arc<HttpSession>>>,
     kept: Mutex<Kept>,
 }
 
@@ -168,7 +169,7 @@ impl HttpSession {
         }
     }
 
-    fn principal(&self) -> &str {
+    fn principal(&self) -> &Principal {
         &self.session.identity.principal
     }
 
@@ -238,7 +239,7 @@ impl Sessions {
             return false;
         }
         *lock(&session.asked) = Instant::now();
-        open.insert(Arc::clone(&session.session.id), Arc::clone(session));
+        open.insert(session.session.id.clone(), Arc::clone(session));
         // Dropping it runs code of others, which must not find the table locked.
         drop(open);
         if let Some(ended) = ended {
@@ -259,7 +260,7 @@ impl Sessions {
             let text = "the Mcp-Session-Id header is missing: open a session with `initialize`\n";
             return Err(refuse(StatusCode::BAD_REQUEST, text));
         };
-        let found = lock(&self.open).get(id).cloned();
+        let found = lock(&self.open).get(&ClientId::from(id)).cloned();
         let found = found.filter(|it| *it.session.identity == *identity);
         let Some(session) = found else {
             let text = "there is no such session, or it has ended: open another one\n";
@@ -319,7 +320,7 @@ impl Sessions {
             return *refusal;
         }
         let id = headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
-        let ended = lock(&self.open).remove(id);
+        let ended = lock(&self.open).remove(&ClientId::from(id));
         if let Some(ended) = &ended {
             ended.standing.finish();
             ended.session.cancel_all();
@@ -350,16 +351,16 @@ impl Sessions {
 /// Ends a session for another one of this principal: of whoever has most, so that nobody takes the
 /// room of others, the one that has not been used for longest, if one is not in use.
 fn make_room(
-    open: &mut HashMap<Arc<str>, Arc<HttpSession>>,
-    principal: &str,
+    open: &mut HashMap<ClientId, Arc<HttpSession>>,
+    principal: &Principal,
 ) -> Option<Arc<HttpSession>> {
-    let mut counts: HashMap<&str, usize> = HashMap::from([(principal, 1)]);
+    let mut counts: HashMap<&Principal, usize> = HashMap::from([(principal, 1)]);
     for session in open.values() {
         *counts.entry(session.principal()).or_default() += 1;
     }
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
-    let most = most.map_or("", |(principal, _)| principal).to_owned();
-    let is_out_of_use = |it: &HttpSession| it.principal() == most && it.is_unused(Instant::now());
+    let most = most.map(|(principal, _)| principal.clone())?;
+    let is_out_of_use = |it: &HttpSession| *it.principal() == most && it.is_unused(Instant::now());
     let unused = open.iter().filter(|(_, it)| is_out_of_use(it));
     let oldest = unused.min_by_key(|(_, it)| it.last_use()).map(|(id, _)| id.clone());
     open.remove(&oldest?)
@@ -372,8 +373,8 @@ fn is_modern(headers: &HeaderMap) -> bool {
 
 /// Ends what was kept for a session.
 fn release(gateway: &Arc<Gateway>, session: &Session) {
-    let (gateway, id) = (Arc::clone(gateway), Arc::clone(&session.id));
-    tokio::spawn(async move { gateway.host.release(&id).await });
+    let (gateway, id) = (Arc::clone(gateway), session.id.clone());
+    tokio::spawn(async move { gateway.host.release(id.as_str()).await });
 }
 
 /// A stream of events as an answer.

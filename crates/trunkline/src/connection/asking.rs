@@ -18,6 +18,7 @@ use crate::config::Restart;
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Raw, RpcError, code};
+use crate::principal::Requester;
 use crate::queue::{Receiver, weighed_queue};
 
 /// What a server may have said of a request before its caller heard any of it.
@@ -43,6 +44,8 @@ pub struct Ask {
     /// The edition of the server's tools with which alone it is made, as [`Connection::edition`] says,
     /// for those who have looked at them: in another they may be others.
     pub within: Option<u64>,
+    /// The client it is made for. The default is the host itself.
+    pub requester: Requester,
 }
 
 /// Who goes on when a modern server answers that it needs more before it can answer.
@@ -58,7 +61,14 @@ pub enum Rounds {
 impl Ask {
     /// A request that may take as long as any.
     pub fn new(method: &str, params: Option<Raw>) -> Self {
-        Self { method: method.into(), params, timeout: None, rounds: Rounds::Driven, within: None }
+        Self {
+            method: method.into(),
+            params,
+            timeout: None,
+            rounds: Rounds::Driven,
+            within: None,
+            requester: Requester::default(),
+        }
     }
 
     fn is_tool_call(&self) -> bool {
@@ -138,6 +148,7 @@ impl Connection {
             updates,
             wants_progress: attendant.is_some_and(Attendant::wants_progress),
             is_standing: false,
+            requester: Some(ask.requester.clone()),
         }))
         .await?;
         let answer = match (attendant, inbox) {

@@ -24,6 +24,7 @@ use super::generation::{Declared, Generation, with_progress_token};
 use super::parameters::{Mirrored, headers};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Malformed, Message, Notification, Raw, Response, RpcError};
+use crate::principal::Requester;
 use crate::queue::Sender;
 use crate::wire::{Incoming, Outgoing, Purpose, Wire};
 
@@ -78,6 +79,8 @@ pub(super) struct Asked {
     pub(super) wants_progress: bool,
     /// Whether it waits for as long as the server lives.
     pub(super) is_standing: bool,
+    /// The client it is made for; `None` if the connection makes it for itself.
+    pub(super) requester: Option<Requester>,
 }
 
 /// A conversation with a server.
@@ -190,7 +193,7 @@ impl Session {
 
     /// Sends a request. Its answer goes to whoever holds the other end of its reply.
     pub(super) fn ask(&mut self, asked: Asked) {
-        let Asked { id, method, params, reply, updates, is_standing, .. } = asked;
+        let Asked { id, method, params, reply, updates, is_standing, requester, .. } = asked;
         let deadline = asked.deadline.min(Instant::now() + asked.patience);
         let deadline = Deadline::new(deadline, self.question);
         let params = self.generation.params(params, &self.declared);
@@ -205,7 +208,8 @@ impl Session {
         let name = if self.mirrors() { subject(&method, params) } else { None };
         let parameters = self.parameters(&method, params, name.as_deref());
         let line = Message::write_request(id, &method, params);
-        self.pending.insert(id, Waiting { reply, deadline, updates, token, is_standing });
+        let waiting = Waiting { reply, deadline, updates, token, is_standing, requester };
+        self.pending.insert(id, waiting);
         let purpose = Purpose::Request { id, method, name, parameters };
         self.wire.send(Outgoing { line, purpose });
     }
@@ -397,6 +401,7 @@ impl Session {
             updates: None,
             wants_progress: false,
             is_standing: false,
+            requester: None,
         });
         loop {
             tokio::select! {

@@ -11,6 +11,7 @@ use crate::config::{Config, Server, Share};
 use crate::connection::{Connection, Options, State};
 use crate::error::{Error, ErrorKind};
 use crate::name::ServerName;
+use crate::principal::{ClientId, Principal};
 use crate::registry::{Endings, begin_to_end, end};
 
 /// Connections that all clients together may have for themselves.
@@ -40,10 +41,10 @@ pub(super) struct Private {
 }
 
 /// By client and server.
-type Connections = HashMap<(Arc<str>, ServerName), Held>;
+type Connections = HashMap<(ClientId, ServerName), Held>;
 
 struct Held {
-    owner: Arc<str>,
+    owner: Principal,
     connection: Arc<Connection>,
     /// The entry that is known to be that of the connection, or to mean the same.
     entry: Arc<Server>,
@@ -116,7 +117,7 @@ impl Private {
         let Some(client) = client.filter(|_| server.behaviour.share == Share::PerClient) else {
             return Ok(None);
         };
-        let key = (Arc::clone(&client.id), server.name.clone());
+        let key = (client.id.clone(), server.name.clone());
         let mut connections = lock(&self.connections);
         let held = connections.get_mut(&key).filter(|held| held.is_usable());
         if let Some(held) = held.and_then(|held| held.is_to(server).then_some(held)) {
@@ -142,7 +143,7 @@ impl Private {
         }
         tokio::spawn(tell_ends(Arc::downgrade(&connection), self.ends.clone()));
         let held = Held {
-            owner: Arc::clone(&client.owner),
+            owner: client.owner.clone(),
             connection: Arc::clone(&connection),
             entry: Arc::clone(server),
             used: Instant::now(),
@@ -155,13 +156,13 @@ impl Private {
     /// The connections a client has for itself.
     pub(super) fn all_of(&self, client: &str) -> Vec<Arc<Connection>> {
         let connections = lock(&self.connections);
-        let own = connections.iter().filter(|((id, _), _)| **id == *client);
+        let own = connections.iter().filter(|((id, _), _)| id.as_str() == client);
         own.map(|(_, held)| Arc::clone(&held.connection)).collect()
     }
 
     /// Ends the connections of a client that is gone.
     pub(super) async fn release(&self, client: &str) {
-        self.close(|(id, _), _| **id == *client).await;
+        self.close(|(id, _), _| id.as_str() == client).await;
     }
 
     /// Ends the connections that nobody has used for a while.
@@ -196,7 +197,7 @@ impl Private {
         drop(begin_to_end(held.connection, &[&self.endings]));
     }
 
-    async fn close(&self, is_over: impl Fn(&(Arc<str>, ServerName), &Held) -> bool) {
+    async fn close(&self, is_over: impl Fn(&(ClientId, ServerName), &Held) -> bool) {
         let over: Vec<_> = lock(&self.connections)
             .extract_if(|key, held| is_over(key, held))
             .map(|(_, held)| held.connection)
@@ -207,14 +208,14 @@ impl Private {
 
 /// Takes out a connection for another one of this owner: of whoever has most, so that nobody takes the
 /// room of others, the one that has not been used for longest, if one is not in use.
-fn make_room(connections: &mut Connections, owner: &Arc<str>) -> Option<Held> {
-    let mut counts: HashMap<&str, usize> = HashMap::from([(&**owner, 1)]);
+fn make_room(connections: &mut Connections, owner: &Principal) -> Option<Held> {
+    let mut counts: HashMap<&Principal, usize> = HashMap::from([(owner, 1)]);
     for held in connections.values() {
         *counts.entry(&held.owner).or_default() += 1;
     }
     let most = counts.values().copied().max()?;
     // Whoever asks is the first to make room among those who have equally many.
-    let of_most = |held: &&Held| counts.get(&*held.owner) == Some(&most) && !held.is_in_use();
+    let of_most = |held: &&Held| counts.get(&held.owner) == Some(&most) && !held.is_in_use();
     let unused = connections.iter().filter(|(_, held)| of_most(held));
     let oldest = unused.min_by_key(|(_, held)| (held.owner != *owner, held.used));
     let key = oldest.map(|(key, _)| key.clone())?;
@@ -250,7 +251,8 @@ mod tests {
             (id, owner): (&str, &str),
             idle: Option<Duration>,
         ) -> Result<Arc<Connection>, Error> {
-            let (id, owner, capabilities) = (id.into(), owner.into(), Raw::empty_object());
+            let (id, owner) = (id.into(), Principal::Token(owner.into()));
+            let capabilities = Raw::empty_object();
             let (attendant, log_level) = (None, None);
             let client = Client { id, owner, capabilities, attendant, log_level, idle };
             self.private.connection(&self.server, Some(&client)).map(Option::unwrap)

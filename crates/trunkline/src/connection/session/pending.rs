@@ -11,6 +11,7 @@ use super::deadline::Deadline;
 use crate::connection::attendant::Update;
 use crate::error::Error;
 use crate::message::Raw;
+use crate::principal::Requester;
 use crate::queue::Sender;
 
 /// Somebody who waits for an answer.
@@ -23,6 +24,9 @@ pub(super) struct Waiting {
     pub(super) token: Option<Raw>,
     /// Whether it waits for as long as the server lives.
     pub(super) is_standing: bool,
+    /// The client it is made for; `None` if the connection makes it for itself.
+    #[expect(dead_code, reason = "attribution and fair shares are decided by it next")]
+    pub(super) requester: Option<Requester>,
 }
 
 /// Whom something is for that the server said.

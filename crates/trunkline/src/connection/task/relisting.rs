@@ -81,6 +81,7 @@ impl<'a> Asking<'a> {
             updates: None,
             wants_progress: false,
             is_standing: false,
+            requester: None,
         });
         answer
     }

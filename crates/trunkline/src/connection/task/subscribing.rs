@@ -164,6 +164,7 @@ impl Subscription {
             updates: None,
             wants_progress: false,
             is_standing: true,
+            requester: None,
         });
         self.next = Some(Standing { id, since: Instant::now(), answer, subjects });
     }

@@ -8,6 +8,7 @@ use trunkline::host::{Host, HostOptions};
 use trunkline::item::Kind;
 use trunkline::message::Raw;
 use trunkline::policy::Who;
+use trunkline::principal::Principal;
 use trunkline::registry::Registry;
 use trunkline::view::View;
 
@@ -81,7 +82,7 @@ async fn a_tool_that_is_another_in_a_clients_own_process_does_not_run() {
     folder.write("writing", "started");
     let client = Client {
         id: "ann".into(),
-        owner: "".into(),
+        owner: Principal::Anonymous,
         capabilities: Raw::empty_object(),
         attendant: None,
         log_level: None,

@@ -11,6 +11,7 @@ use trunkline::host::{Host, Patience};
 use trunkline::item::Kind;
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
+use trunkline::principal::Principal;
 use trunkline::registry::Reloaded;
 
 use super::{call, configuration, gather, host_of, tools, until_there, view};
@@ -213,7 +214,7 @@ async fn what_a_client_has_for_itself_does_not_wait_for_others_to_end() {
     let host = host_of(&json!({ "stays": stubborn.server("legacy", &stays), "own": own(&before) }));
     let client = Client {
         id: "ann".into(),
-        owner: "ann".into(),
+        owner: Principal::Token("ann".into()),
         capabilities: Raw::from_value(&json!({})),
         attendant: None,
         log_level: None,

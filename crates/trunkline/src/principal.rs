@@ -1,0 +1,93 @@
+//! The identity a request is made for: one client, and the principal accountable for it.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Principal accountable for requests. Bounded resources are divided fairly between principals.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Principal {
+    /// Nobody in particular: the host itself, or whoever uses a gateway without tokens.
+    #[default]
+    Anonymous,
+    /// The bearers of a token, by its name.
+    Token(Arc<str>),
+    /// One client, where nothing else tells clients apart.
+    Client(ClientId),
+}
+
+impl Principal {
+    /// The name of the token, or the id of the client. Empty for [`Principal::Anonymous`].
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Anonymous => "",
+            Self::Token(name) => name,
+            Self::Client(id) => id.as_str(),
+        }
+    }
+
+    /// Accountable principal of a client: a client of nobody in particular answers for itself.
+    #[must_use]
+    pub fn of_client(&self, client: &ClientId) -> Self {
+        match self {
+            Self::Anonymous => Self::Client(client.clone()),
+            known => known.clone(),
+        }
+    }
+}
+
+/// One client: a session, or everything a client without sessions asks for. A server's message about a
+/// request of one client never reaches another client.
+///
+/// The text of an id may let its bearer act for the client, so `Debug` does not print it.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct ClientId(Arc<str>);
+
+impl ClientId {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for ClientId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+impl From<Arc<str>> for ClientId {
+    fn from(id: Arc<str>) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Debug for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientId(..)")
+    }
+}
+
+/// The client a request is made for, with its principal. The default is the host itself, for hosts
+/// that serve no other clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Requester {
+    /// The client, to which alone the server's messages about the request go.
+    pub client: ClientId,
+    /// The principal whose share of bounded resources the request uses.
+    pub principal: Principal,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_never_shows_a_client_id() {
+        let client = ClientId::from("session-7f3");
+        for principal in [Principal::Anonymous, Principal::Token("ann".into())] {
+            let principal = principal.of_client(&client);
+            let requester = Requester { client: client.clone(), principal };
+            assert!(!format!("{requester:?}").contains("7f3"), "{requester:?}");
+        }
+    }
+}
