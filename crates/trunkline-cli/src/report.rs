@@ -148,7 +148,7 @@ pub(crate) fn indented(value: &Raw) -> String {
             '"' => string_length(rest),
             _ => sign.len_utf8(),
         };
-        let (token, after) = rest.split_at(length);
+        let Some((token, after)) = rest.split_at_checked(length) else { break };
         rest = after;
         match sign {
             ' ' | '\t' | '\n' | '\r' => {}
@@ -156,7 +156,7 @@ pub(crate) fn indented(value: &Raw) -> String {
                 text.push(sign);
                 rest = rest.trim_start();
                 if let Some(after) = rest.strip_prefix(['}', ']']) {
-                    text.push_str(&rest[..1]);
+                    text.push(if sign == '{' { '}' } else { ']' });
                     rest = after;
                 } else {
                     depth += 1;

@@ -163,9 +163,9 @@ fn scenarios(folder: &Path, role: &str) -> BTreeMap<String, Vec<Value>> {
     let mut scenarios = BTreeMap::new();
     for path in entries(folder) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        match name.len().checked_sub(TIME).filter(|end| name[*end..].starts_with("-20")) {
-            Some(end) => {
-                let name = &name[..end];
+        let cut = name.len().checked_sub(TIME).and_then(|end| name.split_at_checked(end));
+        match cut.filter(|(_, time)| time.starts_with("-20")) {
+            Some((name, _)) => {
                 let name =
                     name.strip_prefix(role).and_then(|rest| rest.strip_prefix('-')).unwrap_or(name);
                 scenarios.insert(name.to_owned(), checks(&path));

@@ -34,10 +34,8 @@ pub(crate) fn cleaned_json(value: &Raw) -> Raw {
     }
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find('"') {
-        let length = string_length(&rest[start..]);
-        let (before, from) = rest.split_at(start);
-        let (string, after) = from.split_at(length);
+    while let Some((before, from)) = rest.find('"').and_then(|start| rest.split_at_checked(start)) {
+        let Some((string, after)) = from.split_at_checked(string_length(from)) else { break };
         clean.push_str(before);
         clean.push_str(&cleaned_string(string));
         rest = after;

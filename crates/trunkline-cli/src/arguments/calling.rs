@@ -180,7 +180,7 @@ pub(crate) struct ExplainArguments {
 
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
+    let (number, unit) = text.split_at_checked(digits).unwrap_or((text, ""));
     let unit = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, milliseconds)| milliseconds);
     let milliseconds = unit.zip(number.parse::<u64>().ok());
     let milliseconds = milliseconds.and_then(|(unit, number)| number.checked_mul(*unit));

@@ -183,7 +183,8 @@ impl Channel {
     pub(crate) async fn event(&mut self) -> io::Result<Option<Event>> {
         loop {
             while let Some(end) = self.events.find("\n\n") {
-                let text: String = self.events.drain(..end + 2).collect();
+                let rest = self.events.get(end + 2..).unwrap_or_default().to_owned();
+                let text = std::mem::replace(&mut self.events, rest);
                 let field = |name: &str| {
                     text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
                 };

@@ -108,7 +108,8 @@ fn call(client: u64, number: u64, token: &str) -> (&'static str, Value) {
 fn count(tally: &mut Tally, answer: &Value, tool: &str, token: &str) {
     let text = answer.to_string();
     // Whatever an answer says, it says nothing of others.
-    let foreign = text.match_indices("token-").find(|(at, _)| !text[*at..].starts_with(token));
+    let foreign =
+        text.match_indices("token-").find(|(at, _)| !text.get(*at..).unwrap().starts_with(token));
     assert_eq!(foreign, None, "{tool} {token}: {text}");
     let result = &answer["result"];
     if result["isError"] == true {

@@ -21,6 +21,7 @@ mod identities;
 mod own;
 mod parting;
 mod piped;
+mod foreign_text;
 mod pausing;
 mod tasks;
 mod listening;

@@ -62,7 +62,7 @@ pub(super) fn take<T>(
 /// The JSON at the end of what a program printed; some ask questions before.
 fn printed(text: &str) -> Option<Value> {
     let starts = text.match_indices(['{', '[']).map(|(start, _)| start);
-    starts.filter_map(|start| serde_json::from_str(&text[start..]).ok()).next()
+    starts.filter_map(|start| serde_json::from_str(text.get(start..)?).ok()).next()
 }
 
 /// The texts under a key of every object in a list.

@@ -210,7 +210,7 @@ impl BlockReader<'_, '_> {
             self.decoder.push(found.help("add a line `---` after its last key"));
             return None;
         }
-        let text = &self.source.text()[block.yaml.range()];
+        let text = self.source.text().get(block.yaml.range())?;
         let node = match yaml::read(text, block.yaml.start()) {
             Ok(node) => node,
             Err(error) => {

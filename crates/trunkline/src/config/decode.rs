@@ -191,7 +191,7 @@ impl<'a> Decoder<'a> {
 
     pub(crate) fn duplicate_key(&mut self, key: &Key, first: Span) {
         let first = self.location(first);
-        let earlier = &first.source().text()[first.span().range()];
+        let earlier = first.source().text().get(first.span().range()).unwrap_or(&key.text);
         let earlier = earlier.trim_matches(['"', '\'']);
         let message = if earlier == &*key.text {
             format!("{} is written twice", quoted(&key.text))

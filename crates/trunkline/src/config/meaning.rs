@@ -410,11 +410,11 @@ fn declared(written: Option<&Spanned<Vec<Spanned<InputEntry>>>>) -> Inputs {
 
 /// Members as they were written, for keeping.
 fn kept(source: &Source, members: &[Member]) -> Vec<Kept> {
-    let kept = |member: &Member| Kept {
-        key: member.key.text.clone(),
-        json: Secret::new(&source.text()[member.value.span.range()]),
+    let kept = |member: &Member| {
+        let json = source.text().get(member.value.span.range())?;
+        Some(Kept { key: member.key.text.clone(), json: Secret::new(json) })
     };
-    members.iter().map(kept).collect()
+    members.iter().filter_map(kept).collect()
 }
 
 /// Where lists of tools were written.

@@ -59,7 +59,7 @@ pub(crate) fn seconds(value: f64) -> Option<Duration> {
 /// Splits `1.5h` into number and unit.
 fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let unit_start = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (number, unit) = text.split_at(unit_start);
+    let (number, unit) = text.split_at_checked(unit_start)?;
     let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim())?;
     Some(number.parse::<f64>().ok()? * factor)
 }

@@ -198,7 +198,7 @@ impl Drawing {
     }
 
     fn push_source(&mut self, source: &str, range: std::ops::Range<usize>) {
-        for (at, character) in source[range.clone()].char_indices() {
+        for (at, character) in source.get(range.clone()).unwrap_or("").char_indices() {
             self.reached(range.start + at);
             match character {
                 '\t' => self.push_text("    "),

@@ -1,5 +1,10 @@
 //! A text that configuration was read from, and places in it.
 
+#![expect(
+    clippy::string_slice,
+    reason = "a parser of its own text: every offset comes from this text, and fuzzing covers it"
+)]
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 

@@ -194,7 +194,7 @@ mod tests {
         let Some(Value::Array(items)) = node.get("tools").map(|tools| &tools.value) else {
             panic!("no list in {node:?}")
         };
-        items.iter().map(|item| text[item.span.range()].to_owned()).collect()
+        items.iter().map(|item| text.get(item.span.range()).unwrap().to_owned()).collect()
     }
 
     #[test]

@@ -298,8 +298,8 @@ fn is_same(a: &Value, b: &Value) -> bool {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
+    match text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)) {
+        Some(head) => format!("{head}…"),
         None => text.to_owned(),
     }
 }

@@ -164,9 +164,8 @@ fn suggested_name(binary: &Binary, bytes: &[u8]) -> String {
 /// The start of a text in letters and digits; anything between them becomes one `-`.
 fn harmless(text: &str, longest: usize) -> String {
     let words = text.split(|it: char| !it.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let mut joined = words.collect::<Vec<_>>().join("-");
-    joined.truncate(longest);
-    joined
+    // The rest of a long text cannot get into the name.
+    words.flat_map(|word| ["-", word]).skip(1).flat_map(str::chars).take(longest).collect()
 }
 
 #[cfg(test)]

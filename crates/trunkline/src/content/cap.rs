@@ -200,7 +200,7 @@ fn head(text: &str, room: usize) -> &str {
             other => other.len_utf8(),
         };
         if used > room {
-            return &text[..at];
+            return text.get(..at).unwrap_or(text);
         }
     }
     text

@@ -185,7 +185,7 @@ fn percent_decoded(text: &str) -> String {
         let value =
             digits.and_then(|it| u8::from_str_radix(std::str::from_utf8(it).ok()?, 16).ok());
         bytes.push(value.unwrap_or(*first));
-        rest = if value.is_some() { &after[2..] } else { after };
+        rest = value.and_then(|_| after.get(2..)).unwrap_or(after);
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

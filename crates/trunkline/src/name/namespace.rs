@@ -63,9 +63,9 @@ pub(super) fn sanitised(text: &str) -> (String, Fidelity) {
     (clean, if readable { Fidelity::Mapped } else { Fidelity::Lost })
 }
 
-/// The start of a text, which must be ASCII.
+/// The start of a text, of at most this many bytes.
 pub(super) fn head(text: &str, length: usize) -> &str {
-    &text[..length.min(text.len())]
+    text.split_at_checked(text.floor_char_boundary(length)).map_or(text, |(head, _)| head)
 }
 
 /// The namespaces of all servers of a configuration, whether they are up, down or switched off.
@@ -105,7 +105,7 @@ pub struct Namespaces {
 pub(super) struct Namespace {
     /// Prefix and separator; empty for bare names.
     pub(super) start: Box<str>,
-    prefix_length: usize,
+    prefix: Box<str>,
     adjusted: bool,
 }
 
@@ -168,13 +168,13 @@ impl Namespaces {
     /// What goes before the names of a server; empty if nothing does.
     pub fn prefix(&self, server: &ServerName) -> Option<&str> {
         let space = self.spaces.get(server)?;
-        Some(&space.start[..space.prefix_length])
+        Some(&space.prefix)
     }
 
     /// Servers whose prefix had to differ from the name, because another server has the same.
     pub fn adjusted(&self) -> impl Iterator<Item = (&ServerName, &str)> {
         let adjusted = self.spaces.iter().filter(|(_, space)| space.adjusted);
-        adjusted.map(|(server, space)| (server, &space.start[..space.prefix_length]))
+        adjusted.map(|(server, space)| (server, &*space.prefix))
     }
 
     /// The server whose names a name looks like one of.
@@ -198,7 +198,8 @@ impl Namespaces {
     pub(super) fn other_owner(&self, plain: &str, start: &str) -> Option<&ServerName> {
         let longer = self.lengths.iter().take_while(|length| **length > start.len());
         longer.filter(|length| **length < plain.len()).find_map(|length| {
-            let candidate = &plain[..*length];
+            // The name is foreign text: a prefix may end inside one of its characters.
+            let candidate = plain.get(..*length)?;
             // Hashing is dear; most lengths fall between two characters of somebody's name.
             candidate.ends_with(&*self.options.separator).then(|| self.owners.get(candidate))?
         })
@@ -235,7 +236,7 @@ impl<'s> Draft<'s> {
 impl Namespace {
     fn new(prefix: &str, separator: &str, adjusted: bool) -> Self {
         let start = if prefix.is_empty() { String::new() } else { format!("{prefix}{separator}") };
-        Self { start: start.into(), prefix_length: prefix.len(), adjusted }
+        Self { start: start.into(), prefix: prefix.into(), adjusted }
     }
 }
 

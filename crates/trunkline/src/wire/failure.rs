@@ -259,8 +259,8 @@ fn printable(text: &str, longest: usize) -> String {
     let visible: String = visible.filter(|letter| !is_hidden(*letter)).collect();
     let words: Vec<&str> = visible.split(' ').filter(|word| !word.is_empty()).collect();
     let line = words.join(" ");
-    match line.char_indices().nth(longest) {
-        Some((end, _)) => format!("{}…", &line[..end]),
+    match line.char_indices().nth(longest).and_then(|(end, _)| line.get(..end)) {
+        Some(head) => format!("{head}…"),
         None => line,
     }
 }

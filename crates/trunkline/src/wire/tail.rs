@@ -100,7 +100,7 @@ impl Inner {
             text.chars().filter(|character| !character.is_control() || *character == '\t');
         let text: String = visible.collect();
         let end = text.floor_char_boundary(MAX_LINE_BYTES);
-        text[..end].trim_end().to_owned()
+        text.get(..end).unwrap_or(&text).trim_end().to_owned()
     }
 
     fn redacted(&self, text: &str) -> String {

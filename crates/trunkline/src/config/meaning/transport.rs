@@ -492,6 +492,7 @@ pub(crate) fn usable_url(text: &str) -> Result<Url, UrlProblem> {
         return Err(UrlProblem::Scheme);
     }
     // The parser repairs what people then see differently from what is used.
-    let is_whole = text.trim() == text && text[url.scheme().len()..].starts_with("://");
+    let after_scheme = text.get(url.scheme().len()..);
+    let is_whole = text.trim() == text && after_scheme.is_some_and(|it| it.starts_with("://"));
     if is_whole { Ok(url) } else { Err(UrlProblem::Invalid) }
 }

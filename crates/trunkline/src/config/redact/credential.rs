@@ -96,7 +96,7 @@ fn words(name: &str) -> Vec<String> {
 pub(crate) fn is_like_credential(text: &str) -> bool {
     let starts_one = |word: &str| SECRET_PREFIXES.iter().any(|prefix| word.starts_with(prefix));
     let boundaries = text.char_indices().filter(|(_, character)| !character.is_alphanumeric());
-    let words = boundaries.map(|(at, character)| &text[at + character.len_utf8()..]);
+    let words = boundaries.filter_map(|(at, character)| text.get(at + character.len_utf8()..));
     std::iter::once(text).chain(words).any(starts_one)
         || text.split(|character: char| !character.is_alphanumeric()).any(is_token)
         || text.split(|it: char| !it.is_ascii_hexdigit() && it != '-').any(is_identifier)

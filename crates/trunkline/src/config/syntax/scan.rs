@@ -1,5 +1,10 @@
 //! The characters of JSON with comments: strings, words, numbers, white space.
 
+#![expect(
+    clippy::string_slice,
+    reason = "a parser of its own text: every offset comes from this text, and fuzzing covers it"
+)]
+
 use crate::config::source::Span;
 
 /// Faults kept of one string: more would say nothing new.

@@ -288,3 +288,14 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// A caller may send any text as a name; a prefix may end inside one of its characters.
+    #[test]
+    fn any_text_can_be_looked_up(text in "\\PC{0,12}", servers in btree_set("[a-z]{1,6}", 0..4)) {
+        let world: World = servers.into_iter().map(|name| (name, (None, BTreeSet::new()))).collect();
+        let spaces = spaces(&world, NameOptions::default());
+        let owner = spaces.owner(&text);
+        prop_assert_eq!(spaces.owners(&text).is_empty(), owner.is_none());
+    }
+}

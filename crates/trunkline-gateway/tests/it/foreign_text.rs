@@ -1,0 +1,70 @@
+//! Names and addresses of clients in any characters, over both transports.
+
+use serde_json::{Value, json};
+use trunkline_gateway::demo::DemoServer;
+
+use crate::asker::{Asker, Era};
+use crate::hosting::Hosted;
+use crate::piped::Piped;
+use crate::wire::{legacy, listen};
+
+/// Two servers whose prefixes have different lengths.
+async fn servers() -> Value {
+    let words = listen(DemoServer::Words).await;
+    let numbers = listen(DemoServer::Numbers).await;
+    let at = |address| json!({ "type": "http", "url": format!("http://{address}/mcp") });
+    json!({ "docs": at(words), "numbers": at(numbers) })
+}
+
+/// Names in which a character of two to four bytes stands at every offset near a prefix.
+fn names() -> Vec<String> {
+    let mut names = Vec::new();
+    for character in ['ö', '\u{2028}', '😀'] {
+        for before in 0..10 {
+            names.push(format!("{}{character}_echo", "d".repeat(before)));
+        }
+    }
+    names
+}
+
+fn requests(name: &str) -> [(&'static str, Value); 4] {
+    let completion = json!({ "ref": { "type": "ref/prompt", "name": name }, "argument": { "name": name, "value": name } });
+    [
+        ("tools/call", json!({ "name": name, "arguments": {} })),
+        ("prompts/get", json!({ "name": name })),
+        ("resources/read", json!({ "uri": name })),
+        ("completion/complete", completion),
+    ]
+}
+
+/// Whether an answer says that there is no such thing.
+fn is_refusal(answer: &Value) -> bool {
+    [-32_602, -32_002].contains(&answer["error"]["code"].as_i64().unwrap_or(0))
+}
+
+#[tokio::test]
+async fn requests_with_names_of_any_characters_are_answered_over_http() {
+    let hosted = Hosted::to(&servers().await).await;
+    let mut client = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    for name in names() {
+        for (method, params) in requests(&name) {
+            let answer = client.ask(method, params).await;
+            assert!(is_refusal(&answer), "{method} {name}: {answer}");
+        }
+    }
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn requests_with_names_of_any_characters_are_answered_over_a_stream() {
+    let mut piped = Piped::to(&servers().await).await;
+    piped.open().await;
+    for name in names() {
+        for (method, params) in requests(&name) {
+            piped.write(&legacy(method, &params)).await;
+            let answer = piped.read().await;
+            assert!(is_refusal(&answer), "{method} {name}: {answer}");
+        }
+    }
+    piped.end().await;
+}
