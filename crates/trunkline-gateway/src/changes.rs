@@ -25,7 +25,7 @@ use trunkline::name::ServerName;
 pub(crate) use self::addresses::{Addresses, MAX_ADDRESSES, Teller, renew};
 use self::ears::grow_ears;
 use crate::protocol::empty;
-use crate::scope::Scope;
+use crate::scope::CallerScope;
 use crate::visits::COMPLETE;
 
 /// Changes that a listener may be behind before it is told that everything may have changed.
@@ -87,7 +87,7 @@ impl Lists {
 #[derive(Clone, Debug)]
 enum Change {
     /// Lists, as one scope shows them.
-    Lists { scope: Arc<Scope>, lists: Lists },
+    Lists { scope: Arc<CallerScope>, lists: Lists },
     /// The connection to a server, which is another one if its entry was changed, or who has it now.
     Connected(Weak<Connection>, Share),
     /// A resource, in the words of its server.
@@ -102,7 +102,7 @@ pub(crate) type Log = Arc<dyn Fn(&ServerName, &Notification) + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Changes {
     told: broadcast::Sender<Change>,
-    scopes: Arc<Mutex<HashMap<Arc<Scope>, Watched>>>,
+    scopes: Arc<Mutex<HashMap<Arc<CallerScope>, Watched>>>,
     /// Lists that are being asked for because their servers say that they have changed.
     asked: Arc<Mutex<HashSet<(ServerName, Kind)>>>,
     log: Log,
@@ -182,12 +182,12 @@ impl Changes {
     }
 
     /// Begins to listen for somebody who is told of it a moment later.
-    pub(crate) fn begin(&self, host: &Arc<Host>, scope: &Scope) -> Begun {
+    pub(crate) fn begin(&self, host: &Arc<Host>, scope: &CallerScope) -> Begun {
         Begun { scope: self.watch(host, scope), told: self.told.subscribe() }
     }
 
     /// Watches the lists of a scope while somebody listens in it.
-    fn watch(&self, host: &Arc<Host>, scope: &Scope) -> WatchedScope {
+    fn watch(&self, host: &Arc<Host>, scope: &CallerScope) -> WatchedScope {
         let mut scopes = lock(&self.scopes);
         let known = scopes.get_key_value(scope).map(|(scope, _)| Arc::clone(scope));
         let scope = known.unwrap_or_else(|| Arc::new(scope.clone()));
@@ -237,7 +237,7 @@ impl Changes {
 
 /// A scope that is watched for somebody.
 struct WatchedScope {
-    scope: Arc<Scope>,
+    scope: Arc<CallerScope>,
     changes: Changes,
 }
 
@@ -253,7 +253,7 @@ impl Drop for WatchedScope {
 }
 
 /// What the lists of a scope are, in a few bytes.
-fn digests(host: &Host, scope: &Scope) -> [u64; Kind::ALL.len()] {
+fn digests(host: &Host, scope: &CallerScope) -> [u64; Kind::ALL.len()] {
     let Ok(view) = scope.view(host) else { return Default::default() };
     Kind::ALL.map(|kind| {
         let mut hasher = DefaultHasher::new();

@@ -139,8 +139,12 @@ impl Gateway {
                 connection.want_log_level(level);
             }
         }
+        // A server of which this caller can see nothing has nothing to log for it.
+        let view = self.view(caller)?;
         for connection in self.host.servers().connections() {
-            connection.want_log_level(level);
+            if view.may_hold(&connection.server().name) {
+                connection.want_log_level(level);
+            }
         }
         Ok(empty())
     }

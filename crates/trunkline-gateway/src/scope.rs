@@ -2,12 +2,13 @@
 
 use trunkline::config::Access;
 use trunkline::host::Host;
-use trunkline::policy::{NoSuchCaller, Switches, Who};
+use trunkline::policy::{Limit, NoSuchCaller, Who};
 use trunkline::principal::Principal;
 use trunkline::view::View;
 
-/// How much of the servers an address serves. Lists may not differ between connections to one
-/// address, so everything that limits them is part of the address, or of who asks.
+/// How much of the servers an address serves, or a token may have: one limit. Lists may not differ
+/// between connections to one address, so everything that limits them is part of the address, or of
+/// the token. Where both set a limit, each of them has to admit what is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scope {
     /// The agent whose tools these are.
@@ -29,21 +30,6 @@ impl Scope {
         Self { bundles: vec![name.into()], ..Self::default() }
     }
 
-    /// What is in both, if there can be such a thing: nobody is two agents.
-    pub(crate) fn and(&self, other: &Self) -> Option<Self> {
-        let agent = match (&self.agent, &other.agent) {
-            (Some(one), Some(two)) if one != two => return None,
-            (one, two) => one.clone().or_else(|| two.clone()),
-        };
-        let mut bundles = self.bundles.clone();
-        bundles.extend(other.bundles.iter().filter(|it| !self.bundles.contains(it)).cloned());
-        let access = match (self.access, other.access) {
-            (Some(one), Some(two)) => Some(one.strictest(two)),
-            (one, two) => one.or(two),
-        };
-        Some(Self { agent, bundles, access })
-    }
-
     /// Whether a host knows the agent and the bundles it names.
     ///
     /// # Errors
@@ -57,15 +43,60 @@ impl Scope {
     }
 
     /// What it shows of what is known now.
+    fn view(&self, host: &Host) -> Result<View, NoSuchCaller> {
+        host.view(Who { within: &[self.limit(None, &self.bundle_names())], ..Who::default() })
+    }
+
+    fn limit<'s>(&'s self, name: Option<&'static str>, bundles: &'s [&'s str]) -> Limit<'s> {
+        Limit { name, agent: self.agent.as_deref(), bundles, access: self.access }
+    }
+
+    fn bundle_names(&self) -> Vec<&str> {
+        self.bundles.iter().map(String::as_str).collect()
+    }
+}
+
+/// Everything that limits one caller. The address and the token are separate limits: a caller sees what
+/// each of them shows by itself, never what they show together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct CallerScope {
+    address: Scope,
+    token: Scope,
+}
+
+impl CallerScope {
+    /// The limits of somebody who comes to an address with a token.
+    pub(crate) fn new(address: Scope, token: Scope) -> Self {
+        // A limit that is set twice is set once, so that its owner has one identity at both addresses.
+        let token = if token == address { Scope::default() } else { token };
+        Self { address, token }
+    }
+
+    /// Whether anything limits the caller beyond the configuration.
+    pub(crate) fn is_limited(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Fails if a host does not know one of the agents and bundles.
+    pub(crate) fn check(&self, host: &Host) -> Result<(), NoSuchCaller> {
+        self.address.check(host)?;
+        self.token.check(host)
+    }
+
+    /// What the caller sees of what is known now.
     pub(crate) fn view(&self, host: &Host) -> Result<View, NoSuchCaller> {
-        let bundles: Vec<&str> = self.bundles.iter().map(String::as_str).collect();
-        let switches = Switches::default();
-        host.view(Who {
-            agent: self.agent.as_deref(),
-            bundles: &bundles,
-            switches,
-            access: self.access,
-        })
+        let [address, token] = [&self.address, &self.token].map(Scope::bundle_names);
+        let within = [
+            self.address.limit(Some("address"), &address),
+            self.token.limit(Some("token"), &token),
+        ];
+        host.view(Who { within: &within, ..Who::default() })
+    }
+}
+
+impl From<Scope> for CallerScope {
+    fn from(address: Scope) -> Self {
+        Self::new(address, Scope::default())
     }
 }
 
@@ -73,7 +104,7 @@ impl Scope {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     /// What they may see.
-    pub(crate) scope: Scope,
+    pub(crate) scope: CallerScope,
     /// The principal, as far as it is known: the token, or nobody in particular.
     pub(crate) principal: Principal,
 }
@@ -91,13 +122,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scopes_together_are_never_more_than_either() {
-        let (agent, bundle) = (Scope::of_agent("a"), Scope::of_bundle("b"));
-        let both = agent.and(&bundle).unwrap();
-        assert_eq!((both.agent.as_deref(), &*both.bundles), (Some("a"), &["b".to_owned()][..]));
-        assert_eq!(agent.and(&Scope::of_agent("b")), None);
-        let read = Scope { access: Some(Access::ReadOnly), ..Scope::default() };
-        let write = Scope { access: Some(Access::ReadWrite), ..Scope::default() };
-        assert_eq!(read.and(&write).unwrap().access, Some(Access::ReadOnly));
+    fn an_address_and_a_token_are_separate_limits() {
+        let (one, other) = (Scope::of_bundle("one"), Scope::of_bundle("other"));
+        let both = CallerScope::new(one.clone(), other.clone());
+        assert_eq!((&both.address, &both.token), (&one, &other));
+        assert_ne!(both, CallerScope::new(other, one.clone()));
+        assert_eq!(CallerScope::new(one.clone(), one.clone()), CallerScope::from(one));
+        assert!(both.is_limited() && !CallerScope::default().is_limited());
+    }
+
+    #[test]
+    fn owners_with_other_limits_are_other_owners() {
+        let owner = |address: Scope, token: Scope| {
+            let scope = CallerScope::new(address, token);
+            Identity { scope, principal: Principal::Token("ann".into()) }.as_owner()
+        };
+        let (one, other) = (Scope::of_agent("one"), Scope::of_agent("other"));
+        let owners = [
+            owner(Scope::default(), Scope::default()),
+            owner(one.clone(), Scope::default()),
+            owner(one.clone(), other.clone()),
+            owner(other, one),
+        ];
+        let distinct: std::collections::BTreeSet<_> = owners.iter().collect();
+        assert_eq!(distinct.len(), owners.len());
     }
 }

@@ -11,7 +11,7 @@ use trunkline::name::ServerName;
 use trunkline::policy::Rule;
 use trunkline::view::View;
 
-use crate::scope::Scope;
+use crate::scope::CallerScope;
 
 /// The connections of every server of which a view shows something.
 pub(crate) fn seen(host: &Host, view: &View) -> Vec<Arc<Connection>> {
@@ -21,9 +21,9 @@ pub(crate) fn seen(host: &Host, view: &View) -> Vec<Arc<Connection>> {
 }
 
 /// The servers of a scope that cannot be used just now, each with why, for programs to read.
-pub(crate) fn unavailable(host: &Host, view: &View, scope: &Scope) -> Vec<Value> {
+pub(crate) fn unavailable(host: &Host, view: &View, scope: &CallerScope) -> Vec<Value> {
     // Whoever is limited learns of a server only through what it would have for them.
-    let is_limited = *scope != Scope::default();
+    let is_limited = scope.is_limited();
     let config = host.config();
     let broken = config.broken().iter().filter(|_| !is_limited).map(unconfigured);
     let connections = host.servers().connections();

@@ -56,7 +56,7 @@ where
     let limits = Limits::default();
     let (outlet, inbox) = StreamOutlet::new();
     let is_writing = Arc::new(AtomicBool::new(false));
-    let identity = Arc::new(Identity { scope, principal: Principal::Anonymous });
+    let identity = Arc::new(Identity { scope: scope.into(), principal: Principal::Anonymous });
     let peer = Peer {
         gateway: Gateway::new(host, &limits),
         identity,

@@ -5,7 +5,7 @@ use trunkline::message::{Notification, is_of_protocol};
 use trunkline::name::ServerName;
 
 use crate::gateway::Gateway;
-use crate::scope::{Identity, Scope};
+use crate::scope::Identity;
 
 impl Gateway {
     /// Passes on what a client tells that the gateway itself need not know. Who it is matters to
@@ -40,6 +40,6 @@ impl Gateway {
         let mut enabled = config.servers().filter(|server| server.enabled);
         let (only, None) = (enabled.next()?, enabled.next()) else { return None };
         let is_free = only.behaviour.access == Access::ReadWrite && only.trust == Trust::Trusted;
-        (is_free && identity.scope == Scope::default()).then(|| only.name.clone())
+        (is_free && !identity.scope.is_limited()).then(|| only.name.clone())
     }
 }

@@ -176,6 +176,13 @@ pub fn echoing_server() -> PathBuf {
     server("echoing.py")
 }
 
+/// A server over stdio whose results are files: started with Python, it takes a folder and a generation
+/// as its arguments.
+#[must_use]
+pub fn canned_server() -> PathBuf {
+    server("canned.py")
+}
+
 /// Runs a program to its end and returns what it printed; it is killed when it takes too long and
 /// when the returned future is dropped.
 ///

@@ -30,7 +30,7 @@ mod addresses;
 mod names;
 
 pub(crate) use addresses::{explain_address, hides_address};
-pub use caller::{Caller, NoSuchCaller, Who};
+pub use caller::{Caller, Limit, NoSuchCaller, Who};
 pub use names::Chance;
 pub(crate) use names::{chance, chance_of_address};
 pub use reason::{Reason, Rule};
@@ -97,27 +97,25 @@ pub fn decide_all<'r>(
 }
 
 fn decided<'r>(question: &Question<'r>) -> Decision<'r> {
-    for rule in STEPS {
-        match rule(question) {
-            (Verdict::Pass, _) => {}
-            (Verdict::Hide, reason) => return Decision::Hide(reason),
-            (Verdict::Deny, reason) => return Decision::Deny(reason),
-        }
+    let mut answers = STEPS.iter().flat_map(|judge| judge.answers(question));
+    match answers.find(|(verdict, _)| *verdict != Verdict::Pass) {
+        Some((Verdict::Hide, reason)) => Decision::Hide(reason),
+        Some((Verdict::Deny, reason)) => Decision::Deny(reason),
+        Some((Verdict::Pass, _)) | None => Decision::Allow,
     }
-    Decision::Allow
 }
 
-/// What every rule has to say, in the order in which [`decide`] asks them.
+/// What every rule has to say, in the order in which [`decide`] asks them. A rule about limits has one
+/// step for each limit of the caller.
 pub fn explain<'r>(rules: &'r Rules, caller: &'r Caller, entry: &'r Entry) -> Vec<Step<'r>> {
     let question = Question::new(rules.server(&entry.server().name), caller, entry);
     let mut is_open = true;
-    let step = |rule: &steps::Judge| {
-        let (verdict, reason) = rule(&question);
+    let step = |(verdict, reason)| {
         let decides = verdict != Verdict::Pass && is_open;
         is_open = is_open && !decides;
         Step { verdict, reason, decides }
     };
-    STEPS.iter().map(step).collect()
+    STEPS.iter().flat_map(|judge| judge.answers(&question)).map(step).collect()
 }
 
 #[cfg(test)]

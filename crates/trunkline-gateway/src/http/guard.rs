@@ -14,7 +14,7 @@ use super::pages::Page;
 use crate::caller::Admission;
 use crate::neighbours;
 use crate::options::Options;
-use crate::scope::{Identity, Scope};
+use crate::scope::{CallerScope, Identity, Scope};
 
 /// How many seconds' worth of requests may come at once.
 const BURST: f64 = 2.0;
@@ -24,7 +24,6 @@ const BURST: f64 = 2.0;
 pub(super) enum Refusal {
     NoToken,
     WrongToken,
-    OtherScope,
     TooMany,
 }
 
@@ -40,9 +39,6 @@ impl IntoResponse for Refusal {
                 let challenge = challenge("Bearer error=\"invalid_token\"");
                 (StatusCode::UNAUTHORIZED, challenge, "the token is not known here\n")
                     .into_response()
-            }
-            Self::OtherScope => {
-                (StatusCode::FORBIDDEN, "the token is for another agent\n").into_response()
             }
             Self::TooMany => {
                 let text = "too many requests; wait a second\n";
@@ -83,7 +79,7 @@ impl Guard {
         Page::of(headers, &self.options.origins)
     }
 
-    /// Who asks, and for how much: what the address and their token have in common.
+    /// Who asks, and what limits them: the address, and their token.
     pub(super) fn identify(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
         let identity = self.known(headers, scope);
         // Those who are not known share one allowance: guessing tokens is no faster than asking.
@@ -96,11 +92,11 @@ impl Guard {
 
     fn known(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
         if self.options.tokens.is_empty() {
-            return Ok(Identity { scope: scope.clone(), principal: Principal::Anonymous });
+            return Ok(Identity { scope: scope.clone().into(), principal: Principal::Anonymous });
         }
         let token = bearer(headers).ok_or(Refusal::NoToken)?;
         let token = self.options.tokens.find(token).ok_or(Refusal::WrongToken)?;
-        let scope = scope.and(&token.scope).ok_or(Refusal::OtherScope)?;
+        let scope = CallerScope::new(scope.clone(), token.scope);
         Ok(Identity { scope, principal: Principal::Token(token.name.as_str().into()) })
     }
 
@@ -167,12 +163,13 @@ mod tests {
         assert_eq!(identify(&wrong, &all).unwrap_err(), Refusal::WrongToken);
         let right = [("authorization", "bearer secret")];
         let identity = identify(&right, &all).unwrap();
-        assert_eq!(
-            (identity.principal.as_str(), identity.scope.agent.as_deref()),
-            ("ann", Some("reader"))
-        );
-        let other = Scope::of_agent("writer");
-        assert_eq!(identify(&right, &other).unwrap_err(), Refusal::OtherScope);
+        let reader = Scope::of_agent("reader");
+        assert_eq!(identity.principal.as_str(), "ann");
+        assert_eq!(identity.scope, CallerScope::new(all, reader.clone()));
+        // The address of another agent is another limit.
+        let writer = Scope::of_agent("writer");
+        let both = CallerScope::new(writer.clone(), reader);
+        assert_eq!(identify(&right, &writer).unwrap().scope, both);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(crate) struct Asker {
     pub(crate) era: Era,
     pub(crate) channel: Channel,
     pub(crate) address: SocketAddr,
+    /// The path of the endpoint.
+    path: String,
     /// The session of a legacy client.
     pub(crate) session: Option<String>,
     /// What it offers.
@@ -50,12 +52,22 @@ impl Asker {
         address: SocketAddr,
         headers: &[(&str, &str)],
     ) -> io::Result<Self> {
+        Self::at((address, "/mcp"), era, headers).await
+    }
+
+    /// A client of the endpoint at a path.
+    pub(crate) async fn at(
+        (address, path): (SocketAddr, &str),
+        era: Era,
+        headers: &[(&str, &str)],
+    ) -> io::Result<Self> {
         let channel = Channel::to(address).await?;
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let headers = headers.iter().map(owned).collect();
         let capabilities = json!({ "elicitation": {} });
+        let (path, session) = (path.to_owned(), None);
         let mut asker =
-            Self { era, channel, address, session: None, capabilities, headers, next: 0 };
+            Self { era, channel, address, path, session, capabilities, headers, next: 0 };
         if era == Era::Legacy {
             asker.open().await?;
         }
@@ -113,13 +125,15 @@ impl Asker {
     /// Sends a request and reads everything that is said to it.
     pub(crate) async fn exchange(&mut self, written: &Written) -> io::Result<(Head, Vec<Value>)> {
         let headers = borrowed(&written.headers);
-        self.channel.messages(&Sent::post(&headers, &written.body)).await
+        let sent = Sent { path: &self.path, ..Sent::post(&headers, &written.body) };
+        self.channel.messages(&sent).await
     }
 
     /// Sends a request and reads no more than the head of the answer.
     pub(crate) async fn begin(&mut self, written: &Written) -> io::Result<Head> {
         let headers = borrowed(&written.headers);
-        self.channel.send(&Sent::post(&headers, &written.body)).await
+        let sent = Sent { path: &self.path, ..Sent::post(&headers, &written.body) };
+        self.channel.send(&sent).await
     }
 
     /// Sends something that is not answered.
@@ -127,7 +141,8 @@ impl Asker {
         let headers = self.headers();
         let headers = borrowed(&headers);
         let body = message.to_string();
-        let (head, _) = self.channel.messages(&Sent::post(&headers, &body)).await?;
+        let sent = Sent { path: &self.path, ..Sent::post(&headers, &body) };
+        let (head, _) = self.channel.messages(&sent).await?;
         assert_eq!(head.status, 202, "{head:?}");
         Ok(())
     }
@@ -151,7 +166,7 @@ impl Asker {
         let headers = self.headers();
         let headers = [&borrowed(&headers)[..], more].concat();
         let mut channel = Channel::to(self.address).await.unwrap();
-        let sent = Sent { method, path: "/mcp", headers: &headers, body: "" };
+        let sent = Sent { method, path: &self.path, headers: &headers, body: "" };
         let head = channel.send(&sent).await.unwrap();
         (head, channel)
     }

@@ -28,5 +28,7 @@ mod listening;
 mod telling;
 mod visiting;
 mod recalling;
+mod canned;
+mod limits;
 #[cfg(target_os = "linux")]
 mod load;

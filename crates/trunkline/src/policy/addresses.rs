@@ -1,6 +1,6 @@
 //! What hides an address by itself, whatever template it fits (TOOL-12).
 
-use super::caller::Caller;
+use super::caller::{Caller, CallerLimit};
 use super::reason::{Finding, Reason, Rule};
 use super::rules::{Lists, Rules};
 use super::{Step, Verdict, explain};
@@ -20,17 +20,23 @@ pub(crate) fn hides_address<'r>(
     let denies = |lists: &Lists| lists.deny.iter().any(|denied| spellings.mean(denied));
     if let Some(lists) = rules.server(server).map(|it| &it.lists).filter(|it| denies(it)) {
         let (finding, location) = (Finding::InDenyList, lists.places.deny.as_ref());
-        return Some(Reason { rule: Rule::ServerLists, finding, location });
+        return Some(Reason::new(Rule::ServerLists, finding, location));
     }
-    let mut bundles = caller.bundles.iter().filter(|bundle| bundle.server == *server);
-    if let Some(bundle) = bundles.find(|bundle| denies(&bundle.lists)) {
-        let location = bundle.lists.places.deny.as_ref().unwrap_or(&bundle.location);
-        let (finding, location) = (Finding::DeniedByBundle(&bundle.name), Some(location));
-        return Some(Reason { rule: Rule::Bundles, finding, location });
-    }
-    let AgentPattern { pattern, location } = excluding(caller, &scopes(template, own, spellings))?;
-    let finding = Finding::ExcludedBy(pattern);
-    Some(Reason { rule: Rule::Agent, finding, location: Some(location) })
+    let scopes = scopes(template, own, spellings);
+    let by_limit = |limit: &'r CallerLimit| {
+        if let Some(bundle) = limit.bundles_of(server).find(|bundle| denies(&bundle.lists)) {
+            let location = bundle.lists.places.deny.as_ref().unwrap_or(&bundle.location);
+            let (finding, location) = (Finding::DeniedByBundle(&bundle.name), Some(location));
+            return Some(Reason {
+                limit: limit.name,
+                ..Reason::new(Rule::Bundles, finding, location)
+            });
+        }
+        let AgentPattern { pattern, location } = excluding(limit, &scopes)?;
+        let (finding, location) = (Finding::ExcludedBy(pattern), Some(location));
+        Some(Reason { limit: limit.name, ..Reason::new(Rule::Agent, finding, location) })
+    };
+    caller.limits().iter().find_map(by_limit)
 }
 
 /// What every rule has to say about an address that fits a template.
@@ -44,7 +50,8 @@ pub(crate) fn explain_address<'r>(
     let Some(reason) = hides_address((rules, caller), template, own, spellings) else {
         return steps;
     };
-    let same = steps.iter_mut().find(|step| step.reason.rule == reason.rule);
+    let is_same = |it: &Reason<'_>| it.rule == reason.rule && it.limit == reason.limit;
+    let same = steps.iter_mut().find(|step| is_same(&step.reason));
     if let Some(step) = same.filter(|step| step.verdict == Verdict::Pass) {
         *step = Step { verdict: Verdict::Hide, reason, decides: false };
     }
@@ -66,9 +73,8 @@ fn scopes(template: &Entry, own: &str, spellings: &Spellings) -> Vec<String> {
 
 /// The pattern that takes away something of one of these names: the last that matches it. Spellings
 /// are in small letters, and so are patterns compared with them.
-fn excluding<'r>(caller: &'r Caller, scopes: &[String]) -> Option<&'r AgentPattern> {
-    let (_, agent) = caller.agent()?;
-    let patterns = agent.tools.as_ref()?;
+fn excluding<'r>(limit: &'r CallerLimit, scopes: &[String]) -> Option<&'r AgentPattern> {
+    let patterns = limit.patterns()?;
     let matches = |it: &AgentPattern, scope: &String| {
         let small = NamePattern::new(&it.pattern.as_str().to_lowercase());
         it.pattern.matches(scope) || small.is_ok_and(|small| small.matches(scope))

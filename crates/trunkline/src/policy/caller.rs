@@ -1,11 +1,13 @@
 //! Who asks: an agent, a choice of bundles, a conversation with its switches; any of them, or none.
+//! What limits a caller are separate limits, each of which has to admit what the caller sees.
 
 use std::fmt;
+use std::sync::Arc;
 
-use super::rules::{BundleRules, Rules};
+use super::rules::{AgentRules, BundleRules, Rules};
 use super::switches::{Switch, Switches};
 use crate::config::{Access, Agent, AgentPattern, Suggestions};
-use crate::name::{AgentName, BundleName, Pairs, ServerName};
+use crate::name::{AgentName, BundleName, ServerName};
 
 /// Who asks, by names.
 #[derive(Clone, Debug, Default)]
@@ -18,18 +20,64 @@ pub struct Who<'n> {
     pub switches: Switches,
     /// The most that they may do, if that is less than the configuration allows.
     pub access: Option<Access>,
+    /// Further limits. The agent, the bundles and the access above are one limit; each of these is
+    /// another, and an entry is seen only if all of them admit it.
+    pub within: &'n [Limit<'n>],
+}
+
+/// One limit on a caller, by names: the one that an address sets, for example, or a token. What
+/// several limits show together is what every one of them shows by itself. One in which nothing is set
+/// is no limit.
+///
+/// ```
+/// use trunkline::config;
+/// use trunkline::policy::{Limit, Rules, Who};
+///
+/// let text = r#"{ "servers": { "docs": { "command": "x" }, "prod": { "command": "x" } },
+///                 "bundles": { "read": { "serverId": "docs" }, "ops": { "serverId": "prod" } } }"#;
+/// let config = config::parse("mcp.json", text).config;
+/// let rules = Rules::new(&config, config.agents().named.clone());
+/// let address = Limit { name: Some("address"), bundles: &["ops"], ..Limit::default() };
+/// let token = Limit { name: Some("token"), bundles: &["read"], ..Limit::default() };
+///
+/// let caller = |within: &[Limit<'_>]| rules.caller(Who { within, ..Who::default() }).unwrap();
+/// let prod = &config.server("prod").unwrap().name;
+/// assert!(caller(&[address.clone()]).may_have(prod, "prod"));
+/// assert!(!caller(&[address, token]).may_have(prod, "prod"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Limit<'n> {
+    /// What sets it, for explanations: `address`, `token`.
+    pub name: Option<&'static str>,
+    /// The agent whose patterns have to include an entry.
+    pub agent: Option<&'n str>,
+    /// The bundles that have to hold an entry: one of those of its server, and none of those may
+    /// exclude it. None for no limit.
+    pub bundles: &'n [&'n str],
+    /// The most that may be done, if that is less than the configuration allows.
+    pub access: Option<Access>,
 }
 
 /// Who asks, with the rules for them at hand. The default is somebody without any limits.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    pub(super) agent: Option<(AgentName, Agent)>,
-    /// The pairs of characters of each pattern of the agent.
-    pub(super) pairs: Vec<Pairs>,
-    pub(super) bundles: Vec<BundleRules>,
+    /// Those in which something is set.
+    limits: Vec<CallerLimit>,
     pub(super) switches: Switches,
+}
+
+/// One limit on a caller, with its rules at hand.
+#[derive(Clone, Debug)]
+pub(super) struct CallerLimit {
+    pub(super) name: Option<&'static str>,
+    pub(super) agent: Option<Arc<AgentRules>>,
+    pub(super) bundles: Vec<Arc<BundleRules>>,
     pub(super) access: Option<Access>,
 }
+
+/// The limit on a caller that has none.
+static UNLIMITED: CallerLimit =
+    CallerLimit { name: None, agent: None, bundles: Vec::new(), access: None };
 
 /// An agent or a bundle that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,35 +105,76 @@ impl std::error::Error for NoSuchCaller {}
 impl Rules {
     /// Looks up who asks.
     pub fn caller(&self, who: Who<'_>) -> Result<Caller, NoSuchCaller> {
-        let agent = match who.agent {
-            None => None,
-            Some(name) => {
-                let known = || self.agent_names().map(AgentName::as_str);
-                let found = self.agent(name).ok_or_else(|| no_such("agent", name, known()))?;
-                Some((found.0.clone(), found.1.clone()))
-            }
-        };
+        let Who { agent, bundles, switches, access, within } = who;
+        let first = Limit { name: None, agent, bundles, access };
+        self.limited([&first].into_iter().chain(within), switches)
+    }
+
+    /// The same caller under these rules; its agents or its bundles may be other ones, or gone.
+    pub fn caller_again(&self, caller: &Caller) -> Result<Caller, NoSuchCaller> {
+        let bundles: Vec<_> = caller.limits.iter().map(CallerLimit::bundle_names).collect();
+        let named = caller.limits.iter().zip(&bundles);
+        let limits: Vec<_> = named.map(|(limit, bundles)| limit.by_names(bundles)).collect();
+        self.limited(&limits, caller.switches.clone())
+    }
+
+    fn limited<'l>(
+        &self,
+        limits: impl IntoIterator<Item = &'l Limit<'l>>,
+        switches: Switches,
+    ) -> Result<Caller, NoSuchCaller> {
+        let set = limits.into_iter().filter(|limit| limit.is_set());
+        let limits = set.map(|limit| self.limit(limit)).collect::<Result<_, _>>()?;
+        Ok(Caller { limits, switches })
+    }
+
+    fn limit(&self, limit: &Limit<'_>) -> Result<CallerLimit, NoSuchCaller> {
+        let agent = limit.agent.map(|name| {
+            let known = || self.agent_names().map(AgentName::as_str);
+            self.agent_rules(name).cloned().ok_or_else(|| no_such("agent", name, known()))
+        });
         let bundle = |name: &&str| {
             let known = || self.bundle_names().map(BundleName::as_str);
             self.bundle(name).cloned().ok_or_else(|| no_such("bundle", name, known()))
         };
-        let bundles = who.bundles.iter().map(bundle).collect::<Result<_, _>>()?;
-        let patterns = agent.iter().flat_map(|(_, agent)| agent.tools.iter().flatten());
-        let pairs = patterns.map(|it| it.pattern.pairs()).collect();
-        Ok(Caller { agent, pairs, bundles, switches: who.switches, access: who.access })
+        let agent = agent.transpose()?;
+        let bundles = limit.bundles.iter().map(bundle).collect::<Result<_, _>>()?;
+        Ok(CallerLimit { name: limit.name, agent, bundles, access: limit.access })
     }
 }
 
-impl Rules {
-    /// The same caller under these rules; its agent or its bundles may be other ones, or gone.
-    pub fn caller_again(&self, caller: &Caller) -> Result<Caller, NoSuchCaller> {
-        let bundles: Vec<&str> = caller.bundles.iter().map(|bundle| bundle.name.as_str()).collect();
-        self.caller(Who {
-            agent: caller.agent.as_ref().map(|(name, _)| name.as_str()),
-            bundles: &bundles,
-            switches: caller.switches.clone(),
-            access: caller.access,
-        })
+impl Limit<'_> {
+    /// Whether it limits anything.
+    fn is_set(&self) -> bool {
+        self.agent.is_some() || !self.bundles.is_empty() || self.access.is_some()
+    }
+}
+
+impl CallerLimit {
+    fn by_names<'l>(&'l self, bundles: &'l [&'l str]) -> Limit<'l> {
+        let agent = self.agent.as_ref().map(|it| it.name.as_str());
+        Limit { name: self.name, agent, bundles, access: self.access }
+    }
+
+    fn bundle_names(&self) -> Vec<&str> {
+        self.bundles.iter().map(|bundle| bundle.name.as_str()).collect()
+    }
+
+    /// The patterns of its agent, if that has any.
+    pub(super) fn patterns(&self) -> Option<&[AgentPattern]> {
+        self.agent.as_ref()?.agent.tools.as_deref()
+    }
+
+    /// Its bundles of one server.
+    pub(super) fn bundles_of(&self, server: &ServerName) -> impl Iterator<Item = &BundleRules> {
+        self.bundles.iter().map(|bundle| &**bundle).filter(move |bundle| bundle.server == *server)
+    }
+
+    /// Whether it can admit anything of a server whose names start so.
+    fn may_have(&self, server: &ServerName, prefix: &str) -> bool {
+        let may_match = |it: &AgentPattern| !it.pattern.excludes() && it.pattern.may_match(prefix);
+        (self.bundles.is_empty() || self.bundles_of(server).next().is_some())
+            && self.patterns().is_none_or(|patterns| patterns.iter().any(may_match))
     }
 }
 
@@ -99,9 +188,10 @@ fn no_such<'k>(
 }
 
 impl Caller {
-    /// The agent that asks.
-    pub fn agent(&self) -> Option<(&AgentName, &Agent)> {
-        self.agent.as_ref().map(|(name, agent)| (name, agent))
+    /// The agents that ask; each of them has to admit what is seen.
+    pub fn agents(&self) -> impl Iterator<Item = (&AgentName, &Agent)> {
+        let agents = self.limits.iter().filter_map(|limit| limit.agent.as_ref());
+        agents.map(|rules| (&rules.name, &rules.agent))
     }
 
     /// The switches of its conversation.
@@ -112,13 +202,22 @@ impl Caller {
     /// Whether anything of a server can be for this caller, whatever the server has. What its names
     /// start with is enough to tell.
     pub fn may_have(&self, server: &ServerName, prefix: &str) -> bool {
-        let is_bundled =
-            self.bundles.is_empty() || self.bundles.iter().any(|bundle| bundle.server == *server);
-        let patterns = self.agent.as_ref().and_then(|(_, agent)| agent.tools.as_ref());
-        let may_match = |it: &AgentPattern| !it.pattern.excludes() && it.pattern.may_match(prefix);
         self.switches.get(server) == Switch::On
-            && is_bundled
-            && patterns.is_none_or(|patterns| patterns.iter().any(may_match))
+            && self.limits.iter().all(|limit| limit.may_have(server, prefix))
+    }
+
+    /// Whether nothing limits this caller, and no server is switched off in its conversation.
+    pub fn is_unlimited(&self) -> bool {
+        let is_on = |(_, switch)| switch == Switch::On;
+        self.limits.is_empty() && self.switches.iter().all(is_on)
+    }
+
+    /// Its limits, of which there is at least one.
+    pub(super) fn limits(&self) -> &[CallerLimit] {
+        match &*self.limits {
+            [] => std::slice::from_ref(&UNLIMITED),
+            limits => limits,
+        }
     }
 
     /// The same caller after somebody used a switch.

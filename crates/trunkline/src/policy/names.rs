@@ -1,12 +1,12 @@
 //! Whether something of an exact name can be seen, before anybody knows whether it exists.
 
-use super::caller::Caller;
+use super::caller::{Caller, CallerLimit};
 use super::rules::{Lists, Rules};
 use crate::config::{AgentPattern, Trust};
 use crate::name::{Claim, Namespaces, ServerName, Spellings};
 
-/// What can be said of a name before its server is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What can be said of a name before its server is asked. The later ones say more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Chance {
     /// Something of that name may be seen, if the server has it.
     Possible,
@@ -24,10 +24,10 @@ pub(crate) fn chance(
     exposed: &str,
 ) -> Chance {
     let gives = |own: &str| gives(spaces, Claim { server, own }, exposed);
-    match by_lists((rules, caller), server, gives) {
-        Chance::Possible => by_patterns(caller, spaces, exposed),
+    every_limit(caller, |limit| match by_lists((rules, limit), server, gives) {
+        Chance::Possible => by_patterns(limit, spaces, exposed),
         none => none,
-    }
+    })
 }
 
 /// Whether a caller can see something of a server under an address, in the server's own words.
@@ -37,22 +37,29 @@ pub(crate) fn chance_of_address(
     address: &str,
 ) -> Chance {
     let spellings = Spellings::of(address);
-    by_lists((rules, caller), server, |own| match spellings.mean(own) {
+    let gives = |own: &str| match spellings.mean(own) {
         true => Given::Exactly,
         // It may fit a template.
         false if own.contains('{') => Given::Perhaps,
         false => Given::Never,
-    })
+    };
+    every_limit(caller, |limit| by_lists((rules, limit), server, gives))
 }
 
-/// What the lists of a server, and of bundles of it, say of something that may be what they name.
+/// The chance that every limit of a caller leaves.
+fn every_limit(caller: &Caller, chance: impl Fn(&CallerLimit) -> Chance) -> Chance {
+    caller.limits().iter().map(chance).max().unwrap_or(Chance::TakenAway)
+}
+
+/// What the lists of a server, and of the bundles of it in one limit, say of something that may be what
+/// they name.
 fn by_lists(
-    (rules, caller): (&Rules, &Caller),
+    (rules, limit): (&Rules, &CallerLimit),
     server: &ServerName,
     gives: impl Fn(&str) -> Given,
 ) -> Chance {
     let own = rules.server(server);
-    let bundles = caller.bundles.iter().filter(|bundle| bundle.server == *server);
+    let bundles = limit.bundles_of(server);
     let lists: Vec<_> = own.iter().map(|it| &it.lists).chain(bundles.map(|it| &it.lists)).collect();
     let denies = |lists: &&Lists| lists.deny.iter().any(|own| gives(own) == Given::Exactly);
     if lists.iter().any(denies) {
@@ -69,9 +76,8 @@ fn by_lists(
     Chance::Possible
 }
 
-fn by_patterns(caller: &Caller, spaces: &Namespaces, exposed: &str) -> Chance {
-    let patterns = caller.agent().and_then(|(_, agent)| agent.tools.as_ref());
-    let Some(patterns) = patterns else { return Chance::Possible };
+fn by_patterns(limit: &CallerLimit, spaces: &Namespaces, exposed: &str) -> Chance {
+    let Some(patterns) = limit.patterns() else { return Chance::Possible };
     let matches = |it: &&AgentPattern| it.pattern.matches(exposed);
     match patterns.iter().rev().find(matches) {
         // Patterns may mean what was shortened to it.

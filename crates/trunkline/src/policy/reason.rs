@@ -48,6 +48,8 @@ pub struct Reason<'r> {
     pub(super) rule: Rule,
     pub(super) finding: Finding<'r>,
     pub(super) location: Option<&'r Location>,
+    /// The limit that the rule was asked about.
+    pub(super) limit: Option<&'static str>,
 }
 
 /// What a rule found.
@@ -87,6 +89,10 @@ pub(super) enum Finding<'r> {
 }
 
 impl<'r> Reason<'r> {
+    pub(super) fn new(rule: Rule, finding: Finding<'r>, location: Option<&'r Location>) -> Self {
+        Self { rule, finding, location, limit: None }
+    }
+
     /// Which rule it is.
     pub fn rule(&self) -> Rule {
         self.rule
@@ -95,6 +101,11 @@ impl<'r> Reason<'r> {
     /// Where the rule was written; absent for a default.
     pub fn location(&self) -> Option<&'r Location> {
         self.location
+    }
+
+    /// The limit that it is about, by the name in [`Limit::name`](super::Limit::name).
+    pub fn limit(&self) -> Option<&'static str> {
+        self.limit
     }
 
     /// The server that is down, if that is what it says.
@@ -134,7 +145,11 @@ impl<'r> Reason<'r> {
 
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.finding.fmt(f)
+        self.finding.fmt(f)?;
+        match self.limit {
+            Some(limit) => write!(f, " (limit of the {limit})"),
+            None => Ok(()),
+        }
     }
 }
 

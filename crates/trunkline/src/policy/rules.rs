@@ -1,18 +1,19 @@
 //! The rules of a configuration, ready to be asked.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::config::{
     Access, Agent, Bundle, Config, ListPlaces, Location, RulePlaces, Server, ToolLists, Trust,
 };
-use crate::name::{AgentName, BundleName, ServerName};
+use crate::name::{AgentName, BundleName, Pairs, ServerName};
 
 /// All rules of a configuration.
 #[derive(Clone, Debug)]
 pub struct Rules {
     servers: HashMap<ServerName, ServerRules>,
-    bundles: BTreeMap<BundleName, BundleRules>,
-    agents: BTreeMap<AgentName, Agent>,
+    bundles: BTreeMap<BundleName, Arc<BundleRules>>,
+    agents: BTreeMap<AgentName, Arc<AgentRules>>,
 }
 
 #[derive(Clone, Debug)]
@@ -41,16 +42,29 @@ pub(super) struct BundleRules {
     pub(super) location: Location,
 }
 
+/// The patterns of one agent.
+#[derive(Clone, Debug)]
+pub(super) struct AgentRules {
+    pub(super) name: AgentName,
+    pub(super) agent: Agent,
+    /// The pairs of characters of each pattern.
+    pub(super) pairs: Vec<Pairs>,
+}
+
 impl Rules {
     /// The rules of a configuration and of all its agents, those in files included.
     pub fn new(config: &Config, agents: BTreeMap<AgentName, Agent>) -> Self {
         let server = |server: &Server| (server.name.clone(), ServerRules::of(server));
-        let bundle =
-            |(name, bundle): (&BundleName, &Bundle)| (name.clone(), BundleRules::of(name, bundle));
+        let bundle = |(name, bundle): (&BundleName, &Bundle)| {
+            (name.clone(), Arc::new(BundleRules::of(name, bundle)))
+        };
+        let agent = |(name, agent): (AgentName, Agent)| {
+            (name.clone(), Arc::new(AgentRules::of(name, agent)))
+        };
         Self {
             servers: config.servers().map(server).collect(),
             bundles: config.bundles().map(bundle).collect(),
-            agents,
+            agents: agents.into_iter().map(agent).collect(),
         }
     }
 
@@ -58,13 +72,17 @@ impl Rules {
         self.servers.get(name)
     }
 
-    pub(super) fn bundle(&self, name: &str) -> Option<&BundleRules> {
+    pub(super) fn bundle(&self, name: &str) -> Option<&Arc<BundleRules>> {
         self.bundles.get(name)
+    }
+
+    pub(super) fn agent_rules(&self, name: &str) -> Option<&Arc<AgentRules>> {
+        self.agents.get(name)
     }
 
     /// An agent and its name, by its name.
     pub fn agent(&self, name: &str) -> Option<(&AgentName, &Agent)> {
-        self.agents.get_key_value(name)
+        self.agents.get(name).map(|rules| (&rules.name, &rules.agent))
     }
 
     /// The names of all bundles.
@@ -99,6 +117,14 @@ impl BundleRules {
             lists: Lists::of(&bundle.tools, &bundle.places),
             location: bundle.location.clone(),
         }
+    }
+}
+
+impl AgentRules {
+    fn of(name: AgentName, agent: Agent) -> Self {
+        let patterns = agent.tools.iter().flatten();
+        let pairs = patterns.map(|it| it.pattern.pairs()).collect();
+        Self { name, agent, pairs }
     }
 }
 

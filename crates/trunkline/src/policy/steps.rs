@@ -1,9 +1,9 @@
 //! The rules one by one, in the order in which they are asked.
 
 use super::Verdict;
-use super::caller::Caller;
+use super::caller::{Caller, CallerLimit};
 use super::reason::{Finding, Reason, Rule};
-use super::rules::{BundleRules, ServerRules};
+use super::rules::ServerRules;
 use super::switches::Switch;
 use crate::catalog::{Availability, Entry, Kind};
 use crate::config::{Access, AgentPattern, Location, Trust};
@@ -15,22 +15,44 @@ pub(super) struct Question<'r> {
     entry: &'r Entry,
 }
 
-/// A rule.
-pub(super) type Judge = for<'r> fn(&Question<'r>) -> Answer<'r>;
+/// A rule: one that is the same for every limit of the caller, or one that each of them has to pass.
+pub(super) enum Judge {
+    Once(for<'r> fn(&Question<'r>) -> Answer<'r>),
+    PerLimit(for<'r> fn(&Question<'r>, &'r CallerLimit) -> Answer<'r>),
+}
 
-type Answer<'r> = (Verdict, Reason<'r>);
+pub(super) type Answer<'r> = (Verdict, Reason<'r>);
+
+impl Judge {
+    /// The answers of the rule: one, or one for each limit.
+    pub(super) fn answers<'r>(&self, question: &Question<'r>) -> impl Iterator<Item = Answer<'r>> {
+        let limits = question.caller.limits().iter();
+        let count = match self {
+            Self::Once(_) => 1,
+            Self::PerLimit(_) => limits.len(),
+        };
+        limits.take(count).map(move |limit| match self {
+            Self::Once(rule) => rule(question),
+            Self::PerLimit(rule) => {
+                let (verdict, reason) = rule(question, limit);
+                (verdict, Reason { limit: limit.name, ..reason })
+            }
+        })
+    }
+}
 
 /// All rules. Whether the server can be called comes last: a caller who may not know of a tool must
 /// not learn that its server is down.
+#[expect(clippy::redundant_closure_for_method_calls, reason = "a method is for one lifetime only")]
 pub(super) const STEPS: &[Judge] = &[
-    |question| question.server(),
-    |question| question.conversation(),
-    |question| question.trust(),
-    |question| question.server_lists(),
-    |question| question.access(),
-    |question| question.bundles(),
-    |question| question.agent(),
-    |question| question.available(),
+    Judge::Once(|question| question.server()),
+    Judge::Once(|question| question.conversation()),
+    Judge::PerLimit(|question, limit| question.trust(limit)),
+    Judge::Once(|question| question.server_lists()),
+    Judge::PerLimit(|question, limit| question.access(limit)),
+    Judge::PerLimit(|question, limit| question.bundles(limit)),
+    Judge::PerLimit(|question, limit| question.agent(limit)),
+    Judge::Once(|question| question.available()),
 ];
 
 impl<'r> Question<'r> {
@@ -66,7 +88,9 @@ impl<'r> Question<'r> {
         }
     }
 
-    fn trust(&self) -> Answer<'r> {
+    /// Each limit by itself has to name what it admits of an untrusted server: the bundle of another
+    /// limit is no list of this one.
+    fn trust(&self, limit: &'r CallerLimit) -> Answer<'r> {
         let Some(server) = self.server else { return not_configured(Rule::Trust) };
         let place = server.places.trust.as_ref();
         if server.trust == Trust::Trusted {
@@ -75,7 +99,7 @@ impl<'r> Question<'r> {
         let own = self.entry.name();
         let mut has_list = server.lists.allow.is_some();
         let mut is_named = server.lists.names(own);
-        for bundle in self.bundles_of_server() {
+        for bundle in limit.bundles_of(&self.entry.server().name) {
             has_list |= bundle.lists.allow.is_some();
             is_named |= bundle.lists.names(own);
         }
@@ -104,11 +128,11 @@ impl<'r> Question<'r> {
         }
     }
 
-    fn access(&self) -> Answer<'r> {
+    fn access(&self, limit: &'r CallerLimit) -> Answer<'r> {
         let Some(server) = self.server else { return not_configured(Rule::Access) };
         // What a caller may do at most is not written in the configuration.
-        let limit = self.caller.access.unwrap_or(server.access);
-        let access = server.access.strictest(limit);
+        let most = limit.access.unwrap_or(server.access);
+        let access = server.access.strictest(most);
         let place = server.places.access.as_ref().filter(|_| access == server.access);
         let pass = |finding| pass(Rule::Access, finding, place);
         let hide = |finding| hide(Rule::Access, finding, place);
@@ -133,13 +157,13 @@ impl<'r> Question<'r> {
         }
     }
 
-    fn bundles(&self) -> Answer<'r> {
+    fn bundles(&self, limit: &'r CallerLimit) -> Answer<'r> {
         let rule = Rule::Bundles;
-        if self.caller.bundles.is_empty() {
+        if limit.bundles.is_empty() {
             return pass(rule, Finding::NoBundle, None);
         }
         let mut found = None;
-        for bundle in self.bundles_of_server() {
+        for bundle in limit.bundles_of(&self.entry.server().name) {
             found = Some(&bundle.location);
             let lists = &bundle.lists;
             // Every bundle has to allow it: several lists allow what they have in common.
@@ -158,16 +182,17 @@ impl<'r> Question<'r> {
         }
     }
 
-    fn agent(&self) -> Answer<'r> {
+    fn agent(&self, limit: &'r CallerLimit) -> Answer<'r> {
         let rule = Rule::Agent;
-        let Some((name, agent)) = &self.caller.agent else {
+        let Some(rules) = &limit.agent else {
             return pass(rule, Finding::NoAgent, None);
         };
+        let (name, agent) = (&rules.name, &rules.agent);
         let Some(patterns) = &agent.tools else {
             return pass(rule, Finding::AgentSeesAll(name), Some(&agent.location));
         };
         let (pairs, is_plain) = (self.entry.pairs(), self.entry.adjusted().is_none());
-        let mut candidates = patterns.iter().zip(&self.caller.pairs).rev();
+        let mut candidates = patterns.iter().zip(&rules.pairs).rev();
         let matching = candidates.find(|(pattern, needed)| {
             (!is_plain || pairs.may_hold(**needed)) && self.is_matched_by(pattern)
         });
@@ -186,23 +211,14 @@ impl<'r> Question<'r> {
         match &self.entry.server().availability {
             Availability::Available => pass(Rule::Available, Finding::Available, None),
             Availability::Down(reason) => {
-                let reason = Reason {
-                    rule: Rule::Available,
-                    finding: Finding::Down(&self.entry.server().name, reason),
-                    location: None,
-                };
-                (Verdict::Deny, reason)
+                let finding = Finding::Down(&self.entry.server().name, reason);
+                (Verdict::Deny, Reason::new(Rule::Available, finding, None))
             }
         }
     }
 
     fn is_tool(&self) -> bool {
         self.entry.kind() == Kind::Tool
-    }
-
-    fn bundles_of_server(&self) -> impl Iterator<Item = &'r BundleRules> {
-        let server = &self.entry.server().name;
-        self.caller.bundles.iter().filter(move |bundle| bundle.server == *server)
     }
 
     /// Whether a pattern means this entry. What a name would be without its digest counts as well,
@@ -219,11 +235,11 @@ impl<'r> Question<'r> {
 }
 
 fn pass<'r>(rule: Rule, finding: Finding<'r>, location: Option<&'r Location>) -> Answer<'r> {
-    (Verdict::Pass, Reason { rule, finding, location })
+    (Verdict::Pass, Reason::new(rule, finding, location))
 }
 
 fn hide<'r>(rule: Rule, finding: Finding<'r>, location: Option<&'r Location>) -> Answer<'r> {
-    (Verdict::Hide, Reason { rule, finding, location })
+    (Verdict::Hide, Reason::new(rule, finding, location))
 }
 
 fn not_configured<'r>(rule: Rule) -> Answer<'r> {

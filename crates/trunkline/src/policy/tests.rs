@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::catalog::{Availability, Catalog, Item, Kind, Listing, Sources};
-use crate::config::{self, Config};
+use crate::config::{self, Access, Config};
 use crate::message::Raw;
 use crate::name::ServerName;
 
@@ -15,8 +15,8 @@ struct World {
 }
 
 fn item(kind: Kind, text: &str) -> Item {
-    let (name, annotations) = match text.split_once('{') {
-        Some((name, annotations)) => (name, format!("{{{annotations}")),
+    let (name, annotations) = match text.split_once("{\"") {
+        Some((name, annotations)) => (name, format!("{{\"{annotations}")),
         None => (text, "{}".to_owned()),
     };
     let key = kind.name_key();
@@ -75,6 +75,8 @@ const TOOLS: &[(Kind, &str)] = &[
     (Kind::Tool, r#"writes{"readOnlyHint":false}"#),
     (Kind::Tool, r#"destroys{"destructiveHint":true}"#),
 ];
+
+mod limits;
 
 #[test]
 fn the_guard_hides_what_writes_unless_told_otherwise() {

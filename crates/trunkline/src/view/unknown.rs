@@ -17,13 +17,13 @@ pub struct UnknownName<'v> {
 }
 
 impl View {
-    /// The plain names among the patterns of the agent that nothing has, although their servers are
+    /// The plain names among the patterns of the agents that nothing has, although their servers are
     /// up. Names that belong to no server may be the embedding host's own.
     pub fn unknown_names(&self) -> Vec<UnknownName<'_>> {
-        let patterns = self.caller.agent().and_then(|(_, agent)| agent.tools.as_ref());
+        let patterns = self.caller.agents().filter_map(|(_, agent)| agent.tools.as_ref());
         let mut suggestions = Suggestions::default();
         let mut found = Vec::new();
-        for pattern in patterns.into_iter().flatten() {
+        for pattern in patterns.flatten() {
             let Some(name) = pattern.pattern.plain_name() else { continue };
             let Some(server) = self.server_without(name) else { continue };
             let of_server = self.catalog.entries(Kind::Tool).iter();

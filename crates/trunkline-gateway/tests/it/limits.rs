@@ -1,0 +1,207 @@
+//! The limits of one caller: the address and the token each have to admit an entry.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use trunkline::config::{self, Access, Config};
+use trunkline_gateway::{Options, Scope, Token, Tokens, digest_of};
+
+use crate::asker::{Asker, Era, text};
+use crate::canned::{canned, heard_of};
+use crate::hosting::{Folder, Hosted};
+
+const TOKEN: (&str, &str) = ("Authorization", "Bearer secret");
+
+const OPS: &str = "/mcp/bundles/ops";
+
+/// A server with two tools, a prompt, a resource and a template.
+fn furnished() -> Folder {
+    let folder = Folder::new();
+    let tool = |name: &str, reads: bool| {
+        json!({ "name": name, "inputSchema": { "type": "object" },
+                "annotations": { "readOnlyHint": reads } })
+    };
+    let lists = [
+        ("tools.list", json!({ "tools": [tool("echo", true), tool("drop", false)] })),
+        ("prompts.list", json!({ "prompts": [{ "name": "plan" }] })),
+        ("prompts.get", json!({ "messages": [] })),
+        ("resources.list", json!({ "resources": [{ "uri": "x://notes", "name": "notes" }] })),
+        ("resources.read", json!({ "contents": [{ "uri": "x://notes", "text": "private" }] })),
+        (
+            "resources.templates.list",
+            json!({ "resourceTemplates": [{ "uriTemplate": "x://day/{n}", "name": "days" }] }),
+        ),
+        ("completion.complete", json!({ "completion": { "values": ["a"] } })),
+    ];
+    for (method, result) in lists {
+        folder.write(&format!("{method}.json"), &result.to_string());
+    }
+    folder
+}
+
+/// The servers `docs` and `prod`, with bundles and agents.
+fn configuration(docs: &Folder, prod: &Folder) -> Config {
+    let text = json!({
+        "mcpServers": { "docs": canned(docs, "legacy"), "prod": canned(prod, "legacy") },
+        "naming": { "addresses": "with-server" },
+        "bundles": {
+            "docs_only": { "serverId": "docs", "allowTools": ["echo"] },
+            "ops": { "serverId": "prod" },
+            "talk": { "serverId": "prod", "allowTools": ["plan", "echo", "x://notes"] },
+        },
+        "agents": {
+            "reader": { "tools": ["*_echo", "*_x://*"] },
+            "prod": { "tools": ["prod_*", "!prod_x://day/*"] },
+        },
+    });
+    let loaded = config::parse("test", text.to_string());
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    loaded.config
+}
+
+fn token_of(scope: Scope) -> Options {
+    let mut tokens = Tokens::default();
+    tokens.insert(digest_of("secret"), Token { name: "ci".to_owned(), scope });
+    Options { tokens, ..Options::default() }
+}
+
+/// The names and addresses in all lists.
+async fn listed(asker: &mut Asker) -> BTreeSet<String> {
+    let lists = [
+        ("tools/list", "tools", "name"),
+        ("prompts/list", "prompts", "name"),
+        ("resources/list", "resources", "uri"),
+        ("resources/templates/list", "resourceTemplates", "uriTemplate"),
+    ];
+    let mut found = BTreeSet::new();
+    for (method, list, key) in lists {
+        let answer = asker.ask(method, json!({})).await;
+        let items = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
+        found.extend(items.iter().map(|item| item[key].as_str().unwrap().to_owned()));
+    }
+    found
+}
+
+/// Requests about everything that `prod` has.
+fn requests() -> Vec<(&'static str, Value)> {
+    let complete =
+        |reference: Value| json!({ "ref": reference, "argument": { "name": "n", "value": "" } });
+    let notes = "trunkline://prod/x://notes";
+    let template = "trunkline://prod/x://day/{n}";
+    vec![
+        ("tools/call", json!({ "name": "prod_echo", "arguments": {} })),
+        ("tools/call", json!({ "name": "prod_drop", "arguments": {} })),
+        ("prompts/get", json!({ "name": "prod_plan" })),
+        ("resources/read", json!({ "uri": notes })),
+        ("resources/read", json!({ "uri": "trunkline://prod/x://day/1" })),
+        ("completion/complete", complete(json!({ "type": "ref/prompt", "name": "prod_plan" }))),
+        ("completion/complete", complete(json!({ "type": "ref/resource", "uri": template }))),
+    ]
+}
+
+/// Whether an answer says that there is no such thing.
+fn is_unknown(answer: &Value) -> bool {
+    answer["error"]["code"] == -32_602 || answer["error"]["code"] == -32_002
+}
+
+/// Seen: the bundles of the token were added to those of the address, so that a token for one bundle
+/// opened every other.
+#[tokio::test]
+async fn a_token_for_one_bundle_opens_no_other() {
+    let (docs, prod) = (furnished(), furnished());
+    let options = token_of(Scope::of_bundle("docs_only"));
+    let hosted = Hosted::start(configuration(&docs, &prod), options).await;
+    for era in [Era::Legacy, Era::Modern] {
+        let at = |path| Asker::at((hosted.address, path), era, &[TOKEN]);
+        let mut own = at("/mcp/bundles/docs_only").await.unwrap();
+        assert_eq!(listed(&mut own).await, BTreeSet::from(["docs_echo".to_owned()]));
+        assert!(text(&own.call("docs_echo", json!({})).await).contains("echo"));
+        let mut other = at(OPS).await.unwrap();
+        assert_eq!(listed(&mut other).await, BTreeSet::new());
+        for (method, params) in requests() {
+            let answer = other.ask(method, params.clone()).await;
+            assert!(is_unknown(&answer), "{method} {params}: {answer}");
+        }
+        if era == Era::Legacy {
+            let params = json!({ "uri": "trunkline://prod/x://notes" });
+            let answer = other.ask("resources/subscribe", params).await;
+            assert!(is_unknown(&answer), "{answer}");
+            other.ask("logging/setLevel", json!({ "level": "debug" })).await;
+        }
+    }
+    let asked = ["tools/call", "prompts/get", "resources/read", "completion/complete"];
+    for method in asked.into_iter().chain(["resources/subscribe", "logging/setLevel"]) {
+        assert!(heard_of(&prod, method).is_empty(), "{method} reached the server");
+    }
+    hosted.end().await;
+}
+
+/// Every address with every token shows, and gives, what the address shows to a token without limits
+/// and the token shows at the address of everything.
+#[tokio::test]
+async fn an_address_and_a_token_show_what_each_of_them_shows() {
+    let (docs, prod) = (furnished(), furnished());
+    let both = Scope { agent: Some("reader".to_owned()), ..Scope::of_bundle("talk") };
+    let several =
+        Scope { bundles: vec!["talk".to_owned(), "docs_only".to_owned()], ..both.clone() };
+    let reading = Scope { access: Some(Access::ReadOnly), ..Scope::of_bundle("ops") };
+    let scopes = [
+        ("all", Scope::default()),
+        ("docs_only", Scope::of_bundle("docs_only")),
+        ("ops", Scope::of_bundle("ops")),
+        ("reader", Scope::of_agent("reader")),
+        ("prod", Scope::of_agent("prod")),
+        ("both", both),
+        ("several", several),
+        ("reading", reading),
+    ];
+    let mut tokens = Tokens::default();
+    for (name, scope) in scopes.clone() {
+        tokens.insert(digest_of(name), Token { name: name.to_owned(), scope });
+    }
+    let options = Options { tokens, ..Options::default() };
+    let hosted = Hosted::start(configuration(&docs, &prod), options).await;
+    let given = async |path: &str, token: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", &*bearer)];
+        let asker = Asker::at((hosted.address, path), Era::Modern, &headers);
+        let mut asker = asker.await.unwrap();
+        let mut given = listed(&mut asker).await;
+        for (method, params) in requests() {
+            if !is_unknown(&asker.ask(method, params.clone()).await) {
+                given.insert(format!("{method} {params}"));
+            }
+        }
+        given
+    };
+    let paths = ["/mcp/bundles/talk", OPS, "/mcp/agents/reader", "/mcp/agents/prod"];
+    let mut alone = BTreeMap::new();
+    for (token, _) in &scopes {
+        alone.insert(*token, given("/mcp", token).await);
+    }
+    for path in paths {
+        let shown = given(path, "all").await;
+        assert!(!shown.is_empty());
+        for (token, own) in &alone {
+            let common: BTreeSet<_> = shown.intersection(own).cloned().collect();
+            assert_eq!(given(path, token).await, common, "{path} with {token}");
+        }
+    }
+    hosted.end().await;
+}
+
+/// A reload takes away the bundle of a token: whoever bears it gets nothing.
+#[tokio::test]
+async fn a_token_whose_bundle_is_gone_opens_nothing() {
+    let (docs, prod) = (furnished(), furnished());
+    let options = token_of(Scope::of_bundle("docs_only"));
+    let hosted = Hosted::start(configuration(&docs, &prod), options).await;
+    let mut asker = Asker::with(Era::Modern, hosted.address, &[TOKEN]).await.unwrap();
+    assert_eq!(listed(&mut asker).await, BTreeSet::from(["docs_echo".to_owned()]));
+    let servers = json!({ "docs": canned(&docs, "legacy"), "prod": canned(&prod, "legacy") });
+    hosted.host.reload(crate::hosting::configuration(&servers), BTreeMap::new()).await;
+    let written = asker.write("tools/list", json!({}));
+    let (head, _) = asker.exchange(&written).await.unwrap();
+    assert_eq!(head.status, 404);
+    hosted.end().await;
+}

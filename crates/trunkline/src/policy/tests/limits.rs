@@ -1,0 +1,267 @@
+//! Several limits show what every one of them shows by itself, whatever the configuration.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::name::address_of;
+use crate::policy::Chance;
+use crate::view::View;
+
+static SERVERS: [&str; 3] = ["a", "b", "c"];
+static BUNDLES: [&str; 4] = ["one", "two", "three", "four"];
+static AGENTS: [&str; 3] = ["red", "green", "blue"];
+static OWN: [&str; 7] = ["plain", "reads", "writes", "plan", "x://1", "x://2", "x://2/{n}"];
+
+/// What every server has.
+const ITEMS: &[(Kind, &str)] = &[
+    (Kind::Tool, "plain"),
+    (Kind::Tool, r#"reads{"readOnlyHint":true}"#),
+    (Kind::Tool, r#"writes{"readOnlyHint":false}"#),
+    (Kind::Prompt, "plan"),
+    (Kind::Resource, "x://1"),
+    (Kind::Resource, "x://2"),
+    (Kind::ResourceTemplate, "x://2/{n}"),
+];
+
+/// One limit, in names of its own.
+#[derive(Clone, Debug)]
+struct Drawn {
+    agent: Option<&'static str>,
+    bundles: Vec<&'static str>,
+    access: Option<Access>,
+}
+
+impl Drawn {
+    fn limit(&self) -> Limit<'_> {
+        Limit { name: None, agent: self.agent, bundles: &self.bundles, access: self.access }
+    }
+
+    fn is_set(&self) -> bool {
+        self.agent.is_some() || !self.bundles.is_empty() || self.access.is_some()
+    }
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    prop::sample::select(vec![Access::ReadWrite, Access::ReadOnly, Access::ReadOnlyStrict])
+}
+
+fn some_of(
+    names: &'static [&'static str],
+    least: usize,
+) -> impl Strategy<Value = Vec<&'static str>> {
+    prop::sample::subsequence(names, least..=names.len())
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let agent = prop::option::of(prop::sample::select(&AGENTS[..]));
+    let bundles = prop::sample::subsequence(&BUNDLES[..], 0..=2);
+    (agent, bundles, prop::option::of(access())).prop_map(|(agent, bundles, access)| Drawn {
+        agent,
+        bundles,
+        access,
+    })
+}
+
+fn server() -> impl Strategy<Value = Value> {
+    let lists = (prop::option::weighted(0.4, some_of(&OWN, 1)), some_of(&OWN[..3], 0));
+    (lists, access(), prop::bool::weighted(0.3), prop::bool::weighted(0.9)).prop_map(
+        |((allow, deny), access, is_untrusted, is_enabled)| {
+            let mut server = json!({ "command": "x", "access": access.as_str(), "denyTools": deny,
+                                     "enabled": is_enabled });
+            if let Some(allow) = allow {
+                server["allowTools"] = json!(allow);
+            }
+            if is_untrusted {
+                server["trust"] = "untrusted".into();
+            }
+            server
+        },
+    )
+}
+
+/// A bundle always has a list: without one it must not be of an untrusted server.
+fn bundle() -> impl Strategy<Value = Value> {
+    let server = prop::sample::select(&SERVERS[..]);
+    (server, some_of(&OWN, 1), prop::sample::subsequence(&OWN[..], 0..=2)).prop_map(
+        |(server, allow, deny)| {
+            json!({ "serverId": server, "allowTools": allow, "denyTools": deny })
+        },
+    )
+}
+
+fn agent() -> impl Strategy<Value = Value> {
+    let patterns =
+        ["*", "a_*", "b_*", "!b_*", "c_*", "!c_*", "*_reads", "!*_reads", "!*_x://2*", "a_plan"];
+    let patterns = prop::collection::vec(prop::sample::select(patterns.to_vec()), 1..4);
+    prop::option::of(patterns).prop_map(|tools| match tools {
+        Some(tools) => json!({ "tools": tools }),
+        None => json!({}),
+    })
+}
+
+fn named(names: &[&str], values: Vec<Value>) -> Value {
+    let members = names.iter().map(|it| (*it).to_owned()).zip(values);
+    Value::Object(members.collect())
+}
+
+/// The text of a configuration.
+fn text() -> impl Strategy<Value = String> {
+    let servers = prop::collection::vec(server(), SERVERS.len());
+    let bundles = prop::collection::vec(bundle(), BUNDLES.len());
+    let agents = prop::collection::vec(agent(), AGENTS.len());
+    (servers, bundles, agents).prop_map(|(servers, bundles, agents)| {
+        let text = json!({
+            "servers": named(&SERVERS, servers),
+            "bundles": named(&BUNDLES, bundles),
+            "agents": named(&AGENTS, agents),
+        });
+        text.to_string()
+    })
+}
+
+impl World {
+    fn furnished(text: &str) -> Self {
+        Self::new(text, &SERVERS.map(|server| (server, ITEMS)))
+    }
+
+    fn limited(&self, limits: &[&Drawn]) -> Caller {
+        let within: Vec<_> = limits.iter().map(|it| it.limit()).collect();
+        self.rules.caller(Who { within: &within, ..Who::default() }).unwrap()
+    }
+
+    /// Everything of every kind that a caller sees.
+    fn all_seen(&self, caller: &Caller) -> BTreeSet<(Kind, &str)> {
+        let entries = Kind::ALL.iter().flat_map(|kind| self.catalog.entries(*kind));
+        let allowed =
+            entries.filter(|it| matches!(decide(&self.rules, caller, it), Decision::Allow));
+        allowed.map(|entry| (entry.kind(), entry.exposed())).collect()
+    }
+
+    /// The addresses that a caller can read, those that fit a template included.
+    fn readable(&self, caller: &Caller) -> BTreeSet<String> {
+        let (catalog, rules) = (self.catalog.clone(), self.rules.clone());
+        let view = View::new(Arc::new(catalog), Arc::new(rules), Arc::new(caller.clone()));
+        let own = ["x://1", "x://2", "x://2/3", "x://2/%33", "X://2//4"];
+        let servers = SERVERS.map(|name| ServerName::new(name).unwrap());
+        let addresses = servers.iter().flat_map(|it| own.map(|own| address_of(it, own)));
+        addresses.filter(|address| view.route_resource(address).is_ok()).collect()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// Seen: bundles of the token were added to those of the address.
+    #[test]
+    fn several_limits_show_what_each_of_them_shows(text in text(), one in drawn(), other in drawn()) {
+        let world = World::furnished(&text);
+        // A limit in which nothing is set shows whatever the other one shows.
+        prop_assume!(one.is_set() && other.is_set());
+        let both = world.limited(&[&one, &other]);
+        let alone = [&one, &other].map(|it| world.limited(&[it]));
+        let [first, second] = alone.each_ref().map(|it| world.all_seen(it));
+        let common: BTreeSet<_> = first.intersection(&second).copied().collect();
+        prop_assert_eq!(world.all_seen(&both), common);
+        let [first, second] = alone.each_ref().map(|it| world.readable(it));
+        let common: BTreeSet<_> = first.intersection(&second).cloned().collect();
+        prop_assert_eq!(world.readable(&both), common);
+    }
+
+    /// What is said of names before servers are asked holds for several limits as well.
+    #[test]
+    fn what_is_seen_was_possible(text in text(), one in drawn(), other in drawn()) {
+        let world = World::furnished(&text);
+        let caller = world.limited(&[&one, &other]);
+        let spaces = world.catalog.namespaces();
+        for entry in Kind::ALL.iter().flat_map(|kind| world.catalog.entries(*kind)) {
+            let server = &entry.server().name;
+            let rules = (&world.rules, &caller);
+            if matches!(decide(&world.rules, &caller, entry), Decision::Allow) {
+                prop_assert!(caller.may_have(server, spaces.prefix(server).unwrap()));
+                let chance = match entry.kind() {
+                    Kind::Tool | Kind::Prompt => chance(rules, spaces, server, entry.exposed()),
+                    _ => chance_of_address(rules, server, entry.name()),
+                };
+                prop_assert_eq!(chance, Chance::Possible, "{}", entry.exposed());
+            }
+        }
+    }
+
+    /// A limit is the same wherever it stands, also after the rules were read again.
+    #[test]
+    fn limits_survive_a_reload(text in text(), one in drawn(), other in drawn()) {
+        let world = World::furnished(&text);
+        let both = world.limited(&[&one, &other]);
+        let seen = world.all_seen(&both);
+        prop_assert_eq!(world.all_seen(&world.limited(&[&other, &one])), seen.clone());
+        let again = world.rules.caller_again(&both).unwrap();
+        prop_assert_eq!(world.all_seen(&again), seen.clone());
+        let Drawn { agent, bundles, access } = &one;
+        let who = Who { agent: *agent, bundles, access: *access, within: &[other.limit()], ..Who::default() };
+        prop_assert_eq!(world.all_seen(&world.rules.caller(who).unwrap()), seen);
+    }
+}
+
+const TWO: &str = r#"{ "access": "read-write",
+    "servers": { "docs": { "command": "x" }, "prod": { "command": "x" },
+                 "wild": { "command": "x", "trust": "untrusted" } },
+    "bundles": { "read": { "serverId": "docs", "allowTools": ["plain"] }, "ops": { "serverId": "prod" },
+                 "some": { "serverId": "wild", "allowTools": ["plain"] } },
+    "agents": { "all": {}, "wild": { "tools": ["wild_*"] } } }"#;
+
+#[test]
+fn a_reason_says_which_limit_it_is_about() {
+    let world = World::new(TWO, &[("docs", TOOLS), ("prod", TOOLS)]);
+    let address = Limit { name: Some("address"), bundles: &["ops"], ..Limit::default() };
+    let token = Limit { name: Some("token"), bundles: &["read"], ..Limit::default() };
+    let within = [address, token];
+    let who = || Who { within: &within, ..Who::default() };
+    assert_eq!(
+        world.why(who(), Kind::Tool, "prod_plain"),
+        "bundles: no bundle asked for is of its server (limit of the token)"
+    );
+    assert_eq!(
+        world.why(who(), Kind::Tool, "docs_plain"),
+        "bundles: no bundle asked for is of its server (limit of the address)"
+    );
+    let caller = world.rules.caller(who()).unwrap();
+    let steps =
+        explain(&world.rules, &caller, world.catalog.get(Kind::Tool, "prod_plain").unwrap());
+    let deciding: Vec<_> =
+        steps.iter().filter(|it| it.decides).map(|it| it.reason.limit()).collect();
+    assert_eq!(deciding, [Some("token")]);
+    let of = |limit| steps.iter().filter(|it| it.reason.limit() == Some(limit)).count();
+    assert_eq!((of("address"), of("token")), (4, 4));
+}
+
+/// An agent, or a bundle of another server, does not take over the list of somebody else's bundle.
+#[test]
+fn each_limit_names_what_it_admits_of_an_untrusted_server() {
+    let world = World::new(TWO, &[("wild", TOOLS)]);
+    let some = Limit { bundles: &["some"], ..Limit::default() };
+    let seen = |other: Limit<'_>| {
+        let within = [some.clone(), other];
+        world.seen(Who { within: &within, ..Who::default() })
+    };
+    assert_eq!(seen(Limit::default()), ["wild_plain"], "nothing is set, which is no limit");
+    assert_eq!(seen(some.clone()), ["wild_plain"]);
+    for agent in ["all", "wild"] {
+        assert_eq!(seen(Limit { agent: Some(agent), ..Limit::default() }), [""; 0]);
+    }
+    // In one limit they are about the same.
+    let who = Who { agent: Some("wild"), bundles: &["some"], ..Who::default() };
+    assert_eq!(world.seen(who), ["wild_plain"]);
+}
+
+#[test]
+fn a_limit_whose_agent_or_bundle_is_gone_admits_nobody() {
+    let (old, new) = (World::new(TWO, &[]), World::new(r#"{ "agents": { "all": {} } }"#, &[]));
+    let token = Limit { bundles: &["read"], ..Limit::default() };
+    let who = Who { agent: Some("all"), within: &[token], ..Who::default() };
+    let caller = old.rules.caller(who).unwrap();
+    let gone = new.rules.caller_again(&caller).unwrap_err();
+    assert_eq!(gone.to_string(), "there is no bundle `read`");
+}
