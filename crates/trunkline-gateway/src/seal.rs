@@ -1,6 +1,6 @@
 //! What clients keep for us: sealed, so that nobody else can read, change or make it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,6 +15,9 @@ const TIME: usize = 8;
 pub(crate) struct Seal {
     key: LessSafeKey,
     nonces: hmac::Key,
+    /// When the key was made. Expiry is counted from here on the monotonic clock: a key lives no
+    /// longer than its process, and the wall clock may be set at any time.
+    made: Instant,
 }
 
 /// What a sealed text is for: one made for something else does not open.
@@ -42,14 +45,17 @@ impl Seal {
         SystemRandom::new().fill(&mut bytes).expect("invariant: the system has randomness");
         let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes[..32]);
         let key = LessSafeKey::new(key.expect("invariant: the key has the right length"));
-        Self { key, nonces: hmac::Key::new(hmac::HMAC_SHA256, &bytes[32..]) }
+        let nonces = hmac::Key::new(hmac::HMAC_SHA256, &bytes[32..]);
+        Self { key, nonces, made: Instant::now() }
     }
 
     /// Seals a text, for good or for a while. The same text for the same use and time becomes the
     /// same sealed one, so that clients can compare.
     pub(crate) fn close(&self, text: &str, uses: Use<'_>, holds: Option<Duration>) -> String {
         // In whole seconds, and never too early: until then, whoever keeps what it stands for decides.
-        let until = holds.map_or(u64::MAX, |holds| seconds(SystemTime::now() + holds) + 1);
+        let now = self.made.elapsed();
+        let until =
+            holds.map_or(u64::MAX, |holds| now.saturating_add(holds).as_secs().saturating_add(1));
         let associated = associated(uses);
         // Made of everything that goes in: two texts never share one, and nothing is remembered.
         let mut context = hmac::Context::with_key(&self.nonces);
@@ -70,12 +76,13 @@ impl Seal {
 
     /// Opens a sealed text, if it was sealed here, for this use, and still holds.
     pub(crate) fn open(&self, sealed: &str, uses: Use<'_>) -> Result<String, Unopened> {
-        self.open_at(sealed, uses, SystemTime::now())
+        self.open_at(sealed, uses, self.made.elapsed())
     }
 
-    fn open_at(&self, sealed: &str, uses: Use<'_>, now: SystemTime) -> Result<String, Unopened> {
+    /// Opens a sealed text at an age of the key.
+    fn open_at(&self, sealed: &str, uses: Use<'_>, age: Duration) -> Result<String, Unopened> {
         let (until, text) = self.unsealed(sealed, uses).ok_or(Unopened::Foreign)?;
-        if seconds(now) <= until { Ok(text) } else { Err(Unopened::Late) }
+        if age.as_secs() <= until { Ok(text) } else { Err(Unopened::Late) }
     }
 
     /// The text, and up to when it holds.
@@ -101,10 +108,6 @@ pub(crate) fn unguessable() -> String {
 
 fn associated(Use { purpose, owner }: Use<'_>) -> Vec<u8> {
     [&(purpose.len() as u64).to_be_bytes()[..], purpose.as_bytes(), owner.as_bytes()].concat()
-}
-
-fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]
@@ -146,13 +149,15 @@ mod tests {
     #[test]
     fn a_seal_holds_for_its_time() {
         let seal = Seal::new();
-        let begun = seconds(SystemTime::now());
+        let age = seal.made.elapsed();
         let sealed = seal.close("x", USES, Some(Duration::from_secs(60)));
         assert_eq!(seal.open(&sealed, USES).unwrap(), "x");
         // It may have been made at the end of a second.
-        let in_time = UNIX_EPOCH + Duration::from_secs(begun + 61);
+        let in_time = age + Duration::from_secs(60);
         assert_eq!(seal.open_at(&sealed, USES, in_time).unwrap(), "x");
-        let late = SystemTime::now() + Duration::from_secs(62);
+        let late = seal.made.elapsed() + Duration::from_secs(62);
         assert_eq!(seal.open_at(&sealed, USES, late), Err(Unopened::Late));
+        let endless = seal.close("x", USES, Some(Duration::MAX));
+        assert_eq!(seal.open_at(&endless, USES, late).unwrap(), "x");
     }
 }
