@@ -62,6 +62,11 @@ fn unreadable(origin: &str, error: &hyper::Error) -> Error {
         return Error::new(ErrorKind::NotMcp, format!("{origin} does not speak HTTP"))
             .with_hint("check the port");
     }
+    head_too_large(origin)
+}
+
+/// The head of an answer is larger than it may be.
+pub(super) fn head_too_large(origin: &str) -> Error {
     let kibibytes = MAX_HEAD_BYTES / 1024;
     let message = format!(
         "{origin} answered with more than {MAX_HEADERS} headers or {kibibytes} KiB of them"

@@ -13,8 +13,8 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::client::legacy;
 use url::Url;
 
-use super::address::Address;
-use super::client::HttpClient;
+use super::address::{Address, origin};
+use super::client::{HttpClient, MAX_HEAD_BYTES};
 use super::events::{Event, EventDecoder};
 use super::preliminary::Preliminary;
 use super::{MAX_MESSAGE_BYTES, Purpose, beside, failure};
@@ -139,11 +139,20 @@ impl HttpClient {
         tokio::select! {
             response = self.pool().request(sent) => {
                 let response = response.map_err(|error| self.explain(address.url(), &error))?;
-                Ok(response.into_parts())
+                // The buffer of the connection lets nearly twice as much pass.
+                match head_bytes(response.headers()) > MAX_HEAD_BYTES {
+                    true => Err(failure::head_too_large(&origin(address.url()))),
+                    false => Ok(response.into_parts()),
+                }
             }
             () = preliminary.are_too_many() => Err(failure::never_final(address.url())),
         }
     }
+}
+
+/// Bytes of headers as they are sent: each with a colon, a space and the end of its line.
+fn head_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
 }
 
 /// Where an answer points to, if it is a redirect. The method stays: a message is always a POST,
