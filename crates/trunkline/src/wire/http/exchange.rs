@@ -163,7 +163,7 @@ impl Exchange {
     }
 
     async fn resume(&mut self) -> Option<Step> {
-        self.stream.wait(Duration::ZERO).await;
+        self.stream.wait().await;
         match self.stream.open().await {
             Opened::Stream(stream) => {
                 self.stage = Stage::Events(stream);

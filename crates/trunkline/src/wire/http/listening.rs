@@ -2,7 +2,6 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{Stream, stream};
 
@@ -11,10 +10,6 @@ use crate::wire::Incoming;
 use crate::wire::client::HttpClient;
 use crate::wire::exchanges::Step;
 use crate::wire::request::{HttpRequest, HttpResponse};
-
-/// The shortest delay before the stream is opened again, whatever the server says: it may close it
-/// at once each time, for as long as the server is in use.
-const SHORTEST_DELAY: Duration = Duration::from_millis(100);
 
 /// The stream, kept open for as long as it lives.
 pub(super) struct Listening {
@@ -50,7 +45,7 @@ impl Listening {
                     }
                 }
                 Stage::Wait => {
-                    self.stream.wait(SHORTEST_DELAY).await;
+                    self.stream.wait().await;
                     self.stage = Stage::Open;
                 }
                 Stage::Over => return None,

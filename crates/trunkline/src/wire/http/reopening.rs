@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Method, StatusCode};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
 use crate::wire::client::HttpClient;
@@ -17,6 +17,17 @@ use crate::wire::{MAX_MESSAGE_BYTES, beside};
 
 /// The delay before a stream is opened again when the server names none.
 const DEFAULT_DELAY: Duration = Duration::from_secs(1);
+
+/// The shortest delay, whatever the server says: it may end every stream at once, for as long as the
+/// request or the server lives. Doubled after each stream that did not last.
+const SHORTEST_DELAY: Duration = Duration::from_millis(100);
+
+/// What the shortest delay grows to: servers that end streams on purpose, to be asked again, name about
+/// as much themselves.
+const LONGEST_FLOOR: Duration = Duration::from_secs(1);
+
+/// How long a stream has to last for the shortest delay to begin anew.
+const LASTING: Duration = Duration::from_secs(5);
 
 /// The longest delay, whatever the server says.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
@@ -41,13 +52,25 @@ pub(super) struct Reopening {
     /// Where it was opened the last time.
     opened_at: Option<Bytes>,
     fruitless: u32,
+    /// The shortest delay before it is opened the next time.
+    floor: Duration,
+    /// When it was opened the last time, or asked for.
+    opened: Instant,
 }
 
 impl Reopening {
     /// A stream with the headers of a request that belongs to it.
     pub(super) fn new(client: HttpClient, request: Arc<HttpRequest>) -> Self {
         let decoder = EventDecoder::new(MAX_MESSAGE_BYTES);
-        Self { client, request, decoder, opened_at: None, fruitless: 0 }
+        Self {
+            client,
+            request,
+            decoder,
+            opened_at: None,
+            fruitless: 0,
+            floor: SHORTEST_DELAY,
+            opened: Instant::now(),
+        }
     }
 
     /// The next event of an open stream; nothing at its end.
@@ -74,21 +97,32 @@ impl Reopening {
     }
 
     /// Waits as long as the server wants, and longer each time it was in vain.
-    pub(super) async fn wait(&mut self, shortest: Duration) {
+    pub(super) async fn wait(&mut self) {
         let place = self.decoder.last_id();
         if place != self.opened_at.as_ref() {
             self.fruitless = 0;
             self.opened_at = place.cloned();
         }
-        let delay = self.decoder.retry().unwrap_or(DEFAULT_DELAY).max(shortest);
-        let factor = 1 << min(self.fruitless, 5);
+        let delay = self.decoder.retry().unwrap_or(DEFAULT_DELAY).max(SHORTEST_DELAY);
+        let delay = delay.saturating_mul(1 << min(self.fruitless, 5)).max(self.next_floor());
         self.fruitless += 1;
-        sleep(min(delay.saturating_mul(factor), LONGEST_DELAY)).await;
+        sleep(min(delay, LONGEST_DELAY)).await;
+    }
+
+    /// The shortest delay after the stream that just ended.
+    fn next_floor(&mut self) -> Duration {
+        if self.opened.elapsed() >= LASTING {
+            self.floor = SHORTEST_DELAY;
+        }
+        let floor = self.floor;
+        self.floor = min(floor * 2, LONGEST_FLOOR);
+        floor
     }
 
     /// Opens the stream, where it broke if it did.
     pub(super) async fn open(&mut self) -> Opened {
         self.decoder.restart();
+        self.opened = Instant::now();
         match self.client.send(&self.request_from_here()).await {
             Ok(response) if is_event_stream(&response) => Opened::Stream(response),
             Ok(response) => Opened::Refused(response),
@@ -113,4 +147,49 @@ impl Reopening {
 pub(super) fn is_passing(status: StatusCode) -> bool {
     (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
         || matches!(status.as_u16(), 408 | 409 | 425 | 429)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::wire::http::HttpWire;
+    use crate::wire::scripted::{Reply, ScriptedServer, client, request};
+
+    /// Connections that a server gets in some seconds which ends every stream at once, wants no delay,
+    /// and each time seems to have got further.
+    async fn connections(seconds: u64, starts: impl FnOnce(&mut HttpWire)) -> usize {
+        let number = AtomicU32::new(0);
+        let server = ScriptedServer::start(move |_| {
+            let id = number.fetch_add(1, Ordering::Relaxed);
+            let told = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
+            Reply::events(&format!("retry: 0\nid: {id}\ndata: {told}\n\n"))
+        })
+        .await;
+        let mut wire = HttpWire::new(client(), server.target());
+        wire.set_protocol_version("2025-11-25");
+        starts(&mut wire);
+        let endless = async {
+            loop {
+                wire.next().await;
+            }
+        };
+        let _ = timeout(Duration::from_secs(seconds), endless).await;
+        server.seen().len()
+    }
+
+    #[tokio::test]
+    async fn a_server_that_wants_no_delay_is_not_asked_without_one() {
+        let (resumed, listened) = tokio::join!(
+            connections(3, |wire| wire.send(request(1, "tools/call"))),
+            connections(3, HttpWire::open_listening_stream),
+        );
+        // One at once, then after 0.1, 0.3, 0.7, 1.5 and 2.5 seconds.
+        for count in [resumed, listened] {
+            assert!((2..=6).contains(&count), "{count} connections");
+        }
+    }
 }
