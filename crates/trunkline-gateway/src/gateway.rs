@@ -228,7 +228,7 @@ pub(crate) fn cancelled(notification: &Notification) -> Option<Id> {
     if &*notification.method != "notifications/cancelled" {
         return None;
     }
-    Id::from_raw(notification.params.as_ref()?.get("requestId")?).map(|id| id.plain())
+    Id::from_raw(&notification.params.as_ref()?.get("requestId")?).map(|id| id.plain())
 }
 
 fn text(params: &Raw, key: &str) -> Result<String, RpcError> {

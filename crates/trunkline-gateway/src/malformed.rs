@@ -1,12 +1,16 @@
 //! What is wrong with something that is no message, for whoever sent it.
 
 use bytes::Bytes;
-use trunkline::message::{Id, Malformed, Raw, RpcError, code};
+use trunkline::message::{Id, MAX_DEPTH, MAX_ID_BYTES, Malformed, Raw, RpcError, code};
 
 /// The error to answer with, and the id it is about, if that much could be read.
 pub(crate) fn explained(bytes: &Bytes, malformed: Malformed) -> (Option<Id>, RpcError) {
     match (Raw::read(bytes), malformed) {
         (Ok(raw), Malformed::NotRpc(id)) => (id, not_rpc(problem(&raw))),
+        (Ok(_), Malformed::TooDeep(id)) => {
+            let message = format!("a message may be nested {MAX_DEPTH} levels deep, not more");
+            (id, RpcError::new(code::INVALID_REQUEST, &message))
+        }
         (Ok(_), Malformed::NotJson) => (None, RpcError::new(code::PARSE_ERROR, "not JSON")),
         (Err(error), _) => (None, RpcError::new(code::PARSE_ERROR, &error.to_string())),
     }
@@ -38,12 +42,13 @@ fn problem(raw: &Raw) -> &'static str {
         return "a duplicate member";
     }
     let is_string = |raw: &Raw| raw.as_str().is_some();
+    let is_long = |raw: &Raw| raw.bytes().len() > MAX_ID_BYTES;
     match (method, id) {
         (None, _) => "`method` is missing",
+        (Some(method), _) if is_long(&method) => "`method` is longer than 1024 bytes",
+        (Some(_), Some(id)) if is_long(&id) => "`id` is longer than 1024 bytes",
         (Some(method), _) if !is_string(&method) => "`method` must be a string",
-        (Some(_), Some(id)) if Id::from_raw(id.clone()).is_none() => {
-            "`id` must be a string or an integer"
-        }
+        (Some(_), Some(id)) if Id::from_raw(&id).is_none() => "`id` must be a string or an integer",
         (Some(_), _) => "it has a `method`, and a `result` or an `error` as well",
     }
 }

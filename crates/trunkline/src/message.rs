@@ -18,12 +18,15 @@ pub mod code;
 mod outline;
 mod reader;
 mod scan;
+mod problem;
 mod raw;
 mod envelope;
 mod method;
 
 pub use envelope::{
-    Id, Malformed, Message, Notification, Request, Response, RpcError, on_one_line,
+    Id, MAX_ID_BYTES, Malformed, Message, Notification, Request, Response, RpcError, on_one_line,
 };
 pub use method::is_of_protocol;
-pub use raw::{Ambiguous, NotJson, Raw};
+pub use problem::{Ambiguous, NotJson};
+pub use raw::Raw;
+pub use reader::MAX_DEPTH;

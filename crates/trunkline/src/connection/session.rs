@@ -444,6 +444,7 @@ fn consequence(error: &Error) -> Option<Event> {
 fn unreadable(line: &Bytes, malformed: Malformed) -> Option<(u64, &'static str)> {
     let (id, problem) = match malformed {
         Malformed::NotRpc(id) => (id?, "the answer is not a JSON-RPC message"),
+        Malformed::TooDeep(id) => (id?, "the answer is nested deeper than 512 levels"),
         Malformed::NotJson => (Message::garbled_answer(line)?, "the answer is not UTF-8"),
     };
     Some((id.as_number()?, problem))

@@ -6,8 +6,17 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::raw::Raw;
+#[cfg(doc)]
+use super::reader::MAX_DEPTH;
 
-/// The id of a request: an integer or a string, kept as it was written.
+/// Bytes of an id. Clients count or make UUIDs; an id is kept for as long as its request goes on, and
+/// goes back with every answer.
+pub const MAX_ID_BYTES: usize = 1024;
+
+/// Bytes of a method. Those of the protocol have fewer than 50.
+const MAX_METHOD_BYTES: usize = 1024;
+
+/// The id of a request: an integer or a string, kept as it was written, in bytes of its own.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Id(Raw);
 
@@ -37,13 +46,16 @@ impl Id {
         }
     }
 
-    /// An id as it was written, if it can be one.
-    pub fn from_raw(raw: Raw) -> Option<Self> {
+    /// An id as it was written, if it can be one and is no longer than [`MAX_ID_BYTES`].
+    pub fn from_raw(raw: &Raw) -> Option<Self> {
         let text = &**raw.bytes();
+        if text.len() > MAX_ID_BYTES {
+            return None;
+        }
         // Of any size: nobody calculates with it.
         let digits = text.strip_prefix(b"-").unwrap_or(text);
         let is_integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-        (is_integer || text.starts_with(b"\"")).then_some(Self(raw))
+        (is_integer || text.starts_with(b"\"")).then(|| Self(raw.detached()))
     }
 }
 
@@ -150,21 +162,29 @@ pub enum Malformed {
     NotJson,
     /// JSON, and not a JSON-RPC message; with the id it names, if it does.
     NotRpc(Option<Id>),
+    /// JSON, and nested deeper than [`MAX_DEPTH`]; with the id it names, if it does.
+    TooDeep(Option<Id>),
 }
 
 impl Message {
-    /// Reads one message; its payload shares the bytes.
+    /// Reads one message; its payload shares the bytes, unless it is a small part of them.
     pub fn read(bytes: &Bytes) -> Result<Self, Malformed> {
-        let envelope = Raw::read_message(bytes).ok_or(Malformed::NotJson)?;
+        let (envelope, is_too_deep) = Raw::read_message(bytes).ok_or(Malformed::NotJson)?;
+        if is_too_deep {
+            return Err(Malformed::TooDeep(envelope.get("id").as_ref().and_then(Id::from_raw)));
+        }
         let keys = ["id", "method", "params", "result", "error"];
         let Ok([said_id, method, params, result, error]) = envelope.get_all_once(keys) else {
             return Err(not_rpc(&envelope));
         };
+        let payload = |payload: Option<Raw>| payload.map(|it| it.detached_from(bytes.len()));
+        let [params, result, error] = [params, result, error].map(payload);
         let has_id = said_id.is_some();
-        let id = said_id.and_then(Id::from_raw);
+        let id = said_id.as_ref().and_then(Id::from_raw);
         match (method.filter(|method| !method.is_null()), result, error) {
             (Some(method), None, None) => {
-                let method = method.as_str().ok_or_else(|| not_rpc(&envelope))?.into();
+                let method = method.as_str().filter(|method| method.len() <= MAX_METHOD_BYTES);
+                let method = method.ok_or_else(|| not_rpc(&envelope))?.into();
                 match (id, has_id) {
                     (Some(id), _) => Ok(Self::Request(Request { id, method, params })),
                     (None, false) => Ok(Self::Notification(Notification { method, params })),
@@ -223,7 +243,7 @@ fn response(id: Option<Id>, outcome: Result<Raw, RpcError>) -> Result<Message, M
 /// What an envelope is that cannot be read, with the id in it, so that whoever waits for it hears of
 /// it.
 fn not_rpc(envelope: &Raw) -> Malformed {
-    Malformed::NotRpc(envelope.get("id").and_then(Id::from_raw))
+    Malformed::NotRpc(envelope.get("id").as_ref().and_then(Id::from_raw))
 }
 
 /// An envelope that is being written. Payloads go in as they are, but for line breaks, which would
@@ -303,7 +323,7 @@ mod tests {
 
     #[test]
     fn ids_are_kept_as_written_and_found_however_they_are_written() {
-        let id = |text: &str| Id::from_raw(Raw::from_text(text).unwrap()).unwrap();
+        let id = |text: &str| Id::from_raw(&Raw::from_text(text).unwrap()).unwrap();
         assert_ne!(id(r#""\u0041b""#), id(r#""Ab""#));
         assert_eq!(id(r#""\u0041b""#).plain(), id(r#""Ab""#).plain());
         assert_eq!(id(r#""a\/b""#).plain(), id(r#""a/b""#).plain());
@@ -386,6 +406,39 @@ mod tests {
             read(r#"{"id":3,"method":5,"result":{}}"#),
             Err(Malformed::NotRpc(Some(Id::number(3))))
         );
+    }
+
+    #[test]
+    fn an_id_is_bounded_and_keeps_nothing_else_in_memory() {
+        let beside = "x".repeat(100_000);
+        let text = format!(r#"{{"id":"i","method":"m","params":{{"a":1}},"x":"{beside}"}}"#);
+        let bytes = Bytes::from(text);
+        let Ok(Message::Request(request)) = Message::read(&bytes) else { panic!("no request") };
+        let is_part = |part: &Raw| bytes.as_ptr_range().contains(&part.bytes().as_ptr());
+        assert!(!is_part(request.id.raw()) && !is_part(&request.params.clone().unwrap()));
+        assert_eq!(request.params.unwrap().get("a").unwrap().text(), "1");
+        for (length, is_id) in [(MAX_ID_BYTES - 2, true), (MAX_ID_BYTES - 1, false)] {
+            let text = format!(r#"{{"id":"{}","method":"m"}}"#, "i".repeat(length));
+            assert_eq!(read(&text).is_ok(), is_id, "{length}");
+            let text = format!(r#"{{"id":"{}","result":{{}}}}"#, "i".repeat(length));
+            assert_eq!(read(&text).is_ok(), is_id, "{length}");
+        }
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_still_says_what_it_answers() {
+        use super::super::reader::MAX_DEPTH;
+        let nested = |depth: usize, (open, close): (&str, &str)| {
+            let value = open.repeat(depth) + "1" + &close.repeat(depth);
+            read(&format!(r#"{{"id":3,"result":{{"x":{value}}}}}"#))
+        };
+        for pair in [("[", "]"), (r#"{"a":"#, "}")] {
+            assert!(nested(MAX_DEPTH - 10, pair).is_ok());
+            let too_deep = Err(Malformed::TooDeep(Some(Id::number(3))));
+            assert_eq!(nested(MAX_DEPTH + 1, pair), too_deep);
+            assert_eq!(nested(1_000_000, pair), too_deep);
+        }
+        assert_eq!(read(&"[".repeat(1_000_000)), Err(Malformed::NotJson));
     }
 
     #[test]

@@ -9,8 +9,13 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::outline::Outlined;
+use super::problem::{Ambiguous, NotJson};
 use super::reader;
 use super::scan::{self, Member};
+
+/// Bytes of a message beside its payload that the payload may keep in memory: the envelope, and members
+/// that nobody looks at.
+const MAX_BESIDE_BYTES: usize = 4 * 1024;
 
 /// A JSON value as it was written.
 ///
@@ -37,26 +42,6 @@ impl Hash for Raw {
     }
 }
 
-/// A text is not one JSON value.
-#[derive(Debug)]
-pub struct NotJson(serde_json::Error);
-
-impl fmt::Display for NotJson {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not JSON: {}", self.0)
-    }
-}
-
-impl std::error::Error for NotJson {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
-
-/// An object has members that some readers tell apart and others do not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ambiguous;
-
 impl Raw {
     /// Checks that bytes are one JSON value and keeps them as they are.
     pub fn read(bytes: &Bytes) -> Result<Self, NotJson> {
@@ -64,10 +49,12 @@ impl Raw {
         Ok(Self::of(bytes.slice_ref(value.get().as_bytes())))
     }
 
-    /// The same for a message, whose payload is going to be looked into several times.
-    pub(super) fn read_message(bytes: &Bytes) -> Option<Self> {
+    /// The same for a message, whose payload is going to be looked into several times. Says whether it
+    /// is nested too deep as well.
+    pub(super) fn read_message(bytes: &Bytes) -> Option<(Self, bool)> {
         let read = reader::read(bytes)?;
-        Some(Self { text: bytes.slice(read.value), outline: read.outline.map(Outlined::new) })
+        let outline = read.outline.map(Outlined::new);
+        Some((Self { text: bytes.slice(read.value), outline }, read.is_too_deep))
     }
 
     /// Bytes that are JSON.
@@ -132,6 +119,17 @@ impl Raw {
     #[must_use]
     pub fn detached(&self) -> Self {
         Self::of(Bytes::copy_from_slice(&self.text))
+    }
+
+    /// The same value, in bytes of its own if it is a small part of so many. What is kept of a message
+    /// is counted by its own bytes, so that it must not keep many more in memory.
+    #[must_use]
+    pub(super) fn detached_from(self, whole: usize) -> Self {
+        let beside = whole.saturating_sub(self.text.len());
+        match beside > self.text.len().max(MAX_BESIDE_BYTES) {
+            true => Self { outline: self.outline.clone(), ..self.detached() },
+            false => self,
+        }
     }
 
     /// Whether it is an object.

@@ -13,7 +13,13 @@ pub(super) struct Read {
     pub(super) value: Range<usize>,
     /// Where its members stand, if it is an object with few enough of them.
     pub(super) outline: Option<Outline>,
+    /// Whether it is nested deeper than [`MAX_DEPTH`].
+    pub(super) is_too_deep: bool,
 }
+
+/// Arrays and objects that may be in each other. Most parsers of clients stop between 128 and 1,000
+/// levels, and nothing that a person or a model writes comes near either.
+pub const MAX_DEPTH: usize = 512;
 
 /// Reads a message; nothing, if it is not one JSON value. Of its payload the members are noted too,
 /// and of the payload's `_meta`.
@@ -22,6 +28,7 @@ pub(super) fn read(text: &[u8]) -> Option<Read> {
         text,
         at: 0,
         open: Vec::new(),
+        deepest: 0,
         is_ascii: true,
         escapes: 0,
         outline: Outline::default(),
@@ -34,7 +41,9 @@ pub(super) fn read(text: &[u8]) -> Option<Read> {
     // Outside of strings everything is ASCII.
     let is_utf8 = reader.is_ascii || std::str::from_utf8(text).is_ok();
     let outline = is_outlined.then_some(reader.outline);
-    (is_utf8 && reader.at == text.len()).then_some(Read { value, outline })
+    // What is outlined is not on the list of what is open.
+    let is_too_deep = reader.deepest + LEVELS > MAX_DEPTH;
+    (is_utf8 && reader.at == text.len()).then_some(Read { value, outline, is_too_deep })
 }
 
 /// How deep a message is, and its payload.
@@ -56,6 +65,8 @@ struct Reader<'t> {
     at: usize,
     /// What ends the arrays and objects that have been begun.
     open: Vec<u8>,
+    /// The most that were open at the same time.
+    deepest: usize,
     /// Whether all strings are, so far.
     is_ascii: bool,
     /// How many escapes there were in them.
@@ -165,6 +176,7 @@ impl Reader<'_> {
                 first => self.word(first)?,
             }
             // One has ended here, and with it perhaps what it is in.
+            self.deepest = self.deepest.max(self.open.len());
             while self.open.len() > outside {
                 self.space();
                 let (byte, end) = (self.next()?, *self.open.last()?);
@@ -381,7 +393,7 @@ mod tests {
     #[expect(clippy::string_slice, reason = "a test that panics fails")]
     fn the_members_of_what_is_looked_into_are_noted() {
         let text = r#" {"id":1,"params": {"name":"x", "_meta":{"a":{"b":2}}},"x":{"y":1}}"#;
-        let Read { value, outline } = read(text.as_bytes()).unwrap();
+        let Read { value, outline, .. } = read(text.as_bytes()).unwrap();
         let (text, outline) = (&text[value], Outlined::new(outline.unwrap()));
         let [id, params, _] = outline.members() else { panic!("{outline:?}") };
         assert_eq!((&text[id.key()], &text[id.value()]), ("id", "1"));
@@ -403,14 +415,14 @@ mod tests {
         let text = r#"{"a":"\n","params":{"\u0062":2}}"#;
         let outline = Outlined::new(read(text.as_bytes()).unwrap().outline.unwrap());
         assert!(outline.inside(1).is_none());
-        let message = Raw::read_message(&Bytes::from_static(text.as_bytes())).unwrap();
+        let (message, _) = Raw::read_message(&Bytes::from_static(text.as_bytes())).unwrap();
         assert_eq!(message.get("params").unwrap().get("b").unwrap().text(), "2");
     }
 
     #[test]
     fn of_two_objects_in_one_place_no_more_than_one_is_noted() {
         let text = r#"{"params":{"a":1},"result":{"b":2,"_meta":{"c":3}},"params":{}}"#;
-        let message = Raw::read_message(&Bytes::from_static(text.as_bytes())).unwrap();
+        let (message, _) = Raw::read_message(&Bytes::from_static(text.as_bytes())).unwrap();
         assert_eq!(message.get("params").unwrap().text(), "{}");
         let result = message.get("result").unwrap();
         assert_eq!(result.get("b").unwrap().text(), "2");

@@ -130,7 +130,7 @@ impl Session {
     /// Ends a question that the server takes back, and says whether it does.
     pub(super) fn took_back(&mut self, said: &Notification) -> bool {
         let params = said.params.as_ref().filter(|_| &*said.method == "notifications/cancelled");
-        let id = params.and_then(|params| params.get("requestId")).and_then(Id::from_raw);
+        let id = params.and_then(|params| Id::from_raw(&params.get("requestId")?));
         let Some(closed) = id.and_then(|id| self.closed(&id)) else { return false };
         match closed.aside {
             Some(aside) => aside.abort(),

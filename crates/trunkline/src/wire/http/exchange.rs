@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::reopening::{Opened, Reopening, is_passing};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Id, Message, Raw, Response, RpcError};
+use crate::message::{Id, MAX_DEPTH, Malformed, Message, Raw, Response, RpcError};
 use crate::wire::client::HttpClient;
 use crate::wire::events::Event;
 use crate::wire::exchanges::Step;
@@ -116,6 +116,10 @@ impl Exchange {
         {
             return self.answered(found);
         }
+        if matches!(Message::read(&body), Err(Malformed::TooDeep(_))) {
+            let message = format!("the answer is nested deeper than {MAX_DEPTH} levels");
+            return self.lost(Error::new(ErrorKind::NotMcp, message));
+        }
         let is_refused = !response.status().is_success();
         let error = if is_refused { answer.refusal() } else { answer.nonsense() };
         self.lost(error)
@@ -213,7 +217,7 @@ fn answer_to(id: u64, bytes: &Bytes) -> Option<Found> {
             }
             outcome.err()
         }
-        Ok(Message::Request(_) | Message::Notification(_)) => None,
+        Ok(Message::Request(_) | Message::Notification(_)) | Err(Malformed::TooDeep(_)) => None,
         Err(_) => Raw::read(bytes).ok()?.get("error").and_then(RpcError::from_raw),
     };
     Some(Found { outcome: Err(error?), names_request: false })
