@@ -127,11 +127,11 @@ pub(super) enum Update {
 impl Update {
     /// Bytes of what the server said.
     pub(super) fn weight(&self) -> usize {
-        let params = match self {
-            Self::Told(notification) => notification.params.as_ref(),
-            Self::Asked { request, .. } => request.params.as_ref(),
+        let (method, params) = match self {
+            Self::Told(notification) => (&notification.method, notification.params.as_ref()),
+            Self::Asked { request, .. } => (&request.method, request.params.as_ref()),
             Self::TakenBack(_) | Self::AskedAside | Self::PassedOver => return 0,
         };
-        params.map_or(1, |params| params.bytes().len())
+        method.len() + params.map_or(1, |params| params.bytes().len())
     }
 }

@@ -78,6 +78,10 @@ impl Opener<'_> {
     pub(super) async fn open(&self) -> Result<Opened, Error> {
         let deadline = Instant::now() + self.timeouts().connect + self.timeouts().handshake;
         let (mut session, described) = self.agreed(deadline).await?;
+        let described = match described.bounded() {
+            Ok(described) => described,
+            Err(error) => return Err(self.failed(session, error).await),
+        };
         let spoken = spoken_in(&session);
         self.options.memory().learn(*self.fingerprint, spoken);
         match self.list_tools(&mut session).await {

@@ -30,6 +30,10 @@ pub(super) const MAX_ADDRESS_BYTES: usize = 8 * 1024;
 /// Bytes of one item, schemas and all.
 const MAX_ITEM_BYTES: usize = 1024 * 1024;
 
+/// Bytes of all items of one kind: as many as can be had of 10,000 tools with 800 bytes each, or of 1,000
+/// with long schemas. Every reader of a list pays for it.
+pub(super) const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
+
 /// Characters of a name shown when the item is set aside.
 const SHOWN_NAME: usize = 64;
 
@@ -40,7 +44,11 @@ const MAX_SET_ASIDE: usize = 100;
 pub(super) struct Pages {
     kind: Kind,
     items: Vec<Arc<Item>>,
+    /// Bytes of their definitions.
+    bytes: usize,
     set_aside: Vec<SetAside>,
+    /// How many more are set aside than are remembered.
+    unnamed: usize,
     names: HashSet<Box<str>>,
     cursors: HashSet<Box<str>>,
     pages: usize,
@@ -80,7 +88,9 @@ impl Pages {
         Self {
             kind,
             items: Vec::new(),
+            bytes: 0,
             set_aside: Vec::new(),
+            unnamed: 0,
             names: HashSet::new(),
             cursors: HashSet::new(),
             pages: 0,
@@ -108,11 +118,13 @@ impl Pages {
                 Ok(name) => {
                     // Apart from its page, which would stay in memory for its sake.
                     let item = Item::new(self.kind, &name, definition.detached());
+                    self.bytes += item.definition().bytes().len();
                     self.items.push(Arc::new(item));
                 }
                 Err(reason) => self.put_aside(&definition, reason),
             }
         }
+        self.put_largest_aside();
         self.pages += 1;
         let ttl = ttl.and_then(|ttl| ttl.as_u64()).map(Duration::from_millis);
         self.ttl = self.ttl.into_iter().chain(ttl).min();
@@ -179,6 +191,7 @@ impl Pages {
 
     fn put_aside(&mut self, definition: &Raw, reason: &str) {
         if self.set_aside.len() >= MAX_SET_ASIDE {
+            self.unnamed += 1;
             return;
         }
         let name = definition.get(self.kind.name_key());
@@ -188,8 +201,34 @@ impl Pages {
         self.set_aside.push(SetAside { kind, name, reason: reason.into() });
     }
 
+    /// Takes the largest items out of a list that is too large, so that all others can be used.
+    fn put_largest_aside(&mut self) {
+        if self.bytes <= MAX_LIST_BYTES {
+            return;
+        }
+        self.items.sort_by_key(|item| item.definition().bytes().len());
+        while self.bytes > MAX_LIST_BYTES
+            && let Some(largest) = self.items.pop()
+        {
+            let bytes = largest.definition().bytes().len();
+            self.bytes -= bytes;
+            self.mirrored.remove(largest.name());
+            let reason = format!(
+                "the list of {}s is larger than {} MiB, and this is among the largest of them, \
+                 with {bytes} bytes",
+                self.kind.as_str(),
+                MAX_LIST_BYTES / (1024 * 1024),
+            );
+            self.put_aside(largest.definition(), &reason);
+        }
+    }
+
     pub(super) fn finish(mut self) -> List {
         self.items.sort_by(|left, right| left.name().cmp(right.name()));
+        if self.unnamed > 0 {
+            let reason = format!("{} more are set aside, and not named here", self.unnamed).into();
+            self.set_aside.push(SetAside { kind: self.kind, name: None, reason });
+        }
         let Self { kind, items, set_aside, ttl, mirrored, .. } = self;
         List { kind, items, set_aside, ttl, mirrored }
     }
@@ -221,6 +260,34 @@ mod tests {
         assert_eq!(list.items[1].definition().get("x").unwrap().text(), "12345678901234567890");
         assert_eq!(list.set_aside.len(), 5);
         assert_eq!(&*list.set_aside[4].reason, "another one has the same name");
+    }
+
+    #[test]
+    fn a_list_that_is_too_large_loses_its_largest_items() {
+        let mut pages = tool_pages();
+        let tool = |name: &str, bytes: usize| {
+            format!(
+                r#"{{"name":"{name}","inputSchema":{{}},"description":"{}"}}"#,
+                "x".repeat(bytes)
+            )
+        };
+        for number in 0..20 {
+            let large: Vec<_> =
+                (0..10).map(|it| tool(&format!("l{number}-{it}"), 900_000)).collect();
+            let text = format!(
+                r#"{{"tools":[{},{}],"nextCursor":"{number}"}}"#,
+                large.join(","),
+                tool(&format!("small{number}"), 10),
+            );
+            assert!(matches!(pages.add(&page(&text)), Ok(Next::Page(_))));
+            assert!(pages.bytes <= MAX_LIST_BYTES, "{}", pages.bytes);
+        }
+        let list = pages.finish();
+        let small = list.items.iter().filter(|item| item.name().starts_with("small"));
+        assert_eq!(small.count(), 20, "what is small stays");
+        let total: usize = list.items.iter().map(|item| item.definition().bytes().len()).sum();
+        assert!(total <= MAX_LIST_BYTES);
+        assert!(list.set_aside[0].reason.contains("larger than 8 MiB"), "{:?}", list.set_aside[0]);
     }
 
     #[test]

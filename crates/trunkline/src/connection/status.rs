@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::Raw;
 
@@ -100,12 +100,60 @@ impl Default for Status {
     }
 }
 
+/// Bytes of what a server says it is, and of what it says it can do: kept for as long as it runs.
+const MAX_DESCRIBED_BYTES: usize = 64 * 1024;
+
+/// Bytes of the instructions of a server: about 16,000 words, more than any model should read of one.
+const MAX_INSTRUCTIONS_BYTES: usize = 64 * 1024;
+
 /// What a server says about itself.
 #[derive(Default)]
 pub(super) struct Described {
     pub(super) server_info: Option<Raw>,
     pub(super) capabilities: Option<Raw>,
     pub(super) instructions: Option<Raw>,
+}
+
+impl Described {
+    /// The same within bounds, and apart from the message it came in. Of what the server is only its
+    /// name and version stay if there is too much, and of its instructions the beginning.
+    ///
+    /// # Errors
+    ///
+    /// When there is too much of what it says it can do, of which no part can be left out.
+    pub(super) fn bounded(self) -> Result<Self, Error> {
+        let is_short = |raw: &Raw| raw.bytes().len() <= MAX_DESCRIBED_BYTES;
+        if !self.capabilities.as_ref().is_none_or(is_short) {
+            let kibibytes = MAX_DESCRIBED_BYTES / 1024;
+            let message = format!("its `capabilities` are larger than {kibibytes} KiB");
+            return Err(Error::new(ErrorKind::NotMcp, message)
+                .with_hint("tell those who make it: they are a few words"));
+        }
+        let server_info = self.server_info.map(|info| match is_short(&info) {
+            true => info.detached(),
+            false => {
+                let named = [("name", info.get("name")), ("version", info.get("version"))];
+                let kept = named.into_iter().filter_map(|(key, value)| Some((key, value?)));
+                let kept = kept.filter(|(_, value)| value.bytes().len() <= MAX_DESCRIBED_BYTES / 2);
+                kept.fold(Raw::empty_object(), |info, (key, value)| info.with(key, &value))
+            }
+        });
+        let capabilities = self.capabilities.map(|capabilities| capabilities.detached());
+        let instructions = self.instructions.map(|instructions| cut(&instructions));
+        Ok(Self { server_info, capabilities, instructions })
+    }
+}
+
+/// Instructions that end with a word about what is missing of them, if they are too long.
+fn cut(instructions: &Raw) -> Raw {
+    if instructions.bytes().len() <= MAX_INSTRUCTIONS_BYTES {
+        return instructions.detached();
+    }
+    let Some(text) = instructions.as_str() else { return Raw::from_string("") };
+    let end = text.floor_char_boundary(MAX_INSTRUCTIONS_BYTES);
+    let kept = text.get(..end).unwrap_or_default();
+    let missing = text.len() - kept.len();
+    Raw::from_string(&format!("{kept}\n[{missing} more bytes of instructions are left out]"))
 }
 
 impl Status {
@@ -124,4 +172,31 @@ pub struct SetAside {
     pub name: Option<Box<str>>,
     /// What is wrong with it.
     pub reason: Box<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_about_itself_is_bounded() {
+        let long = "é".repeat(1_000_000);
+        let described = |capabilities: Raw| Described {
+            server_info: Some(
+                Raw::empty_object()
+                    .with("name", &Raw::from_string("x"))
+                    .with("icons", &Raw::from_string(&long)),
+            ),
+            capabilities: Some(capabilities),
+            instructions: Some(Raw::from_string(&long)),
+        };
+        let bounded = described(Raw::empty_object()).bounded().unwrap();
+        assert_eq!(bounded.server_info.unwrap().text(), r#"{"name":"x"}"#);
+        let instructions = bounded.instructions.unwrap();
+        assert!(instructions.bytes().len() < MAX_INSTRUCTIONS_BYTES + 100);
+        let marker = "[1934464 more bytes of instructions are left out]";
+        assert!(instructions.as_str().unwrap().ends_with(marker), "{}", instructions.bytes().len());
+        let too_much = Raw::empty_object().with("x", &Raw::from_string(&long));
+        assert!(described(too_much).bounded().is_err());
+    }
 }

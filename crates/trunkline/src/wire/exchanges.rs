@@ -33,6 +33,10 @@ const MAX_DELIVERING: usize = 4;
 /// Messages without answers that may wait.
 const MAX_UNDELIVERED: usize = 1024;
 
+/// Bytes of them: two of the longest messages. Answers to the server are short, and a server that works
+/// takes them.
+const MAX_UNDELIVERED_BYTES: usize = 32 * 1024 * 1024;
+
 /// Exchanges, of which each is a lazy stream of steps: nothing moves unless [`next`](Self::next)
 /// is waited for.
 #[derive(Default)]
@@ -43,7 +47,8 @@ pub(super) struct Exchanges {
     requests: HashMap<u64, AbortHandle>,
     /// How many messages that get no answer are on their way, and which wait for that.
     delivering: usize,
-    undelivered: VecDeque<Steps>,
+    undelivered: VecDeque<(Steps, usize)>,
+    undelivered_bytes: usize,
 }
 
 impl fmt::Debug for Exchanges {
@@ -63,13 +68,14 @@ impl Exchanges {
         self.requests.insert(id, handle);
     }
 
-    /// Delivers a notification or a response.
+    /// Delivers a notification or a response of so many bytes.
     pub(super) fn tell(
         &mut self,
         steps: impl Stream<Item = Step> + Send + 'static,
         purpose: &Purpose,
+        bytes: usize,
     ) {
-        self.deliver(steps);
+        self.deliver(Box::pin(steps), bytes);
         // Posts are on connections of their own. Servers that get a request before they were told
         // that they are initialized refuse it.
         let is_first = |method: &str| method == "notifications/initialized";
@@ -80,12 +86,15 @@ impl Exchanges {
 
     /// Delivers a message that gets no answer, after those before it. A server that causes more of
     /// them than it accepts misses some.
-    fn deliver(&mut self, steps: impl Stream<Item = Step> + Send + 'static) {
+    fn deliver(&mut self, steps: Steps, bytes: usize) {
         if self.delivering < MAX_DELIVERING {
             self.delivering += 1;
             self.start(steps);
-        } else if self.undelivered.len() < MAX_UNDELIVERED {
-            self.undelivered.push_back(Box::pin(steps));
+        } else if self.undelivered.len() < MAX_UNDELIVERED
+            && self.undelivered_bytes + bytes <= MAX_UNDELIVERED_BYTES
+        {
+            self.undelivered_bytes += bytes;
+            self.undelivered.push_back((steps, bytes));
         }
     }
 
@@ -126,12 +135,31 @@ impl Exchanges {
             Step::Delivered => {
                 self.running.extend(self.held.take().into_iter().flatten());
                 self.delivering -= 1;
-                if let Some(next) = self.undelivered.pop_front() {
-                    self.deliver(next);
+                if let Some((next, bytes)) = self.undelivered.pop_front() {
+                    self.undelivered_bytes -= bytes;
+                    self.deliver(next, bytes);
                 }
             }
             Step::Came(_) | Step::Session(_) => {}
         }
         step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    #[test]
+    fn no_more_bytes_wait_than_may() {
+        let mut exchanges = Exchanges::default();
+        for _ in 0..100 {
+            exchanges.tell(stream::pending(), &Purpose::Response, MAX_UNDELIVERED_BYTES / 10);
+        }
+        assert_eq!((exchanges.delivering, exchanges.undelivered.len()), (MAX_DELIVERING, 10));
+        exchanges.tell(stream::pending(), &Purpose::Response, 10);
+        assert!(exchanges.undelivered_bytes <= MAX_UNDELIVERED_BYTES);
     }
 }

@@ -101,8 +101,9 @@ impl HttpWire {
                 self.exchanges.start_request(id, exchange.run());
             }
             Purpose::Notification { .. } | Purpose::Response => {
+                let bytes = line.len();
                 let request = self.post(purpose.clone(), line);
-                self.exchanges.tell(deliver(self.client.clone(), request), &purpose);
+                self.exchanges.tell(deliver(self.client.clone(), request), &purpose, bytes);
             }
         }
     }

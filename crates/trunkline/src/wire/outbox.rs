@@ -5,13 +5,17 @@ use std::io::{self, IoSlice};
 
 use bytes::{Buf as _, Bytes};
 
-use super::{Outgoing, Purpose};
+use super::{MAX_MESSAGE_BYTES, Outgoing, Purpose};
 
 /// Answers to a server's own requests that may wait. One that asks and does not read gets no more.
 const MAX_RESPONSES: usize = 1024;
 
-/// Bytes that may wait before nothing more is taken. A server that works reads.
+/// Bytes that may wait before no request is taken. A server that works reads.
 pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// Bytes that may wait in all, with answers to the server and notifications, which nobody can be told
+/// to make later: one message more. A server for which more waits does not read.
+const MAX_BYTES_OF_ALL: usize = MAX_BYTES + MAX_MESSAGE_BYTES;
 
 /// Slices written at once: half as many messages, for each is a line and its end.
 const WRITTEN_AT_ONCE: usize = 64;
@@ -37,11 +41,17 @@ pub(super) struct Outbox {
     waiting: VecDeque<Waiting>,
     bytes: usize,
     responses: usize,
+    /// Whether something was not taken because too many bytes wait.
+    has_overflowed: bool,
 }
 
 impl Outbox {
     /// Takes a message, unless it answers a server that does not read.
     pub(super) fn push(&mut self, message: Outgoing) {
+        if self.bytes + message.line.len() > MAX_BYTES_OF_ALL {
+            self.has_overflowed = true;
+            return;
+        }
         let purpose = match message.purpose {
             Purpose::Request { id, .. } => Kind::Request(id),
             Purpose::Notification { .. } => Kind::Notification,
@@ -70,6 +80,11 @@ impl Outbox {
     /// Whether nothing more should be taken.
     pub(super) fn is_full(&self) -> bool {
         self.bytes >= MAX_BYTES
+    }
+
+    /// Whether something could not be taken any more: the server does not read, and has to be ended.
+    pub(super) fn has_overflowed(&self) -> bool {
+        self.has_overflowed
     }
 
     pub(super) fn clear(&mut self) {
@@ -165,5 +180,20 @@ mod tests {
             outbox.push(Outgoing { line: Bytes::from_static(b"pong"), purpose: Purpose::Response });
         }
         assert_eq!(written(&mut outbox, 4096).lines().count(), MAX_RESPONSES);
+    }
+
+    #[test]
+    fn no_more_bytes_wait_than_may() {
+        let mut outbox = Outbox::default();
+        let line = Bytes::from(vec![b'x'; MAX_MESSAGE_BYTES]);
+        for number in 0..20 {
+            let purpose = match number % 2 {
+                0 => Purpose::Response,
+                _ => Purpose::Notification { method: "notifications/cancelled".into() },
+            };
+            outbox.push(Outgoing { line: line.clone(), purpose });
+            assert!(outbox.bytes <= MAX_BYTES_OF_ALL);
+        }
+        assert!(outbox.is_full() && outbox.has_overflowed());
     }
 }

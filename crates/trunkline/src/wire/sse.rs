@@ -84,13 +84,14 @@ impl SseWire {
 
     /// Takes a message; it moves in [`next`](Self::next).
     pub(crate) fn send(&mut self, message: Outgoing) {
+        let bytes = message.line.len();
         let request = self.post(message.line);
         match message.purpose {
             Purpose::Request { id, .. } => {
                 let posting = post(self.client.clone(), self.target.clone(), request, id);
                 self.exchanges.start_request(id, stream::once(posting));
             }
-            purpose => self.exchanges.tell(deliver(self.client.clone(), request), &purpose),
+            purpose => self.exchanges.tell(deliver(self.client.clone(), request), &purpose, bytes),
         }
     }
 

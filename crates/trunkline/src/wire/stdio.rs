@@ -86,6 +86,9 @@ impl StdioWire {
     /// losing anything.
     pub(crate) async fn next(&mut self) -> Incoming {
         loop {
+            if self.outbox.has_overflowed() {
+                return Incoming::Ended(unread());
+            }
             if let Some(incoming) = self.next_incoming() {
                 return incoming;
             }
@@ -213,6 +216,13 @@ impl StdioWire {
             () = &mut last_words => stopped.await,
         }
     }
+}
+
+/// The process is sent more than it reads.
+fn unread() -> Error {
+    let message = "it does not read what it is sent, and too much waits for it";
+    Error::new(ErrorKind::NotMcp, message)
+        .with_hint("it may hang, or ask without waiting for answers: its own log may say more")
 }
 
 /// A process that is about to be gone.

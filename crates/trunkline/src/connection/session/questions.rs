@@ -17,6 +17,13 @@ use crate::wire::{Outgoing, Purpose};
 /// Questions that belong to no request and are being answered at the same time.
 const MAX_ASIDES: usize = 64;
 
+/// Questions of one server that may be open at the same time: each is about a call, and a call seldom
+/// has two.
+const MAX_OPEN: usize = 1024;
+
+/// Bytes of them. Most are a form; one that asks for a completion may bring a whole conversation.
+const MAX_OPEN_BYTES: usize = 32 * 1024 * 1024;
+
 /// What can be done about a question that cannot be led to a caller.
 const ADVICE: &str = "`share: \"per-client\"` gives each client its own process";
 
@@ -27,6 +34,8 @@ pub(super) struct Open {
     about: Vec<u64>,
     /// Whoever answers it, if it is not the one who made the only such request.
     aside: Option<AbortHandle>,
+    /// Bytes of what it says.
+    bytes: usize,
 }
 
 /// Questions that belong to no request, and whoever answers them, if anybody does.
@@ -87,7 +96,11 @@ impl Session {
         if &*request.method == "ping" {
             return self.send_response(Response { id: request.id, outcome: Ok(empty()) });
         }
-        match self.passed_on(&request, about) {
+        let answered = match self.has_room_for(&request) {
+            true => self.passed_on(&request, about),
+            false => Err(busy()),
+        };
+        match answered {
             Ok(open) => self.opened(open),
             Err(refusal) => {
                 self.send_response(Response { id: request.id, outcome: Err(refusal) });
@@ -95,15 +108,20 @@ impl Session {
         }
     }
 
-    /// Remembers a question that somebody thinks about, which takes none of the server's time.
-    fn opened(&mut self, question: Open) {
-        question.about.iter().for_each(|id| self.pending.asked(*id));
-        // Whoever was asked for the sake of a request does not answer once that is over; nor does
-        // whoever panics.
+    /// Whether another question may be open, after those are forgotten that nobody answers any more:
+    /// whoever was asked for the sake of a request does not once that is over; nor does whoever panics.
+    fn has_room_for(&mut self, request: &Request) -> bool {
         self.open.retain(|it| match it.aside {
             Some(_) => !self.asides.answering.is_empty(),
             None => it.about.iter().any(|id| self.pending.contains(*id)),
         });
+        let bytes: usize = self.open.iter().map(|it| it.bytes).sum();
+        self.open.len() < MAX_OPEN && bytes + bytes_of(request) <= MAX_OPEN_BYTES
+    }
+
+    /// Remembers a question that somebody thinks about, which takes none of the server's time.
+    fn opened(&mut self, question: Open) {
+        question.about.iter().for_each(|id| self.pending.asked(*id));
         self.open.push(question);
     }
 
@@ -152,7 +170,8 @@ impl Session {
                 let asked = Update::Asked { session: self.number, request: request.clone() };
                 let weight = asked.weight();
                 let is_put = updates.send_weighing(asked, weight);
-                let open = || Open { id: request.id.clone(), about: vec![id], aside: None };
+                let (about, bytes) = (vec![id], bytes_of(request));
+                let open = || Open { id: request.id.clone(), about, aside: None, bytes };
                 return is_put.map(|()| open()).map_err(|_| busy());
             }
             Whose::Of(id, _) => (vec![id], not_offered(method)),
@@ -170,8 +189,14 @@ impl Session {
             });
         }
         let (id, about) = (request.id.clone(), concerned);
-        asked.map(|aside| Open { id, about, aside: Some(aside) })
+        let bytes = bytes_of(request);
+        asked.map(|aside| Open { id, about, aside: Some(aside), bytes })
     }
+}
+
+/// Bytes of what a question says.
+fn bytes_of(request: &Request) -> usize {
+    request.params.as_ref().map_or(0, |params| params.bytes().len())
 }
 
 /// Whether we send requests of this method.

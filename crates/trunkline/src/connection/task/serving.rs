@@ -21,6 +21,10 @@ use crate::connection::session::{Answer, Asked, Event, Session, at};
 use crate::item::Kind;
 use crate::message::Notification;
 
+/// Bytes of something that a server tells everybody. It is kept until the slowest of them has heard it,
+/// and is about changes and lines of logs.
+const MAX_TOLD_BYTES: usize = 1024 * 1024;
+
 const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 
 /// What goes on with a server beside the requests of others.
@@ -162,6 +166,10 @@ impl Task {
         }
         if chores.subscription.repeats(&notification) {
             return;
+        }
+        if notification.params.as_ref().is_some_and(|it| it.bytes().len() > MAX_TOLD_BYTES) {
+            session.noise += 1;
+            return self.shadow.noticed(session);
         }
         for kind in Kind::changed_by(&notification.method) {
             self.shadow.is_stale(*kind);
