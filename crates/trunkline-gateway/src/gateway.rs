@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::time::interval;
 use trunkline::call::CallOptions;
 use trunkline::connection::{LogLevel, Rounds};
-use trunkline::host::{Host, Relayed};
+use trunkline::host::{Host, Patience, Relayed};
 use trunkline::item::Kind;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError, code, is_of_protocol};
 use trunkline::name::ServerName;
@@ -110,9 +110,10 @@ impl Gateway {
         view.map_err(|unknown| invalid(&unknown.to_string()))
     }
 
-    /// What the servers that a caller sees want said, once they had a moment to start.
+    /// What the servers that a caller sees want said, as far as they have said it. Those that do not run
+    /// are started; nobody waits for that (CON-15).
     pub(crate) async fn instructions(&self, caller: &Caller) -> Result<Option<String>, RpcError> {
-        self.gather(&[Kind::Tool]).await;
+        self.gather_with(&[Kind::Tool], Patience::NoWait).await;
         let view = self.view(caller)?;
         Ok(offer::instructions(&self.host, &view))
     }

@@ -83,13 +83,18 @@ impl Gateway {
 
     /// Asks servers for lists that are not known or not fresh. Says whether any was asked.
     pub(crate) async fn gather(&self, kinds: &[Kind]) -> bool {
+        self.gather_with(kinds, Patience::Grace).await
+    }
+
+    /// The same with another patience.
+    pub(crate) async fn gather_with(&self, kinds: &[Kind], patience: Patience) -> bool {
         let connections = self.host.servers().connections();
         let wanted = connections.iter().filter(|it| self.is_worth_asking(it, kinds));
         let wanted: Vec<_> = wanted.map(|it| it.server().name.clone()).collect();
         if wanted.is_empty() {
             return false;
         }
-        self.host.gather_of(&wanted, kinds, Patience::Grace).await;
+        self.host.gather_of(&wanted, kinds, patience).await;
         true
     }
 

@@ -20,6 +20,7 @@ mod task;
 mod answers;
 mod asking;
 mod conversing;
+mod refreshing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -44,6 +45,7 @@ use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Notification, RpcError};
 use attendant::Abandoned;
+use refreshing::Refreshes;
 use session::{Ids, gone, late};
 use shadow::Shadow;
 use subscription::{Held, Holds, Subject};
@@ -70,6 +72,8 @@ pub struct Connection {
     told: broadcast::Sender<Notification>,
     /// Slots for calls, and how many they are.
     slots: Mutex<Option<(u32, Arc<Semaphore>)>>,
+    /// Lists that are being asked for, for those who wait for a while.
+    refreshes: Refreshes,
 }
 
 impl Connection {
@@ -110,7 +114,7 @@ impl Connection {
             writing: JoinSet::new(),
         };
         tokio::spawn(task.run());
-        let slots = Mutex::default();
+        let (slots, refreshes) = (Mutex::default(), Refreshes::default());
         Self {
             server,
             fingerprint,
@@ -122,6 +126,7 @@ impl Connection {
             shadow,
             told,
             slots,
+            refreshes,
         }
     }
 

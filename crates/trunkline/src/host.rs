@@ -41,9 +41,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::future::join_all;
 use tokio::sync::{broadcast, watch};
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::task::AbortHandle;
 
 use self::keeper::{Keeper, Looks};
 pub use self::private::OwnEnd;
@@ -85,7 +85,11 @@ impl HostOptions {
 /// How long servers are waited for whose lists are not known yet (CON-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// As long as `timeouts.grace` of each: what is not there by then comes later.
+    /// Not at all: servers are started and lists asked for, and what they have comes later.
+    NoWait,
+    /// As long as `timeouts.grace` of each, counted once from the start of the server, or from when the
+    /// list was first asked for, however many ask for it: what is not there by then comes later. Lists
+    /// that are remembered of servers which do not run are not waited for.
     Grace,
     /// Until each is ready or has failed.
     UntilAllAreReady,
@@ -212,29 +216,8 @@ impl Host {
         kinds: &[Kind],
         patience: Patience,
     ) -> Vec<Error> {
-        let mut asked = JoinSet::new();
-        for connection in connections {
-            let kinds = kinds.to_vec();
-            asked.spawn(async move {
-                let grace = connection.server().behaviour.timeouts.grace;
-                let name = connection.server().name.clone();
-                let lists = tokio::spawn(async move {
-                    for kind in kinds {
-                        connection.fresh_list(kind).await?;
-                    }
-                    Ok(())
-                });
-                let lists = async { lists.await.unwrap_or_else(|_| Err(lost(&name))) };
-                match patience {
-                    Patience::UntilAllAreReady => lists.await,
-                    // It goes on by itself, and the catalog learns of it when it is there.
-                    Patience::Grace => {
-                        timeout(grace, lists).await.unwrap_or_else(|_| Err(late(&name)))
-                    }
-                }
-            });
-        }
-        let results = asked.join_all().await;
+        let gathered = connections.iter().map(|connection| gathered(connection, kinds, patience));
+        let results = join_all(gathered).await;
         self.looks.again().await;
         let mut failures: Vec<Error> = results.into_iter().filter_map(Result::err).collect();
         // The same from run to run, whoever was first.
@@ -453,6 +436,35 @@ impl Drop for Host {
     fn drop(&mut self) {
         self.keeper.abort();
     }
+}
+
+/// Asks one server for lists, and waits for them as long as that may take. Says why one is missing.
+async fn gathered(
+    connection: &Arc<Connection>,
+    kinds: &[Kind],
+    patience: Patience,
+) -> Result<(), Error> {
+    let server = connection.server();
+    let grace = server.behaviour.timeouts.grace;
+    // All are asked for before one is waited for.
+    let asked: Vec<_> = kinds
+        .iter()
+        .map(|kind| (connection.is_remembered(*kind), connection.refresh(*kind)))
+        .collect();
+    for (is_remembered, mut refresh) in asked {
+        let deadline = match patience {
+            Patience::UntilAllAreReady => None,
+            Patience::Grace if !is_remembered => refresh.since().checked_add(grace),
+            Patience::Grace | Patience::NoWait => Some(refresh.since()),
+        };
+        match (refresh.over(deadline).await, deadline) {
+            (Some(result), _) => result?,
+            (None, Some(_)) if is_remembered => {}
+            (None, Some(_)) => return Err(late(&server.name)),
+            (None, None) => return Err(lost(&server.name)),
+        }
+    }
+    Ok(())
 }
 
 fn object() -> Raw {

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use trunkline_gateway::{Limits, Options, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
@@ -344,32 +344,42 @@ async fn sessions_in_use_are_not_ended_for_others() {
     hosted.end().await;
 }
 
+/// CON-15: a server that hangs delays nobody who opens, and lists once, not each of them.
+#[tokio::test]
+async fn a_server_that_hangs_at_its_start_is_waited_for_once() {
+    const GRACE: Duration = Duration::from_secs(8);
+    let mut slow = json!({ "command": "sleep", "args": ["1000"] });
+    slow["timeouts"] = json!({ "grace": "8s", "handshake": "5m", "shutdown": "100ms" });
+    let hosted = Hosted::with(&json!({ "slow": slow }), Options::default()).await;
+    let opening = Instant::now();
+    let mut askers = Vec::new();
+    for era in [Era::Legacy, Era::Legacy, Era::Modern] {
+        askers.push(Asker::new(era, hosted.address).await.unwrap());
+    }
+    assert!(opening.elapsed() < GRACE, "{:?}", opening.elapsed());
+    for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+        for asker in &mut askers {
+            assert!(asker.ask(method, json!({})).await["result"].is_object());
+        }
+    }
+    // All of them together waited no longer than the first.
+    assert!(opening.elapsed() < 3 * GRACE, "{:?}", opening.elapsed());
+    hosted.end().await;
+}
+
 /// Nobody could ever use such a session.
 #[tokio::test]
-async fn whoever_does_not_wait_for_initialize_or_is_refused_leaves_no_session() {
-    let mut slow = json!({ "command": "sleep", "args": ["1000"] });
-    slow["timeouts"] = json!({ "grace": "2s", "shutdown": "100ms" });
-    let file = |agents: Value| {
-        let all = json!({ "mcpServers": { "slow": slow }, "agents": agents });
-        trunkline::config::parse("test", all.to_string()).config
-    };
+async fn whoever_is_refused_leaves_no_session() {
     let limits = Limits { sessions: 1, ..Limits::default() };
-    let config = file(json!({ "reader": {} }));
-    let hosted = Hosted::start(config, Options { limits, ..Options::default() }).await;
+    let hosted = Hosted::with(&json!({}), Options { limits, ..Options::default() }).await;
     let mut staying = Asker::new(Era::Legacy, hosted.address).await.unwrap();
-    let body = crate::wire::legacy("initialize", &json!({}));
-    let asks = Sent { method: "POST", path: "/mcp/agents/reader", headers: &[], body: &body };
-    let mut hasty = Channel::to(hosted.address).await.unwrap();
-    let left = timeout(Duration::from_millis(300), hasty.send(&asks)).await;
-    assert!(left.is_err(), "it would have had to wait");
-    drop(hasty);
-    let mut refused = Channel::to(hosted.address).await.unwrap();
-    let reload = async {
-        sleep(Duration::from_millis(300)).await;
-        hosted.host.reload(file(json!({})), Default::default()).await;
-    };
-    let (answer, ()) = tokio::join!(refused.send(&asks), reload);
-    assert_eq!(answer.unwrap().status, 400);
+    let long = json!({ "clientInfo": { "name": "x".repeat(100_000), "version": "1" } });
+    let body = crate::wire::legacy("initialize", &long);
+    for (path, status) in [("/mcp/agents/nobody", 404)] {
+        let asks = Sent { method: "POST", path, headers: &[], body: &body };
+        let mut refused = Channel::to(hosted.address).await.unwrap();
+        assert_eq!(refused.send(&asks).await.unwrap().status, status);
+    }
     // There is room for one session, which either would have taken.
     assert!(staying.ask("ping", json!({})).await["result"].is_object());
     hosted.end().await;

@@ -192,7 +192,12 @@ pub(crate) async fn begun(asker: &mut Asker, tool: &str, arguments: Value) -> Ch
 pub(crate) async fn message(stream: &mut Channel) -> Value {
     loop {
         let event = timeout(LONGEST, stream.event()).await.expect("an event in time").unwrap();
-        if let Some(message) = event.expect("an event").message {
+        let message = event.expect("an event").message;
+        // Servers are there when they are.
+        let says_change = |it: &Value| {
+            it["method"].as_str().is_some_and(|method| method.ends_with("/list_changed"))
+        };
+        if let Some(message) = message.filter(|it| !says_change(it)) {
             return message;
         }
     }

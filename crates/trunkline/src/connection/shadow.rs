@@ -46,6 +46,8 @@ pub(super) struct Shadow {
     last_edition: AtomicU64,
     /// The standard error of the process that was started last, and what it was given.
     tail: Mutex<Tail>,
+    /// Since when it is being started, if it is.
+    starting_since: Mutex<Option<tokio::time::Instant>>,
 }
 
 impl Shadow {
@@ -60,6 +62,7 @@ impl Shadow {
             edition: AtomicU64::new(0),
             last_edition: AtomicU64::new(0),
             tail: Mutex::default(),
+            starting_since: Mutex::default(),
         };
         let is_known = !remembered.is_empty();
         let remembered = Listed { items: remembered.into(), is_known, fresh_until: None };
@@ -130,7 +133,15 @@ impl Shadow {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).redacted(text)
     }
 
+    /// Since when the server is being started, if it is.
+    pub(super) fn starting_since(&self) -> Option<tokio::time::Instant> {
+        let since = *self.starting_since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.filter(|_| self.state() == State::Starting)
+    }
+
     pub(super) fn starting(&self) {
+        let now = tokio::time::Instant::now();
+        *self.starting_since.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         self.status.send_modify(|status| {
             status.state = State::Starting;
             status.next_attempt = None;
