@@ -87,6 +87,7 @@ mod caller;
 mod unable;
 mod tasks;
 mod gateway;
+mod pages;
 mod lists;
 mod owners;
 mod calls;

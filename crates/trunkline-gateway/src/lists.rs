@@ -13,7 +13,8 @@ use trunkline::name::ServerName;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::offer::server_info;
-use crate::protocol::{Era, empty, invalid, meta};
+use crate::pages::{Cursors, Page};
+use crate::protocol::{Era, empty, meta};
 use crate::servers::unavailable;
 use crate::translate;
 
@@ -27,23 +28,25 @@ const PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_TTL: u64 = 60_000;
 
 impl Gateway {
-    /// What there is of a kind, for this caller, in one page.
+    /// What there is of a kind, for this caller: a page of it, from the cursor of the one before on.
     pub(crate) async fn list(
         self: &Arc<Self>,
         caller: &Caller,
         kind: Kind,
         params: &Raw,
     ) -> Result<Raw, RpcError> {
-        if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
-            return Err(invalid("there is no such page: lists have one page only"));
-        }
+        let cursors = Cursors { seal: &self.seal, owner: caller.identity.as_owner(), kind };
+        let after = cursors.open(params)?;
         self.gather(&[kind]).await;
         let view = self.view(caller)?;
-        let definitions = view.list(kind, self.host.describes()).into_iter();
         let era = caller.era();
-        let definitions: Vec<_> =
-            definitions.map(|definition| translate::definition(era, definition)).collect();
-        let result = empty().with(kind.list_key(), &Raw::from_items(&definitions));
+        let page = Page::of(&view, kind, after.as_deref(), |definition| {
+            translate::definition(era, view.definition(definition, self.host.describes()))
+        });
+        let mut result = empty().with(kind.list_key(), &Raw::from_items(&page.definitions));
+        if let Some(last) = page.last {
+            result = result.with("nextCursor", &Raw::from_string(&cursors.after(last)));
+        }
         let missing = unavailable(&self.host, &view, &caller.identity.scope);
         Ok(self.with_notes(era, &result, missing))
     }

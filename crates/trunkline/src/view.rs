@@ -117,7 +117,12 @@ impl View {
     /// The definitions of everything of a kind that the caller may see, under their exposed names;
     /// every other byte as the server wrote it.
     pub fn list(&self, kind: Kind, describe: Describe) -> Vec<Raw> {
-        self.entries(kind).map(|entry| listed::definition(entry, describe)).collect()
+        self.entries(kind).map(|entry| self.definition(entry, describe)).collect()
+    }
+
+    /// The definition of one entry in the same way.
+    pub fn definition(&self, entry: &Entry, describe: Describe) -> Raw {
+        listed::definition(entry, describe)
     }
 
     /// Whether anything of a server can be in it, whatever the server has. One of which nothing can
