@@ -5,9 +5,14 @@ use std::borrow::Cow;
 
 use axum::http::HeaderMap;
 use trunkline::connection::LogLevel;
-use trunkline::message::{Id, Raw, Request, RpcError};
+use trunkline::message::{Id, MAX_ID_BYTES, Raw, Request, RpcError};
 
+use crate::budget::Reservation;
 use crate::protocol::{Era, LEGACY, empty, invalid, meta};
+
+/// Bytes of what a client says it is (`clientInfo`), and of what it says it can do (`capabilities`): they
+/// are kept with its session, and go with every call to servers of the modern generation.
+const MAX_IDENTITY_BYTES: usize = 64 * 1024;
 
 /// A request, and what it is about.
 #[derive(Debug)]
@@ -23,6 +28,9 @@ pub(crate) struct Asked {
     pub(crate) headers: Option<HeaderMap>,
     /// The name, address or task it is about.
     subject: Option<Raw>,
+    /// What its bytes take of a budget.
+    #[expect(dead_code, reason = "held for as long as the request is worked on")]
+    reservation: Option<Reservation>,
 }
 
 /// What a request says about itself.
@@ -46,13 +54,19 @@ impl Asked {
                 [said, state, None]
             }
         };
-        Self { id, method, params, said: Said::of(said), state, headers: None, subject }
+        let (said, headers, reservation) = (Said::of(said), None, None);
+        Self { id, method, params, said, state, headers, subject, reservation }
     }
 
     /// The same request, which goes on from another state.
     pub(crate) fn with_state(self, state: &str) -> Self {
         let state = Raw::from_string(state);
         Self { params: self.params.with("requestState", &state), state: Some(state), ..self }
+    }
+
+    /// The same request, which holds a part of a budget.
+    pub(crate) fn with_reservation(self, reservation: Option<Reservation>) -> Self {
+        Self { reservation, ..self }
     }
 
     /// The same request with the headers it came with.
@@ -68,6 +82,15 @@ impl Asked {
     /// Whether its client wants to hear of progress.
     pub(crate) fn wants_progress(&self) -> bool {
         self.said.progress_token.is_some()
+    }
+
+    /// Refuses a token for progress that is longer than an id: it goes back with every report.
+    pub(crate) fn check_progress_token(&self) -> Result<(), RpcError> {
+        let is_long = |token: &Raw| token.bytes().len() > MAX_ID_BYTES;
+        match self.said.progress_token.as_ref().is_some_and(is_long) {
+            true => Err(invalid(&format!("`progressToken` may have {MAX_ID_BYTES} bytes"))),
+            false => Ok(()),
+        }
     }
 
     /// From which level on a modern client wants lines of logs.
@@ -129,19 +152,46 @@ impl Client {
         let capabilities = said.capabilities.clone().filter(Raw::is_object);
         let capabilities =
             capabilities.ok_or_else(|| undeclared(meta::CAPABILITIES, "an object"))?;
-        Ok(Self { era: Era::Modern, version, capabilities, info: said.info.clone() })
+        let client = Self { era: Era::Modern, version, capabilities, info: said.info.clone() };
+        client.within_bounds()
     }
 
     /// The client that opens a legacy session.
-    pub(crate) fn of_initialize(params: &Raw) -> Self {
+    pub(crate) fn of_initialize(params: &Raw) -> Result<Self, RpcError> {
         let [requested, capabilities, info] =
             params.get_all(["protocolVersion", "capabilities", "clientInfo"]);
         let requested = requested.as_ref().and_then(Raw::as_str);
         let version = negotiated(requested.as_deref()).into();
         let capabilities = capabilities.filter(Raw::is_object).unwrap_or_else(empty);
+        let client = Self { era: Era::Legacy, version, capabilities, info };
         // A session lives longer than the request that opens it.
-        let info = info.map(|info| info.detached());
-        Self { era: Era::Legacy, version, capabilities: capabilities.detached(), info }
+        client.within_bounds().map(|client| client.detached())
+    }
+
+    fn within_bounds(self) -> Result<Self, RpcError> {
+        let is_short = |raw: &Raw| raw.bytes().len() <= MAX_IDENTITY_BYTES;
+        if is_short(&self.capabilities) && self.info.as_ref().is_none_or(is_short) {
+            return Ok(self);
+        }
+        let kibibytes = MAX_IDENTITY_BYTES / 1024;
+        Err(invalid(&format!(
+            "`clientInfo` and `capabilities` may have {kibibytes} KiB each, not more"
+        )))
+    }
+
+    /// The same client apart from the request in which it said what it is.
+    pub(crate) fn detached(&self) -> Self {
+        Self {
+            era: self.era,
+            version: self.version.clone(),
+            capabilities: self.capabilities.detached(),
+            info: self.info.as_ref().map(Raw::detached),
+        }
+    }
+
+    /// Bytes of what it says about itself.
+    pub(crate) fn bytes(&self) -> usize {
+        self.capabilities.bytes().len() + self.info.as_ref().map_or(0, |info| info.bytes().len())
     }
 
     /// Whether it declares a capability, at a path such as `["elicitation", "url"]`.
@@ -183,10 +233,20 @@ mod tests {
 
     #[test]
     fn a_legacy_client_gets_the_revision_it_asks_for_or_our_newest() {
-        let client = |params| Client::of_initialize(&Raw::from_text(params).unwrap());
+        let client = |params| Client::of_initialize(&Raw::from_text(params).unwrap()).unwrap();
         assert_eq!(&*client(r#"{"protocolVersion":"2025-06-18"}"#).version, "2025-06-18");
         assert_eq!(&*client(r#"{"protocolVersion":"1999-01-01"}"#).version, LEGACY[0]);
         let offers = client(r#"{"capabilities":{"elicitation":{"url":{}}}}"#);
         assert!(offers.declares(&["elicitation", "url"]) && !offers.declares(&["sampling"]));
+    }
+
+    #[test]
+    fn what_a_client_says_about_itself_is_bounded() {
+        let long = Raw::from_string(&"x".repeat(MAX_IDENTITY_BYTES));
+        for key in ["clientInfo", "capabilities"] {
+            let params = empty().with(key, &empty().with("x", &long));
+            let refused = Client::of_initialize(&params).unwrap_err();
+            assert_eq!(refused.code(), code::INVALID_PARAMS, "{refused:?}");
+        }
     }
 }

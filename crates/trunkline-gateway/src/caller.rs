@@ -74,7 +74,9 @@ impl Caller {
 
     /// The caller as the host knows it, for a server of which each client has its own.
     fn on_behalf(&self, own: &Own, calls: &Arc<OwnCalls>) -> host::Client {
-        let (id, capabilities) = (own.client.clone(), self.client.capabilities.clone());
+        // Its server lives longer than the request in which it said what it is.
+        let client = Arc::new(self.client.detached());
+        let (id, capabilities) = (own.client.clone(), client.capabilities.clone());
         let owner = self.identity.principal.clone();
         if let Some(session) = &self.session {
             let (session, own) = (Arc::downgrade(session), own.clone());
@@ -82,7 +84,7 @@ impl Caller {
             let (attendant, log_level) = (Some(attendant as _), self.level);
             return host::Client { id, owner, capabilities, attendant, log_level, idle: None };
         }
-        let (own, client, calls) = (own.clone(), Arc::clone(&self.client), Arc::clone(calls));
+        let (own, calls) = (own.clone(), Arc::clone(calls));
         let attendant = Arc::new(OfAnyCall { own, client, calls });
         let idle = Some(LONGEST_ABSENCE);
         let (attendant, log_level) = (Some(attendant as _), self.level);

@@ -73,6 +73,7 @@ impl Gateway {
         if !asked.params.is_object() {
             return Err(invalid("`params` must be an object"));
         }
+        asked.check_progress_token()?;
         match Relayed::from_method(&asked.method) {
             Some(relayed) => self.relay(caller, relayed, asked).await,
             // In a box, so that what is nearly always asked for needs no room for all else.

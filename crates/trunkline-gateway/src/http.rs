@@ -4,34 +4,30 @@ mod pages;
 mod guard;
 mod replay;
 mod sessions;
+mod body;
 mod post;
 mod accepting;
 mod visitors;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Bytes, to_bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use tokio::net::TcpListener;
-use tokio::time::timeout;
 use trunkline::host::Host;
 
 pub use self::accepting::Accepting;
 use self::guard::Guard;
 use self::sessions::Sessions;
 use self::visitors::Visitor;
+use crate::budget::ByteBudget;
 use crate::gateway::Gateway;
 use crate::options::Options;
 use crate::scope::Scope;
-
-/// How long a message may take to arrive.
-const LONGEST_BODY: Duration = Duration::from_secs(120);
 
 /// Everything a handler needs.
 pub(crate) struct Door {
@@ -40,6 +36,8 @@ pub(crate) struct Door {
     guard: Guard,
     /// The longest message.
     message_bytes: usize,
+    /// Messages that are under way.
+    bodies: Arc<ByteBudget>,
 }
 
 /// All servers of a host as one MCP server: at `/mcp` with everything, at `/mcp/agents/{name}` with
@@ -56,6 +54,7 @@ pub fn router(host: Arc<Host>, options: Options) -> Router {
         gateway,
         guard: Guard::new(options),
         message_bytes: limits.message_bytes,
+        bodies: ByteBudget::new(body::MAX_BODY_BYTES_OF_ALL, body::MAX_BODY_BYTES_OF_ONE),
     });
     Router::new()
         .route("/mcp", any(everything))
@@ -103,8 +102,6 @@ pub async fn listen_reporting(
 ) -> io::Result<()> {
     visitors::receive(router, listener, end, report).await
 }
-
-type Body = Result<Bytes, axum::Error>;
 
 async fn everything(State(door): State<Arc<Door>>, request: Request) -> Response {
     enter(&door, &Scope::default(), request).await
@@ -154,14 +151,8 @@ async fn answer(door: &Arc<Door>, scope: &Scope, headers: HeaderMap, request: Re
     Visitor::let_in(&request);
     match *request.method() {
         Method::POST => {
-            let body = to_bytes(request.into_body(), door.message_bytes);
-            match timeout(LONGEST_BODY, body).await {
-                Ok(body) => post::receive(door, &identity, headers, body).await,
-                Err(_) => {
-                    let text = "the message did not arrive in time\n";
-                    (StatusCode::REQUEST_TIMEOUT, text).into_response()
-                }
-            }
+            let received = body::receive(door, &identity.principal, request.into_body()).await;
+            post::receive(door, &identity, headers, received).await
         }
         Method::GET => door.sessions.open_stream(&identity, &headers),
         Method::DELETE => door.sessions.end(&identity, &headers),

@@ -60,6 +60,7 @@
 mod lines;
 mod protocol;
 mod malformed;
+mod budget;
 mod asked;
 mod neighbours;
 mod headers;

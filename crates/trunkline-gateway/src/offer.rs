@@ -13,6 +13,9 @@ use crate::servers::seen;
 /// Characters of one server's instructions that are passed on.
 const MAX_INSTRUCTIONS: usize = 16 * 1024;
 
+/// Bytes of the instructions of all servers together: clients put them into every conversation.
+const MAX_INSTRUCTIONS_BYTES_OF_ALL: usize = 256 * 1024;
+
 /// Who we are.
 pub(crate) fn server_info() -> Value {
     json!({ "name": "trunkline", "title": "Trunkline", "version": env!("CARGO_PKG_VERSION") })
@@ -64,7 +67,7 @@ fn capabilities() -> Value {
 /// What the servers of a view want their users to know, each under its name. Those that are not
 /// trusted have no say in what a model is told.
 pub(crate) fn instructions(host: &Host, view: &View) -> Option<String> {
-    let mut merged = String::new();
+    let (mut merged, mut left_out) = (String::new(), 0_usize);
     for connection in seen(host, view) {
         let server = connection.server();
         if server.trust == Trust::Untrusted {
@@ -72,13 +75,29 @@ pub(crate) fn instructions(host: &Host, view: &View) -> Option<String> {
         }
         let instructions = connection.watch().borrow().instructions.clone();
         let Some(text) = instructions.as_ref().and_then(Raw::as_str) else { continue };
-        let text: String = text.trim().chars().take(MAX_INSTRUCTIONS).collect();
-        if !text.is_empty() {
-            let gap = if merged.is_empty() { "" } else { "\n\n" };
-            merged.push_str(&format!("{gap}## {}\n\n{text}", server.name));
+        let Some(text) = shortened(text.trim()) else { continue };
+        if merged.len() + text.len() > MAX_INSTRUCTIONS_BYTES_OF_ALL {
+            left_out += 1;
+            continue;
         }
+        let gap = if merged.is_empty() { "" } else { "\n\n" };
+        merged.push_str(&format!("{gap}## {}\n\n{text}", server.name));
+    }
+    if left_out > 0 {
+        merged.push_str(&format!("\n\n[instructions of {left_out} more servers are left out]"));
     }
     (!merged.is_empty()).then_some(merged)
+}
+
+/// Instructions up to their bound, with a word about what is missing; nothing, if there are none.
+fn shortened(text: &str) -> Option<String> {
+    let mut rest = text.chars();
+    let mut kept: String = rest.by_ref().take(MAX_INSTRUCTIONS).collect();
+    let missing = rest.count();
+    if missing > 0 {
+        kept.push_str(&format!("\n[{missing} more characters of instructions are left out]"));
+    }
+    (!kept.is_empty()).then_some(kept)
 }
 
 /// What a gateway declares to the servers behind it: what clients may offer. Whether the client of

@@ -16,6 +16,7 @@ use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
 use trunkline::principal::Principal;
 
 use crate::asked::{Asked, Client, claims_modern};
+use crate::budget::{ByteBudget, Reservation};
 use crate::caller::{Admission, Caller};
 use crate::gateway::{Gateway, cancelled};
 use crate::lines::{Line, Lines};
@@ -34,6 +35,10 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Requests that may wait for their turn or be worked on, with answers that wait to be read.
 const MAX_REQUESTS: usize = 4096;
+
+/// Bytes of requests that may wait for their turn or be worked on before nothing more is read. With the
+/// message that is being read, a client has one more of the longest under way.
+const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 
 /// Bytes that are written at once.
 const MAX_BATCH: usize = 64 * 1024;
@@ -65,6 +70,7 @@ where
         requests: JoinSet::new(),
         running: HashMap::new(),
         turns: Turns::new(),
+        bytes: ByteBudget::new(MAX_REQUEST_BYTES, MAX_REQUEST_BYTES),
         closed: watch::Sender::new(false),
         is_writing: Arc::clone(&is_writing),
     };
@@ -130,6 +136,8 @@ struct Peer {
     requests: JoinSet<Option<Id>>,
     running: HashMap<Id, Running>,
     turns: Turns,
+    /// Bytes of requests that are worked on.
+    bytes: Arc<ByteBudget>,
     /// Whether nothing more is read, for those who listen.
     closed: watch::Sender<bool>,
     /// Whether something has been taken to be written and is not yet.
@@ -142,7 +150,8 @@ impl Peer {
         let mut ending = std::pin::pin!(gateway.host.ending());
         loop {
             tokio::select! {
-                line = lines.next() => match line? {
+                // Requests that are over give back what they hold, and wake this.
+                line = lines.next(), if self.bytes.has_room() => match line? {
                     None => break,
                     Some(Line::Blank) => {}
                     Some(Line::TooLong) => {
@@ -190,7 +199,10 @@ impl Peer {
 
     async fn receive(&mut self, message: &Bytes) {
         match Message::read(message) {
-            Ok(Message::Request(request)) => self.asked(Asked::of(request)),
+            Ok(Message::Request(request)) => {
+                let held = self.bytes.take(&self.identity.principal, message.len());
+                self.asked(Asked::of(request), held);
+            }
             Ok(Message::Notification(notification)) => self.told(notification).await,
             Ok(Message::Response(answer)) => {
                 if let Some(session) = &self.session {
@@ -216,7 +228,7 @@ impl Peer {
         }
     }
 
-    fn asked(&mut self, asked: Asked) {
+    fn asked(&mut self, asked: Asked, held: Reservation) {
         let last_words = LastWords::default();
         let caller = match self.caller(&asked, last_words.clone()) {
             Ok(caller) => caller,
@@ -248,6 +260,7 @@ impl Peer {
                 ("initialize", Some(session)) => opened(&gateway, &caller, session).await,
                 _ => gateway.answer(caller, asked).await,
             };
+            drop(held);
             outlet.send(LineParts::of(&id, answer)).await;
             Some(id.plain())
         }));
@@ -270,7 +283,7 @@ impl Peer {
             });
         }
         if &*asked.method == "initialize" {
-            self.session = Some(Arc::new(self.opened_by(&asked.params)));
+            self.session = Some(Arc::new(self.opened_by(&asked.params)?));
         }
         let Some(session) = &self.session else {
             let text = "open with `initialize`, or say in `params._meta` which revision this is";
@@ -286,10 +299,11 @@ impl Peer {
         })
     }
 
-    fn opened_by(&self, params: &Raw) -> Session {
+    fn opened_by(&self, params: &Raw) -> Result<Session, RpcError> {
+        let client = Client::of_initialize(params)?;
         let standing = Arc::new(OneWay(self.outlet.clone()));
         let host = Arc::clone(&self.gateway.host);
-        Session::new(host, Client::of_initialize(params), Arc::clone(&self.identity), standing)
+        Ok(Session::new(host, client, Arc::clone(&self.identity), standing))
     }
 }
 

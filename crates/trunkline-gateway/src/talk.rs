@@ -19,6 +19,10 @@ pub(crate) const MAX_UNREAD: usize = 256;
 /// Bytes of them: as soon as there are more, nothing is added.
 pub(crate) const MAX_UNREAD_BYTES: usize = 8 * 1024 * 1024;
 
+/// Bytes of what a client says when it cancels a request. A reason is a sentence; of a longer one the
+/// server hears nothing but that the request is cancelled.
+const MAX_LAST_WORDS_BYTES: usize = 4 * 1024;
+
 /// What a client hears of a question that is over before it has answered.
 const NOT_WANTED: &str = "nobody waits for the answer any more";
 
@@ -29,8 +33,8 @@ pub(crate) struct LastWords(Arc<OnceLock<Raw>>);
 impl LastWords {
     /// Takes what came with a cancellation.
     pub(crate) fn say(&self, params: Option<&Raw>) {
-        if let Some(params) = params {
-            let _ = self.0.set(params.clone());
+        if let Some(params) = params.filter(|it| it.bytes().len() <= MAX_LAST_WORDS_BYTES) {
+            let _ = self.0.set(params.detached());
         }
     }
 }

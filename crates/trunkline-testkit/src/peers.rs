@@ -138,6 +138,12 @@ pub fn scripted_http_server() -> PathBuf {
     server("scripted_http.py")
 }
 
+/// The server in Python that says more than anybody should keep. It needs nothing but an interpreter.
+#[must_use]
+pub fn flooding_server() -> PathBuf {
+    server("flooding.py")
+}
+
 /// The server in Python that is written with FastMCP, one of the Python packages.
 #[must_use]
 pub fn fastmcp_server() -> PathBuf {

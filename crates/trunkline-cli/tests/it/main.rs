@@ -39,3 +39,5 @@ mod serving_failures;
 mod reloading;
 #[cfg(target_os = "linux")]
 mod tokens;
+#[cfg(target_os = "linux")]
+mod memory;

@@ -69,7 +69,7 @@ pub(super) fn dispatch(server: DemoServer, era: Era, asked: &Asked) -> Result<Ra
 
 fn dispatch_legacy(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
     match &*asked.method {
-        "initialize" => Ok(initialize(server, asked)),
+        "initialize" => initialize(server, asked),
         "ping" => Ok(json!({})),
         "tools/list" => list_tools(server, asked),
         "tools/call" => call_tool(server, asked),
@@ -86,13 +86,13 @@ fn dispatch_modern(server: DemoServer, asked: &Asked) -> Result<Value, RpcError>
     }
 }
 
-fn initialize(server: DemoServer, asked: &Asked) -> Value {
-    json!({
-        "protocolVersion": Client::of_initialize(&asked.params).version,
+fn initialize(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
+    Ok(json!({
+        "protocolVersion": Client::of_initialize(&asked.params)?.version,
         "capabilities": { "tools": {} },
         "serverInfo": server_info(server),
         "instructions": instructions(server),
-    })
+    }))
 }
 
 fn discover(server: DemoServer) -> Value {

@@ -1,22 +1,21 @@
 //! One message of a client, and the answer to it: JSON if it is there soon, a stream of events if
 //! something else comes first.
 
-use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, unfold};
-use http_body_util::LengthLimitError;
 use tokio::time::{sleep, timeout};
 use trunkline::message::{Id, Message, Notification, Request, RpcError, code};
 use trunkline::queue::{Receiver, Sender, queue, weighed_queue};
 
 use super::Door;
+use super::body::{Received, Unread};
 use super::replay::{HEARTBEAT, KEEP_ALIVE};
 use super::sessions::{HttpSession, SESSION, events};
 use crate::asked::{Asked, Client};
@@ -45,24 +44,21 @@ pub(super) async fn receive(
     door: &Arc<Door>,
     identity: &Arc<Identity>,
     headers: HeaderMap,
-    body: super::Body,
+    received: Result<Received, Unread>,
 ) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(error) if error.source().is_some_and(<dyn Error>::is::<LengthLimitError>) => {
-            let error = malformed::too_long(door.message_bytes);
-            return refuse(StatusCode::PAYLOAD_TOO_LARGE, None, &error);
-        }
-        Err(_) => {
-            return (StatusCode::BAD_REQUEST, "the message is not whole\n").into_response();
-        }
+    let Received { bytes: body, reservation } = match received {
+        Ok(received) => received,
+        Err(unread) => return unreadable(door, &unread),
     };
     if !is_json(&headers) {
         let text = "a message is application/json: say so in the Content-Type header\n";
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
     }
     match Message::read(&body) {
-        Ok(Message::Request(request)) => asked(door, identity, headers, Asked::of(request)).await,
+        Ok(Message::Request(request)) => {
+            let request = Asked::of(request).with_reservation(reservation);
+            asked(door, identity, headers, request).await
+        }
         Ok(Message::Notification(notification)) => {
             told(door, identity, &headers, notification).await
         }
@@ -78,6 +74,26 @@ pub(super) async fn receive(
             refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error)
         }
     }
+}
+
+/// The refusal of a message that was not read to its end.
+fn unreadable(door: &Door, unread: &Unread) -> Response {
+    match unread {
+        Unread::TooLong => {
+            let error = malformed::too_long(door.message_bytes);
+            refuse(StatusCode::PAYLOAD_TOO_LARGE, None, &error)
+        }
+        Unread::Late => {
+            (StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time\n").into_response()
+        }
+        Unread::Broken => (StatusCode::BAD_REQUEST, "the message is not whole\n").into_response(),
+        Unread::Busy => busy("too many bytes of messages are under way; try again later\n"),
+    }
+}
+
+/// The refusal of something for which there is no room just now.
+fn busy(text: &'static str) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")], text).into_response()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -138,18 +154,21 @@ async fn asked(
 
 /// Opens a session.
 async fn open(door: &Door, identity: &Arc<Identity>, asked: &Asked) -> Response {
-    let client = Client::of_initialize(&asked.params);
+    let refused = |error| refuse(StatusCode::BAD_REQUEST, Some(&asked.id), &error);
+    let client = match Client::of_initialize(&asked.params) {
+        Ok(client) => client,
+        Err(error) => return refused(error),
+    };
     let session = door.sessions.prepare(client, identity);
     let (outlet, _) = queue(1);
     let caller = caller_of(&session, outlet, LastWords::default());
     let instructions = match door.gateway.instructions(&caller).await {
         Ok(instructions) => instructions,
-        Err(error) => return refuse(StatusCode::BAD_REQUEST, Some(&asked.id), &error),
+        Err(error) => return refused(error),
     };
     // Not before: whoever does not wait for that long takes no room of others.
     if !door.sessions.open(&session) {
-        let text = "there are too many sessions; try again later\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+        return busy("there are too many sessions; try again later\n");
     }
     let result = offer::initialized(&session.session.client, instructions);
     let mut answer = answered(&asked.id, Ok(result.into()), StatusCode::OK);

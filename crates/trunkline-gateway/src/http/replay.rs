@@ -53,9 +53,16 @@ impl Replay {
         Arc::new(Self { number, state: Mutex::default(), changed: Notify::new() })
     }
 
-    /// Puts a message on the stream. What nobody has fetched for long is forgotten first.
+    /// Puts a message on the stream. What nobody has fetched for long is forgotten first. That a list has
+    /// changed is kept once, where it was said last: whoever reads it asks for the list as it is then.
     pub(super) fn push(&self, message: Bytes) {
         let mut state = self.lock();
+        if says_list_changed(&message)
+            && let Some(place) = state.events.iter().position(|(_, earlier)| *earlier == message)
+        {
+            state.events.remove(place);
+            state.bytes -= message.len();
+        }
         state.last += 1;
         state.bytes += message.len();
         let place = state.last;
@@ -122,6 +129,13 @@ impl Replay {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a message only says that a list has changed.
+fn says_list_changed(message: &[u8]) -> bool {
+    const LONGEST: usize = 128;
+    const METHOD_END: &[u8] = b"/list_changed\"";
+    message.len() <= LONGEST && message.windows(METHOD_END.len()).any(|part| part == METHOD_END)
 }
 
 /// Somebody who reads a stream.
@@ -199,4 +213,27 @@ impl Drop for Reading {
 pub(super) fn place(id: &str) -> Option<(u64, u64)> {
     let (number, place) = id.split_once('-')?;
     Some((number.parse().ok()?, place.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_a_list_has_changed_is_kept_once() {
+        let replay = Replay::new(0);
+        let told =
+            |method: &str| Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
+        for _ in 0..100 {
+            replay.push(told("notifications/tools/list_changed"));
+            replay.push(told("notifications/x"));
+            replay.push(told("notifications/prompts/list_changed"));
+        }
+        let state = replay.lock();
+        assert_eq!((state.events.len(), state.last), (102, 300));
+        let bytes: usize = state.events.iter().map(|(_, event)| event.len()).sum();
+        assert_eq!(state.bytes, bytes);
+        let last = state.events.iter().map(|(place, _)| *place).max();
+        assert_eq!(last, Some(300), "where it was said last");
+    }
 }

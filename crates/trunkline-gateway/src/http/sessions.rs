@@ -1,7 +1,7 @@
 //! Sessions of legacy clients over HTTP, and the streams each of them has.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use trunkline::principal::{ClientId, Principal};
 
 use super::replay::{self, Replay};
 use crate::asked::Client;
+use crate::budget::{ByteBudget, Exhausted, Reservation};
 use crate::gateway::Gateway;
 use crate::headers::VERSION;
 use crate::options::Limits;
@@ -37,6 +38,13 @@ const MAX_KEPT: usize = 4 * 1024 * 1024;
 /// How many of them.
 const MAX_STREAMS: usize = 1024;
 
+/// Bytes of what the clients of all sessions say they are: 10,000 sessions with 6 KiB each, and most have
+/// 300 bytes.
+const MAX_IDENTITY_BYTES_OF_ALL: usize = 64 * 1024 * 1024;
+
+/// Bytes of what the clients of one principal say they are.
+const MAX_IDENTITY_BYTES_OF_ONE: usize = 16 * 1024 * 1024;
+
 /// How often what is not needed any more is looked for.
 const SWEEP: Duration = Duration::from_secs(10);
 
@@ -46,26 +54,42 @@ pub(super) struct Sessions {
     limits: Limits,
     open: Mutex<HashMap<ClientId, Arc<HttpSession>>>,
     kept: Mutex<Kept>,
+    /// What clients say they are.
+    identities: Arc<ByteBudget>,
 }
 
 /// The streams of all sessions that are over, oldest first; some may have been forgotten.
-#[derive(Default)]
 struct Kept {
     streams: VecDeque<(Weak<HttpSession>, u64, Instant)>,
     /// The bytes of those that are kept.
-    bytes: Arc<AtomicUsize>,
+    bytes: Arc<ByteBudget>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        // Of one principal as many as of all, if nobody else needs them.
+        let bytes = ByteBudget::new(MAX_KEPT_OF_ALL, MAX_KEPT_OF_ALL);
+        Self { streams: VecDeque::new(), bytes }
+    }
 }
 
 impl Kept {
+    /// Adds a stream. If too many bytes are kept, the oldest of whoever has most are forgotten, so that
+    /// nobody takes the room of others.
     fn add(&mut self, session: &Arc<HttpSession>, number: u64) {
         self.streams.push_back((Arc::downgrade(session), number, Instant::now()));
-        while self.bytes.load(Ordering::Relaxed) > MAX_KEPT_OF_ALL && !self.streams.is_empty() {
-            self.forget_oldest();
+        while self.bytes.is_exceeded() && !self.streams.is_empty() {
+            let largest = self.bytes.largest().unwrap_or_default();
+            let is_its = |it: &Weak<HttpSession>| {
+                it.upgrade().is_none_or(|session| *session.principal() == largest)
+            };
+            let oldest = self.streams.iter().position(|(session, ..)| is_its(session));
+            self.forget_at(oldest.unwrap_or(0));
         }
     }
 
-    fn forget_oldest(&mut self) {
-        let Some((session, number, _)) = self.streams.pop_front() else { return };
+    fn forget_at(&mut self, place: usize) {
+        let Some((session, number, _)) = self.streams.remove(place) else { return };
         if let Some(session) = session.upgrade() {
             session.forget(number);
         }
@@ -73,25 +97,24 @@ impl Kept {
 
     fn sweep(&mut self, before: Instant) {
         while self.streams.front().is_some_and(|(.., since)| *since <= before) {
-            self.forget_oldest();
+            self.forget_at(0);
         }
     }
 }
 
-/// The streams of one session that are over and kept, oldest first, with their bytes.
+/// The streams of one session that are over and kept, oldest first, each with its bytes.
 struct Over {
-    streams: VecDeque<(u64, usize)>,
+    streams: VecDeque<(u64, Reservation)>,
     bytes: usize,
     /// The bytes that all sessions keep.
-    of_all: Arc<AtomicUsize>,
+    of_all: Arc<ByteBudget>,
 }
 
 impl Over {
     /// Adds a stream, and returns those that are to be forgotten for it.
-    fn add(&mut self, number: u64, bytes: usize) -> Vec<u64> {
-        self.streams.push_back((number, bytes));
+    fn add(&mut self, number: u64, principal: &Principal, bytes: usize) -> Vec<u64> {
+        self.streams.push_back((number, self.of_all.take(principal, bytes)));
         self.bytes += bytes;
-        self.of_all.fetch_add(bytes, Ordering::Relaxed);
         let mut forgotten = Vec::new();
         while self.bytes > MAX_KEPT || self.streams.len() > MAX_STREAMS {
             forgotten.extend(self.remove_at(0));
@@ -106,16 +129,9 @@ impl Over {
     }
 
     fn remove_at(&mut self, place: usize) -> Option<u64> {
-        let (number, bytes) = self.streams.remove(place)?;
-        self.bytes -= bytes;
-        self.of_all.fetch_sub(bytes, Ordering::Relaxed);
+        let (number, reservation) = self.streams.remove(place)?;
+        self.bytes -= reservation.bytes();
         Some(number)
-    }
-}
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.of_all.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -129,6 +145,8 @@ pub(super) struct HttpSession {
     next: AtomicU64,
     /// When a request last named it.
     asked: Mutex<Instant>,
+    /// What its client takes of the budget, once it is open.
+    reservation: Mutex<Option<Reservation>>,
 }
 
 impl HttpSession {
@@ -143,7 +161,8 @@ impl HttpSession {
     /// Keeps a stream that is over for those who missed some of it, and forgets the oldest if there
     /// are too many.
     fn keep(&self, stream: &Replay) {
-        let forgotten = lock(&self.over).add(stream.number(), stream.bytes());
+        let (number, bytes) = (stream.number(), stream.bytes());
+        let forgotten = lock(&self.over).add(number, self.principal(), bytes);
         let mut streams = lock(&self.streams);
         forgotten.iter().for_each(|number| drop(streams.remove(number)));
     }
@@ -197,8 +216,9 @@ impl Standing for Replay {
 
 impl Sessions {
     pub(super) fn new(gateway: Arc<Gateway>, limits: Limits) -> Arc<Self> {
-        let sessions =
-            Arc::new(Self { gateway, limits, open: Mutex::default(), kept: Mutex::default() });
+        let identities = ByteBudget::new(MAX_IDENTITY_BYTES_OF_ALL, MAX_IDENTITY_BYTES_OF_ONE);
+        let (open, kept) = (Mutex::default(), Mutex::default());
+        let sessions = Arc::new(Self { gateway, limits, open, kept, identities });
         let weak = Arc::downgrade(&sessions);
         tokio::spawn(async move {
             let mut ticks = interval(SWEEP);
@@ -227,25 +247,53 @@ impl Sessions {
             }),
             next: AtomicU64::new(0),
             asked: Mutex::new(Instant::now()),
+            reservation: Mutex::default(),
         })
     }
 
     /// Opens a session, and says whether there was room for it.
     pub(super) fn open(&self, session: &Arc<HttpSession>) -> bool {
         let mut open = lock(&self.open);
-        let is_full = open.len() >= self.limits.sessions;
-        let ended = if is_full { make_room(&mut open, session.principal()) } else { None };
-        if is_full && ended.is_none() {
-            return false;
+        let mut ended = Vec::new();
+        let has_room = self.has_room_for(session, &mut open, &mut ended);
+        if has_room {
+            *lock(&session.asked) = Instant::now();
+            open.insert(session.session.id.clone(), Arc::clone(session));
         }
-        *lock(&session.asked) = Instant::now();
-        open.insert(session.session.id.clone(), Arc::clone(session));
-        // Dropping it runs code of others, which must not find the table locked.
+        // Dropping them runs code of others, which must not find the table locked.
         drop(open);
-        if let Some(ended) = ended {
+        for ended in ended {
             release(&self.gateway, &ended.session);
         }
-        true
+        has_room
+    }
+
+    /// Makes room for a session, ending others for it if need be.
+    fn has_room_for(
+        &self,
+        session: &HttpSession,
+        open: &mut HashMap<ClientId, Arc<HttpSession>>,
+        ended: &mut Vec<Arc<HttpSession>>,
+    ) -> bool {
+        if open.len() >= self.limits.sessions {
+            let Some(unused) = make_room(open, session.principal()) else { return false };
+            ended.push(unused);
+        }
+        let bytes = session.session.client.bytes();
+        loop {
+            let of_whom = match self.identities.reserve(session.principal(), bytes) {
+                Ok(reservation) => {
+                    *lock(&session.reservation) = Some(reservation);
+                    return true;
+                }
+                Err(Exhausted::Share) => session.principal().clone(),
+                Err(Exhausted::Total) => self.identities.largest().unwrap_or_default(),
+            };
+            let Some(unused) = take_unused(open, &of_whom) else { return false };
+            // Whoever still holds it keeps its memory, and nobody finds it any more.
+            drop(lock(&unused.reservation).take());
+            ended.push(unused);
+        }
     }
 
     /// The session that a request names, if it is of the same client; or how to say that it is not.
@@ -360,7 +408,16 @@ fn make_room(
     }
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
     let most = most.map(|(principal, _)| principal.clone())?;
-    let is_out_of_use = |it: &HttpSession| *it.principal() == most && it.is_unused(Instant::now());
+    take_unused(open, &most)
+}
+
+/// Takes out the session of a principal that has not been used for longest, if one is not in use.
+fn take_unused(
+    open: &mut HashMap<ClientId, Arc<HttpSession>>,
+    principal: &Principal,
+) -> Option<Arc<HttpSession>> {
+    let is_out_of_use =
+        |it: &HttpSession| it.principal() == principal && it.is_unused(Instant::now());
     let unused = open.iter().filter(|(_, it)| is_out_of_use(it));
     let oldest = unused.min_by_key(|(_, it)| it.last_use()).map(|(id, _)| id.clone());
     open.remove(&oldest?)
@@ -397,15 +454,16 @@ mod tests {
 
     #[test]
     fn what_a_session_keeps_is_counted_as_long_as_it_is_kept() {
-        let of_all = Arc::<AtomicUsize>::default();
-        let kept = || of_all.load(Ordering::Relaxed);
+        let ann = Principal::Token("ann".into());
+        let of_all = ByteBudget::new(usize::MAX, usize::MAX);
+        let kept = || of_all.used();
         let mut over = Over { streams: VecDeque::new(), bytes: 0, of_all: Arc::clone(&of_all) };
-        assert!(over.add(1, 1000).is_empty());
-        assert_eq!(over.add(2, MAX_KEPT), [1], "the oldest goes first");
-        assert_eq!(over.add(3, MAX_KEPT + 1), [2, 3], "also itself, if it is too long");
+        assert!(over.add(1, &ann, 1000).is_empty());
+        assert_eq!(over.add(2, &ann, MAX_KEPT), [1], "the oldest goes first");
+        assert_eq!(over.add(3, &ann, MAX_KEPT + 1), [2, 3], "also itself, if it is too long");
         assert_eq!(kept(), 0);
         for (number, bytes) in [(4, 10), (5, 30), (6, 20)] {
-            assert!(over.add(number, bytes).is_empty());
+            assert!(over.add(number, &ann, bytes).is_empty());
         }
         // Two that are over at the same moment may be noted in either order.
         assert_eq!([5, 5, 4].map(|number| over.remove(number)), [Some(5), None, Some(4)]);

@@ -1,0 +1,196 @@
+//! The memory of the gateway under attack: clients and servers that say more than anybody should keep.
+//! Each attack makes several hundred megabytes of an unbounded program.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use trunkline_testkit::peers;
+
+use crate::gateway::{INITIALIZE, Serving, post};
+use crate::run::Folder;
+
+/// The most memory that the gateway may have had resident, in KiB, whatever was done to it: what a
+/// principal may have under way (64 MiB), twice, for what is being copied; and as much again for the
+/// program and what the allocator keeps.
+const PEAK: u64 = 256 * 1024;
+
+/// Bytes of a message that is nearly as long as one may be.
+const LONG: usize = 15_000_000;
+
+fn serving(mode: &str) -> (Folder, Serving) {
+    let flooding = json!({
+        "command": peers::python(),
+        "args": ["-I", peers::flooding_server(), mode],
+        "protocol": "legacy",
+        "timeouts": { "grace": "60s", "call": "20s" },
+    });
+    let config = json!({ "mcpServers": { "flooding": flooding } }).to_string();
+    let folder = Folder::new().file("trunkline.json", config);
+    let serving = Serving::start(&folder, &[]);
+    (folder, serving)
+}
+
+/// The most memory the gateway has had resident so far, in KiB.
+fn peak(serving: &Serving) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", serving.process_id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+fn assert_within_bounds(serving: &Serving) {
+    let peak = peak(serving);
+    assert!(peak < PEAK, "{peak} KiB were resident, of {PEAK} KiB");
+    // It still serves.
+    assert_eq!(post(serving.url(), &[], INITIALIZE).0, 200);
+}
+
+/// The header that names the session an answer opened.
+fn session_of(answer: &str) -> String {
+    let mut lines = answer.lines();
+    let found = lines.find_map(|line| line.strip_prefix("mcp-session-id: "));
+    found.unwrap().trim().to_owned()
+}
+
+/// What a session gets for a request.
+fn ask(url: &str, session: &str, request: &Value) -> String {
+    post(url, &[("mcp-session-id", session)], &request.to_string()).1
+}
+
+#[test]
+fn what_clients_say_they_are_is_not_kept_without_bound() {
+    let (_folder, serving) = serving("none");
+    let info = json!({ "name": "x".repeat(LONG), "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let request = request.to_string();
+    for _ in 0..60 {
+        let (status, answer) = post(serving.url(), &[], &request);
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer.contains("64 KiB"), "{answer}");
+    }
+    assert_within_bounds(&serving);
+}
+
+#[test]
+fn messages_under_way_are_not_kept_without_bound() {
+    let (_folder, serving) = serving("none");
+    let authority = serving.url().split('/').nth(2).unwrap().to_owned();
+    let sending: Vec<_> = (0..30)
+        .map(|_| {
+            let authority = authority.clone();
+            thread::spawn(move || {
+                let mut stream = TcpStream::connect(&authority).unwrap();
+                let head = format!(
+                    "POST /mcp HTTP/1.1\r\nhost: {authority}\r\ncontent-type: application/json\r\n\
+                     content-length: {LONG}\r\n\r\n"
+                );
+                stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                stream.write_all(head.as_bytes()).unwrap();
+                // All but the last byte, which never comes. It may be refused before that.
+                let chunk = vec![b' '; 50_000];
+                for _ in 0..LONG / chunk.len() - 1 {
+                    if stream.write_all(&chunk).is_err() {
+                        break;
+                    }
+                }
+                // Whoever waits for room for too long is told so.
+                stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+                let mut answer = [0; 12];
+                let is_answered = stream.read_exact(&mut answer).is_ok();
+                (is_answered.then(|| String::from_utf8_lossy(&answer).into_owned()), stream)
+            })
+        })
+        .collect();
+    let ended: Vec<_> = sending.into_iter().map(|it| it.join().unwrap()).collect();
+    let refused = ended.iter().filter(|(answer, _)| answer.as_deref() == Some("HTTP/1.1 503"));
+    assert!(refused.count() > 0, "somebody is told to come back");
+    assert_within_bounds(&serving);
+}
+
+#[test]
+fn answers_to_a_server_that_does_not_read_are_not_kept_without_bound() {
+    let (_folder, serving) = serving("pings");
+    call(&serving, json!({}));
+    assert_within_bounds(&serving);
+}
+
+#[test]
+fn questions_of_a_server_are_not_kept_without_bound() {
+    let (_folder, serving) = serving("questions");
+    call(&serving, json!({ "elicitation": {} }));
+    assert_within_bounds(&serving);
+}
+
+/// Calls the one tool of the server for a client that offers these capabilities, and waits until that is
+/// over.
+fn call(serving: &Serving, capabilities: Value) {
+    let info = json!({ "name": "test", "version": "1" });
+    let mut params = json!({ "protocolVersion": "2025-11-25", "clientInfo": info });
+    params["capabilities"] = capabilities;
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let session = session_of(&post(serving.url(), &[], &request.to_string()).1);
+    let called = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": { "name": "flooding_small", "arguments": {} } });
+    let answer = ask(serving.url(), &session, &called);
+    assert!(answer.contains(r#""id":2"#), "{}", answer.chars().take(2_000).collect::<String>());
+}
+
+#[test]
+fn a_list_that_is_too_large_loses_its_largest_items_and_comes_in_pages() {
+    let (folder, serving) = serving("lists");
+    let url = serving.url().to_owned();
+    let readers: Vec<_> = (0..4)
+        .map(|_| {
+            let url = url.clone();
+            thread::spawn(move || listed(&url))
+        })
+        .collect();
+    for reader in readers {
+        let names = reader.join().unwrap();
+        for page in 0..12 {
+            let small = format!("flooding_small-{page}");
+            assert_eq!(names.iter().filter(|name| **name == small).count(), 1, "{names:?}");
+        }
+        assert!(names.len() > 12 && names.len() < 30, "some of the large ones stay: {names:?}");
+    }
+    assert_within_bounds(&serving);
+    drop(serving);
+    let run = folder.run(&["status", "--format", "json"]);
+    assert!(run.output.contains("larger than 8 MiB"), "{run}");
+}
+
+/// The names of all tools at an address, page by page.
+fn listed(url: &str) -> Vec<String> {
+    let session = session_of(&post(url, &[], INITIALIZE).1);
+    let (mut names, mut params) = (Vec::new(), json!({}));
+    loop {
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": params });
+        let answer = ask(url, &session, &request);
+        let answer = answer.lines().find_map(|line| {
+            let line = line.strip_prefix("data: ").unwrap_or(line);
+            serde_json::from_str::<Value>(line).ok().filter(Value::is_object)
+        });
+        let result = &answer.unwrap()["result"];
+        let tools = result["tools"].as_array().unwrap();
+        names.extend(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+        match result["nextCursor"].as_str() {
+            Some(cursor) => params = json!({ "cursor": cursor }),
+            None => return names,
+        }
+    }
+}
+
+#[test]
+fn instructions_of_a_server_are_cut() {
+    let (_folder, serving) = serving("instructions");
+    assert!(!listed(serving.url()).is_empty());
+    let answer = post(serving.url(), &[], INITIALIZE).1;
+    assert!(answer.len() < 100_000, "{} bytes", answer.len());
+    assert!(answer.contains("are left out]"), "{answer}");
+    assert_within_bounds(&serving);
+}

@@ -1,0 +1,195 @@
+//! Bytes that are kept in memory for clients: so many of all, and of each principal no more than its
+//! share, so that nobody takes the room of others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use trunkline::principal::Principal;
+
+/// A bound on bytes of one kind.
+#[derive(Debug)]
+pub(crate) struct ByteBudget {
+    total: usize,
+    share: usize,
+    used: Mutex<Used>,
+    /// Told whenever bytes are given back.
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    all: usize,
+    by_principal: HashMap<Principal, usize>,
+}
+
+/// There is no room for more bytes of a principal now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exhausted {
+    /// The principal has its share.
+    Share,
+    /// All principals together have everything.
+    Total,
+}
+
+/// Bytes that one principal holds. Dropping it gives them back.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    budget: Arc<ByteBudget>,
+    principal: Principal,
+    bytes: usize,
+}
+
+impl ByteBudget {
+    /// So many bytes of all principals, of which each may have a share.
+    pub(crate) fn new(total: usize, share: usize) -> Arc<Self> {
+        Arc::new(Self { total, share, used: Mutex::default(), freed: Notify::new() })
+    }
+
+    /// A reservation of no bytes yet.
+    pub(crate) fn begin(self: &Arc<Self>, principal: &Principal) -> Reservation {
+        Reservation { budget: Arc::clone(self), principal: principal.clone(), bytes: 0 }
+    }
+
+    /// A reservation of so many bytes, if there is room for them.
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        principal: &Principal,
+        bytes: usize,
+    ) -> Result<Reservation, Exhausted> {
+        let mut reservation = self.begin(principal);
+        reservation.try_grow(bytes).map(|()| reservation)
+    }
+
+    /// The principal that holds most, if any holds something.
+    pub(crate) fn largest(&self) -> Option<Principal> {
+        let used = self.lock();
+        let largest = used.by_principal.iter().max_by_key(|(_, bytes)| **bytes);
+        largest.map(|(principal, _)| principal.clone())
+    }
+
+    /// Whether there is room for anything.
+    pub(crate) fn has_room(&self) -> bool {
+        self.lock().all < self.total
+    }
+
+    /// Whether more bytes were taken than there is room for.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.lock().all > self.total
+    }
+
+    /// Bytes that are held.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.lock().all
+    }
+
+    /// A reservation of so many bytes, whether or not there is room for them: they are there already.
+    pub(crate) fn take(self: &Arc<Self>, principal: &Principal, bytes: usize) -> Reservation {
+        let mut used = self.lock();
+        used.all += bytes;
+        *used.by_principal.entry(principal.clone()).or_default() += bytes;
+        drop(used);
+        Reservation { budget: Arc::clone(self), principal: principal.clone(), bytes }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reservation {
+    /// Holds more bytes, if there is room for them.
+    pub(crate) fn try_grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        let mut used = self.budget.lock();
+        let own = used.by_principal.get(&self.principal).copied().unwrap_or(0);
+        if own.saturating_add(bytes) > self.budget.share {
+            return Err(Exhausted::Share);
+        }
+        if used.all.saturating_add(bytes) > self.budget.total {
+            return Err(Exhausted::Total);
+        }
+        used.all += bytes;
+        *used.by_principal.entry(self.principal.clone()).or_default() += bytes;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Bytes that it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Holds more bytes as soon as there is room for them.
+    pub(crate) async fn grow(&mut self, bytes: usize) {
+        let budget = Arc::clone(&self.budget);
+        loop {
+            let mut freed = std::pin::pin!(budget.freed.notified());
+            freed.as_mut().enable();
+            if self.try_grow(bytes).is_ok() {
+                return;
+            }
+            freed.await;
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
+        let mut used = self.budget.lock();
+        used.all -= self.bytes;
+        if let Some(own) = used.by_principal.get_mut(&self.principal) {
+            *own -= self.bytes;
+            if *own == 0 {
+                used.by_principal.remove(&self.principal);
+            }
+        }
+        drop(used);
+        self.budget.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn token(name: &str) -> Principal {
+        Principal::Token(name.into())
+    }
+
+    #[test]
+    fn nobody_has_more_than_a_share_and_all_not_more_than_everything() {
+        let budget = ByteBudget::new(100, 60);
+        let ann = budget.reserve(&token("ann"), 60).unwrap();
+        assert_eq!(budget.reserve(&token("ann"), 1).unwrap_err(), Exhausted::Share);
+        let bob = budget.reserve(&token("bob"), 40).unwrap();
+        assert_eq!(budget.reserve(&token("bob"), 1).unwrap_err(), Exhausted::Total);
+        assert_eq!(budget.reserve(&token("bob"), usize::MAX).unwrap_err(), Exhausted::Share);
+        assert_eq!(budget.largest(), Some(token("ann")));
+        drop(ann);
+        assert_eq!(budget.largest(), Some(token("bob")));
+        drop(bob);
+        assert!(budget.largest().is_none());
+        assert!(budget.reserve(&token("ann"), 60).is_ok());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_goes_on_when_bytes_are_given_back() {
+        let budget = ByteBudget::new(100, 60);
+        let first = budget.reserve(&token("ann"), 50).unwrap();
+        let mut second = budget.begin(&token("ann"));
+        let mut waiting = std::pin::pin!(second.grow(20));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        assert!(
+            budget.begin(&token("bob")).grow(20).now_or_never().is_some(),
+            "others do not wait"
+        );
+        drop(first);
+        assert!(waiting.now_or_never().is_some());
+    }
+}

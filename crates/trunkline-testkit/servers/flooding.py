@@ -1,0 +1,91 @@
+"""An MCP server over stdio that says more than anybody should keep; it needs the standard library only.
+
+    python flooding.py MODE
+
+`pings`: asks for signs of life under long ids, and does not read the answers. `questions`: asks the client
+of a call for something again and again, with much beside each question. `lists`: lists tools of 900 KB
+each, and a small one. `instructions`: says at length how it is to be used.
+"""
+
+import json
+import sys
+import threading
+import time
+
+MODE = sys.argv[1]
+
+LONG = "x" * 8_000_000
+LARGE = "x" * 900_000
+
+PAGES = 12
+TOOLS_OF_A_PAGE = 16
+
+lock = threading.Lock()
+
+
+def send(message):
+    text = json.dumps({"jsonrpc": "2.0", **message})
+    with lock:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+def tool(name, description):
+    return {"name": name, "description": description, "inputSchema": {"type": "object"}}
+
+
+def tools(params):
+    if MODE != "lists":
+        return {"tools": [tool("small", "Does little.")]}
+    page = int(params.get("cursor", "0"))
+    names = [f"large-{page}-{number}" for number in range(TOOLS_OF_A_PAGE)]
+    listed = [tool(name, LARGE) for name in names]
+    more = {"nextCursor": str(page + 1)} if page + 1 < PAGES else {}
+    return {"tools": [*listed, tool(f"small-{page}", "Does little.")], **more}
+
+
+def initialized(params):
+    instructions = LONG if MODE == "instructions" else "Nothing."
+    info = {"name": "flooding", "version": "1"}
+    capabilities = {"tools": {}}
+    version = params.get("protocolVersion", "2025-11-25")
+    return {
+        "protocolVersion": version, "capabilities": capabilities, "serverInfo": info, "instructions": instructions,
+    }
+
+
+def flood():
+    """Asks, and does not listen."""
+    for number in range(80):
+        if MODE == "pings":
+            send({"id": f"{number}-{LONG}", "method": "ping"})
+        else:
+            params = {"message": "Yes?", "requestedSchema": {"type": "object", "properties": {}}}
+            send({"id": f"question-{number}", "method": "elicitation/create", "params": params, "beside": LONG})
+
+
+def answer(request):
+    params = request.get("params", {})
+    match request["method"]:
+        case "initialize":
+            return initialized(params)
+        case "tools/list":
+            return tools(params)
+        case "tools/call":
+            if MODE in ("pings", "questions"):
+                flood()
+            return {"content": [{"type": "text", "text": "done"}]}
+
+
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request or "method" not in request:
+        continue
+    result = answer(request)
+    if result is None:
+        send({"id": request["id"], "error": {"code": -32601, "message": "unknown method"}})
+        continue
+    if request["method"] == "tools/call" and MODE == "questions":
+        # The questions stay open for as long as the call.
+        time.sleep(5)
+    send({"id": request["id"], "result": result})
