@@ -33,7 +33,8 @@ Exit codes:
 Configuration is taken from --config, else the variables TRUNKLINE_CONFIG or
 MCP_CONFIG_PATH, else the nearest trunkline.json, .trunkline/mcp.json, .mcp.json,
 .dispatch/mcp.json or opencode.json in this folder or above, else your own file.
-TRUNKLINE_CONFIG_JSON goes over the file, whichever it is.";
+TRUNKLINE_CONFIG_JSON goes over the file, whichever it is. A file that was found,
+not named, starts nothing until `trunkline trust` has allowed it.";
 
 /// One line to every MCP server.
 ///
@@ -56,6 +57,10 @@ impl Arguments {
         let message = match &self.command {
             Command::Check(check) if check.file.is_some() && self.global.config.is_some() => {
                 "give the file to check as `--config FILE` or as `FILE`, not both"
+            }
+            Command::Trust(_) if self.global.config.is_some() => {
+                "a file given as `--config FILE` needs no trust; name it as `trunkline trust FILE` \
+                 to let it run where it is found"
             }
             Command::Tools(list) | Command::Resources(list) | Command::Prompts(list)
                 if list.all && self.global.format == Format::Raw =>
@@ -248,6 +253,21 @@ pub(crate) enum Command {
         command: TokenCommand,
     },
 
+    /// Let a configuration file that was found run its servers
+    ///
+    /// A file that is found in a folder starts nothing until it was trusted. What
+    /// it would run, reach and read is shown, and then asked for. Trusted is
+    /// exactly this content under this path: a change is shown and asked about
+    /// again. A file given with --config, or by a variable, and your own file need
+    /// no trust. Files that other users can change are never used.
+    #[command(after_help = "Examples:
+  trunkline trust                       the file that is found here
+  trunkline trust ~/project --yes       without asking, for scripts
+  trunkline trust --outside-files       and give it the files it names elsewhere
+  trunkline trust --list                all files that are trusted
+  trunkline trust --revoke ~/project    not any more")]
+    Trust(TrustArguments),
+
     /// See Trunkline at work with two demo servers of its own
     ///
     /// Needs no configuration and no network: one server is this program itself
@@ -288,6 +308,30 @@ pub(crate) struct StatusArguments {
     /// Keep the servers running and show every change; as JSON, one object a line
     #[arg(long)]
     pub(crate) watch: bool,
+}
+
+/// Arguments of `trust`.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArguments {
+    /// The file, or a folder in or above which it is found; by default this one
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
+
+    /// Trust it without asking
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) yes: bool,
+
+    /// Let it read files outside of its folder as well
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) outside_files: bool,
+
+    /// Trust it no longer; a gateway that runs it stops its servers
+    #[arg(long)]
+    pub(crate) revoke: bool,
+
+    /// Show which files are trusted
+    #[arg(long, conflicts_with_all = ["path", "yes", "outside_files", "revoke"])]
+    pub(crate) list: bool,
 }
 
 /// Arguments of `demo-server`.

@@ -16,6 +16,7 @@ mod explain;
 mod demo_server;
 mod serve;
 mod token;
+mod trust;
 mod demo;
 
 use std::sync::Arc;
@@ -51,6 +52,7 @@ pub(crate) fn run(
         Command::Explain(arguments) => explain::run(&arguments, settings, environment, terminal),
         Command::Serve(arguments) => serve::run(&arguments, settings, environment, terminal),
         Command::Token { command } => token::run(&command, settings, environment, terminal),
+        Command::Trust(arguments) => trust::run(&arguments, settings, environment, terminal),
         Command::Demo(arguments) => demo::run(&arguments, settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),
         Command::Schema => schema::run(terminal),

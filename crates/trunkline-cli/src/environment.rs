@@ -1,20 +1,27 @@
 //! The process around the program: the only place that reads variables, folders and files of it.
 
+#[cfg(unix)]
+mod ownership;
+mod files;
 mod private;
+mod trust;
 mod seen;
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use trunkline::config::{MAX_SOURCE_BYTES, Resolver, Secret, Surroundings};
+use trunkline::config::{
+    Consent, DiscoveredFile, FileRefusal, HoldReason, MAX_SOURCE_BYTES, Resolver, Secret,
+    Surroundings, UsedFile,
+};
 use trunkline::connection::{ChildOptions, HttpOptions, Proxies};
 
 pub(crate) use private::PrivateFile;
 pub(crate) use seen::Seen;
+pub(crate) use trust::{TrustStore, TrustedFile};
 
 const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority of your own, name \
                                       the file with that one in NODE_EXTRA_CA_CERTS";
@@ -62,7 +69,7 @@ impl Environment {
                 no_proxy: first(&["no_proxy", "NO_PROXY"]).map(Into::into),
             },
             extra_root_certificates: certificates
-                .filter_map(|path| read_bounded(&path).ok())
+                .filter_map(|path| files::read(&path).ok())
                 .collect(),
             root_certificates_hint: Some(ROOT_CERTIFICATES_HINT.into()),
             ..HttpOptions::default()
@@ -114,6 +121,51 @@ impl Environment {
         base.map(|base| base.join("trunkline"))
     }
 
+    /// Where the files are kept that the user has consented to.
+    pub(crate) fn trust_file(&self) -> Option<PathBuf> {
+        self.state_directory().map(|folder| folder.join("trust.json"))
+    }
+
+    /// The files that the user has consented to.
+    pub(crate) fn trust_store(&self) -> io::Result<TrustStore> {
+        let path = self.trust_file().ok_or_else(|| {
+            let message = "there is no home directory to keep it in; set XDG_STATE_HOME";
+            io::Error::new(io::ErrorKind::NotFound, message)
+        })?;
+        TrustStore::read(path)
+    }
+
+    /// Who else can change a file, if somebody can.
+    pub(crate) fn unsafety(&self, path: &Path) -> Option<String> {
+        files::unsafety(&self.working_directory.join(path))
+    }
+
+    /// Whether a file that a server has read for it is inside of a folder.
+    pub(crate) fn is_within(&self, folder: &Path, file: &UsedFile) -> bool {
+        match file {
+            UsedFile::At(path) => files::is_within(folder, path),
+            UsedFile::InHome(path) => {
+                env::home_dir().is_some_and(|home| files::is_within(folder, &home.join(path)))
+            }
+            UsedFile::Anywhere => false,
+        }
+    }
+
+    /// The folder of what has to outlast a run and is no configuration, as each platform has it.
+    fn state_directory(&self) -> Option<PathBuf> {
+        let configured = env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+        let base = configured.filter(|path| path.is_absolute()).or_else(|| {
+            if cfg!(windows) {
+                env::var_os("LOCALAPPDATA").map(PathBuf::from)
+            } else if cfg!(target_os = "macos") {
+                env::home_dir().map(|home| home.join("Library/Application Support"))
+            } else {
+                env::home_dir().map(|home| home.join(".local/state"))
+            }
+        });
+        base.map(|base| base.join("trunkline"))
+    }
+
     /// The folder of the user's own configuration, as each platform has it.
     pub(crate) fn user_directory(&self) -> Option<PathBuf> {
         let configured = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -160,20 +212,24 @@ fn input_variable(id: &str) -> String {
     format!("TRUNKLINE_INPUT_{}", id.chars().map(upper).collect::<String>())
 }
 
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // One byte more than is accepted, so that the reader can say that it is too much.
-    File::open(path)?.take(MAX_SOURCE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 impl Surroundings for Environment {
     fn variable(&self, name: &str) -> Option<OsString> {
         env::var_os(name)
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        read_bounded(path)
+        files::read(path)
+    }
+
+    fn read_discovered(&self, path: &Path) -> io::Result<Vec<u8>> {
+        files::read_safely(path)
+    }
+
+    fn consent(&self, file: &DiscoveredFile) -> Consent {
+        match self.trust_store() {
+            Ok(store) => store.consent(file),
+            Err(error) => Consent::Withheld(HoldReason::Unknown(error.to_string().into())),
+        }
     }
 
     fn is_regular_file(&self, path: &Path) -> bool {
@@ -195,8 +251,16 @@ impl Resolver for Environment {
     }
 
     fn file(&self, path: &Path) -> io::Result<Secret> {
-        let text = String::from_utf8(read_bounded(path)?);
+        let bytes = files::read(path)?;
+        if bytes.len() > MAX_SOURCE_BYTES {
+            return Err(FileRefusal::TooLarge.into());
+        }
+        let text = String::from_utf8(bytes);
         text.map(Secret::new).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    fn file_within(&self, folder: &Path, path: &Path) -> io::Result<Secret> {
+        self.file(&files::inside(folder, path)?)
     }
 
     fn input(&self, id: &str) -> Option<Secret> {

@@ -60,6 +60,9 @@ impl Search<'_> {
         // An agent that does not exist is said before anything is started.
         let view = self.hosted.meet(self.who, terminal)?;
         let mut owners = owners(self.hosted, self.name);
+        if let Some(held) = self.held_owner(&owners) {
+            return Err(held.into());
+        }
         let chance = |server: &ServerName| view.may_hold_name(server, self.name);
         let taken_away: Vec<_> =
             owners.iter().filter(|it| chance(it) == Chance::TakenAway).cloned().collect();
@@ -103,7 +106,24 @@ impl Search<'_> {
             say_failures(others, terminal);
             return Err(unanswered(self.name, last).into());
         }
+        if let (Err(Nowhere::Unknown { .. }), Some(held)) = (&led, self.held_holder()) {
+            return Err(held.into());
+        }
         self.finish(Look { view, failures, led })
+    }
+
+    /// Why a server is not started that could have an address, if nobody has consented to it.
+    fn held_holder(&self) -> Option<Failure> {
+        match &self.server {
+            Some(server) => self.hosted.held(server.as_str()),
+            None => self.hosted.all_held().into_iter().next(),
+        }
+    }
+
+    /// Why none of the servers is started that could have the name, if nobody has consented to them.
+    fn held_owner(&self, owners: &[ServerName]) -> Option<Failure> {
+        let held = owners.iter().map(|owner| self.hosted.held(owner.as_str()));
+        held.collect::<Option<Vec<_>>>()?.into_iter().next()
     }
 
     async fn look(
@@ -156,7 +176,10 @@ impl Search<'_> {
     /// What the configuration says about whoever would have the name, if that is why nobody has.
     pub(crate) fn why_not(&self) -> Option<String> {
         match self.switched_off() {
-            Some(server) => Some(format!("its server `{server}` is switched off")),
+            Some(server) => Some(match self.hosted.held(server.as_str()) {
+                Some(held) => held.to_string(),
+                None => format!("its server `{server}` is switched off"),
+            }),
             None => self.hosted.broken_owner(self.name),
         }
     }

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use trunkline::config::{LoadOptions, Loaded, printable};
+use trunkline::config::{Consent, HoldReason, LoadOptions, Loaded, printable};
 use trunkline::host::Host;
 use trunkline::name::ServerName;
 use trunkline::registry::Reloaded;
 use trunkline_gateway::Tokens;
 
+use crate::consent;
 use crate::environment::{Environment, PrivateFile, Seen};
 use crate::loading::{Agents, load_through};
 use crate::report::{self, plural};
@@ -33,7 +34,54 @@ pub(crate) struct Following<'e> {
     environment: &'e Environment,
     options: LoadOptions,
     seen: Seen<'e>,
+    in_use: InUse,
     tokens: Option<(PathBuf, Tokens, Seen<'e>)>,
+}
+
+/// What the configuration in use was made of.
+#[derive(Debug, PartialEq, Eq)]
+enum InUse {
+    /// Nothing that may run.
+    Nothing,
+    /// A discovered file that the user has consented to.
+    Discovered(PathBuf),
+    /// Files and variables that need no consent.
+    Named,
+}
+
+impl InUse {
+    fn of(loaded: &Loaded) -> Self {
+        match &loaded.discovered {
+            Some((file, Consent::Given(_))) => Self::Discovered(file.path.clone()),
+            Some((_, Consent::Withheld(_))) => Self::Nothing,
+            None if loaded.origins.is_empty() => Self::Nothing,
+            None => Self::Named,
+        }
+    }
+
+    /// What becomes of it when this is loaded in its place.
+    fn replaced_by(&self, loaded: &Loaded) -> Replacement {
+        let Some((file, reason)) = loaded.held() else { return Replacement::Normal };
+        match self {
+            Self::Nothing => Replacement::Normal,
+            Self::Discovered(path) if *path == file.path && *reason == HoldReason::NotTrusted => {
+                Replacement::Revoked
+            }
+            // Whoever edits a file, or puts one here, stops nothing that was consented to.
+            Self::Discovered(_) | Self::Named => Replacement::Withheld,
+        }
+    }
+}
+
+/// What a configuration that was loaded means for the one in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replacement {
+    /// It takes its place, unless it has errors.
+    Normal,
+    /// The user has taken the consent back: nothing of it goes on.
+    Revoked,
+    /// Nobody has consented to it yet, and the one in use goes on.
+    Withheld,
 }
 
 impl<'e> Following<'e> {
@@ -45,7 +93,8 @@ impl<'e> Following<'e> {
         let options = settings.load_options(environment, None);
         let seen = Seen::through(environment);
         let loaded = load_through(&seen, &options);
-        (Self { settings, environment, options, seen, tokens: None }, loaded)
+        let in_use = InUse::of(&loaded.0);
+        (Self { settings, environment, options, seen, in_use, tokens: None }, loaded)
     }
 
     /// Reads the tokens to serve with, and follows their file as well.
@@ -81,13 +130,22 @@ impl<'e> Following<'e> {
         self.seen = seen;
         let style = terminal.message_style();
         terminal.say(&report::problems(&loaded, self.settings.verbosity, style));
-        let files: Vec<_> = changed.iter().map(|path| printable(&path.to_string_lossy())).collect();
-        let files = files.join(", ");
-        if loaded.fails(false) {
-            let what = "the configuration has errors; what was loaded before stays in use";
-            terminal.say(&format!("error: {files} changed: {what}\n"));
-            return;
+        let files = self.named(changed);
+        consent::say_held(&loaded, terminal);
+        match self.in_use.replaced_by(&loaded) {
+            Replacement::Withheld => {
+                let what = "what was trusted before stays in use until then";
+                terminal.say(&format!("  {files} changed: {what}\n"));
+                return;
+            }
+            Replacement::Normal if loaded.fails(false) => {
+                let what = "the configuration has errors; what was loaded before stays in use";
+                terminal.say(&format!("error: {files} changed: {what}\n"));
+                return;
+            }
+            Replacement::Normal | Replacement::Revoked => {}
         }
+        self.in_use = InUse::of(&loaded);
         let reloaded = host.reload(loaded.config, agents).await;
         terminal.tell(&format!("{files} changed: {}\n", described(&reloaded)));
         // A file that cannot be read now is spoken of when it is taken up.
@@ -96,6 +154,18 @@ impl<'e> Following<'e> {
         {
             file.warn_of_useless(host, terminal);
         }
+    }
+}
+
+impl Following<'_> {
+    /// The names of files, for a message. The trust store is called what it is.
+    fn named(&self, files: &[PathBuf]) -> String {
+        let store = self.environment.trust_file();
+        let name = |path: &PathBuf| match Some(path) == store.as_ref() {
+            true => "what is trusted".to_owned(),
+            false => printable(&path.to_string_lossy()),
+        };
+        files.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 }
 

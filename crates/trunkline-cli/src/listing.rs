@@ -57,9 +57,10 @@ pub(crate) fn run(
         let unknown = if is_whole { view.unknown_names() } else { Vec::new() };
         let failures: Vec<_> = unavailable.iter().map(Failure::unavailable).collect();
         let failures: Vec<_> = failures.into_iter().chain(unknown.iter().map(no_tool)).collect();
+        let held = hosted.all_held();
         match settings.format {
             Format::Json => {
-                let failures: Value = failures.iter().map(Failure::as_json).collect();
+                let failures: Value = failures.iter().chain(&held).map(Failure::as_json).collect();
                 let json = listing.as_written().with("failures", &Raw::from_value(&failures));
                 terminal.print(&report::indented(&json))?;
             }
@@ -69,7 +70,7 @@ pub(crate) fn run(
         if settings.format == Format::Text && settings.verbosity > Verbosity::Quiet {
             let options = again(arguments, &who);
             terminal.say(&listing.hint(&options));
-            if failures.is_empty() && !hosted.loaded.origins.is_empty() {
+            if failures.is_empty() && held.is_empty() && !hosted.loaded.origins.is_empty() {
                 let is_limited =
                     hosted.all().len() > listing.servers.as_ref().map_or(0, BTreeSet::len);
                 terminal.say(&listing.nothing(is_limited && arguments.server.is_none(), &options));
@@ -79,7 +80,7 @@ pub(crate) fn run(
             }
         }
         failures.iter().for_each(|failure| terminal.say(&format!("error: {failure}\n")));
-        let is_good = failures.is_empty() && !hosted.loaded.fails(false);
+        let is_good = failures.is_empty() && held.is_empty() && !hosted.loaded.fails(false);
         Ok(if is_good { Outcome::Good } else { Outcome::Bad })
     })
 }

@@ -9,6 +9,7 @@ mod report;
 mod exit;
 mod effective;
 mod loading;
+mod consent;
 mod who;
 mod servers;
 mod finding;

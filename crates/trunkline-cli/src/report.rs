@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use trunkline::config::{Diagnostic, Loaded, Location, Severity, Style};
+use trunkline::config::{Diagnostic, Hold, Loaded, Location, Severity, Style, printable};
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
 use unicode_width::UnicodeWidthStr as _;
@@ -26,6 +26,13 @@ pub(crate) fn no_servers(loaded: &Loaded) -> &'static str {
         true => NOTHING_FOUND,
         false => "The configuration has no servers.\n",
     }
+}
+
+/// What is said of a discovered file that was only looked at; nothing if it may run.
+pub(crate) fn held(hold: Option<&Hold>) -> String {
+    let Some(hold) = hold else { return String::new() };
+    let hold = printable(&hold.to_string());
+    format!("{hold}: nothing of it is started until `trunkline trust` has allowed it\n")
 }
 
 /// Deepest level that is indented further than the one around it.

@@ -18,9 +18,10 @@ use trunkline::name::ServerName;
 use trunkline::policy::{NoSuchCaller, Switch, Who};
 use trunkline::view::View;
 
+use crate::consent;
 use crate::environment::Environment;
 use crate::exit::{Failure, FailureKind, Outcome};
-use crate::loading::{self, Agents};
+use crate::loading::Agents;
 use crate::report;
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
@@ -73,7 +74,7 @@ pub(crate) fn with_host(
     terminal: &mut Terminal,
     command: impl AsyncFnOnce(&Hosted, &mut Terminal) -> Result<Outcome>,
 ) -> Result<Outcome> {
-    let (loaded, agents) = loading::load(settings, environment, None);
+    let (loaded, agents) = consent::load(settings, environment, terminal)?;
     // Without any server they are why the command comes to nothing.
     let has_servers = loaded.config.servers().len() > 0;
     let is_counted = problems == Problems::Counted && has_servers;
@@ -82,6 +83,7 @@ pub(crate) fn with_host(
         (true, Verbosity::Normal) => report::problem_count(&loaded, &settings.written_config()),
         _ => report::problems(&loaded, settings.verbosity, terminal.message_style()),
     };
+    consent::say_held(&loaded, terminal);
     // Whoever wants to hear of failures only hears of these where nothing worse has happened.
     let comes_last = settings.verbosity == Verbosity::Quiet && has_servers;
     if !comes_last {
@@ -243,6 +245,9 @@ impl Hosted {
     fn no_server(&self, name: &str) -> Failure {
         let unknown = |message| Failure::new(FailureKind::Unknown, message);
         let shown = printable(name);
+        if let Some(held) = self.held(name) {
+            return held;
+        }
         if self.loaded.config.server(name).is_some() {
             let message = format!("the server `{shown}` is switched off; set `enabled` to use it");
             return unknown(message);
@@ -263,6 +268,22 @@ impl Hosted {
             _ => format!("there are {}", known().map(printable).collect::<Vec<_>>().join(", ")),
         };
         unknown(format!("there is no server `{shown}`; {others}"))
+    }
+
+    /// Why a server is not started, if that is because nobody has consented to its file.
+    pub(crate) fn held(&self, name: &str) -> Option<Failure> {
+        let server = self.loaded.config.server(name)?;
+        let hold = server.hold.as_ref()?;
+        let shown = printable(server.name.as_str());
+        let message = format!("server `{shown}` is not started: {hold}");
+        let failure = Failure::new(FailureKind::Unavailable, message).of(&server.name);
+        Some(failure.with_hint(consent::remedy(hold)))
+    }
+
+    /// The same for every server.
+    pub(crate) fn all_held(&self) -> Vec<Failure> {
+        let names = self.loaded.config.servers().map(|server| server.name.as_str());
+        names.filter_map(|name| self.held(name)).collect()
     }
 
     /// That a name would be of a server whose entry cannot be used.

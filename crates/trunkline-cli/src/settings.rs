@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use trunkline::config::{LoadOptions, Places};
+use trunkline::config::{DiscoveredFiles, LoadOptions, Places};
 
 use crate::arguments::{Arguments, ColorChoice, Format, quoted};
 use crate::environment::Environment;
@@ -72,6 +72,7 @@ impl Settings {
             path: file.or_else(|| self.config.clone()),
             overrides: None,
             working_directory: environment.working_directory().to_owned(),
+            discovered: DiscoveredFiles::NeedConsent,
         }
     }
 }

@@ -90,6 +90,19 @@ impl Terminal {
         io::stdin().is_terminal()
     }
 
+    /// Whether somebody can be asked something: there is a keyboard, and messages are seen.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.has_keyboard() && io::stderr().is_terminal()
+    }
+
+    /// Asks a question. Anything but yes is no.
+    pub(crate) fn ask(&self, question: &str) -> io::Result<bool> {
+        self.say(&format!("{question} [y/N] "));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+
     /// Everything on standard input.
     pub(crate) fn read_input(&mut self) -> io::Result<String> {
         io::read_to_string(io::stdin().lock())

@@ -13,6 +13,9 @@ use trunkline::view::View;
 
 use crate::scope::CallerScope;
 
+/// The state of a server whose configuration file nobody has consented to.
+const NOT_TRUSTED: &str = "not-trusted";
+
 /// The connections of every server of which a view shows something.
 pub(crate) fn seen(host: &Host, view: &View) -> Vec<Arc<Connection>> {
     let entries = Kind::ALL.iter().flat_map(|kind| view.entries(*kind));
@@ -26,6 +29,8 @@ pub(crate) fn unavailable(host: &Host, view: &View, scope: &CallerScope) -> Vec<
     let is_limited = scope.is_limited();
     let config = host.config();
     let broken = config.broken().iter().filter(|_| !is_limited).map(unconfigured);
+    let held = config.servers().filter(|server| !is_limited && server.hold.is_some());
+    let broken = broken.chain(held.map(|server| held_back(&server.name)));
     let connections = host.servers().connections();
     let mut troubled = connections.iter().filter(|it| !is_usable(it)).peekable();
     if troubled.peek().is_none() {
@@ -47,6 +52,18 @@ fn unconfigured(server: &ServerName) -> Value {
         "server": server.as_str(),
         "state": State::Failed.as_str(),
         "reason": "its entry in the configuration has errors",
+        "retry": false,
+    })
+}
+
+/// A server of a configuration file that nobody has consented to. Which file that is, is for whoever
+/// runs the gateway.
+fn held_back(server: &ServerName) -> Value {
+    json!({
+        "server": server.as_str(),
+        "state": NOT_TRUSTED,
+        "reason": "its configuration file was found and is not trusted yet; run `trunkline trust` \
+                   where the gateway was started",
         "retry": false,
     })
 }

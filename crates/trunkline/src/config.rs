@@ -32,41 +32,47 @@ mod suggest;
 mod decode;
 mod quantity;
 mod words;
+mod origin;
 mod model;
+mod surroundings;
 mod written;
 mod dialect;
 mod meaning;
 mod merge;
+mod discovery;
 mod load;
 mod agents;
 mod conversation;
 mod resolve;
 mod fingerprint;
 mod show;
+mod uses;
 mod schema;
 
 pub use agents::{AgentFile, LoadedAgents, load_agents, parse_agents};
 pub use conversation::{Conversation, WrittenSwitch, parse_conversation};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
+pub use discovery::{Candidate, Places, Walk, discover};
 pub use fingerprint::Fingerprint;
-pub use load::{
-    Candidate, LoadOptions, Loaded, Overrides, Places, Surroundings, Walk, discover, load, parse,
-};
+pub use load::{DiscoveredFiles, LoadOptions, Loaded, Overrides, load, parse};
 pub use model::{
     Access, Addresses, Agent, AgentPattern, Agents, Backoff, Behaviour, Bundle, BundleMode, Config,
-    Connect, FileOrigin, Found, Kept, ListPlaces, Naming, Origin, Protocol, Provenance, Remote,
-    RemoteProtocol, Restart, RulePlaces, Server, Share, Stdio, Timeouts, ToolLists, Transport,
-    Trust,
+    Connect, FileOrigin, FileReach, Found, Hold, HoldReason, Kept, ListPlaces, Naming, Origin,
+    Protocol, Provenance, Remote, RemoteProtocol, Restart, RulePlaces, Server, Share, Stdio,
+    Timeouts, ToolLists, Transport, Trust,
 };
 pub use redact::printable;
 pub(crate) use redact::{is_hidden, is_like_credential};
 pub use render::Style;
 pub use resolve::{
-    NoReferences, ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, resolve,
+    NoReferences, ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, env_file_names,
+    resolve,
 };
 pub use schema::schema;
 pub use secret::{MASK, Secret};
 pub use source::{Location, MAX_SOURCE_BYTES, Position, Source, Span};
 pub(crate) use suggest::Suggestions;
 pub use suggest::nearest;
+pub use surroundings::{Consent, ContentDigest, DiscoveredFile, FileRefusal, Surroundings};
 pub use template::{Reference, Target, Template};
+pub use uses::{Use, UsedFile};

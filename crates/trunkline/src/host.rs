@@ -100,7 +100,7 @@ pub enum Patience {
 struct Standing {
     config: Arc<Config>,
     rules: Arc<Rules>,
-    /// Its servers, to be shared by calls.
+    /// Its servers that are switched on, to be shared by calls.
     servers: Arc<HashMap<ServerName, Arc<Server>>>,
 }
 
@@ -108,7 +108,8 @@ impl Standing {
     fn new(config: Config, agents: BTreeMap<AgentName, Agent>) -> Self {
         let rules = Arc::new(Rules::new(&config, agents));
         let server = |server: &Server| (server.name.clone(), Arc::new(server.clone()));
-        let servers = Arc::new(config.servers().map(server).collect());
+        let servers = config.servers().filter(|server| server.enabled);
+        let servers = Arc::new(servers.map(server).collect());
         Self { config: Arc::new(config), rules, servers }
     }
 }

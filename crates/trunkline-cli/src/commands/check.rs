@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::config::Loaded;
+use trunkline::config::{Hold, Loaded};
 
 use crate::arguments::{CheckArguments, Format};
 use crate::environment::Environment;
@@ -18,11 +18,14 @@ pub(crate) fn run(
     environment: &Environment,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let (loaded, _) = loading::load(settings, environment, arguments.file);
+    let (loaded, hold) = loading::inspect(settings, environment, arguments.file);
     let outcome = if loaded.fails(arguments.strict) { Outcome::Bad } else { Outcome::Good };
     match settings.format {
         Format::Json | Format::Raw => {
-            terminal.print(&report::document(&as_json(&loaded, outcome), settings.format))?;
+            terminal.print(&report::document(
+                &as_json(&loaded, hold.as_ref(), outcome),
+                settings.format,
+            ))?;
         }
         Format::Text => {
             let style = terminal.output_style();
@@ -31,6 +34,7 @@ pub(crate) fn run(
             let mut text = problems(&loaded, settings.verbosity, style);
             if settings.verbosity > Verbosity::Quiet {
                 text += &summary(&loaded, outcome);
+                text += &report::held(hold.as_ref());
             }
             terminal.print(&text)?;
         }
@@ -63,7 +67,7 @@ fn summary(loaded: &Loaded, outcome: Outcome) -> String {
     format!("{checked}: {}{broken}; {verdict}\n", plural(servers, "server"))
 }
 
-fn as_json(loaded: &Loaded, outcome: Outcome) -> Value {
+fn as_json(loaded: &Loaded, hold: Option<&Hold>, outcome: Outcome) -> Value {
     let usable = loaded.config.servers().map(
         |server| json!({ "name": server.name.as_str(), "usable": true, "enabled": server.enabled }),
     );
@@ -75,6 +79,7 @@ fn as_json(loaded: &Loaded, outcome: Outcome) -> Value {
     };
     json!({
         "ok": outcome == Outcome::Good,
+        "hold": hold.map(ToString::to_string),
         "sources": loaded.origins.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "servers": usable.chain(broken).collect::<Vec<_>>(),
         "counts": {

@@ -147,7 +147,7 @@ impl Demo<'_> {
         let (text, (tool, argument)) = (self.text, CALL);
         let mut shown = format!(
             "Two demo servers: `words` is this program over stdio, `numbers` is at an HTTP address.\n\
-             Their configuration, as you would write it in trunkline.json:\n\n{text}\n"
+             Their configuration, as you would write it in trunkline.json and allow with `trunkline trust`:\n\n{text}\n"
         );
         let mut section = |title: &str, content: &str| {
             let _ = write!(shown, "\n{title}\n\n{content}");

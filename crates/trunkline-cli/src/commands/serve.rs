@@ -13,6 +13,7 @@ use trunkline_gateway::{
 };
 
 use crate::arguments::{Format, ServeArguments};
+use crate::consent;
 use crate::entries::{Addresses, client_entry};
 use crate::environment::Environment;
 use crate::exit::Outcome;
@@ -30,7 +31,13 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let (mut following, (loaded, agents)) = Following::load(settings, environment);
+    let (mut following, (mut loaded, mut agents)) = Following::load(settings, environment);
+    let may_ask = loaded.held().is_some() && terminal.can_ask() && !arguments.stdio;
+    let options = settings.load_options(environment, None);
+    if may_ask && consent::ask(&options, environment, terminal)? {
+        (following, (loaded, agents)) = Following::load(settings, environment);
+    }
+    consent::say_held(&loaded, terminal);
     let tokens = arguments.tokens.as_ref();
     let tokens = tokens.map(|named| following.read_tokens(named.as_deref())).transpose()?;
     let options = options_of(arguments, tokens.as_ref().map(|(_, tokens)| tokens.clone()))?;

@@ -29,6 +29,10 @@ use crate::terminal::Terminal;
 /// What is wrong with a server that is not even tried.
 const BROKEN: &str = "its entry has errors";
 
+/// The state of a server whose file nobody has consented to, and why it is not started.
+const NOT_TRUSTED: &str = "not-trusted";
+const HELD: &str = "its configuration file is not trusted yet";
+
 pub(crate) fn run(
     arguments: &StatusArguments,
     settings: &Settings,
@@ -50,7 +54,8 @@ pub(crate) fn run(
                 say_hidden(hosted, settings, terminal)?;
             }
         }
-        let is_good = failures.is_empty() && !hosted.loaded.fails(false);
+        let is_good =
+            failures.is_empty() && hosted.all_held().is_empty() && !hosted.loaded.fails(false);
         Ok(if is_good { Outcome::Good } else { Outcome::Bad })
     })
 }
@@ -71,8 +76,9 @@ fn say_hidden(hosted: &Hosted, settings: &Settings, terminal: &Terminal) -> Resu
 async fn watch(hosted: &Hosted, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
     let connections = hosted.host.servers().connections();
     if connections.is_empty() {
-        terminal.print(report::no_servers(&hosted.loaded))?;
-        return Ok(Outcome::Good);
+        let is_held = hosted.loaded.held().is_some();
+        terminal.print(if is_held { "" } else { report::no_servers(&hosted.loaded) })?;
+        return Ok(if is_held { Outcome::Bad } else { Outcome::Good });
     }
     connections.iter().for_each(|connection| connection.start());
     let mut changes = hosted.host.servers().watch();
@@ -155,14 +161,17 @@ fn line(change: &Change) -> String {
 pub(super) fn as_text(hosted: &Hosted) -> String {
     let connections = hosted.host.servers().connections();
     let broken = hosted.loaded.config.broken();
-    if connections.is_empty() && broken.is_empty() {
+    let held: Vec<_> = held(hosted).collect();
+    if connections.is_empty() && broken.is_empty() && held.is_empty() {
         return report::no_servers(&hosted.loaded).to_owned();
     }
     let header = ["server", "state", "transport", "protocol", "tools", "pid", "is"];
     let statuses: Vec<_> =
         connections.iter().map(|connection| (connection.server(), connection.status())).collect();
     let rows = statuses.iter().map(|(server, status)| row(server, status));
-    let rows = rows.chain(broken.iter().map(broken_row));
+    let rows =
+        rows.chain(broken.iter().map(|it| unstarted_row(it, State::Failed.as_str(), BROKEN)));
+    let rows = rows.chain(held.iter().map(|it| unstarted_row(&it.name, NOT_TRUSTED, HELD)));
     let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
     let mut text = report::table(&rows);
     for (server, status) in &statuses {
@@ -209,11 +218,15 @@ fn row(server: &Server, status: &Status) -> [String; 7] {
     ]
 }
 
-/// A server that is never started: what is wrong with its entry has been said.
-fn broken_row(name: &ServerName) -> [String; 7] {
+/// The servers that are not started because nobody has consented to their file.
+fn held(hosted: &Hosted) -> impl Iterator<Item = &Server> {
+    hosted.loaded.config.servers().filter(|server| server.hold.is_some())
+}
+
+/// A server that is never started: why has been said.
+fn unstarted_row(name: &ServerName, state: &str, reason: &str) -> [String; 7] {
     let mut row = std::array::from_fn(|_| "-".to_owned());
-    [row[0], row[1], row[6]] =
-        [printable(name.as_str()), State::Failed.as_str().to_owned(), BROKEN.to_owned()];
+    [row[0], row[1], row[6]] = [printable(name.as_str()), state.to_owned(), reason.to_owned()];
     row
 }
 
@@ -241,7 +254,15 @@ pub(super) fn as_json(hosted: &Hosted) -> Value {
     let broken = broken.map(
         |name| json!({ "name": name.as_str(), "state": State::Failed.as_str(), "error": BROKEN }),
     );
-    json!({ "servers": server.chain(broken).collect::<Vec<_>>() })
+    let held = held(hosted).map(|server| {
+        let failure = hosted.held(server.name.as_str()).map(|failure| failure.as_json());
+        let failure = failure.unwrap_or_default();
+        json!({
+            "name": server.name.as_str(), "state": NOT_TRUSTED,
+            "error": failure["message"], "hint": failure["hint"],
+        })
+    });
+    json!({ "servers": server.chain(broken).chain(held).collect::<Vec<_>>() })
 }
 
 /// The tools of a server that are hidden, whoever asks, with the reason of each (TOOL-5).

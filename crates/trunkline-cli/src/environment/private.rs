@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::files;
+
 /// A file that only its owner may read.
 pub(crate) struct PrivateFile {
     path: PathBuf,
@@ -26,11 +28,12 @@ impl PrivateFile {
 
     /// What is in it; nothing if it is not there.
     pub(crate) fn read(&self) -> io::Result<Option<Vec<u8>>> {
-        match super::read_bounded(&self.path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        if_there(files::read(&self.path))
+    }
+
+    /// The same, unless other users can change it.
+    pub(super) fn read_safely(&self) -> io::Result<Option<Vec<u8>>> {
+        if_there(files::read_safely(&self.path))
     }
 
     /// Waits until nobody else changes it, and keeps it so. Without this, of two changes at the same
@@ -73,6 +76,14 @@ impl PrivateFile {
         let mut path = self.path.clone().into_os_string();
         path.push(end);
         path.into()
+    }
+}
+
+fn if_there(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
+    match read {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use trunkline::config::Surroundings;
+use trunkline::config::{Consent, DiscoveredFile, Surroundings};
 
 use super::Environment;
 
@@ -62,6 +62,18 @@ impl Surroundings for Seen<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.note(path);
         self.environment.read(path)
+    }
+
+    fn read_discovered(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.note(path);
+        self.environment.read_discovered(path)
+    }
+
+    fn consent(&self, file: &DiscoveredFile) -> Consent {
+        if let Some(store) = self.environment.trust_file() {
+            self.note(&store);
+        }
+        self.environment.consent(file)
     }
 
     fn is_regular_file(&self, path: &Path) -> bool {

@@ -111,7 +111,7 @@ pub(crate) fn tools_at(folder: &Folder, url: &str, token: Option<&str>) -> Vec<S
         entry["headers"] = json!({ "Authorization": format!("Bearer {token}") });
     }
     let config = json!({ "mcpServers": { "gateway": entry } }).to_string();
-    let mut command = folder.command(&["tools", "--format", "json"]);
+    let mut command = folder.bare_command(&["tools", "--format", "json"]);
     // Nothing is remembered of an address, and no other configuration is looked for.
     command.env("TRUNKLINE_CACHE", "off").env("TRUNKLINE_CONFIG_JSON", config);
     command.current_dir("/");

@@ -19,6 +19,7 @@ fn help_teaches() {
         &["serve", "--help"],
         &["token", "--help"],
         &["token", "add", "--help"],
+        &["trust", "--help"],
     ] {
         let run = folder.run(arguments);
         assert_eq!(run.code, 0);

@@ -41,3 +41,5 @@ mod reloading;
 mod tokens;
 #[cfg(target_os = "linux")]
 mod memory;
+#[cfg(target_os = "linux")]
+mod trusting;

@@ -11,6 +11,7 @@ use crate::serving::demo;
 
 fn write(folder: &Folder, config: &Value) {
     fs::write(folder.project().join("trunkline.json"), config.to_string()).unwrap();
+    folder.trust();
 }
 
 fn has(folder: &Folder, serving: &Serving, tool: &str) -> bool {
@@ -29,7 +30,7 @@ fn what_changes_is_taken_up_and_what_does_not_goes_on() {
     let numbers = demo("numbers", &marker());
     write(&folder, &json!({ "mcpServers": { "words": words, "numbers": numbers } }));
     wait_until("it is there", LONGEST_START, || has(&folder, &serving, "numbers_add"));
-    serving.wait_for("trunkline.json changed: added numbers; 1 server goes on");
+    serving.wait_for("changed: added numbers; 1 server goes on");
 
     write(&folder, &json!({ "mcpServers": { "words": words, "numbers": {} } }));
     serving.wait_for("error[no-command-or-url]");
@@ -37,7 +38,7 @@ fn what_changes_is_taken_up_and_what_does_not_goes_on() {
     assert!(has(&folder, &serving, "numbers_add") && has(&folder, &serving, "words_shout"));
 
     write(&folder, &json!({ "mcpServers": { "words": words }, "access": "read-write" }));
-    serving.wait_for("trunkline.json changed: removed numbers; 1 server goes on");
+    serving.wait_for("changed: removed numbers; 1 server goes on");
     assert!(!has(&folder, &serving, "numbers_add") && has(&folder, &serving, "words_remember"));
     assert!(before.iter().all(Process::runs), "the other server was not touched");
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use trunkline::config::{Candidate, Places};
+
 /// An empty folder to run in; it is removed at the end.
 pub(crate) struct Folder {
     path: PathBuf,
@@ -34,12 +36,30 @@ impl Folder {
         self
     }
 
-    /// The program with arguments, ready to be run.
+    /// The program with arguments, ready to be run by somebody who trusts the configuration that is
+    /// in the project now.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        self.trust();
+        self.bare_command(arguments)
+    }
+
+    /// The program with arguments, ready to be run by somebody who has only come here.
+    pub(crate) fn bare_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
         command.args(arguments).current_dir(self.project()).env_clear();
         command.env("HOME", self.path.join("home"));
         command
+    }
+
+    /// Trusts the configuration that is in the project now, if there is one.
+    pub(crate) fn trust(&self) {
+        let places = Places::trunkline(None);
+        let is_there = |candidate: &Candidate| self.project().join(&candidate.path).exists();
+        if places.candidates.iter().any(is_there) {
+            let mut trust = self.bare_command(&["trust", "--yes", "--outside-files"]);
+            // One that cannot be read cannot be trusted either, and the test is about that.
+            let _ = trust.output().unwrap();
+        }
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {

@@ -224,6 +224,7 @@ fn a_token_that_a_change_makes_useless_is_warned_about() {
     let serving = Serving::start(&folder, &["--tokens", "tokens.json"]);
     let config = json!({ "mcpServers": { "words": demo("words", &marker()) } });
     fs::write(folder.project().join("trunkline.json"), config.to_string()).unwrap();
+    folder.trust();
     serving.wait_for("the token `ann` is of no use: there is no agent `reader`");
     add(&folder, &["bob", "--bundle", "sums"]);
     serving.wait_for("the token `bob` is of no use: there is no bundle `sums`");

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use super::decode::{Decoder, FromNode as _, Spanned};
 use super::diagnostic::{Code, Diagnostic, Severity};
-use super::load::{Surroundings, decoded};
+use super::discovery::decoded;
 use super::meaning::patterns;
 use super::model::{Agent, AgentPattern, Agents};
 use super::source::{Source, Span};
 use super::suggest::Suggestions;
+use super::surroundings::Surroundings;
 use super::syntax::{Key, Member, Node, Value};
 use super::written::PatternsEntry;
 use super::yaml;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::decode::{Decoder, FromNode, Map, written};
 use super::diagnostic::{Code, Diagnostic};
-use super::load::decoded;
+use super::discovery::decoded;
 use super::source::{Location, Source};
 use super::suggest::Suggestions;
 use super::syntax::{self, Document};

@@ -69,6 +69,8 @@ codes! {
     FileIsDirectory = "file-is-directory",
     /// A file exists and cannot be read.
     FileUnreadable = "file-unreadable",
+    /// A discovered file can be changed by other users.
+    UnsafeFile = "unsafe-file",
     /// A second configuration file beside the one in use is ignored.
     ShadowedFile = "shadowed-file",
     /// A server of a lower layer is replaced by one of a higher layer.

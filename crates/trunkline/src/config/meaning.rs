@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::decode::{Anything, Decoder, FromNode, Map, Spanned, Written};
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
-use super::model::{Agent, Agents, BundleMode, Inputs, Kept, ListPlaces, Origin, ToolLists};
+use super::model::{Agent, Agents, BundleMode, Hold, Inputs, Kept, ListPlaces, Origin, ToolLists};
 use super::redact::quoted;
 use super::secret::Secret;
 use super::source::{Location, Source, Span};
@@ -30,6 +30,8 @@ pub(crate) use transport::usable_url;
 /// One layer, checked as far as it can be on its own.
 pub(crate) struct Layer {
     pub(crate) origin: Origin,
+    /// Why nothing of it may run; absent if it may.
+    pub(crate) hold: Option<Arc<Hold>>,
     pub(crate) servers: Vec<LayerServer>,
     pub(crate) bundles: Vec<(BundleName, BundleDraft)>,
     pub(crate) agents: Option<Agents>,
@@ -97,6 +99,7 @@ impl LayerReader<'_, '_> {
             access_place: file.access.as_ref().map(|it| self.decoder.location(it.key)),
             unknown: self.kept(&file),
             origin: self.origin.clone(),
+            hold: None,
         }
     }
 

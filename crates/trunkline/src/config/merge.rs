@@ -2,10 +2,11 @@
 //! switches, and what refers to other entries is checked (CFG-4).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::meaning::{BundleDraft, Layer, LayerServer, ServerDraft, WholeServer};
-use super::model::{Behaviour, Bundle, Config, Origin, Provenance, Server, Trust};
+use super::model::{Behaviour, Bundle, Config, Hold, Origin, Provenance, Server, Trust};
 use super::redact::quoted;
 use super::source::Location;
 use super::suggest::Suggestions;
@@ -40,12 +41,18 @@ struct Slot {
     /// Absent when the entry that counts has errors.
     server: Option<Box<WholeServer>>,
     provenance: Provenance,
+    /// Why it may not be started.
+    hold: Option<Arc<Hold>>,
 }
 
 impl Merger {
     fn add(&mut self, layer: Layer) {
         for server in layer.servers {
-            self.add_server(server, &layer.origin);
+            self.add_server(server, &layer.origin, layer.hold.as_ref());
+        }
+        if layer.hold.is_some() {
+            // Its rules and settings could widen what other layers allow.
+            return;
         }
         self.bundles.extend(layer.bundles);
         if let Some(agents) = layer.agents {
@@ -61,7 +68,7 @@ impl Merger {
         self.config.unknown.extend(layer.unknown);
     }
 
-    fn add_server(&mut self, added: LayerServer, origin: &Origin) {
+    fn add_server(&mut self, added: LayerServer, origin: &Origin, hold: Option<&Arc<Hold>>) {
         let LayerServer { name, location, draft } = added;
         let server = match draft {
             ServerDraft::Whole(server) => Some(server),
@@ -83,7 +90,7 @@ impl Merger {
             }
         };
         let provenance = Provenance { origin: origin.clone(), location, switched_by: None };
-        let slot = Slot { server, provenance: provenance.clone() };
+        let slot = Slot { server, provenance: provenance.clone(), hold: hold.cloned() };
         if let Some(lower) = self.slots.insert(name.clone(), slot) {
             let message = format!("server `{name}` is replaced by {}", provenance.origin);
             let found = Diagnostic::new(Severity::Warning, Code::ShadowedServer, message)
@@ -104,7 +111,11 @@ impl Merger {
                 Some(mut server) => {
                     let access = server.places.access.take();
                     server.places.access = access.or_else(|| self.access_place.clone());
-                    let server = finished(&name, *server, slot.provenance, &self.config.defaults);
+                    let mut server =
+                        finished(&name, *server, slot.provenance, &self.config.defaults);
+                    // Switched off, so that nothing that only looks at the switch starts it.
+                    server.hold = slot.hold.filter(|_| server.enabled);
+                    server.enabled &= server.hold.is_none();
                     self.config.servers.insert(name, server);
                 }
                 None => self.config.broken.push(name),
@@ -236,6 +247,7 @@ fn finished(
         behaviour,
         places: server.places,
         provenance,
+        hold: None,
         unknown: server.unknown,
         inputs: server.inputs,
     }

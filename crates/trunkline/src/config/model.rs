@@ -1,10 +1,11 @@
 //! Configuration as meant: checked, complete, and with secrets still as references.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use super::origin::{FileOrigin, FileReach, Found, Hold, HoldReason, Origin};
 use super::secret::Secret;
 use super::source::Location;
 use super::template::Template;
@@ -97,6 +98,8 @@ pub struct Server {
     pub places: RulePlaces,
     /// Where it comes from.
     pub provenance: Provenance,
+    /// Why it may not be started although it is meant to be; `enabled` is false then.
+    pub hold: Option<Arc<Hold>>,
     /// Keys that are not known here.
     pub unknown: Vec<Kept>,
     pub(crate) inputs: Arc<Inputs>,
@@ -365,80 +368,6 @@ pub struct Provenance {
     pub location: Location,
     /// A higher layer that only switched it on or off.
     pub switched_by: Option<(Origin, Location)>,
-}
-
-/// A layer of configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Given by the caller at run time.
-    Overrides,
-    /// Written in an environment variable.
-    Variable(Box<str>),
-    /// Written in a file.
-    File(FileOrigin),
-    /// A text without a place, given to [`parse`](super::parse).
-    Text,
-}
-
-/// A configuration file and how it came to be the one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileOrigin {
-    /// Its path.
-    pub path: PathBuf,
-    /// How it was found.
-    pub found: Found,
-    /// The folder its relative paths and `${workspaceFolder}` mean.
-    pub workspace: PathBuf,
-}
-
-/// How a file was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// The caller named it.
-    Asked,
-    /// An environment variable named it.
-    Variable(Box<str>),
-    /// It was found beside or above the working directory.
-    Discovered,
-    /// It is where the host looks last: the user's own file.
-    Fallback,
-}
-
-impl Origin {
-    /// The folder that relative paths of this layer mean; empty for the working directory.
-    pub fn workspace(&self) -> &Path {
-        match self {
-            Self::File(file) => &file.workspace,
-            _ => Path::new(""),
-        }
-    }
-
-    /// The folder that `${file:…}` is relative to.
-    pub fn folder(&self) -> &Path {
-        match self {
-            Self::File(file) => file.path.parent().unwrap_or(Path::new("")),
-            _ => Path::new(""),
-        }
-    }
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Overrides => f.write_str("run-time overrides"),
-            Self::Variable(name) => write!(f, "the variable {name}"),
-            Self::Text => f.write_str("the given text"),
-            Self::File(file) => {
-                write!(f, "{} ", file.path.display())?;
-                match &file.found {
-                    Found::Asked => f.write_str("(given)"),
-                    Found::Variable(name) => write!(f, "(from {name})"),
-                    Found::Discovered => f.write_str("(discovered)"),
-                    Found::Fallback => f.write_str("(used when there is no other)"),
-                }
-            }
-        }
-    }
 }
 
 /// Values the user can be asked for, by id, with what stands in for them.

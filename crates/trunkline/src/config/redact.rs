@@ -12,11 +12,10 @@ mod credential;
 mod address;
 mod excerpt;
 
-pub(crate) use credential::is_like_credential;
+pub(crate) use credential::{is_like_credential, is_secret_name};
 pub(crate) use excerpt::sensitive_spans;
 
 use super::secret::MASK;
-use credential::is_secret_name;
 
 /// Longest text that is plain enough to be shown anywhere.
 const LONGEST_PLAIN: usize = 64;

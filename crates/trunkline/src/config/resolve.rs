@@ -6,8 +6,11 @@ use std::mem;
 use std::path::{Path, PathBuf};
 
 use super::meaning::usable_url;
-use super::model::{Remote, RemoteProtocol, Server, Stdio, Transport};
+use super::model::{
+    FileOrigin, FileReach, Origin, Remote, RemoteProtocol, Server, Stdio, Transport,
+};
 use super::secret::Secret;
+use super::surroundings::FileRefusal;
 use super::template::{Part, Reference, Target, Template};
 use crate::error::{Error, ErrorKind};
 
@@ -18,6 +21,13 @@ pub trait Resolver {
 
     /// The content of a file.
     fn file(&self, path: &Path) -> io::Result<Secret>;
+
+    /// The content of a file that has to be inside of a folder once links are resolved, for a
+    /// configuration that may read no others; [`FileRefusal::Outside`] is the error for one that is
+    /// not. The default reads none, because only the host knows its links.
+    fn file_within(&self, _folder: &Path, _path: &Path) -> io::Result<Secret> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// The user's answer to an input.
     fn input(&self, _id: &str) -> Option<Secret> {
@@ -39,6 +49,10 @@ pub trait Resolver {
         None
     }
 }
+
+/// What to do about a file that a discovered configuration may not read.
+const OUTSIDE_HINT: &str = "its configuration was found, not named: `trunkline trust \
+                            --outside-files` lets it read files outside of its folder";
 
 /// Answers nothing, for configurations that refer to nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -274,9 +288,9 @@ impl Filler<'_> {
             io::ErrorKind::NotFound => ErrorKind::MissingSecret,
             _ => ErrorKind::UnreadableSecret,
         };
-        // The kind, not the error: an error made from the content must not be shown.
-        let message = format!("`{reference}` cannot be read: {}", error.kind());
-        self.fail(kind, message, Some("check the path and its permissions".to_owned()));
+        let message = format!("`{reference}` cannot be read: {}", read_failure(error));
+        let hint = read_hint(error).unwrap_or("check the path and its permissions");
+        self.fail(kind, message, Some(hint.to_owned()));
         None
     }
 
@@ -300,7 +314,12 @@ impl Filler<'_> {
                 self.under_working_directory(folder).join(path)
             }
         };
-        let content = self.resolver.file(&path)?;
+        let content = match &self.server.provenance.origin {
+            Origin::File(FileOrigin { workspace, reach: FileReach::Workspace, .. }) => {
+                self.resolver.file_within(&self.under_working_directory(workspace), &path)?
+            }
+            _ => self.resolver.file(&path)?,
+        };
         Ok(Secret::new(content.expose().trim_end_matches(['\r', '\n'])))
     }
 
@@ -310,12 +329,24 @@ impl Filler<'_> {
         match self.read(filled.expose()) {
             Ok(content) => content.expose().lines().filter_map(variable_line).collect(),
             Err(error) => {
-                let message = format!("its `envFile` cannot be read: {}", error.kind());
-                self.fail(ErrorKind::UnreadableSecret, message, None);
+                let message = format!("its `envFile` cannot be read: {}", read_failure(&error));
+                let hint = read_hint(&error).map(str::to_owned);
+                self.fail(ErrorKind::UnreadableSecret, message, hint);
                 Vec::new()
             }
         }
     }
+}
+
+/// Why a file cannot be read: the kind, not the error, because an error made from the content must
+/// not be shown.
+fn read_failure(error: &io::Error) -> String {
+    let refusal = FileRefusal::within(error).map(ToString::to_string);
+    refusal.unwrap_or_else(|| error.kind().to_string())
+}
+
+fn read_hint(error: &io::Error) -> Option<&'static str> {
+    (FileRefusal::within(error) == Some(&FileRefusal::Outside)).then_some(OUTSIDE_HINT)
 }
 
 /// Variables that hold no secret, but folders and who somebody is: these are in every stack trace.
@@ -342,6 +373,11 @@ fn shown_program(command: &Template) -> Box<str> {
 
 fn path_text(path: &Path) -> Secret {
     Secret::new(path.to_string_lossy().into_owned())
+}
+
+/// The names of the variables that the text of an `envFile` sets.
+pub fn env_file_names(text: &str) -> Vec<Box<str>> {
+    text.lines().filter_map(variable_line).map(|(name, _)| name).collect()
 }
 
 /// One line of an `envFile`: `NAME=value`, perhaps exported, perhaps quoted.

@@ -65,6 +65,7 @@ impl Server {
     pub fn to_json(&self) -> Value {
         let mut shown = json!({
             "enabled": self.enabled,
+            "hold": self.hold.as_ref().map(ToString::to_string),
             "type": self.transport_word(),
             "trust": self.trust.as_str(),
             "authProviderId": self.auth_provider.as_deref().map(redact::name),

@@ -176,6 +176,11 @@ impl Reference {
         &self.target
     }
 
+    /// Exactly as it was written, its default included.
+    pub(crate) fn written(&self) -> &str {
+        &self.written
+    }
+
     /// What stands in when it points at nothing.
     pub(crate) fn default(&self) -> Option<&str> {
         self.default.as_deref()

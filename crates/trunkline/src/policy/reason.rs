@@ -58,6 +58,7 @@ pub(super) enum Finding<'r> {
     NotConfigured,
     Enabled,
     Disabled,
+    Held,
     SwitchedOn,
     SwitchedOff,
     Trusted,
@@ -121,6 +122,7 @@ impl<'r> Reason<'r> {
         Some(match self.finding {
             Finding::NotConfigured => "add the server to the configuration",
             Finding::Disabled => "set `\"enabled\": true` on the server",
+            Finding::Held => "run `trunkline trust` in the folder of the configuration",
             Finding::SwitchedOff => "switch the server on in this conversation",
             Finding::UntrustedWithoutList | Finding::UntrustedAndNotNamed => {
                 "name it under `allowTools` of the server, or of a bundle"
@@ -160,6 +162,7 @@ impl Finding<'_> {
             Self::NotConfigured => "its server is not in the configuration",
             Self::Enabled => "its server is switched on",
             Self::Disabled => "its server is switched off",
+            Self::Held => "its server is of a configuration file that is not trusted yet",
             Self::SwitchedOn => "its server is not switched off here",
             Self::SwitchedOff => "its server is switched off in this conversation",
             Self::Trusted => "its server is trusted",

@@ -19,6 +19,8 @@ pub struct Rules {
 #[derive(Clone, Debug)]
 pub(super) struct ServerRules {
     pub(super) enabled: bool,
+    /// Whether it is off because nobody has consented to its configuration.
+    pub(super) is_held: bool,
     pub(super) trust: Trust,
     pub(super) access: Access,
     pub(super) lists: Lists,
@@ -100,6 +102,7 @@ impl ServerRules {
     fn of(server: &Server) -> Self {
         Self {
             enabled: server.enabled,
+            is_held: server.hold.is_some(),
             trust: server.trust,
             access: server.behaviour.access,
             lists: Lists::of(&server.tools, &server.places.tools),

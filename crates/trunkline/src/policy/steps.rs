@@ -73,6 +73,7 @@ impl<'r> Question<'r> {
                 let place = server.places.enabled.as_ref().unwrap_or(&server.location);
                 match server.enabled {
                     true => pass(Finding::Enabled, Some(place)),
+                    false if server.is_held => hide(Finding::Held, Some(&server.location)),
                     false => hide(Finding::Disabled, Some(place)),
                 }
             }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use trunkline::config::{
-    self, Candidate, Code, Config, Found, LoadOptions, Loaded, Origin, Overrides, Places,
-    Surroundings, Walk,
+    self, Candidate, Code, Config, Consent, ContentDigest, DiscoveredFile, DiscoveredFiles,
+    FileReach, Found, HoldReason, LoadOptions, Loaded, Origin, Overrides, Places, Surroundings,
+    Walk,
 };
 use trunkline_testkit::samples;
 
@@ -18,6 +19,8 @@ struct World {
     files: HashMap<PathBuf, Vec<u8>>,
     failures: HashMap<PathBuf, io::ErrorKind>,
     variables: HashMap<String, OsString>,
+    /// The only content that may run without being named.
+    trusted: Option<ContentDigest>,
 }
 
 impl World {
@@ -52,10 +55,24 @@ impl Surroundings for World {
         }
         self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+
+    fn consent(&self, file: &DiscoveredFile) -> Consent {
+        match self.trusted == Some(file.digest) {
+            true => Consent::Given(FileReach::Workspace),
+            false => Consent::Withheld(HoldReason::NotTrusted),
+        }
+    }
 }
 
 fn options(places: Places) -> LoadOptions {
-    LoadOptions { places, working_directory: "/home/me/project/deep".into(), ..Default::default() }
+    let working_directory = "/home/me/project/deep".into();
+    // Most of these tests are about what is found and how it is merged.
+    LoadOptions {
+        places,
+        working_directory,
+        discovered: DiscoveredFiles::Run,
+        ..Default::default()
+    }
 }
 
 fn trunkline() -> LoadOptions {
@@ -409,4 +426,54 @@ fn an_unreadable_file_behind_a_good_one_is_only_warned_about() {
     let loaded = world.load(&trunkline());
     assert_eq!(commands(&loaded.config), ["s=x"]);
     assert!(!loaded.fails(false));
+}
+
+/// SEC-1: an embedding host that says nothing about discovered files starts nothing of them.
+#[test]
+fn servers_of_a_discovered_file_are_held_without_consent() {
+    let text = r#"{ "access": "read-write", "naming": { "separator": "." },
+        "mcpServers": { "a": { "command": "x" }, "off": { "command": "x", "enabled": false } },
+        "bundles": { "b": { "serverId": "a", "allowTools": ["t"] } },
+        "agents": { "r": { "tools": ["*"] } } }"#;
+    let mut world = World::default().file("/home/me/project/.mcp.json", text);
+    let asking = LoadOptions { discovered: DiscoveredFiles::NeedConsent, ..trunkline() };
+    let switch = r#"{ "mcpServers": { "a": { "enabled": true }, "own": { "command": "y" } } }"#;
+    let asking =
+        LoadOptions { overrides: Some(Overrides::Text(switch.to_owned())), ..asking.clone() };
+
+    let loaded = world.load(&asking);
+    let held = loaded.config.server("a").unwrap();
+    assert!(!held.enabled, "a switch of another layer is no consent");
+    assert_eq!(
+        held.hold.as_ref().unwrap().to_string(),
+        "/home/me/project/.mcp.json was found here and is not trusted yet"
+    );
+    assert!(loaded.config.server("off").unwrap().hold.is_none(), "it would not run anyway");
+    assert!(loaded.config.server("own").unwrap().enabled, "other layers are not concerned");
+    assert_eq!(loaded.config.defaults().access.as_str(), "read-only");
+    assert_eq!(&*loaded.config.naming().separator, "_");
+    assert_eq!(loaded.config.bundles().len(), 0);
+    assert!(loaded.config.agents().named.is_empty());
+
+    world.trusted = Some(loaded.held().unwrap().0.digest);
+    let loaded = world.load(&asking);
+    assert!(loaded.config.server("a").unwrap().enabled && loaded.held().is_none());
+    assert_eq!(loaded.config.defaults().access.as_str(), "read-write");
+    let world = world.file("/home/me/project/.mcp.json", &format!("{text} "));
+    assert!(world.load(&asking).held().is_some(), "other content is another file");
+}
+
+/// What was named, and the user's own file, are consent.
+#[test]
+fn servers_of_named_files_are_not_held() {
+    let world = World::default()
+        .file("/etc/named.json", &one("s", "x"))
+        .file("/home/me/.config/trunkline/mcp.json", &one("s", "x"));
+    let asking = LoadOptions { discovered: DiscoveredFiles::NeedConsent, ..trunkline() };
+    let named = LoadOptions { path: Some("/etc/named.json".into()), ..asking.clone() };
+    for options in [&named, &asking] {
+        assert!(world.load(options).config.server("s").unwrap().enabled);
+    }
+    let world = world.variable("TRUNKLINE_CONFIG", "/etc/named.json");
+    assert!(world.load(&asking).config.server("s").unwrap().enabled);
 }

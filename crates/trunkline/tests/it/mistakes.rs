@@ -100,6 +100,7 @@ const ELSEWHERE: &[Code] = &[
     Code::FileIsDirectory,
     Code::FileUnreadable,
     Code::ShadowedFile,
+    Code::UnsafeFile,
     Code::ShadowedServer,
 ];
 

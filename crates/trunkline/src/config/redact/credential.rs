@@ -61,7 +61,7 @@ const SECRET_PREFIXES: &[&str] = &[
 ];
 
 /// Whether a key, header, flag or variable of this name usually holds a credential.
-pub(super) fn is_secret_name(name: &str) -> bool {
+pub(crate) fn is_secret_name(name: &str) -> bool {
     let words = words(name);
     let is_secret = |word: &String| {
         SECRET_ENDINGS.iter().any(|ending| word.ends_with(ending))

@@ -1,0 +1,212 @@
+//! `trunkline trust`: consent to run a configuration file that was found, and take it back.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use trunkline::config::{
+    Candidate, Consent, DiscoveredFiles, FileReach, LoadOptions, Places, Walk, printable,
+};
+
+use crate::arguments::{Format, TrustArguments, quoted};
+use crate::consent::{Review, required};
+use crate::environment::{Environment, TrustedFile};
+use crate::exit::Outcome;
+use crate::report::{self, plural};
+use crate::settings::{Settings, Verbosity};
+use crate::terminal::Terminal;
+
+pub(crate) fn run(
+    arguments: &TrustArguments,
+    settings: &Settings,
+    environment: &Environment,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let command = Trusting { arguments, settings, environment };
+    match (arguments.list, arguments.revoke) {
+        (true, _) => command.list(terminal),
+        (false, true) => command.revoke(terminal),
+        (false, false) => command.trust(terminal),
+    }
+}
+
+struct Trusting<'a> {
+    arguments: &'a TrustArguments,
+    settings: &'a Settings,
+    environment: &'a Environment,
+}
+
+impl Trusting<'_> {
+    fn trust(&self, terminal: &mut Terminal) -> Result<Outcome> {
+        let (options, place) = self.options()?;
+        let review = required(Review::of(&options, self.environment)?, &place)?;
+        terminal.say(&report::problems(
+            &review.loaded,
+            self.settings.verbosity,
+            terminal.message_style(),
+        ));
+        let is_trusted = match (self.arguments.yes, &review.consent) {
+            (true, _) => {
+                let reach = match self.arguments.outside_files {
+                    true => FileReach::Anywhere,
+                    false => FileReach::Workspace,
+                };
+                review.remember(reach, self.environment)?;
+                true
+            }
+            (false, Consent::Given(reach)) if self.is_enough(*reach, &review) => true,
+            (false, _) if terminal.can_ask() => review.ask(self.environment, terminal)?,
+            (false, _) => {
+                terminal.print(&self.shown(&review, false))?;
+                let path = quoted(&review.file.path.to_string_lossy());
+                bail!(
+                    "there is nobody to ask: this is no terminal\n  \
+                     `trunkline trust {path} --yes` trusts it without asking"
+                );
+            }
+        };
+        if self.settings.format != Format::Text || (is_trusted && self.says_more()) {
+            terminal.print(&self.shown(&review, is_trusted))?;
+        }
+        Ok(if is_trusted { Outcome::Good } else { Outcome::Bad })
+    }
+
+    /// Whether what was consented to already is all that is asked for now.
+    fn is_enough(&self, reach: FileReach, review: &Review) -> bool {
+        let wants_more = self.arguments.outside_files && reach == FileReach::Workspace;
+        !(wants_more && review.reads_outside())
+    }
+
+    fn says_more(&self) -> bool {
+        self.settings.verbosity > Verbosity::Quiet
+    }
+
+    fn shown(&self, review: &Review, is_trusted: bool) -> String {
+        let path = review.file.path.to_string_lossy();
+        match self.settings.format {
+            Format::Text if is_trusted => {
+                let servers = plural(review.loaded.config.servers().len(), "server");
+                format!("{} is trusted, with {servers}\n", printable(&path))
+            }
+            Format::Text => review.introduction(),
+            Format::Json | Format::Raw => report::document(
+                &json!({
+                    "path": path,
+                    "sha256": review.file.digest.to_string(),
+                    "trusted": is_trusted,
+                    "uses": review.used(),
+                }),
+                self.settings.format,
+            ),
+        }
+    }
+
+    fn list(&self, terminal: &mut Terminal) -> Result<Outcome> {
+        let store = self.environment.trust_store()?;
+        let text = match self.settings.format {
+            Format::Text if store.files.is_empty() => "No file is trusted.\n".to_owned(),
+            Format::Text => {
+                let line = |(path, file): (&String, &TrustedFile)| {
+                    let outside = match file.reach {
+                        FileReach::Anywhere => "with files outside of its folder",
+                        FileReach::Workspace => "",
+                    };
+                    let digest: String = file.digest.chars().take(12).collect();
+                    let since = printable(&file.since);
+                    [printable(path), printable(&digest), since, outside.to_owned()]
+                };
+                report::table(&store.files.iter().map(line).collect::<Vec<_>>())
+            }
+            Format::Json | Format::Raw => {
+                let json = store.files.iter().map(|(path, file)| file_json(path, file));
+                let json = json!({ "files": json.collect::<Vec<_>>() });
+                report::document(&json, self.settings.format)
+            }
+        };
+        terminal.print(&text)?;
+        Ok(Outcome::Good)
+    }
+
+    fn revoke(&self, terminal: &mut Terminal) -> Result<Outcome> {
+        let mut store = self.environment.trust_store()?;
+        let mut removed = Vec::new();
+        for path in self.named_files() {
+            if store.remove(&path).context("the trust store cannot be written")? {
+                removed.push(path);
+            }
+        }
+        if removed.is_empty() {
+            let place = self.arguments.path.as_deref().unwrap_or(Path::new("."));
+            bail!(
+                "{} is not trusted, nor is a file in it\n  `trunkline trust --list` shows which are",
+                printable(&place.to_string_lossy())
+            );
+        }
+        for path in &removed {
+            let path = printable(&path.to_string_lossy());
+            terminal.tell(&format!("{path} is not trusted any more\n"));
+        }
+        Ok(Outcome::Good)
+    }
+
+    /// The files that may be meant by what was named: it, or what would be found in and above it.
+    fn named_files(&self) -> Vec<PathBuf> {
+        let here = self.environment.working_directory();
+        let named = self.arguments.path.as_ref().map(|path| here.join(path));
+        let folder = named.as_deref().unwrap_or(here);
+        let levels = if named.is_some() { 1 } else { usize::MAX };
+        let folders = folder.ancestors().take(levels);
+        let places = Places::trunkline(None);
+        let found =
+            folders.flat_map(|folder| places.candidates.iter().map(|it| folder.join(&it.path)));
+        named.clone().into_iter().chain(found).collect()
+    }
+
+    /// What leads to the file that is meant and to no other, and where that is.
+    fn options(&self) -> Result<(LoadOptions, String)> {
+        let here = self.environment.working_directory();
+        let mut places = Places { walk: Walk::Up, ..Places::trunkline(None) };
+        places.inline_variables.clear();
+        places.path_variables.clear();
+        let (working_directory, place) = match &self.arguments.path {
+            None => (here.to_owned(), "here".to_owned()),
+            Some(named) => {
+                let path = here.join(named);
+                let shown = printable(&named.to_string_lossy());
+                if self.environment.has_file(&path) {
+                    places.walk = Walk::Stay;
+                    let (folder, candidate) = split(&path, &places.candidates)
+                        .with_context(|| format!("{shown} has no name that is ever found"))?;
+                    places.candidates = vec![candidate];
+                    (folder, format!("at {shown}"))
+                } else {
+                    (path, format!("in {shown}"))
+                }
+            }
+        };
+        let options = LoadOptions {
+            places,
+            working_directory,
+            discovered: DiscoveredFiles::Run,
+            ..LoadOptions::default()
+        };
+        Ok((options, place))
+    }
+}
+
+/// The folder in which a file would be found, and as what.
+fn split(path: &Path, candidates: &[Candidate]) -> Option<(PathBuf, Candidate)> {
+    let candidate = candidates.iter().find(|candidate| path.ends_with(&candidate.path))?;
+    let levels = candidate.path.components().count();
+    Some((path.ancestors().nth(levels)?.to_owned(), candidate.clone()))
+}
+
+fn file_json(path: &str, file: &TrustedFile) -> Value {
+    json!({
+        "path": path,
+        "sha256": file.digest,
+        "outsideFiles": file.reach == FileReach::Anywhere,
+        "since": file.since,
+        "uses": file.uses,
+    })
+}

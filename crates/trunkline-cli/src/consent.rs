@@ -1,0 +1,265 @@
+//! Consent to a configuration file that was only found: what it would use, the question, and what is
+//! said where nobody can be asked (SEC-1).
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result, bail};
+use trunkline::config::{
+    Consent, DiscoveredFile, DiscoveredFiles, FileReach, Hold, LoadOptions, Loaded, Resolver as _,
+    Surroundings as _, Use, UsedFile, env_file_names, printable,
+};
+
+use crate::arguments::quoted;
+use crate::environment::{Environment, TrustedFile};
+use crate::loading::{self, Agents, load_through};
+use crate::report::plural;
+use crate::settings::Settings;
+use crate::terminal::Terminal;
+
+/// The names of variables of an `envFile` that are shown; the rest is counted.
+const MAX_VARIABLE_NAMES: usize = 20;
+
+/// A discovered file, looked into: everything it would run and use.
+pub(crate) struct Review {
+    pub(crate) file: DiscoveredFile,
+    pub(crate) loaded: Loaded,
+    pub(crate) consent: Consent,
+    /// What was consented to before, if anything was.
+    before: Option<TrustedFile>,
+    lines: Vec<ReviewLine>,
+}
+
+/// One thing that a server would use.
+struct ReviewLine {
+    server: String,
+    verb: &'static str,
+    exact: String,
+    /// The same without secrets, to be kept and compared.
+    redacted: String,
+    is_outside: bool,
+}
+
+impl ReviewLine {
+    fn new(server: &str, used: Use, is_outside: bool, names: &str) -> Self {
+        let Use { verb, exact, redacted, .. } = used;
+        let redacted = format!("{server}: {verb} {redacted}");
+        Self { server: server.to_owned(), verb, exact: exact + names, redacted, is_outside }
+    }
+}
+
+impl Review {
+    /// Looks into the discovered file that some options lead to; nothing if they lead to none.
+    pub(crate) fn of(options: &LoadOptions, environment: &Environment) -> Result<Option<Self>> {
+        let mut options = LoadOptions { discovered: DiscoveredFiles::Run, ..options.clone() };
+        // The file alone: a server that another layer replaces now may run another time.
+        options.places.inline_variables.clear();
+        options.overrides = None;
+        let (loaded, _) = load_through(environment, &options);
+        let Some((file, _)) = loaded.discovered.clone() else { return Ok(None) };
+        let before = environment.trust_store()?.get(&file.path).cloned();
+        let consent = environment.consent(&file);
+        let lines = lines(&loaded, &file, environment);
+        Ok(Some(Self { file, loaded, consent, before, lines }))
+    }
+
+    /// Whether it reads files outside of its folder.
+    pub(crate) fn reads_outside(&self) -> bool {
+        self.lines.iter().any(|line| line.is_outside)
+    }
+
+    /// Everything it would use, for the person who decides. What is new since the last consent is
+    /// marked, and what is gone is listed after it.
+    pub(crate) fn as_text(&self) -> String {
+        let empty = Vec::new();
+        let before = self.before.as_ref().map_or(&empty, |before| &before.uses);
+        let is_new = |line: &ReviewLine| self.before.is_some() && !before.contains(&line.redacted);
+        let mut text = String::new();
+        let mut server = "";
+        for line in &self.lines {
+            if line.server != server {
+                server = &line.server;
+                let _ = writeln!(text, "  {server}");
+            }
+            let mark = if is_new(line) { '+' } else { ' ' };
+            let outside = if line.is_outside { "  (outside of its folder)" } else { "" };
+            let _ = writeln!(text, "{mark}   {:<7} {}{outside}", line.verb, line.exact);
+        }
+        if self.lines.is_empty() {
+            text.push_str("  nothing: it has no servers that can be used\n");
+        }
+        let now: BTreeSet<&str> = self.lines.iter().map(|line| line.redacted.as_str()).collect();
+        for gone in before.iter().filter(|line| !now.contains(line.as_str())) {
+            let _ = writeln!(text, "-   {}", printable(gone));
+        }
+        if self.before.is_some() && !text.lines().any(|line| line.starts_with(['+', '-'])) {
+            text.push_str("  (what has changed are values, settings or comments)\n");
+        }
+        text
+    }
+
+    /// The same for a program.
+    pub(crate) fn used(&self) -> Vec<&str> {
+        self.lines.iter().map(|line| line.redacted.as_str()).collect()
+    }
+
+    /// Why it is asked about, on one line.
+    fn reason(&self) -> String {
+        let path = printable(&self.file.path.to_string_lossy());
+        match (&self.before, &self.consent) {
+            (_, Consent::Given(_)) => format!("{path} is trusted."),
+            (Some(before), _) => {
+                let since = printable(&before.since);
+                format!("{path} has changed since it was trusted on {since}.")
+            }
+            (None, _) => format!("{path} was found here and is not trusted yet."),
+        }
+    }
+
+    /// What is shown before the question.
+    pub(crate) fn introduction(&self) -> String {
+        format!("{} Its servers use:\n\n{}\n", self.reason(), self.as_text())
+    }
+
+    /// Asks whether the file may run, on a terminal. Says whether it may.
+    pub(crate) fn ask(&self, environment: &Environment, terminal: &Terminal) -> Result<bool> {
+        terminal.say(&self.introduction());
+        let question = "Start them, now and whenever this file has exactly this content?";
+        if !terminal.ask(question)? {
+            return Ok(false);
+        }
+        let question = "May they be given the files outside of its folder as well?";
+        let reach = match self.reads_outside() && terminal.ask(question)? {
+            true => FileReach::Anywhere,
+            false => FileReach::Workspace,
+        };
+        self.remember(reach, environment)?;
+        Ok(true)
+    }
+
+    /// Keeps that the user has consented to exactly what was reviewed.
+    pub(crate) fn remember(&self, reach: FileReach, environment: &Environment) -> Result<()> {
+        let trusted = TrustedFile {
+            digest: self.file.digest.to_string(),
+            reach,
+            uses: self.used().into_iter().map(str::to_owned).collect(),
+            since: Environment::today(),
+        };
+        let mut store = environment.trust_store()?;
+        store.insert(&self.file.path, trusted).context("the trust store cannot be written")
+    }
+}
+
+/// Everything that the servers of a discovered file would use, and where its agents are read.
+fn lines(loaded: &Loaded, file: &DiscoveredFile, environment: &Environment) -> Vec<ReviewLine> {
+    let mut lines = Vec::new();
+    let found = loaded.config.servers();
+    for server in found.filter(|server| server.provenance.origin.workspace() == file.workspace) {
+        let off = if server.enabled { "" } else { ", switched off" };
+        let name = printable(server.name.as_str());
+        let name = format!("server `{name}` ({}{off})", server.transport_word());
+        for used in server.uses() {
+            let is_outside =
+                used.file.as_ref().is_some_and(|it| !environment.is_within(&file.workspace, it));
+            let names = variable_names(&used, environment);
+            lines.push(ReviewLine::new(&name, used, is_outside, &names));
+        }
+    }
+    let agents = loaded.config.agents();
+    for path in &agents.files {
+        let exact = format!("{:?}", agents.folder.join(&**path));
+        let used = Use { verb: "reads", redacted: exact.clone(), exact, file: None };
+        lines.push(ReviewLine::new("agents", used, false, ""));
+    }
+    lines
+}
+
+/// The names of the variables in an `envFile`: some of them change what programs do.
+fn variable_names(used: &Use, environment: &Environment) -> String {
+    let Some(UsedFile::At(path)) = used.file.as_ref().filter(|_| used.exact.contains("variables"))
+    else {
+        return String::new();
+    };
+    let Ok(text) = environment.file(path) else { return String::new() };
+    let names = env_file_names(text.expose());
+    let shown: Vec<_> = names.iter().take(MAX_VARIABLE_NAMES).map(|it| printable(it)).collect();
+    let more = match names.len() - shown.len() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    format!(": {}{more}", shown.join(", "))
+}
+
+/// Loads the configuration used here. Where that is a discovered file nobody has consented to, the
+/// user is asked, if somebody is there to ask.
+pub(crate) fn load(
+    settings: &Settings,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<(Loaded, Agents)> {
+    warn_of_unsafe(settings, environment, terminal);
+    let loaded = loading::load(settings, environment, None);
+    match loaded.0.held().is_some() && terminal.can_ask() {
+        true if ask(&settings.load_options(environment, None), environment, terminal)? => {
+            Ok(loading::load(settings, environment, None))
+        }
+        _ => Ok(loaded),
+    }
+}
+
+/// Asks about the discovered file that some options lead to. Says whether it may run now.
+pub(crate) fn ask(
+    options: &LoadOptions,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<bool> {
+    // A store that cannot be read cannot be written either, and the hold says why.
+    match Review::of(options, environment) {
+        Ok(Some(review)) => review.ask(environment, terminal),
+        Ok(None) | Err(_) => Ok(false),
+    }
+}
+
+/// Says which servers are not started because nobody has consented to their file.
+pub(crate) fn say_held(loaded: &Loaded, terminal: &Terminal) {
+    let held = loaded.config.servers().filter(|server| server.hold.is_some());
+    let names: Vec<_> = held.map(|server| printable(server.name.as_str())).collect();
+    let Some((file, reason)) = loaded.held().filter(|_| !names.is_empty()) else { return };
+    let hold = Hold { file: file.path.clone(), reason: reason.clone() };
+    let servers = plural(names.len(), "server");
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    terminal.say(&format!(
+        "error: {}: its {servers} ({}) {verb} not started\n  {}\n",
+        printable(&hold.to_string()),
+        names.join(", "),
+        remedy(&hold)
+    ));
+}
+
+/// What to do about a file that nobody has consented to.
+pub(crate) fn remedy(hold: &Hold) -> String {
+    let path = printable(&quoted(&hold.file.to_string_lossy()));
+    format!(
+        "`trunkline trust {path}` shows what it would run and asks; `--config {path}` runs it without"
+    )
+}
+
+/// Warns of a file that was named although others can change what it runs. That it was named is
+/// consent.
+fn warn_of_unsafe(settings: &Settings, environment: &Environment, terminal: &Terminal) {
+    let Some(reason) = settings.config.as_ref().and_then(|file| environment.unsafety(file)) else {
+        return;
+    };
+    terminal.warn(&format!("{}, and with it what is run here", printable(&reason)));
+}
+
+/// The discovered file in use, which has to be there.
+pub(crate) fn required(review: Option<Review>, place: &str) -> Result<Review> {
+    match review {
+        Some(review) => Ok(review),
+        None => bail!(
+            "no configuration file was found {place}\n  only files that are found need to be \
+             trusted; `--config FILE` and your own file run without"
+        ),
+    }
+}

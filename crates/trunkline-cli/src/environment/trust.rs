@@ -1,0 +1,165 @@
+//! The trust store: which discovered files the user has consented to, by path and content digest.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use trunkline::config::{Consent, DiscoveredFile, FileReach, HoldReason, printable};
+
+use super::private::PrivateFile;
+
+/// The version of the form of the store that this program writes and reads.
+const VERSION: u64 = 1;
+
+/// What was consented to about one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TrustedFile {
+    /// The digest of its content, in hexadecimal digits.
+    pub(crate) digest: String,
+    /// Which files it may refer to.
+    pub(crate) reach: FileReach,
+    /// What it would run and use, without secrets, to say what has changed.
+    pub(crate) uses: Vec<String>,
+    /// The day of the consent.
+    pub(crate) since: String,
+}
+
+/// All files that were consented to, as they are kept in the state folder.
+pub(crate) struct TrustStore {
+    file: PrivateFile,
+    pub(crate) files: BTreeMap<String, TrustedFile>,
+}
+
+impl TrustStore {
+    /// Reads the store. One that is not there holds nothing; one that cannot be understood, or that
+    /// others can change, is an error that says so.
+    pub(crate) fn read(path: PathBuf) -> io::Result<Self> {
+        let file = PrivateFile::at(path);
+        let shown = printable(&file.path().to_string_lossy());
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{shown}: {error}"));
+        let Some(bytes) = file.read_safely().map_err(named)? else {
+            return Ok(Self { file, files: BTreeMap::new() });
+        };
+        let files = parse(&bytes).ok_or_else(|| {
+            let message = format!("{shown} is no trust store; move it away to start anew");
+            io::Error::new(io::ErrorKind::InvalidData, message)
+        })?;
+        Ok(Self { file, files })
+    }
+
+    /// Whether a file may run.
+    pub(crate) fn consent(&self, file: &DiscoveredFile) -> Consent {
+        match key(&file.path).and_then(|key| self.files.get(&key)) {
+            None => Consent::Withheld(HoldReason::NotTrusted),
+            Some(trusted) if trusted.digest == file.digest.to_string() => {
+                Consent::Given(trusted.reach)
+            }
+            Some(_) => Consent::Withheld(HoldReason::Changed),
+        }
+    }
+
+    /// What was consented to about a file, whatever its content is now.
+    pub(crate) fn get(&self, path: &Path) -> Option<&TrustedFile> {
+        self.files.get(&key(path)?)
+    }
+
+    /// Adds a file, or what it is now.
+    pub(crate) fn insert(&mut self, path: &Path, trusted: TrustedFile) -> io::Result<()> {
+        let key = key(path).ok_or_else(|| {
+            let message =
+                "its path is not UTF-8, so that it cannot be kept; name it with `--config`";
+            io::Error::new(io::ErrorKind::InvalidInput, message)
+        })?;
+        self.change(|files| files.insert(key, trusted)).map(drop)
+    }
+
+    /// Removes a file. Says whether it was there.
+    pub(crate) fn remove(&mut self, path: &Path) -> io::Result<bool> {
+        let Some(key) = key(path) else { return Ok(false) };
+        Ok(self.files.contains_key(&key) && self.change(|files| files.remove(&key))?.is_some())
+    }
+
+    /// Changes what is in the file by now, with nobody else changing it meanwhile.
+    fn change<T>(
+        &mut self,
+        change: impl FnOnce(&mut BTreeMap<String, TrustedFile>) -> T,
+    ) -> io::Result<T> {
+        let hold = self.file.hold()?;
+        let mut now = Self::read(self.file.path().to_owned())?;
+        let changed = change(&mut now.files);
+        self.file.replace(&hold, &now.as_text())?;
+        self.files = now.files;
+        Ok(changed)
+    }
+
+    fn as_text(&self) -> String {
+        let files = self.files.iter().map(|(path, trusted)| {
+            let written = json!({
+                "sha256": trusted.digest,
+                "outsideFiles": trusted.reach == FileReach::Anywhere,
+                "uses": trusted.uses,
+                "since": trusted.since,
+            });
+            (path.clone(), written)
+        });
+        format!("{:#}\n", json!({ "version": VERSION, "files": Map::from_iter(files) }))
+    }
+}
+
+/// The name of a file in the store: its path, with the links in that of its folder followed, so that
+/// it is the same from wherever the file is found.
+fn key(path: &Path) -> Option<String> {
+    let (folder, name) = (path.parent()?, path.file_name()?);
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    folder.join(name).to_str().map(str::to_owned)
+}
+
+/// Reads the text of a store: all of it, or nothing.
+fn parse(bytes: &[u8]) -> Option<BTreeMap<String, TrustedFile>> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    if value.get("version")?.as_u64()? != VERSION {
+        return None;
+    }
+    let files = value.get("files")?.as_object()?;
+    files.iter().map(|(path, entry)| Some((path.clone(), trusted_file(entry)?))).collect()
+}
+
+fn trusted_file(entry: &Value) -> Option<TrustedFile> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    Some(TrustedFile {
+        digest: text(entry.get("sha256")?)?,
+        reach: match entry.get("outsideFiles")?.as_bool()? {
+            true => FileReach::Anywhere,
+            false => FileReach::Workspace,
+        },
+        uses: entry.get("uses")?.as_array()?.iter().map(text).collect::<Option<_>>()?,
+        since: text(entry.get("since")?)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_understood_whole_or_not_at_all() {
+        let good = r#"{ "version": 1, "files": { "/p/.mcp.json": { "sha256": "ab",
+            "outsideFiles": true, "uses": ["s: runs x"], "since": "2026-07-28" } } }"#;
+        let files = parse(good.as_bytes()).unwrap();
+        assert_eq!(files["/p/.mcp.json"].reach, FileReach::Anywhere);
+        for bad in [
+            "",
+            "{}",
+            "[]",
+            r#"{ "version": 2, "files": {} }"#,
+            r#"{ "version": 1, "files": [] }"#,
+            r#"{ "version": 1, "files": { "/p": {} } }"#,
+            r#"{ "version": 1, "files": { "/p": { "sha256": 1, "outsideFiles": true, "uses": [], "since": "" } } }"#,
+            r#"{ "version": 1, "files": { "/p": { "sha256": "", "outsideFiles": "no", "uses": [], "since": "" } } }"#,
+        ] {
+            assert!(parse(bad.as_bytes()).is_none(), "{bad}");
+        }
+    }
+}

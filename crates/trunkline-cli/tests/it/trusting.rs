@@ -1,0 +1,365 @@
+//! A configuration that was only found, and the consent to run it (SEC-1).
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{Serving, tools_at};
+use crate::processes::{Process, children, marker, wait_until_gone};
+use crate::run::{Folder, Run};
+use crate::serving::demo;
+
+/// A server that leaves a file behind when it is started.
+fn marking(folder: &Folder) -> (Value, PathBuf) {
+    let mark = folder.project().join("started");
+    let script = format!("touch {}", mark.display());
+    (json!({ "command": "sh", "args": ["-c", script] }), mark)
+}
+
+fn write(folder: &Folder, name: &str, servers: &Value) {
+    fs::write(folder.project().join(name), json!({ "mcpServers": servers }).to_string()).unwrap();
+}
+
+fn bare(folder: &Folder, arguments: &[&str]) -> Run {
+    folder.finish(&mut folder.bare_command(arguments))
+}
+
+/// Seen before: a cloned repository's `.mcp.json` was started by `tools`, `status` and `call`.
+#[test]
+fn what_was_only_found_starts_nothing() {
+    let folder = Folder::new();
+    let (server, mark) = marking(&folder);
+    write(&folder, ".mcp.json", &json!({ "evil": server }));
+    for arguments in [
+        &["tools"][..],
+        &["tools", "--all"],
+        &["status"],
+        &["status", "--watch"],
+        &["resources"],
+        &["prompts"],
+        &["call", "evil_x"],
+        &["prompt", "evil_x"],
+        &["read", "x://y"],
+        &["complete", "evil_x", "a=b"],
+        &["explain", "evil_x"],
+        &["tools", "--server", "evil"],
+    ] {
+        let run = bare(&folder, arguments);
+        assert!(!mark.exists(), "{arguments:?} started it: {run}");
+        assert_ne!(run.code, 0, "{arguments:?}: {run}");
+        let said = "[folder]/project/.mcp.json was found here and is not trusted yet";
+        assert!(run.messages.contains(said), "{arguments:?}: {run}");
+        let advice = "trunkline trust [folder]/project/.mcp.json";
+        assert!(run.messages.contains(advice), "{arguments:?}: {run}");
+    }
+    assert_eq!(bare(&folder, &["call", "evil_x"]).code, 5);
+}
+
+#[test]
+fn programs_learn_why_servers_are_missing() {
+    let folder = Folder::new();
+    let (server, _) = marking(&folder);
+    write(&folder, ".mcp.json", &json!({ "evil": server }));
+    let tools = bare(&folder, &["tools", "--format", "json"]).json();
+    assert_eq!(tools["failures"][0]["server"], "evil");
+    assert_eq!(tools["failures"][0]["kind"], "unavailable");
+    let status = bare(&folder, &["status", "--format", "json"]).json();
+    assert_eq!(status["servers"][0]["state"], "not-trusted");
+    let check = bare(&folder, &["check", "--strict", "--format", "json"]);
+    assert_eq!((check.code, &check.json()["ok"]), (0, &json!(true)));
+    assert!(check.json()["hold"].as_str().unwrap().contains("not trusted yet"));
+    let config = bare(&folder, &["config"]);
+    assert!(config.output.contains("nothing of it is started until"), "{config}");
+}
+
+#[test]
+fn what_is_trusted_runs_until_it_is_edited() {
+    let folder = Folder::new();
+    let (server, mark) = marking(&folder);
+    write(&folder, ".mcp.json", &json!({ "evil": server }));
+    let asked = bare(&folder, &["trust"]);
+    assert_eq!(asked.code, 1, "{asked}");
+    assert!(asked.output.contains("runs    sh -c \"touch [folder]/project/started"), "{asked}");
+    assert!(asked.messages.contains("trunkline trust [folder]/project/.mcp.json --yes"), "{asked}");
+    assert_ne!(bare(&folder, &["tools"]).code, 0);
+    assert!(!mark.exists());
+
+    assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
+    bare(&folder, &["status"]);
+    assert!(mark.exists(), "it is trusted");
+    fs::remove_file(&mark).unwrap();
+
+    write(
+        &folder,
+        ".mcp.json",
+        &json!({ "evil": server, "more": { "url": "http://127.0.0.1:1/" } }),
+    );
+    let run = bare(&folder, &["status"]);
+    assert!(run.messages.contains("has changed since it was trusted"), "{run}");
+    assert!(!mark.exists());
+    let asked = bare(&folder, &["trust"]);
+    assert!(asked.output.contains("\n+   reaches http://127.0.0.1:1/"), "{asked}");
+    assert!(asked.output.contains("\n    runs    sh"), "{asked}");
+}
+
+#[test]
+fn trust_is_for_one_path_and_can_be_taken_back() {
+    let folder = Folder::new();
+    let (server, mark) = marking(&folder);
+    write(&folder, ".mcp.json", &json!({ "evil": server }));
+    assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
+    let list = bare(&folder, &["trust", "--list"]);
+    assert!(list.output.starts_with("[folder]/project/.mcp.json"), "{list}");
+
+    // The same content elsewhere is another file.
+    let other = folder.project().join("sub");
+    fs::create_dir(&other).unwrap();
+    fs::copy(folder.project().join(".mcp.json"), other.join(".mcp.json")).unwrap();
+    let run = folder.finish(folder.bare_command(&["status"]).current_dir(&other));
+    assert!(run.messages.contains("not trusted yet"), "{run}");
+
+    assert_eq!(bare(&folder, &["trust", "--revoke"]).code, 0);
+    assert_eq!(bare(&folder, &["trust", "--list"]).output, "No file is trusted.\n");
+    bare(&folder, &["status"]);
+    assert!(!mark.exists());
+    assert_eq!(bare(&folder, &["trust", "--revoke"]).code, 1);
+}
+
+#[test]
+fn a_file_that_was_named_needs_no_trust() {
+    for variable in [None, Some("TRUNKLINE_CONFIG"), Some("MCP_CONFIG_PATH")] {
+        let folder = Folder::new();
+        let (server, mark) = marking(&folder);
+        write(&folder, ".mcp.json", &json!({ "evil": server }));
+        match variable {
+            None => drop(bare(&folder, &["status", "--config", ".mcp.json"])),
+            Some(variable) => {
+                folder.finish(folder.bare_command(&["status"]).env(variable, ".mcp.json"));
+            }
+        }
+        assert!(mark.exists(), "{variable:?}");
+    }
+    let folder = Folder::new();
+    let (server, mark) = marking(&folder);
+    let own = folder.project().join("../home/.config/trunkline");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("mcp.json"), json!({ "mcpServers": { "s": server } }).to_string()).unwrap();
+    bare(&folder, &["status"]);
+    assert!(mark.exists(), "the user's own file");
+}
+
+/// A rule of a file that nobody has consented to would widen what a variable allows.
+#[test]
+fn nothing_of_an_untrusted_file_counts_for_other_layers() {
+    let folder = Folder::new();
+    let text = json!({ "access": "read-write", "mcpServers": { "held": { "command": "x" } } });
+    fs::write(folder.project().join(".mcp.json"), text.to_string()).unwrap();
+    let words = demo("words", &marker());
+    let inline = json!({ "mcpServers": { "words": words, "held": { "enabled": true } } });
+    let mut command = folder.bare_command(&["tools"]);
+    let run = folder.finish(command.env("TRUNKLINE_CONFIG_JSON", inline.to_string()));
+    assert!(run.output.contains("words_shout"), "{run}");
+    assert!(!run.output.contains("words_remember"), "its access rule does not count: {run}");
+    assert!(run.messages.contains("its 1 server (held) is not started"), "{run}");
+}
+
+#[test]
+fn a_store_that_cannot_be_understood_trusts_nothing_and_is_kept() {
+    let folder = Folder::new();
+    let (server, mark) = marking(&folder);
+    write(&folder, ".mcp.json", &json!({ "evil": server }));
+    assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
+    let store = folder.project().join("../home/.local/state/trunkline/trust.json");
+    fs::write(&store, "{ \"version\": 1, ").unwrap();
+    let run = bare(&folder, &["status"]);
+    assert!(run.messages.contains("trust.json is no trust store"), "{run}");
+    assert!(!mark.exists());
+    let run = bare(&folder, &["trust", "--yes"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert_eq!(fs::read_to_string(&store).unwrap(), "{ \"version\": 1, ");
+}
+
+/// An edit is not taken up until it is trusted, and taking trust back stops what runs.
+#[test]
+fn a_gateway_follows_what_is_trusted() {
+    let folder = Folder::new();
+    let marker = marker();
+    let words = demo("words", &marker);
+    write(&folder, ".mcp.json", &json!({ "words": words }));
+    let serving = Serving::start(&folder, &[]);
+    assert!(tools_at(&folder, serving.url(), None).contains(&"words_shout".to_owned()));
+    let before = children(serving.process_id());
+
+    let (server, mark) = marking(&folder);
+    write(&folder, ".mcp.json", &json!({ "words": words, "evil": server }));
+    serving.wait_for("has changed since it was trusted");
+    serving.wait_for("what was trusted before stays in use until then");
+    assert!(tools_at(&folder, serving.url(), None).contains(&"words_shout".to_owned()));
+    assert!(!mark.exists());
+
+    folder.trust();
+    serving.wait_for("what is trusted changed: added evil; 1 server goes on");
+    assert!(before.iter().all(Process::runs), "the other server was not touched");
+
+    assert_eq!(bare(&folder, &["trust", "--revoke"]).code, 0);
+    serving.wait_for("what is trusted changed: removed evil, words");
+    wait_until_gone(&marker);
+    assert!(tools_at(&folder, serving.url(), None).is_empty());
+}
+
+#[test]
+fn clients_of_a_gateway_learn_why_servers_are_missing() {
+    let folder = Folder::new();
+    let (server, mark) = marking(&folder);
+    write(&folder, ".mcp.json", &json!({ "evil": server }));
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    let mut command = folder.bare_command(&["serve", "--stdio"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    write!(input, "{request}\n{list}\n").unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let listed: Value = loop {
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        if line["id"] == 2 {
+            break line;
+        }
+    };
+    drop(input);
+    child.wait().unwrap();
+    let missing = &listed["result"]["_meta"]["io.trunkline/unavailable"][0];
+    assert_eq!((&missing["server"], &missing["state"]), (&json!("evil"), &json!("not-trusted")));
+    assert!(!mark.exists());
+}
+
+#[cfg(unix)]
+mod permissions {
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    use super::*;
+
+    fn chmod(path: &std::path::Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Seen before: another user's world-writable file further up was run as root.
+    #[test]
+    fn files_that_others_can_change_are_refused_also_when_trusted() {
+        let folder = Folder::new();
+        let (server, mark) = marking(&folder);
+        write(&folder, ".mcp.json", &json!({ "evil": server }));
+        assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
+        let file = folder.project().join(".mcp.json");
+        for (path, mode, back) in [
+            (file.clone(), 0o666, 0o644),
+            (folder.project(), 0o777, 0o755),
+            (folder.project().join(".."), 0o777, 0o755),
+        ] {
+            chmod(&path, mode);
+            let run = bare(&folder, &["status"]);
+            assert!(run.messages.contains("error[unsafe-file]"), "{path:?}: {run}");
+            assert!(run.messages.contains("everybody can write"), "{path:?}: {run}");
+            assert_eq!(bare(&folder, &["trust", "--yes"]).code, 1, "{path:?}");
+            assert!(!mark.exists(), "{path:?}");
+            chmod(&path, back);
+        }
+        // Folders in which everybody can write and nobody can replace what is another's: `/tmp`.
+        chmod(&folder.project(), 0o1777);
+        bare(&folder, &["status"]);
+        assert!(mark.exists());
+    }
+
+    #[test]
+    fn files_of_others_further_up_are_passed_over() {
+        let folder = Folder::new();
+        let (server, mark) = marking(&folder);
+        write(&folder, ".mcp.json", &json!({ "evil": server }));
+        let file = folder.project().join(".mcp.json");
+        // Only root can give files away.
+        if chown(&file, Some(12_345), None).is_err() {
+            return;
+        }
+        let sub = folder.project().join("sub");
+        fs::create_dir(&sub).unwrap();
+        let run = folder.finish(folder.bare_command(&["status"]).current_dir(&sub));
+        assert!(run.messages.contains("warning[unsafe-file]"), "{run}");
+        assert!(run.messages.contains("belongs to another user (uid 12345)"), "{run}");
+        assert!(!mark.exists());
+    }
+
+    #[test]
+    fn a_link_is_as_safe_as_what_it_leads_through() {
+        let folder = Folder::new();
+        let (server, mark) = marking(&folder);
+        let open = folder.project().join("../open");
+        fs::create_dir(&open).unwrap();
+        let text = json!({ "mcpServers": { "evil": server } }).to_string();
+        fs::write(open.join("real.json"), text).unwrap();
+        symlink("../open/real.json", folder.project().join(".mcp.json")).unwrap();
+        assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
+        chmod(&open, 0o777);
+        let run = bare(&folder, &["status"]);
+        assert!(run.messages.contains("everybody can write [folder]/open"), "{run}");
+        assert!(!mark.exists());
+        chmod(&open, 0o755);
+        bare(&folder, &["status"]);
+        assert!(mark.exists());
+    }
+
+    #[test]
+    fn a_store_that_others_can_change_trusts_nothing() {
+        let folder = Folder::new();
+        let (server, mark) = marking(&folder);
+        write(&folder, ".mcp.json", &json!({ "evil": server }));
+        assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
+        let store = folder.project().join("../home/.local/state/trunkline/trust.json");
+        assert_eq!(fs::metadata(&store).unwrap().permissions().mode() & 0o777, 0o600);
+        chmod(&store, 0o666);
+        let run = bare(&folder, &["status"]);
+        assert!(run.messages.contains("everybody can write"), "{run}");
+        assert!(!mark.exists());
+    }
+
+    /// Seen before: `${file:~/.ssh/…}` of a cloned repository was sent away.
+    #[test]
+    fn files_outside_of_the_folder_are_trusted_separately() {
+        let folder = Folder::new().file("inside.txt", "a").file("secrets/deep.txt", "b");
+        let outside = folder.project().join("../home/key");
+        fs::create_dir_all(outside.parent().unwrap()).unwrap();
+        fs::write(&outside, "hunter2").unwrap();
+        symlink(&outside, folder.project().join("link.txt")).unwrap();
+        for (reference, is_outside) in [
+            ("inside.txt", false),
+            ("secrets/deep.txt", false),
+            ("~/key", true),
+            ("../home/key", true),
+            ("link.txt", true),
+        ] {
+            let (mut server, mark) = marking(&folder);
+            server["env"] = json!({ "K": format!("${{file:{reference}}}") });
+            write(&folder, ".mcp.json", &json!({ "evil": server }));
+            let asked = bare(&folder, &["trust"]);
+            assert_eq!(asked.output.contains("(outside of its folder)"), is_outside, "{asked}");
+            assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
+            let run = bare(&folder, &["status"]);
+            assert_eq!(mark.exists(), !is_outside, "{reference}: {run}");
+            let said = run.output.contains("it is outside of the folder of its configuration");
+            assert_eq!(said, is_outside, "{run}");
+            assert_eq!(bare(&folder, &["trust", "--yes", "--outside-files"]).code, 0);
+            bare(&folder, &["status"]);
+            assert!(mark.exists(), "{reference}");
+            fs::remove_file(&mark).unwrap();
+        }
+        let (mut server, mark) = marking(&folder);
+        server["envFile"] = json!("../home/key");
+        write(&folder, ".mcp.json", &json!({ "evil": server }));
+        assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
+        bare(&folder, &["status"]);
+        assert!(!mark.exists(), "an envFile as well");
+    }
+}

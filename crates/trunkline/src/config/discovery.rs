@@ -1,0 +1,351 @@
+//! Which configuration file is used: the named one, one found from the working directory, or the
+//! user's own (CFG-4, CFG-5).
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::diagnostic::{Code, Diagnostic, Severity};
+use super::model::{FileOrigin, FileReach, Found};
+use super::source::{MAX_SOURCE_BYTES, Source, Span};
+use super::surroundings::{FileRefusal, Surroundings};
+use super::syntax;
+
+/// Where a host looks for its configuration. All of it is data, so that an embedding host can have
+/// its own names.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Variables that hold configuration text. The first that is set counts.
+    pub inline_variables: Vec<String>,
+    /// Variables that hold the path of a file. The first that is set counts.
+    pub path_variables: Vec<String>,
+    /// Files looked for in the working directory and, if `walk` says so, above it.
+    pub candidates: Vec<Candidate>,
+    /// How far files are looked for.
+    pub walk: Walk,
+    /// Files used when nothing else is there; the first that exists counts.
+    pub fallbacks: Vec<PathBuf>,
+}
+
+impl Places {
+    /// Where Trunkline itself looks. `user_directory` is where the user's own file is, such as
+    /// `~/.config/trunkline`.
+    pub fn trunkline(user_directory: Option<&Path>) -> Self {
+        Self {
+            inline_variables: Vec::from(["TRUNKLINE_CONFIG_JSON".to_owned()]),
+            path_variables: Vec::from(["TRUNKLINE_CONFIG".into(), "MCP_CONFIG_PATH".into()]),
+            candidates: Vec::from([
+                Candidate::file("trunkline.json"),
+                Candidate::file("trunkline.jsonc"),
+                Candidate::file(".trunkline/mcp.json"),
+                Candidate::file(".mcp.json"),
+                Candidate::file(".dispatch/mcp.json"),
+                Candidate::with_key("opencode.json", "mcp"),
+                Candidate::with_key("opencode.jsonc", "mcp"),
+            ]),
+            walk: Walk::Up,
+            fallbacks: user_directory.map(|user| user.join("mcp.json")).into_iter().collect(),
+        }
+    }
+}
+
+/// A file that may hold configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its path, relative to the directory looked in.
+    pub path: PathBuf,
+    /// It counts only if it has this key at the top.
+    pub needs_key: Option<String>,
+}
+
+impl Candidate {
+    /// A file that counts when it exists.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), needs_key: None }
+    }
+
+    /// A file that counts when it exists and has a key at the top.
+    pub fn with_key(path: impl Into<PathBuf>, key: impl Into<String>) -> Self {
+        Self { path: path.into(), needs_key: Some(key.into()) }
+    }
+}
+
+/// How far files are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Walk {
+    /// In the working directory, then in each directory above it.
+    #[default]
+    Up,
+    /// In the working directory only.
+    Stay,
+}
+
+/// Looks for a configuration file in and above a directory.
+///
+/// Returns its path; that nothing is found is no error. Reports what is there and not used.
+pub fn discover(
+    surroundings: &dyn Surroundings,
+    places: &Places,
+    working_directory: &Path,
+) -> (Option<PathBuf>, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let path = match discovered(surroundings, places, working_directory, &mut diagnostics) {
+        Discovered::File(file) => Some(file.origin.path),
+        Discovered::Unreadable | Discovered::Nothing => None,
+    };
+    (path, diagnostics)
+}
+
+/// Bytes as text, or the reason why they are none.
+pub(crate) fn decoded(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic>> {
+    if bytes.len() > MAX_SOURCE_BYTES {
+        let megabytes = MAX_SOURCE_BYTES / 1024 / 1024;
+        let message = format!("{name} is larger than {megabytes} MiB, which no configuration is");
+        return Err(Box::new(Diagnostic::new(Severity::Error, Code::TooLarge, message)));
+    }
+    let marked = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    let zeros = bytes.iter().take(64).filter(|byte| **byte == 0).count();
+    if marked || zeros >= bytes.len().clamp(8, 64) / 4 {
+        let message = format!("{name} is UTF-16, not UTF-8");
+        let found = Diagnostic::new(Severity::Error, Code::NotUtf8, message);
+        return Err(Box::new(found.help("it has to be UTF-8")));
+    }
+    let error = match std::str::from_utf8(bytes) {
+        Ok(text) => return Ok(Source::new(name, text)),
+        Err(error) => error.valid_up_to(),
+    };
+    // Everything before the first bad byte is text, which is enough to show where it is.
+    let before = String::from_utf8_lossy(&bytes[..error]).into_owned();
+    let source = Arc::new(Source::new(name, before + "\u{fffd}"));
+    let message = format!("{name} is not UTF-8");
+    let found = Diagnostic::new(Severity::Error, Code::NotUtf8, message)
+        .at(&source, Span::new(error, error + '\u{fffd}'.len_utf8()))
+        .label("the first byte that is not");
+    Err(Box::new(found.help("it has to be UTF-8")))
+}
+
+/// A file that was read.
+pub(crate) struct FoundFile {
+    /// What messages call it.
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) origin: FileOrigin,
+}
+
+/// The one file to use, if there is one.
+pub(crate) fn find_file(
+    surroundings: &dyn Surroundings,
+    places: &Places,
+    path: Option<&Path>,
+    working_directory: &Path,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<FoundFile> {
+    if let Some(path) = path {
+        return named(surroundings, working_directory, path, Found::Asked, diagnostics);
+    }
+    if let Some((variable, path)) = first_set(surroundings, &places.path_variables) {
+        let found = Found::Variable(variable.into());
+        return named(surroundings, working_directory, Path::new(&path), found, diagnostics);
+    }
+    match discovered(surroundings, places, working_directory, diagnostics) {
+        Discovered::File(file) => Some(file),
+        Discovered::Unreadable => None,
+        Discovered::Nothing => fallback(surroundings, places, diagnostics),
+    }
+}
+
+/// The first variable that is set to something.
+pub(crate) fn first_set<'n>(
+    surroundings: &dyn Surroundings,
+    names: &'n [String],
+) -> Option<(&'n str, OsString)> {
+    names.iter().find_map(|name| {
+        let value = surroundings.variable(name).filter(|value| !value.is_empty())?;
+        Some((name.as_str(), value))
+    })
+}
+
+/// A file that was asked for: it must be there.
+fn named(
+    surroundings: &dyn Surroundings,
+    working_directory: &Path,
+    path: &Path,
+    found: Found,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<FoundFile> {
+    let full = working_directory.join(path);
+    match surroundings.read(&full) {
+        Ok(bytes) => {
+            let workspace = workspace_of(&full);
+            let name = shown_path(path);
+            let origin = FileOrigin { path: full, found, workspace, reach: FileReach::Anywhere };
+            Some(FoundFile { name, bytes, origin })
+        }
+        Err(error) => {
+            diagnostics.push(unreadable(path, &found, &error));
+            None
+        }
+    }
+}
+
+/// A path for messages, unless it is no path: configuration itself given in the place of one.
+fn shown_path(path: &Path) -> String {
+    let shown = path.display().to_string();
+    if shown.contains(['{', '"', '\n']) { "(a text that is no path)".to_owned() } else { shown }
+}
+
+/// The folder a file belongs to: its own, or the one around `.vscode`, `.trunkline` and the like.
+fn workspace_of(path: &Path) -> PathBuf {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let is_hidden =
+        folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    folder.parent().filter(|_| is_hidden).unwrap_or(folder).to_owned()
+}
+
+fn unreadable(path: &Path, found: &Found, error: &io::Error) -> Diagnostic {
+    let path = shown_path(path);
+    let by = match found {
+        Found::Variable(name) => format!(", which the variable {name} names,"),
+        _ => String::new(),
+    };
+    if let Some(FileRefusal::Unsafe(reason)) = FileRefusal::within(error) {
+        let message = format!("the configuration file {path} is not used: {reason}");
+        return Diagnostic::new(Severity::Error, Code::UnsafeFile, message).help(
+            "a file that was only found has to be yours, in folders that only you can change; \
+             mend its owner or permissions, or name it with `--config`",
+        );
+    }
+    let (code, message, help) = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => (
+            Code::FileMissing,
+            format!("the configuration file {path}{by} does not exist"),
+            "correct the path, or name no file to use the one found from the working directory",
+        ),
+        io::ErrorKind::IsADirectory => (
+            Code::FileIsDirectory,
+            format!("{path}{by} is a directory, not a configuration file"),
+            "give the path of the file inside it",
+        ),
+        io::ErrorKind::PermissionDenied => (
+            Code::FileUnreadable,
+            format!("there is no permission to read the configuration file {path}{by}"),
+            "change its permissions, or give another file",
+        ),
+        _ => (
+            Code::FileUnreadable,
+            format!("the configuration file {path}{by} cannot be read: {error}"),
+            "give another file",
+        ),
+    };
+    Diagnostic::new(Severity::Error, code, message).help(help)
+}
+
+/// What looking around came to.
+enum Discovered {
+    File(FoundFile),
+    /// The file meant here is there and cannot be read; no other takes its place.
+    Unreadable,
+    Nothing,
+}
+
+fn discovered(
+    surroundings: &dyn Surroundings,
+    places: &Places,
+    working_directory: &Path,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Discovered {
+    let levels = match places.walk {
+        Walk::Up => usize::MAX,
+        Walk::Stay => 1,
+    };
+    for directory in working_directory.ancestors().take(levels) {
+        let mut present = Vec::new();
+        for candidate in &places.candidates {
+            let path = directory.join(&candidate.path);
+            match candidate_bytes(surroundings, candidate, &path) {
+                Ok(bytes) => present.extend(bytes.map(|bytes| (path, bytes))),
+                Err(error) => {
+                    let mut found = unreadable(&path, &Found::Discovered, &error);
+                    // Here it is meant, if nothing goes before it; above it may be somebody else's.
+                    if directory == working_directory && present.is_empty() {
+                        diagnostics.push(found);
+                        return Discovered::Unreadable;
+                    }
+                    found.severity = Severity::Warning;
+                    diagnostics.push(found.help("it is passed over"));
+                }
+            }
+        }
+        let mut present = present.into_iter();
+        let Some((path, bytes)) = present.next() else { continue };
+        let shown = |path: &Path| {
+            path.strip_prefix(working_directory).unwrap_or(path).display().to_string()
+        };
+        for (other, _) in present {
+            let message = format!("{} is ignored: {} is used", shown(&other), shown(&path));
+            let found = Diagnostic::new(Severity::Warning, Code::ShadowedFile, message);
+            diagnostics.push(found.help("move its servers over, or ask for it by name"));
+        }
+        let workspace = directory.to_owned();
+        let name = shown(&path);
+        let reach = FileReach::Workspace;
+        let origin = FileOrigin { path, found: Found::Discovered, workspace, reach };
+        return Discovered::File(FoundFile { name, bytes, origin });
+    }
+    Discovered::Nothing
+}
+
+/// The content of a candidate, if it is there and counts.
+fn candidate_bytes(
+    surroundings: &dyn Surroundings,
+    candidate: &Candidate,
+    path: &Path,
+) -> io::Result<Option<Vec<u8>>> {
+    if !surroundings.is_regular_file(path) {
+        return Ok(None);
+    }
+    let bytes = match surroundings.read_discovered(path) {
+        Ok(bytes) => bytes,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let counts = candidate.needs_key.as_ref().is_none_or(|key| has_key(&bytes, key));
+    Ok(counts.then_some(bytes))
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn has_key(bytes: &[u8], key: &str) -> bool {
+    // What cannot be read as text is for the reader to complain about.
+    let Ok(source) = decoded("candidate", bytes) else { return true };
+    let document = syntax::read(&Arc::new(source));
+    document.root.is_some_and(|root| root.get(key).is_some())
+}
+
+fn fallback(
+    surroundings: &dyn Surroundings,
+    places: &Places,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<FoundFile> {
+    for path in &places.fallbacks {
+        match surroundings.read(path) {
+            Ok(bytes) => {
+                let workspace = workspace_of(path);
+                let name = path.display().to_string();
+                let path = path.clone();
+                let reach = FileReach::Anywhere;
+                let origin = FileOrigin { path, found: Found::Fallback, workspace, reach };
+                return Some(FoundFile { name, bytes, origin });
+            }
+            Err(error) if is_absent(&error) => {}
+            Err(error) => {
+                diagnostics.push(unreadable(path, &Found::Fallback, &error));
+                return None;
+            }
+        }
+    }
+    None
+}
