@@ -50,9 +50,10 @@ impl Environment {
         env::current_exe()
     }
 
-    /// What servers may see of our variables.
+    /// What servers may see of our variables. All child processes of this program are servers, so
+    /// that it may adopt what they leave behind.
     pub(crate) fn child_options(&self) -> ChildOptions {
-        ChildOptions::from_environment(env::vars_os())
+        ChildOptions::from_environment(env::vars_os()).with_subreaper().with_cgroups()
     }
 
     /// How addresses are reached: through the proxies and with the certificates that the usual

@@ -11,6 +11,7 @@ use trunkline::host::{Host, OwnEnd};
 use trunkline::name::ServerName;
 
 use crate::report;
+use crate::servers;
 use crate::terminal::Terminal;
 
 /// Lines of a server's standard error that are shown; `trunkline status --format json` has more.
@@ -36,6 +37,7 @@ pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
             }
         };
         let Some(change) = change else { break };
+        servers::say_remaining(&host.take_remaining(), terminal);
         let connection = host.servers().get(change.server.as_str());
         let (Some(mut status), Some(connection)) = (change.status, connection) else {
             failures.forget(&change.server);

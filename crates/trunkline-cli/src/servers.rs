@@ -1,6 +1,6 @@
 //! The host of the configuration, made for one command and ended with it, however it ends.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
@@ -11,7 +11,7 @@ use tokio::runtime::{self, Runtime};
 use tokio::time::timeout;
 use trunkline::catalog::Kind;
 use trunkline::config::{Loaded, nearest, printable};
-use trunkline::connection::{Connection, Options, State};
+use trunkline::connection::{Connection, Options, Remaining, State};
 use trunkline::error::Error;
 use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::name::ServerName;
@@ -43,6 +43,8 @@ pub(crate) struct Hosted {
     pub(crate) host: Arc<Host>,
     pub(crate) loaded: Loaded,
     until: Cell<Until>,
+    /// Processes that could not be ended with the servers.
+    remaining: RefCell<Vec<Remaining>>,
 }
 
 /// Until when a command goes on, and what a signal means for it.
@@ -125,7 +127,8 @@ pub(crate) fn run(
     let result = runtime.block_on(async {
         let host = Host::start(loaded.config.clone(), agents, HostOptions::new(options));
         let host = Arc::new(host);
-        let hosted = Hosted { host, loaded, until: Cell::new(Until::Done) };
+        let until = Cell::new(Until::Done);
+        let hosted = Hosted { host, loaded, until, remaining: RefCell::default() };
         let result = match asked_to_end() {
             Ok(signal) => {
                 let mut running = pin!(command(&hosted, terminal));
@@ -137,7 +140,9 @@ pub(crate) fn run(
             Err(error) => Err(error),
         };
         terminal.clear_progress();
-        hosted.host.shutdown().await;
+        let last = hosted.host.shutdown().await;
+        let remaining = hosted.remaining.take();
+        say_remaining(&[remaining, last].concat(), terminal);
         result
     });
     // Reading standard input occupies a thread that may never come back.
@@ -191,7 +196,9 @@ impl Hosted {
             Until::Done => Err(anyhow!(INTERRUPTED)),
             Until::Signal => Ok(Outcome::Good),
             Until::ServersEnd => {
-                let _ = tokio::join!(self.host.shutdown(), timeout(LAST_WORDS, running));
+                let (remaining, _) =
+                    tokio::join!(self.host.shutdown(), timeout(LAST_WORDS, running));
+                self.remaining.replace(remaining);
                 Ok(Outcome::Good)
             }
         }
@@ -380,6 +387,18 @@ fn progress(connections: &[Arc<Connection>]) -> String {
     let others = if waiting.len() > names.len() { ", …" } else { "" };
     let (done, all) = (connections.len() - waiting.len(), connections.len());
     format!("starting servers, {done} of {all} done: {}{others}", names.join(", "))
+}
+
+/// Says which processes could not be ended with their servers.
+pub(crate) fn say_remaining(remaining: &[Remaining], terminal: &Terminal) {
+    for Remaining { server, process } in remaining {
+        let (server, program) = (printable(server.as_str()), printable(&process.program));
+        let id = process.id;
+        terminal.warn(&format!(
+            "server `{server}`: its process {id} (`{program}`) could not be ended; it is still \
+             running, and `kill -9 {id}` by its owner ends it"
+        ));
+    }
 }
 
 /// Says why servers cannot be used.

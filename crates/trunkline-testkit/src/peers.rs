@@ -132,6 +132,12 @@ pub fn scripted_server() -> PathBuf {
     server("scripted.py")
 }
 
+/// The server in Python whose processes leave its process group. It needs nothing but an interpreter.
+#[must_use]
+pub fn escaping_server() -> PathBuf {
+    server("escaping.py")
+}
+
 /// The server in Python that misbehaves on demand over HTTP. It needs nothing but an interpreter.
 #[must_use]
 pub fn scripted_http_server() -> PathBuf {

@@ -32,13 +32,13 @@ pub use asking::{Ask, Rounds};
 pub use attendant::{Answering, Attendant, Question, Unattended};
 pub(crate) use conversing::{Conversing, Round};
 pub use log_level::LogLevel;
-pub use options::Options;
+pub use options::{Options, Remaining};
 pub(crate) use parameters::are_same_but_for_headers;
 pub use parameters::header_arguments;
 pub use status::{SetAside, State, Status};
 pub use subscription::{ResourceSubscription, TaskSubscription};
 
-pub use crate::wire::{ChildOptions, HttpOptions, Proxies};
+pub use crate::wire::{ChildOptions, HttpOptions, Proxies, RemainingProcess};
 
 use crate::config::{Fingerprint, Server};
 use crate::error::{Error, ErrorKind};

@@ -54,7 +54,7 @@ use crate::call::{
 };
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Config, Server, Share};
-use crate::connection::{Connection, Options, are_same_but_for_headers};
+use crate::connection::{Connection, Options, Remaining, are_same_but_for_headers};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Notification, Raw};
@@ -317,11 +317,20 @@ impl Host {
         reloaded
     }
 
-    /// Ends every server. When this returns, nothing of them is left running (CON-10).
-    pub async fn shutdown(&self) {
+    /// Ends every server. When this returns, nothing of them is left running (CON-10), except for the
+    /// processes that are returned: those could not be ended.
+    pub async fn shutdown(&self) -> Vec<Remaining> {
         self.ending.send_replace(true);
         self.keeper.abort();
         tokio::join!(self.servers.close(), self.private.close_all());
+        self.take_remaining()
+    }
+
+    /// The processes that could not be ended with their servers, since this was asked last.
+    pub fn take_remaining(&self) -> Vec<Remaining> {
+        let mut remaining = self.servers.registry().take_remaining();
+        remaining.extend(self.private.take_remaining());
+        remaining
     }
 
     /// Ends the servers that a client has for itself, because it is gone.

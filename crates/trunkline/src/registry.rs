@@ -40,7 +40,7 @@ pub use watch::{Change, Watch};
 
 use self::member::Key;
 use crate::config::{Config, Connect, Server};
-use crate::connection::{Connection, Options};
+use crate::connection::{Connection, Options, Remaining};
 
 /// All connections there are. Clones are the same registry.
 #[derive(Clone)]
@@ -84,6 +84,11 @@ impl Registry {
         let leases: Vec<_> = self.leases().drain().collect();
         end(leases.into_iter().map(|(_, lease)| lease.connection), &[]).await;
         self.inner.endings.over().await;
+    }
+
+    /// The processes that could not be ended with their servers, since this was asked last.
+    pub fn take_remaining(&self) -> Vec<Remaining> {
+        self.inner.options.take_remaining()
     }
 
     /// The connection to a server: one that is there already, or a new one.

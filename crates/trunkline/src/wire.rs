@@ -10,6 +10,9 @@ mod tail;
 mod group;
 #[cfg(windows)]
 mod job;
+#[cfg(target_os = "linux")]
+mod procfs;
+mod own_children;
 mod guard;
 mod child;
 pub(crate) mod stdio;
@@ -41,7 +44,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(crate) use any::Wire;
-pub use child::ChildOptions;
+pub use child::{ChildOptions, RemainingProcess};
 pub(crate) use client::HttpClient;
 pub use client::HttpOptions;
 pub use proxies::Proxies;

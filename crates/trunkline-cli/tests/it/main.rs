@@ -24,6 +24,8 @@ mod faults;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
+mod escapes;
+#[cfg(target_os = "linux")]
 mod soak;
 #[cfg(target_os = "linux")]
 mod leftovers;

@@ -186,7 +186,7 @@ impl Opener<'_> {
             Probed::Hopeless(error) => Err(self.failed(session, error).await),
             Probed::Silent => self.asked_both(session, deadline).await,
             Probed::Spoiled(_) => {
-                session.close(self.timeouts().shutdown).await;
+                self.close(session).await;
                 self.initialized(self.start(self.declared(), deadline).await?, deadline).await
             }
         }
@@ -220,7 +220,7 @@ impl Opener<'_> {
             Ok(Initialized::Agreed(described)) => Ok((session, described)),
             Ok(Initialized::WantsModern) => self.modern(session, deadline).await,
             Err(error) if error.kind() == ErrorKind::TimedOut => {
-                session.close(self.timeouts().shutdown).await;
+                self.close(session).await;
                 self.initialized(self.start(self.declared(), deadline).await?, deadline).await
             }
             Err(error) => Err(self.failed(session, error).await),
@@ -369,11 +369,17 @@ impl Opener<'_> {
         Ok(pages.finish())
     }
 
+    /// Ends a conversation that came to nothing, and its server.
+    async fn close(&self, session: Session) {
+        let remaining = session.close(self.timeouts().shutdown).await;
+        self.shadow.left_behind(&self.server.name, remaining, self.options);
+    }
+
     /// Stops a server that could not be agreed with, and adds what it said last.
     async fn failed(&self, session: Session, error: Error) -> Error {
         let (lines, noise) = (session.wire().last_lines(), session.noise);
         self.shadow.noticed(&session);
-        session.close(self.timeouts().shutdown).await;
+        self.close(session).await;
         let is_slow = error.kind() == ErrorKind::TimedOut && error.hint().is_none();
         match &self.server.transport {
             Transport::Remote(_) if is_slow => {

@@ -1,7 +1,7 @@
 //! What every connection needs of its host.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::attendant::Attendant;
 use super::generation::{Declared, empty};
@@ -9,7 +9,8 @@ use super::memory::Memory;
 use crate::config::Resolver;
 use crate::error::Error;
 use crate::message::Raw;
-use crate::wire::{ChildOptions, HttpClient, HttpOptions};
+use crate::name::ServerName;
+use crate::wire::{ChildOptions, HttpClient, HttpOptions, RemainingProcess};
 
 /// What every connection needs of its host. Clones share it, and what was learnt about servers.
 #[derive(Clone)]
@@ -19,7 +20,20 @@ pub struct Options {
     capabilities: Raw,
     declared: Declared,
     attendant: Option<Arc<dyn Attendant>>,
+    remaining: Arc<Mutex<Vec<Remaining>>>,
 }
+
+/// A process that could not be ended with its server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    /// The server that it was started by.
+    pub server: ServerName,
+    /// The process.
+    pub process: RemainingProcess,
+}
+
+/// Processes that could not be ended and that nobody has taken note of: enough to see what is wrong.
+const MAX_REMAINING: usize = 100;
 
 struct Reach {
     resolver: Arc<dyn Resolver + Send + Sync>,
@@ -44,6 +58,7 @@ impl Options {
             declared: Declared::new(&empty()),
             capabilities: empty(),
             attendant: None,
+            remaining: Arc::default(),
         }
     }
 
@@ -76,6 +91,20 @@ impl Options {
     #[must_use]
     pub fn with_attendant(self, attendant: Arc<dyn Attendant>) -> Self {
         Self { attendant: Some(attendant), ..self }
+    }
+
+    /// Takes note of processes that could not be ended with a server.
+    pub(super) fn left_behind(&self, server: &ServerName, processes: &[RemainingProcess]) {
+        let mut remaining = self.remaining.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MAX_REMAINING.saturating_sub(remaining.len());
+        let new = processes.iter().take(room).cloned();
+        remaining.extend(new.map(|process| Remaining { server: server.clone(), process }));
+    }
+
+    /// The processes that could not be ended since this was asked last, of every server with these
+    /// options.
+    pub(crate) fn take_remaining(&self) -> Vec<Remaining> {
+        std::mem::take(&mut *self.remaining.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn resolver(&self) -> &(dyn Resolver + Send + Sync) {

@@ -26,7 +26,7 @@ use crate::error::{Error, ErrorKind};
 use crate::message::{Malformed, Message, Notification, Raw, Response, RpcError};
 use crate::principal::Requester;
 use crate::queue::Sender;
-use crate::wire::{Incoming, Outgoing, Purpose, Wire};
+use crate::wire::{Incoming, Outgoing, Purpose, RemainingProcess, Wire};
 
 /// What is taken from one server before others get their turn.
 const TURNS: u32 = 64;
@@ -418,11 +418,11 @@ impl Session {
         }
     }
 
-    /// Ends the conversation and the server.
-    pub(super) async fn close(mut self, patience: Duration) {
+    /// Ends the conversation and the server. Returns the processes that could not be ended.
+    pub(super) async fn close(mut self, patience: Duration) -> Vec<RemainingProcess> {
         self.say_unsaid();
         self.pending.fail_all(&stopping());
-        self.wire.close(patience).await;
+        self.wire.close(patience).await
     }
 }
 

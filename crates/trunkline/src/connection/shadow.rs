@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::lists::List;
+use super::options::Options;
 use super::session::Session;
 use super::status::{Described, State, Status};
 use crate::error::Error;
 use crate::item::{Item, Kind};
-use crate::wire::Tail;
+use crate::name::ServerName;
+use crate::wire::{RemainingProcess, Tail};
 
 /// What a server has of one kind, and until when that need not be asked for again.
 #[derive(Clone)]
@@ -238,6 +240,19 @@ impl Shadow {
     fn forget_lists(&self) {
         for listed in &self.listed {
             listed.send_replace(Listed::none());
+        }
+    }
+
+    /// Processes of the server could not be ended.
+    pub(super) fn left_behind(
+        &self,
+        server: &ServerName,
+        processes: Vec<RemainingProcess>,
+        options: &Options,
+    ) {
+        if !processes.is_empty() {
+            options.left_behind(server, &processes);
+            self.status.send_modify(|status| status.remaining_processes.extend(processes));
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::Raw;
+use crate::wire::RemainingProcess;
 
 /// Where a server is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +66,8 @@ pub struct Status {
     pub stderr: Vec<String>,
     /// The number of its process.
     pub process_id: Option<u32>,
+    /// Processes of it that could not be ended when it was.
+    pub remaining_processes: Vec<RemainingProcess>,
     /// Since when it is ready.
     pub ready_since: Option<Instant>,
     /// How many calls it got.
@@ -92,6 +95,7 @@ impl Default for Status {
             not_remembered: None,
             stderr: Vec::new(),
             process_id: None,
+            remaining_processes: Vec::new(),
             ready_since: None,
             calls: 0,
             failures: 0,

@@ -233,7 +233,9 @@ impl Task {
                 stop.send_replace(true);
                 refuse_all(waiting, &stopping());
                 if let Ok(opened) = opening.await {
-                    opened.session.close(self.server.behaviour.timeouts.shutdown).await;
+                    let patience = self.server.behaviour.timeouts.shutdown;
+                    let remaining = opened.session.close(patience).await;
+                    self.shadow.left_behind(&self.server.name, remaining, &self.options);
                 }
                 return Started::Closed(close);
             }

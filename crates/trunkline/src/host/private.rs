@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 
 use crate::call::Client;
 use crate::config::{Config, Server, Share};
-use crate::connection::{Connection, Options, State};
+use crate::connection::{Connection, Options, Remaining, State};
 use crate::error::{Error, ErrorKind};
 use crate::name::ServerName;
 use crate::principal::{ClientId, Principal};
@@ -185,6 +185,11 @@ impl Private {
             })
         };
         self.close(|_, held| !is_same(held)).await;
+    }
+
+    /// The processes that could not be ended with their servers, since this was asked last.
+    pub(super) fn take_remaining(&self) -> Vec<Remaining> {
+        self.options.take_remaining()
     }
 
     pub(super) async fn close_all(&self) {

@@ -79,6 +79,10 @@ impl ServerSet {
         results.into_iter().filter_map(Result::err).collect()
     }
 
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
     /// Ends every server that no other set has. When this returns, nothing of them is left running,
     /// nor of those that a reload was ending for which nobody waited (CON-10).
     pub async fn close(&self) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::child::RemainingProcess;
 use super::http::HttpWire;
 use super::sse::SseWire;
 use super::stdio::StdioWire;
@@ -122,13 +123,14 @@ impl Wire {
         }
     }
 
-    /// Ends the wire and, if it has one, the server's process. When this returns, nothing of it is
-    /// left.
-    pub(crate) async fn close(self, patience: Duration) {
+    /// Ends the wire and, if it has one, the server's process with everything it started. Returns
+    /// what could not be ended.
+    pub(crate) async fn close(self, patience: Duration) -> Vec<RemainingProcess> {
         match self {
-            Self::Stdio(wire) => wire.close(patience).await,
+            Self::Stdio(wire) => return wire.close(patience).await,
             Self::Http(wire) => wire.close().await,
             Self::Sse(wire) => wire.close().await,
         }
+        Vec::new()
     }
 }

@@ -1,28 +1,40 @@
 //! A server's process: started with what it may know, stopped with everything it started.
 
+mod spawn_id;
+#[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
+mod snapshot;
+#[cfg(target_os = "linux")]
+mod tracker;
+mod processes;
+
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
+
+pub use processes::RemainingProcess;
+use processes::{AFTER_KILL, SEARCH_PAUSE, ServerProcesses};
+use spawn_id::SpawnId;
 
 use super::group::{Group, Order};
 use super::guard::{self, Reserved};
+use super::own_children;
 use crate::config::{ResolvedStdio, Secret};
 use crate::error::{Error, ErrorKind};
 
 /// How long a server gets to end by itself once its input is closed, before it is told to.
 const QUIET_END: Duration = Duration::from_millis(500);
 
-/// How often it is looked whether a group is gone. There is nothing to wait on: grandchildren are
-/// not our children.
-const GROUP_POLL: Duration = Duration::from_millis(10);
-
-/// How long after SIGKILL a group may still be seen; the kernel needs a moment.
-const AFTER_KILL: Duration = Duration::from_secs(2);
+/// How often processes that do not end are killed: they may start others meanwhile.
+const KILL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Variables that every server gets, if the host has them (CON-7). None of them is a credential.
 const INHERITED: &[&str] = &[
@@ -64,10 +76,15 @@ const INHERITED: &[&str] = &[
     "WINDIR",
 ];
 
-/// What the host passes on to every child process.
+/// How the host starts child processes: what it passes on to them, and how it keeps hold of what they
+/// start themselves.
 #[derive(Clone, Debug, Default)]
 pub struct ChildOptions {
     inherited: Vec<(OsString, OsString)>,
+    /// The spawn IDs of the hosts around this one.
+    outer: Option<OsString>,
+    is_subreaper: bool,
+    with_cgroups: bool,
 }
 
 impl ChildOptions {
@@ -75,21 +92,46 @@ impl ChildOptions {
     pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let passes =
             |name: &OsString| INHERITED.iter().any(|known| name.eq_ignore_ascii_case(known));
-        Self { inherited: variables.into_iter().filter(|(name, _)| passes(name)).collect() }
+        let mut options = Self::default();
+        for (name, value) in variables {
+            if name == spawn_id::VARIABLE {
+                options.outer = Some(value);
+            } else if passes(&name) {
+                options.inherited.push((name, value));
+            }
+        }
+        options
+    }
+
+    /// Makes this process the parent of every descendant that loses its own (Linux:
+    /// `PR_SET_CHILD_SUBREAPER`), so that no process of a server gets away by leaving its process
+    /// group, clearing its environment and ending its parent. Elsewhere this does nothing.
+    ///
+    /// For programs whose only child processes are servers, because it is for the whole process:
+    /// every orphan below it counts as one of a server. Orphans are reaped when they end, and are
+    /// ended themselves after the last server.
+    #[must_use]
+    pub fn with_subreaper(self) -> Self {
+        Self { is_subreaper: true, ..self }
+    }
+
+    /// Puts each server into a cgroup of its own below that of this process, where cgroup v2 is
+    /// there and this process may do so (Linux 5.14 and later). Elsewhere this does nothing.
+    #[must_use]
+    pub fn with_cgroups(self) -> Self {
+        Self { with_cgroups: true, ..self }
     }
 }
 
 /// A running process with everything it started.
 pub(super) struct ServerProcess {
     child: Child,
-    group: Option<Group>,
-    /// What kept the group for it, until it is looked at.
+    /// What was started with it. Nothing once it was stopped.
+    processes: Option<Arc<Mutex<ServerProcesses>>>,
+    /// What kept the group for it, until it has said something.
     reserved: Option<Reserved>,
-    /// The group that it has gone to by itself, once that was seen.
-    left_for: Option<Group>,
     #[cfg(windows)]
     job: Option<super::job::ServerJob>,
-    stopped: bool,
 }
 
 /// The streams of a process.
@@ -121,8 +163,8 @@ impl ServerProcess {
         if let Some(directory) = &program.cwd {
             command.current_dir(directory.expose());
         }
-        let (mut child, group, reserved) =
-            spawn_in_group(&mut command).map_err(|error| start_error(program, &error))?;
+        let (mut child, processes, reserved) =
+            spawn_in_group(&mut command, options).map_err(|error| start_error(program, &error))?;
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = streams else {
             return Err(Error::new(ErrorKind::StartFailed, "the process has no streams"));
@@ -131,10 +173,8 @@ impl ServerProcess {
             #[cfg(windows)]
             job: super::job::ServerJob::around(&child),
             child,
-            group,
+            processes: processes.map(|processes| Arc::new(Mutex::new(processes))),
             reserved,
-            left_for: None,
-            stopped: false,
         };
         Ok((process, Streams { input, output, errors }))
     }
@@ -143,19 +183,10 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Looks whether it has left its group, as a process does that begins a session of its own. To
-    /// be done while it runs: afterwards its number may be that of another.
-    pub(super) fn look(&mut self) {
-        // Long gone by the time that a server has spoken, so that this is no waiting.
+    /// It has said something, so that what kept the group for it is long gone. To be called while it
+    /// runs; later, the end of the process does the same.
+    pub(super) fn has_spoken(&mut self) {
         self.reserved = None;
-        if let (Some(group), Some(id)) = (self.group, self.child.id())
-            && let Some(now) = Group::of(id)
-            && now != group
-            && self.left_for != Some(now)
-        {
-            guard::watch(now);
-            self.left_for = Some(now);
-        }
     }
 
     /// Waits until the process itself has ended; what it started may live on.
@@ -164,87 +195,139 @@ impl ServerProcess {
     }
 
     /// Stops the process and everything it started: its input is closed already, then it is told
-    /// to end, then it is made to (CON-6). When this returns, nothing of it is left.
-    pub(super) async fn stop(mut self, patience: Duration) {
-        self.look();
+    /// to end, then it is made to (CON-6). Returns what could not be ended.
+    pub(super) async fn stop(mut self, patience: Duration) -> Vec<RemainingProcess> {
+        self.reserved = None;
         let deadline = Instant::now() + patience;
         if !self.gone_by(Instant::now() + QUIET_END.min(patience)).await {
-            self.tell(Order::Terminate);
+            self.tell(Order::Terminate).await;
             if !self.gone_by(deadline).await {
-                self.tell(Order::Kill);
-                self.gone_by(Instant::now() + AFTER_KILL).await;
+                let last = Instant::now() + AFTER_KILL;
+                loop {
+                    self.tell(Order::Kill).await;
+                    let next = Instant::now() + KILL_PAUSE;
+                    if self.gone_by(next.min(last)).await || Instant::now() >= last {
+                        break;
+                    }
+                }
             }
         }
-        self.finish();
+        let Some(processes) = self.processes.take() else { return Vec::new() };
+        let mut remaining = lock(&processes).seen();
+        drop(processes);
+        remaining.extend(off_worker(processes::end_orphans).await);
+        remaining
     }
 
-    fn tell(&mut self, order: Order) {
-        self.look();
-        for group in self.groups() {
-            group.tell(order);
-        }
+    async fn tell(&mut self, order: Order) {
+        self.with_processes(move |processes| processes.tell(order)).await;
         if order == Order::Kill {
-            #[cfg(windows)]
-            drop(self.job.take());
-            let _ = self.child.start_kill();
+            self.kill_child();
         }
     }
 
-    /// Every group that is ours.
-    fn groups(&self) -> impl Iterator<Item = Group> + use<> {
-        [self.group, self.left_for].into_iter().flatten()
+    fn kill_child(&mut self) {
+        #[cfg(windows)]
+        drop(self.job.take());
+        let _ = self.child.start_kill();
     }
 
-    /// Whether the process and its groups are gone by a time.
+    /// Whether the process and everything it started are gone by a time.
     async fn gone_by(&mut self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         if timeout(left, self.child.wait()).await.is_err() {
             return false;
         }
-        while self.groups().any(Group::is_alive) {
+        let mut pause = SEARCH_PAUSE;
+        while self.with_processes(ServerProcesses::are_gone).await == Some(false) {
             if Instant::now() >= deadline {
                 return false;
             }
-            sleep(GROUP_POLL).await;
+            sleep_until((Instant::now() + pause).min(deadline)).await;
+            pause = (pause * 2).min(KILL_PAUSE);
         }
         true
     }
 
-    fn finish(&mut self) {
-        self.stopped = true;
-        self.groups().for_each(guard::forget);
+    /// Does something with its processes that looks at all processes of the machine. If nobody waits
+    /// for it any more they are still ours to end.
+    async fn with_processes<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut ServerProcesses) -> T + Clone + Send + 'static,
+    ) -> Option<T> {
+        let processes = Arc::clone(self.processes.as_ref()?);
+        Some(off_worker(move || work(&mut lock(&processes))).await)
     }
+}
+
+fn lock(processes: &Mutex<ServerProcesses>) -> MutexGuard<'_, ServerProcesses> {
+    processes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs something that may take some milliseconds where it keeps nobody waiting.
+async fn off_worker<T: Send + 'static>(work: impl Fn() -> T + Clone + Send + 'static) -> T {
+    // Without a runtime that takes it, because it is ending, there is nobody to keep waiting.
+    tokio::task::spawn_blocking(work.clone()).await.unwrap_or_else(|_| work())
 }
 
 impl Drop for ServerProcess {
     /// Nobody stopped it in order: a panic, an abandoned task. There is no time to be patient.
     fn drop(&mut self) {
-        if self.stopped {
-            return;
-        }
-        self.tell(Order::Kill);
-        self.finish();
+        let Some(processes) = self.processes.take() else { return self.kill_child() };
+        lock(&processes).tell(Order::Kill);
+        self.kill_child();
+        // Until they are gone, the guard knows of them: we may be about to end.
+        let wait = move || {
+            let begun = Instant::now();
+            while !lock(&processes).are_gone() && begun.elapsed() < AFTER_KILL {
+                thread::sleep(SEARCH_PAUSE);
+                lock(&processes).tell(Order::Kill);
+            }
+            drop(processes);
+            processes::end_orphans();
+        };
+        drop(thread::Builder::new().name("trunkline-end".to_owned()).spawn(wait));
     }
 }
 
 /// Starts a process in a group that is watched before the process runs, where there can be one.
-fn spawn_in_group(command: &mut Command) -> io::Result<(Child, Option<Group>, Option<Reserved>)> {
+fn spawn_in_group(
+    command: &mut Command,
+    options: &ChildOptions,
+) -> io::Result<(Child, Option<ServerProcesses>, Option<Reserved>)> {
+    #[cfg(target_os = "linux")]
+    if options.is_subreaper {
+        tracker::become_subreaper();
+    }
+    let spawn_id = SpawnId::generate().ok_or(io::ErrorKind::Unsupported)?;
+    command.env(spawn_id::VARIABLE, spawn_id.below(options.outer.as_deref()));
+    let begin = |group| ServerProcesses::begin(group, spawn_id, options.with_cgroups);
     let Some(mut reserved) = guard::reserve() else {
         #[cfg(unix)]
         command.process_group(0);
-        let child = command.spawn()?;
-        let group = child.id().and_then(Group::led_by);
-        group.inspect(|group| guard::watch(*group));
-        return Ok((child, group, None));
+        let child = own_children::spawn(|| command.spawn(), Child::id)?;
+        let processes = child.id().and_then(Group::led_by).map(|group| begin(group).0);
+        note_start(processes.as_ref(), &child);
+        return Ok((child, processes, None));
     };
-    let group = reserved.group();
+    let (processes, is_guarded) = begin(reserved.group());
+    if is_guarded {
+        reserved.pause();
+    }
     #[cfg(unix)]
-    command.process_group(group.number());
-    let spawned = command.spawn();
+    command.process_group(reserved.group().number());
+    let spawned = own_children::spawn(|| command.spawn(), Child::id);
     // In this order: what the guard has forgotten must be over already.
     reserved.release();
-    let child = spawned.inspect_err(|_| guard::forget(group))?;
-    Ok((child, Some(group), Some(reserved)))
+    let child = spawned?;
+    note_start(Some(&processes), &child);
+    Ok((child, Some(processes), Some(reserved)))
+}
+
+fn note_start(processes: Option<&ServerProcesses>, child: &Child) {
+    if let (Some(processes), Some(id)) = (processes, child.id()) {
+        processes.started(id);
+    }
 }
 
 /// Why a process could not be started, and what to do about it.

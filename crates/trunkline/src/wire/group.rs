@@ -26,12 +26,6 @@ impl Group {
         Some(Self { leader })
     }
 
-    /// The group that a process is in.
-    pub(super) fn of(process: u32) -> Option<Self> {
-        let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw)?;
-        rustix::process::getpgid(Some(process)).ok().map(|leader| Self { leader })
-    }
-
     /// The number of the group.
     pub(super) fn number(self) -> i32 {
         self.leader.as_raw_nonzero().get()
@@ -48,6 +42,7 @@ impl Group {
     }
 
     /// Whether any process of the group is left, also one that nobody has asked after.
+    #[cfg(not(target_os = "linux"))]
     pub(super) fn is_alive(self) -> bool {
         rustix::process::test_kill_process_group(self.leader).is_ok()
     }
@@ -57,10 +52,6 @@ impl Group {
 #[cfg(not(unix))]
 impl Group {
     pub(super) fn led_by(_: u32) -> Option<Self> {
-        None
-    }
-
-    pub(super) fn of(_: u32) -> Option<Self> {
         None
     }
 

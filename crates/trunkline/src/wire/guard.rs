@@ -1,40 +1,74 @@
 //! A small process that outlives us by a moment, to stop our servers if we are killed.
 //!
-//! SIGKILL cannot be caught, so somebody else has to notice. The guard is a shell that reads which
-//! groups of processes are ours. Its input ends when we do, however we end; then it stops what is
-//! left. A death signal set in the child would be simpler and does not do: it needs unsafe code,
+//! SIGKILL cannot be caught, so somebody else has to notice. The guard is a shell that reads how
+//! the processes of our servers are found. Its input ends when we do, however we end; then it stops
+//! what is left. A death signal set in the child would be simpler and does not do: it needs unsafe code,
 //! follows the thread instead of the process, and does not reach grandchildren.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::group::{Group, Order};
+use super::own_children;
 
-/// What the guard does. Groups are told apart by spaces on both sides; those that are gone by the
-/// time we are need no order. Two seconds are for servers that clean up when asked to.
-const SCRIPT: &str = r#"
-trap '' HUP INT TERM PIPE
-groups=' '
-while read -r word group; do
-  case $word in
-    +) groups="$groups$group " ;;
-    -) groups="${groups%% $group *} ${groups#* $group }" ;;
-  esac
-done
-[ "$groups" = ' ' ] && exit 0
-for group in $groups; do kill -s TERM -- "-$group" 2>/dev/null; done
-sleep 2
-for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
-"#;
+/// The program of the guard.
+const SCRIPT: &str = include_str!("guard.sh");
 
 /// The guard of this process. It starts with the first server and ends with us.
 static GUARD: OnceLock<Option<Mutex<Guard>>> = OnceLock::new();
 
 struct Guard {
     input: ChildStdin,
+    slots: Slots,
     /// Kept so that it is known to be ours; it ends when `input` closes, which is when we end.
     _process: Child,
+}
+
+/// The numbers of records, each used again when its server is gone, so that the guard never has more
+/// to look through than there were servers at the same time.
+#[derive(Default)]
+struct Slots {
+    free: BTreeSet<u32>,
+    next: u32,
+}
+
+impl Slots {
+    fn take(&mut self) -> u32 {
+        self.free.pop_first().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+}
+
+/// What the guard knows about a server: how to find its processes. Dropping it says that the server
+/// is gone, and that its numbers may be another's soon.
+pub(super) struct Record {
+    slot: Option<u32>,
+}
+
+impl Record {
+    /// An empty record. Without a guard nothing is recorded, and servers end when their input does.
+    pub(super) fn new() -> Self {
+        let guard = GUARD.get_or_init(start).as_ref();
+        Self { slot: guard.map(|guard| lock(guard).slots.take()) }
+    }
+
+    /// Replaces what the guard knows. Says whether there is a guard that can be told.
+    pub(super) fn write(&self, items: &[String]) -> bool {
+        self.slot.is_some_and(|slot| tell(&format!("+ {slot} {}\n", items.join(" "))))
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let (Some(slot), Some(Some(guard))) = (self.slot, GUARD.get()) {
+            tell(&format!("- {slot}\n"));
+            lock(guard).slots.free.insert(slot);
+        }
+    }
 }
 
 /// A group that is watched before a server is in it.
@@ -56,17 +90,19 @@ pub(super) struct Reserved {
 pub(super) fn reserve() -> Option<Reserved> {
     let first = shell("read -r line").ok()?;
     let group = Group::led_by(first.id())?;
-    if tell('+', group) {
-        // It is there to be there. Standing still, it does not even load, which is most of what it
-        // costs. Only where the guard knows of it: paused, it does not see our end by itself.
-        group.tell(Order::Pause);
-    }
     Some(Reserved { group, first })
 }
 
 impl Reserved {
     pub(super) fn group(&self) -> Group {
         self.group
+    }
+
+    /// Makes the first process stand still: it is there to be there, and does not even load then,
+    /// which is most of what it costs. Only for a group that the guard knows: paused, the process
+    /// does not see our end by itself.
+    pub(super) fn pause(&self) {
+        self.group.tell(Order::Pause);
     }
 
     /// Ends the first process, without waiting until it is gone: when many servers start, that takes
@@ -83,35 +119,28 @@ impl Drop for Reserved {
     }
 }
 
-/// Says that a group is ours, and has to go when we do.
-pub(super) fn watch(group: Group) {
-    tell('+', group);
+/// Writes a line in one piece, so that the guard never sees half of one.
+fn tell(line: &str) -> bool {
+    let Some(Some(guard)) = GUARD.get() else { return false };
+    lock(guard).input.write_all(line.as_bytes()).is_ok()
 }
 
-/// Says that a group is gone. Its number may be somebody else's soon.
-pub(super) fn forget(group: Group) {
-    tell('-', group);
-}
-
-/// Says whether there is a guard to hear it. Without one we go on as before: servers end when their
-/// input does.
-fn tell(word: char, group: Group) -> bool {
-    let Some(guard) = GUARD.get_or_init(start) else { return false };
-    let mut guard = guard.lock().unwrap_or_else(PoisonError::into_inner);
-    writeln!(guard.input, "{word} {}", group.number()).is_ok()
+fn lock(guard: &Mutex<Guard>) -> MutexGuard<'_, Guard> {
+    guard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn start() -> Option<Mutex<Guard>> {
     let mut process = shell(SCRIPT).ok()?;
     let input = process.stdin.take()?;
-    Some(Mutex::new(Guard { input, _process: process }))
+    Some(Mutex::new(Guard { input, slots: Slots::default(), _process: process }))
 }
 
 /// A shell that knows nothing of our surroundings, in a group of its own.
 #[cfg(unix)]
 fn shell(script: &str) -> io::Result<Child> {
     use std::os::unix::process::CommandExt as _;
-    Command::new("/bin/sh")
+    let mut command = Command::new("/bin/sh");
+    command
         .args(["-c", script])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
@@ -120,8 +149,8 @@ fn shell(script: &str) -> io::Result<Child> {
         .stderr(Stdio::null())
         .current_dir("/")
         // Apart from us, so that what is sent to our group does not reach it.
-        .process_group(0)
-        .spawn()
+        .process_group(0);
+    own_children::spawn(|| command.spawn(), |child| Some(child.id()))
 }
 
 #[cfg(not(unix))]

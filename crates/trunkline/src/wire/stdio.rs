@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::child::{ChildOptions, ServerProcess, Streams};
+use super::child::{ChildOptions, RemainingProcess, ServerProcess, Streams};
 use super::lines::{Line, LineBuffer};
 use super::outbox::Outbox;
 use super::tail::Tail;
@@ -125,7 +125,7 @@ impl StdioWire {
             read = read_output(&mut self.output, &mut self.lines) => {
                 if !self.has_spoken {
                     self.has_spoken = true;
-                    self.process.look();
+                    self.process.has_spoken();
                 }
                 if !matches!(read, Ok(count) if count > 0) {
                     self.output = None;
@@ -185,9 +185,9 @@ impl StdioWire {
         })
     }
 
-    /// Stops the process and everything it started. When this returns, nothing of it is left.
-    /// Until then it is listened to: a process that cannot say its last words may not end well.
-    pub(crate) async fn close(self, patience: Duration) {
+    /// Stops the process and everything it started. Returns what could not be ended. Until then it is
+    /// listened to: a process that cannot say its last words may not end well.
+    pub(crate) async fn close(self, patience: Duration) -> Vec<RemainingProcess> {
         let Self { process, input, mut output, mut errors, mut errors_chunk, tail, .. } = self;
         drop(input);
         let mut words = LineBuffer::new(MAX_MESSAGE_BYTES);
@@ -212,7 +212,10 @@ impl StdioWire {
         let mut stopped = std::pin::pin!(process.stop(patience));
         tokio::select! {
             // What it said last may still be on its way to us when it is gone.
-            () = &mut stopped => drop(timeout(LAST_WORDS, last_words).await),
+            remaining = &mut stopped => {
+                let _ = timeout(LAST_WORDS, last_words).await;
+                remaining
+            }
             () = &mut last_words => stopped.await,
         }
     }

@@ -76,7 +76,10 @@ impl Task {
             End::Forgotten | End::OutOfReach(_) => {
                 self.fading.spawn(session.fade(self.shutdown_patience()));
             }
-            _ => session.close(self.shutdown_patience()).await,
+            _ => {
+                let remaining = session.close(self.shutdown_patience()).await;
+                self.shadow.left_behind(&self.server.name, remaining, &self.options);
+            }
         }
         match end {
             End::Told(close) => After::Close(close),

@@ -243,6 +243,51 @@ async fn a_panic_leaves_nothing_behind() {
     assert!(is_gone(&process).await);
 }
 
+/// A server with a child in a session of its own, and with one that has lost its parent too.
+#[cfg(target_os = "linux")]
+async fn escaping() -> (StdioWire, Vec<String>) {
+    let away = "setsid sh -c 'echo $$; exec sleep 1000'";
+    let mut wire = shell(&format!("{away} & ({away} &); echo $$; cat"));
+    let mut processes = Vec::new();
+    for _ in 0..3 {
+        processes.push(next_line(&mut wire).await);
+    }
+    (wire, processes)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn closing_stops_what_has_left_the_group() {
+    let (wire, processes) = escaping().await;
+    assert_eq!(wire.close(Duration::from_secs(1)).await, []);
+    for process in processes {
+        assert!(!is_running(&process), "{process} is left");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_abandoned_wire_leaves_nothing_behind_that_has_left_the_group() {
+    let (wire, processes) = escaping().await;
+    drop(wire);
+    for process in processes {
+        assert!(is_gone(&process).await, "{process} is left");
+    }
+}
+
+/// The end of a server is given up half way, as a runtime does that ends.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_end_that_nobody_waits_for_leaves_nothing_behind() {
+    let (wire, processes) = escaping().await;
+    let closing = tokio::spawn(wire.close(PATIENCE));
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    closing.abort();
+    for process in processes {
+        assert!(is_gone(&process).await, "{process} is left");
+    }
+}
+
 #[tokio::test]
 async fn children_see_only_what_they_may() {
     let variables = [("PATH", "/usr/bin:/bin"), ("AWS_SECRET", "x"), ("LANG", "C")];
@@ -259,7 +304,9 @@ async fn children_see_only_what_they_may() {
     seen.retain(|line| {
         !line.starts_with("PWD=") && !line.starts_with("_=") && !line.starts_with("SHLVL=")
     });
+    let mark = seen.pop().unwrap();
     assert_eq!(seen, ["OWN=1", "PATH=/usr/bin:/bin"]);
+    assert_eq!(mark.strip_prefix("TRUNKLINE_SPAWN_ID=").map(str::len), Some(32), "{mark}");
     wire.close(PATIENCE).await;
 }
 

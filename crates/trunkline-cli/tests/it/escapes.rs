@@ -1,0 +1,114 @@
+//! Processes that leave the process group of their server end with it all the same (CON-10).
+
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+use trunkline_testkit::peers;
+
+use crate::processes::{LONGEST_START, marked, marker, send, wait_until, wait_until_gone};
+use crate::run::Folder;
+
+/// Longer than the program takes to notice processes that bear no mark, where there is no cgroup.
+const NOTICED: Duration = Duration::from_secs(5);
+
+/// Ways for a process to get away, with how many processes the server then has.
+const WAYS: &[(&str, usize)] = &[
+    ("group", 2),
+    ("session", 2),
+    ("session-bare", 2),
+    ("daemon", 2),
+    ("daemon-bare", 2),
+    ("itself", 1),
+    ("itself-bare", 1),
+];
+
+/// The program in a call of a server, some process of which has got away.
+struct Escaping {
+    program: Child,
+    marker: String,
+    _folder: Folder,
+}
+
+impl Escaping {
+    fn start((way, count): (&str, usize), end: &str) -> Self {
+        let marker = marker();
+        let arguments =
+            [json!("-I"), json!(peers::escaping_server()), json!(way), json!(end), json!(marker)];
+        let server = json!({
+            "command": peers::python(),
+            "args": arguments,
+            "timeouts": { "shutdown": "700ms" },
+        });
+        let content = json!({ "mcpServers": { "escaping": server } }).to_string();
+        let folder = Folder::new().file("trunkline.json", content);
+        let mut command = folder.command(&["call", "escaping_wait"]);
+        // A group of its own, which a server may join.
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+        let escaping = Self { program: command.spawn().unwrap(), marker, _folder: folder };
+        let called = escaping._folder.project().join("called");
+        wait_until("the tool is called", LONGEST_START, || called.exists());
+        if end == "hang" {
+            let is_there = || marked(&escaping.marker).len() >= count;
+            wait_until("all processes run", LONGEST_START, is_there);
+        }
+        escaping
+    }
+
+    /// Returns what the program has said, once nothing of it is left.
+    fn ended(mut self) -> String {
+        assert!(!self.program.wait().unwrap().success());
+        wait_until_gone(&self.marker);
+        io::read_to_string(self.program.stderr.take().unwrap()).unwrap()
+    }
+}
+
+impl Drop for Escaping {
+    /// A test that failed leaves no program behind.
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+#[test]
+fn an_interrupt_ends_what_has_left_the_group() {
+    for way in WAYS {
+        let escaping = Escaping::start(*way, "hang");
+        send("INT", escaping.program.id());
+        let said = escaping.ended();
+        assert!(said.contains("interrupted; the servers have been stopped"), "{way:?}: {said}");
+    }
+}
+
+#[test]
+fn a_kill_ends_what_has_left_the_group() {
+    for way in WAYS {
+        let escaping = Escaping::start(*way, "hang");
+        if way.0.ends_with("-bare") {
+            thread::sleep(NOTICED);
+        }
+        send("KILL", escaping.program.id());
+        escaping.ended();
+    }
+}
+
+#[test]
+fn the_end_of_a_server_ends_what_has_left_its_group() {
+    for way in WAYS {
+        let said = Escaping::start(*way, "die").ended();
+        assert!(said.contains("the process ended (exit status: 7)"), "{way:?}: {said}");
+    }
+}
+
+/// Whoever ends the group that such a server is in ends itself.
+#[test]
+fn a_server_that_joins_our_group_does_not_take_us_with_it() {
+    let escaping = Escaping::start(("joins-host", 1), "hang");
+    send("INT", escaping.program.id());
+    let said = escaping.ended();
+    assert!(said.contains("interrupted; the servers have been stopped"), "{said}");
+}
