@@ -182,10 +182,13 @@ impl Gateway {
     /// Passes on what is not of the protocol, if there can be no doubt whom it is for.
     async fn pass_on(self: &Arc<Self>, caller: Caller, asked: &Asked) -> Answer {
         let (method, params) = (&*asked.method, &asked.params);
-        let server = self.only_server(&caller.identity);
-        let server = server.ok_or_else(|| unknown_method(method))?;
+        let only_server =
+            |view: &View| self.only_server(view).ok_or_else(|| unknown_method(method));
+        only_server(&self.view(&caller)?)?;
         self.gather(&Kind::ALL).await;
+        // The rules may be others by now.
         let view = self.view(&caller)?;
+        let server = only_server(&view)?;
         let asking = Arc::clone(&caller.client);
         let sent = caller.introduced(params);
         let attending = self.attending(caller, asked.wants_progress(), None);

@@ -1,8 +1,8 @@
 //! What clients tell: passed on to the servers of which it can be said that it is for them.
 
-use trunkline::config::{Access, Trust};
 use trunkline::message::{Notification, is_of_protocol};
 use trunkline::name::ServerName;
+use trunkline::view::View;
 
 use crate::gateway::Gateway;
 use crate::scope::Identity;
@@ -24,7 +24,8 @@ impl Gateway {
             }
             (method, _) if is_of_protocol(method) => {}
             _ => {
-                if let Some(server) = self.only_server(identity) {
+                let Ok(view) = identity.scope.view(&self.host) else { return };
+                if let Some(server) = self.only_server(&view) {
                     self.host.tell(&server, client, notification).await;
                 }
             }
@@ -32,14 +33,15 @@ impl Gateway {
     }
 
     /// The server for which everything is that the protocol does not know, requests and notifications
-    /// alike, if there can be no doubt: the configuration has no other, whether up or not, and its
-    /// callers may do with it whatever they like. What such a message does is known to nobody here,
-    /// so that any rule there is must be taken to be about it.
-    pub(crate) fn only_server(&self, identity: &Identity) -> Option<ServerName> {
+    /// alike, if there can be no doubt: the configuration has no other, whether up, down or broken, and
+    /// the caller of the view may do with it whatever it likes. What such a message does is known to
+    /// nobody here, so that any rule there is must be taken to be about it: lists of the server, its
+    /// access, its trust, the limits of the caller.
+    pub(crate) fn only_server(&self, view: &View) -> Option<ServerName> {
         let config = self.host.config();
         let mut enabled = config.servers().filter(|server| server.enabled);
         let (only, None) = (enabled.next()?, enabled.next()) else { return None };
-        let is_free = only.behaviour.access == Access::ReadWrite && only.trust == Trust::Trusted;
-        (is_free && !identity.scope.is_limited()).then(|| only.name.clone())
+        let is_free = config.broken().is_empty() && view.is_unlimited(&only.name);
+        is_free.then(|| only.name.clone())
     }
 }

@@ -38,6 +38,8 @@ pub use rules::Rules;
 pub use switches::{Switch, Switches};
 
 use crate::catalog::Entry;
+use crate::name::ServerName;
+use rules::ServerRules;
 use steps::{Question, STEPS};
 
 /// What comes of all rules together.
@@ -94,6 +96,12 @@ pub fn decide_all<'r>(
         known = Some((entry.server(), server));
         (entry, decided(&Question::new(server, caller, entry)))
     })
+}
+
+/// Whether no rule limits what a caller may do with a server: none hides anything of it, and none could
+/// hide something that the server may yet have.
+pub(crate) fn is_unlimited(rules: &Rules, caller: &Caller, server: &ServerName) -> bool {
+    caller.is_unlimited() && rules.server(server).is_some_and(ServerRules::hide_nothing)
 }
 
 fn decided<'r>(question: &Question<'r>) -> Decision<'r> {

@@ -13,7 +13,7 @@ use crate::message::Raw;
 use crate::name::ServerName;
 use crate::policy::{
     Caller, Chance, Decision, Reason, Rules, Step, chance, chance_of_address, decide, decide_all,
-    explain,
+    explain, is_unlimited,
 };
 
 pub use route::{NoRoute, ResourceRoute};
@@ -130,6 +130,13 @@ impl View {
     pub fn may_hold(&self, server: &ServerName) -> bool {
         let prefix = self.catalog.namespaces().prefix(server).unwrap_or_default();
         self.caller.may_have(server, prefix)
+    }
+
+    /// Whether no rule limits what the caller may do with a server. Requests that the protocol does not
+    /// know are for such callers only: nothing says what of the server they are about, so that any rule
+    /// may be about them.
+    pub fn is_unlimited(&self, server: &ServerName) -> bool {
+        is_unlimited(&self.rules, &self.caller, server)
     }
 
     /// Whether something of an exact name can be in it, if this server has it.

@@ -190,6 +190,68 @@ async fn an_address_and_a_token_show_what_each_of_them_shows() {
     hosted.end().await;
 }
 
+/// Whether the only server hears what the protocol does not know, as a request or told.
+async fn hears_unknown_methods(settings: Value, path: &str, options: Options) -> Vec<&'static str> {
+    let folder = furnished();
+    let mut text = json!({
+        "mcpServers": { "only": canned(&folder, "legacy") },
+        "bundles": { "some": { "serverId": "only", "allowTools": ["echo"] } },
+        "agents": { "all": {} },
+    });
+    text["mcpServers"]["only"]["access"] = "read-write".into();
+    for (key, value) in settings.as_object().unwrap() {
+        text["mcpServers"]["only"][key] = value.clone();
+    }
+    let loaded = config::parse("test", text.to_string());
+    let hosted = Hosted::start(loaded.config, options).await;
+    let connection = hosted.host.servers().get("only").unwrap();
+    connection.request("ping", None).await.unwrap().unwrap();
+    let mut asker = Asker::at((hosted.address, path), Era::Legacy, &[TOKEN]).await.unwrap();
+    for method in ["x/run", "Tools/Call", "tools/call "] {
+        let answer = asker.ask(method, json!({ "name": "drop", "arguments": {} })).await;
+        assert_eq!(answer["error"]["code"], -32_601, "{answer}");
+    }
+    for method in ["notifications/x", "Notifications/Cancelled"] {
+        let told = json!({ "jsonrpc": "2.0", "method": method, "params": {} });
+        asker.tell(&told).await.unwrap();
+    }
+    // It has got everything that came before this.
+    connection.request("ping", None).await.unwrap().unwrap();
+    let methods =
+        ["x/run", "Tools/Call", "tools/call ", "notifications/x", "Notifications/Cancelled"];
+    let heard = methods.into_iter().filter(|it| !heard_of(&folder, it).is_empty()).collect();
+    hosted.end().await;
+    heard
+}
+
+/// Seen: `x/run` and `Tools/Call` reached a server whose `denyTools` hid the tool.
+#[tokio::test]
+async fn any_limit_keeps_unknown_methods_from_the_only_server() {
+    let free = hears_unknown_methods(json!({}), "/mcp", Options::default()).await;
+    assert_eq!(free, ["x/run", "notifications/x"]);
+    let limits = [
+        json!({ "denyTools": ["drop"] }),
+        json!({ "denyTools": ["never-there"] }),
+        json!({ "allowTools": ["echo", "drop"] }),
+        json!({ "access": "read-only" }),
+        json!({ "access": "read-only-strict" }),
+        json!({ "trust": "untrusted", "allowTools": ["echo"] }),
+    ];
+    for settings in limits {
+        let heard = hears_unknown_methods(settings.clone(), "/mcp", Options::default()).await;
+        assert_eq!(heard, [""; 0], "{settings}");
+    }
+    for path in ["/mcp/bundles/some", "/mcp/agents/all"] {
+        let heard = hears_unknown_methods(json!({}), path, Options::default()).await;
+        assert_eq!(heard, [""; 0], "{path}");
+    }
+    let access = Scope { access: Some(Access::ReadWrite), ..Scope::default() };
+    for scope in [Scope::of_bundle("some"), Scope::of_agent("all"), access] {
+        let heard = hears_unknown_methods(json!({}), "/mcp", token_of(scope.clone())).await;
+        assert_eq!(heard, [""; 0], "{scope:?}");
+    }
+}
+
 /// A reload takes away the bundle of a token: whoever bears it gets nothing.
 #[tokio::test]
 async fn a_token_whose_bundle_is_gone_opens_nothing() {

@@ -112,6 +112,16 @@ impl ServerRules {
     }
 }
 
+impl ServerRules {
+    /// Whether they hide nothing of the server, whatever it has.
+    pub(super) fn hide_nothing(&self) -> bool {
+        self.enabled
+            && self.trust == Trust::Trusted
+            && self.access == Access::ReadWrite
+            && self.lists.is_empty()
+    }
+}
+
 impl BundleRules {
     fn of(name: &BundleName, bundle: &Bundle) -> Self {
         Self {
