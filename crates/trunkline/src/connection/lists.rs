@@ -2,7 +2,7 @@
 //! SEC-3).
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +40,10 @@ const SHOWN_NAME: usize = 64;
 /// Items set aside that are remembered.
 const MAX_SET_ASIDE: usize = 100;
 
+/// Why a tool is set aside whose name another one has with another definition.
+const CONTESTED: &str = "another tool has the same name and another definition, and nothing says \
+                         which of them the server runs";
+
 /// The pages of a list so far.
 pub(super) struct Pages {
     kind: Kind,
@@ -49,7 +53,10 @@ pub(super) struct Pages {
     set_aside: Vec<SetAside>,
     /// How many more are set aside than are remembered.
     unnamed: usize,
-    names: HashSet<Box<str>>,
+    /// The first item of each name, unless it was set aside since.
+    names: HashMap<Box<str>, Option<Arc<Item>>>,
+    /// Names of tools that have several definitions.
+    contested: BTreeSet<Box<str>>,
     cursors: HashSet<Box<str>>,
     pages: usize,
     /// How long the server says that the list holds.
@@ -91,7 +98,8 @@ impl Pages {
             bytes: 0,
             set_aside: Vec::new(),
             unnamed: 0,
-            names: HashSet::new(),
+            names: HashMap::new(),
+            contested: BTreeSet::new(),
             cursors: HashSet::new(),
             pages: 0,
             ttl: None,
@@ -115,12 +123,7 @@ impl Pages {
                 return Err(error.with_hint("configure it to offer fewer; no model reads as many"));
             }
             match self.judge(&definition) {
-                Ok(name) => {
-                    // Apart from its page, which would stay in memory for its sake.
-                    let item = Item::new(self.kind, &name, definition.detached());
-                    self.bytes += item.definition().bytes().len();
-                    self.items.push(Arc::new(item));
-                }
+                Ok(name) => self.take(name, &definition),
                 Err(reason) => self.put_aside(&definition, reason),
             }
         }
@@ -131,6 +134,26 @@ impl Pages {
         match cursor.filter(|cursor| !cursor.is_null()) {
             None => Ok(Next::Done),
             Some(cursor) => self.next_page(&cursor),
+        }
+    }
+
+    /// Takes an item that can be used, unless another one has its name. Of two tools with one name and
+    /// different definitions neither can be used: the server runs one of them, and nothing says which.
+    fn take(&mut self, name: Box<str>, definition: &Raw) {
+        // Apart from its page, which would stay in memory for its sake.
+        let item = Arc::new(Item::new(self.kind, &name, definition.detached()));
+        let Some(first) = self.names.get(&name) else {
+            self.bytes += item.definition().bytes().len();
+            self.names.insert(name, Some(Arc::clone(&item)));
+            self.items.push(item);
+            return;
+        };
+        let is_other = |first: &Arc<Item>| first.definition() != item.definition();
+        if self.kind == Kind::Tool && first.as_ref().is_some_and(is_other) {
+            self.put_aside(definition, CONTESTED);
+            self.contested.insert(name);
+        } else {
+            self.put_aside(definition, "another one has the same name");
         }
     }
 
@@ -183,9 +206,6 @@ impl Pages {
                 self.mirrored.insert(name.clone(), mirrored.into());
             }
         }
-        if !self.names.insert(name.clone()) {
-            return Err("another one has the same name");
-        }
         Ok(name)
     }
 
@@ -213,6 +233,7 @@ impl Pages {
             let bytes = largest.definition().bytes().len();
             self.bytes -= bytes;
             self.mirrored.remove(largest.name());
+            self.names.insert(largest.name().into(), None);
             let reason = format!(
                 "the list of {}s is larger than {} MiB, and this is among the largest of them, \
                  with {bytes} bytes",
@@ -224,6 +245,11 @@ impl Pages {
     }
 
     pub(super) fn finish(mut self) -> List {
+        let contested = std::mem::take(&mut self.contested);
+        let is_contested = |item: &Arc<Item>| contested.contains(item.name());
+        let (aside, items) = self.items.into_iter().partition::<Vec<_>, _>(is_contested);
+        self.items = items;
+        aside.iter().for_each(|item| self.put_aside(item.definition(), CONTESTED));
         self.items.sort_by(|left, right| left.name().cmp(right.name()));
         if self.unnamed > 0 {
             let reason = format!("{} more are set aside, and not named here", self.unnamed).into();
@@ -252,7 +278,7 @@ mod tests {
         let text = r#"{"tools":[
             {"name":"b","inputSchema":{},"x":12345678901234567890},
             {"name":5,"inputSchema":{}}, {"name":"","inputSchema":{}}, 7,
-            {"name":"c"}, {"name":"b","inputSchema":{}}, {"name":"a","inputSchema":{}}]}"#;
+            {"name":"c"}, {"name":"a","inputSchema":{}}, {"name":"a","inputSchema":{}}]}"#;
         assert!(matches!(pages.add(&page(text)), Ok(Next::Done)));
         let list = pages.finish();
         let names: Vec<_> = list.items.iter().map(|item| item.name()).collect();
@@ -260,6 +286,38 @@ mod tests {
         assert_eq!(list.items[1].definition().get("x").unwrap().text(), "12345678901234567890");
         assert_eq!(list.set_aside.len(), 5);
         assert_eq!(&*list.set_aside[4].reason, "another one has the same name");
+    }
+
+    /// Seen: of a tool that reads and one of the same name that writes, the first was shown, and the
+    /// server ran the other.
+    #[test]
+    fn of_two_different_tools_with_one_name_neither_is_taken() {
+        let tool = |hint: &str, more: &str| {
+            format!(
+                r#"{{"name":"x","inputSchema":{{}},"annotations":{{"readOnlyHint":{hint}}}{more}}}"#
+            )
+        };
+        let reads = tool("true", "");
+        for other in [tool("false", ""), tool("true", r#","description":"Drops all.""#)] {
+            for (one, two) in [(&reads, &other), (&other, &reads)] {
+                let mut pages = tool_pages();
+                let more = r#"{"name":"y","inputSchema":{}}"#;
+                let first = format!(r#"{{"tools":[{one},{more}],"nextCursor":"2"}}"#);
+                assert!(matches!(pages.add(&page(&first)), Ok(Next::Page(_))));
+                let second = format!(r#"{{"tools":[{two},{one}]}}"#);
+                assert!(matches!(pages.add(&page(&second)), Ok(Next::Done)));
+                let list = pages.finish();
+                let names: Vec<_> = list.items.iter().map(|item| item.name()).collect();
+                assert_eq!(names, ["y"]);
+                let aside = list.set_aside.iter().filter(|it| it.name.as_deref() == Some("x"));
+                assert_eq!(aside.clone().count(), 3);
+                assert!(aside.clone().any(|it| it.reason.contains("nothing says which")));
+            }
+        }
+        let mut pages = tool_pages();
+        let same = page(&format!(r#"{{"tools":[{reads},{reads}]}}"#));
+        assert!(matches!(pages.add(&same), Ok(Next::Done)));
+        assert_eq!(pages.finish().items.len(), 1, "one that is said twice is one");
     }
 
     #[test]
