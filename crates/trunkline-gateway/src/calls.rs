@@ -347,7 +347,7 @@ impl Gateway {
                 let result = translate::no_result(cause, &words, error.is_retryable());
                 Ok(translate::result(era, relayed, &result))
             }
-            _ => Err(failed(error)),
+            _ => Err(translate::failed(error)),
         }
     }
 
@@ -395,7 +395,7 @@ impl Gateway {
             }
             Err(error) => match error.refusal() {
                 Some(refusal) => Err(refusal.clone()),
-                None => Err(failed(&error)),
+                None => Err(translate::failed(&error)),
             },
         }
     }
@@ -443,15 +443,6 @@ fn is_reached(kind: ErrorKind) -> bool {
             | ErrorKind::NotMcp
             | ErrorKind::Stopping
     )
-}
-
-fn failed(error: &CallError) -> RpcError {
-    let code = match error.kind() {
-        CallErrorKind::Unknown | CallErrorKind::BadArguments => code::INVALID_PARAMS,
-        _ => code::INTERNAL_ERROR,
-    };
-    let data = serde_json::json!({ "retry": error.is_retryable() });
-    RpcError::new(code, &error.to_string()).with_data(&Raw::from_value(&data))
 }
 
 /// The answer to a legacy client that cannot be asked what the server of its call has to know.

@@ -10,7 +10,7 @@ use trunkline::call::CallOptions;
 use trunkline::connection::{LogLevel, Rounds};
 use trunkline::host::{Host, Patience, Relayed};
 use trunkline::item::Kind;
-use trunkline::message::{Id, Message, Notification, Raw, RpcError, code, is_of_protocol};
+use trunkline::message::{Id, Message, Notification, Raw, RpcError, is_of_protocol};
 use trunkline::name::ServerName;
 use trunkline::view::View;
 
@@ -208,7 +208,7 @@ impl Gateway {
                 Some(refusal) => {
                     translate::error(&asking, Relayed::Call, params, refusal).map(Reply::from)
                 }
-                None => Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
+                None => Err(translate::failed(&error)),
             },
         }
     }

@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
+use trunkline::call::{CallError, CallErrorKind};
 use trunkline::host::Relayed;
 use trunkline::message::{Raw, RpcError, code};
 
@@ -204,6 +205,16 @@ pub(crate) fn no_result(cause: Cause, message: &str, is_retryable: bool) -> Raw 
     let retry: Value = json!({ "io.trunkline/retry": is_retryable });
     let content = json!([{ "type": "text", "text": text }]);
     Raw::from_value(&json!({ "content": content, "isError": true, "_meta": retry }))
+}
+
+/// The error of a request that came to no answer of its server.
+pub(crate) fn failed(error: &CallError) -> RpcError {
+    let code = match error.kind() {
+        CallErrorKind::Unknown | CallErrorKind::BadArguments => code::INVALID_PARAMS,
+        _ => code::INTERNAL_ERROR,
+    };
+    let data = json!({ "retry": error.is_retryable() });
+    RpcError::new(code, &error.to_string()).with_data(&Raw::from_value(&data))
 }
 
 #[cfg(test)]

@@ -351,7 +351,8 @@ type Exposed<'c> = &'c dyn Fn(&str) -> Option<String>;
 
 /// What a server says as callers are to see it: with the addresses they know, and within its bound.
 fn outcome(said: &Raw, server: &Server, exposed: Option<Exposed<'_>>) -> Outcome {
-    let said = exposed.map_or_else(|| said.clone(), |exposed| with_addresses(said, exposed));
+    let said = said.clone().with_keys_once();
+    let said = exposed.map_or_else(|| said.clone(), |exposed| with_addresses(&said, exposed));
     let bound = usize::try_from(server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
     Outcome::new(&said, &server.name, server.trust, bound)
 }

@@ -31,6 +31,7 @@ use tokio::time::timeout;
 pub use asking::{Ask, Rounds};
 pub use attendant::{Answering, Attendant, Question, Unattended};
 pub(crate) use conversing::{Conversing, Round};
+pub(crate) use generation::META_KEYS;
 pub use log_level::LogLevel;
 pub use options::{Options, Remaining};
 pub(crate) use parameters::are_same_but_for_headers;

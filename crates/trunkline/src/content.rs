@@ -43,5 +43,6 @@ pub fn marked_untrusted(result: &Raw) -> Raw {
     let clean = cleaned_json(result);
     let meta = clean.get("_meta").filter(Raw::is_object);
     let meta = meta.unwrap_or_else(|| Raw::from_value(&serde_json::json!({})));
-    clean.with("_meta", &meta.with(UNTRUSTED, &Raw::from_value(&true.into())))
+    let meta = meta.with_unmistakable(UNTRUSTED, &Raw::from_value(&true.into()));
+    clean.with_unmistakable("_meta", &meta)
 }

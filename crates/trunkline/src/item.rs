@@ -1,7 +1,6 @@
 //! One thing of a server, as the server described it: a tool, a resource, a prompt.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
 
 use crate::clean::cleaned_json;
 use crate::message::Raw;
@@ -107,19 +106,6 @@ impl Hints {
     }
 }
 
-/// A definition in which every key is there once, as the last of them says: readers disagree on which
-/// counts, and what is judged has to be what is shown.
-fn once_each(mut definition: Raw) -> Raw {
-    let members = definition.members();
-    let mut seen = HashSet::new();
-    let again = members.iter().filter(|(key, _)| !seen.insert(key.as_str()));
-    let again: BTreeMap<_, _> = again.map(|(key, value)| (key, value)).collect();
-    for (key, value) in again {
-        definition = definition.without(key).with(key, value);
-    }
-    definition
-}
-
 /// One thing of a server, as the server described it.
 #[derive(Clone, Debug)]
 pub struct Item {
@@ -132,7 +118,9 @@ pub struct Item {
 impl Item {
     /// A thing by the server's own name for it: for a resource its address.
     pub fn new(kind: Kind, name: &str, definition: Raw) -> Self {
-        let definition = once_each(definition);
+        // Readers disagree on which of two values under one key counts: what is judged has to be what
+        // is shown.
+        let definition = definition.with_keys_once();
         let hints = match kind {
             Kind::Tool => Hints::of(&definition),
             _ => Hints::default(),
@@ -182,7 +170,7 @@ mod tests {
     fn a_key_is_there_once() {
         let text = r#"{"name":"x","annotations":{"readOnlyHint":true},"n":1.0,"name":"y","annotations":{"readOnlyHint":false}}"#;
         let item = Item::new(Kind::Tool, "y", Raw::from_text(text).unwrap());
-        let expected = r#"{"n":1.0,"annotations":{"readOnlyHint":false},"name":"y"}"#;
+        let expected = r#"{"n":1.0,"name":"y","annotations":{"readOnlyHint":false}}"#;
         assert_eq!(item.definition().text(), expected);
         assert!(item.hints().declares_writing());
     }

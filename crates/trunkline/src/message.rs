@@ -20,6 +20,7 @@ mod reader;
 mod scan;
 mod problem;
 mod raw;
+mod alike;
 mod envelope;
 mod method;
 

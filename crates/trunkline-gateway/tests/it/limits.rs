@@ -267,3 +267,46 @@ async fn a_token_whose_bundle_is_gone_opens_nothing() {
     assert_eq!(head.status, 404);
     hosted.end().await;
 }
+
+/// Seen: the `_meta` that the gateway did not look at had a token for progress of the client's own
+/// choice, which can be that of somebody else's call.
+#[tokio::test]
+async fn no_token_for_progress_but_ours_reaches_a_server() {
+    for generation in ["legacy", "modern"] {
+        let folder = furnished();
+        let mut server = canned(&folder, generation);
+        server["access"] = "read-write".into();
+        let hosted = Hosted::to(&json!({ "only": server })).await;
+        let smuggled = [
+            r#""_META":{"progressToken":1},"#,
+            r#""_Meta":{"progressToken":1},"#,
+            r#""\u005fMETA":{"progressToken":1},"#,
+            r#""_meta":{"progressToken":1},"_meta":{},"#,
+            r#""_meta":{"progressToken":1,"progressToken":2},"#,
+            r#""_meta":{"ProgressToken":1},"#,
+            r#""_meta":{"progress\u0054oken":7,"PROGRESSTOKEN":1},"#,
+            r#""arguments":{"a":1},"#,
+        ];
+        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        for (method, smuggled) in smuggled.iter().flat_map(|it| [("tools/call", it), ("x/run", it)])
+        {
+            let params = json!({ "name": "only_echo", "arguments": {} });
+            let mut written = asker.write(method, params);
+            let begin = r#""params":{"#;
+            written.body = written.body.replace(begin, &format!("{begin}{smuggled}"));
+            let (_, messages) = asker.exchange(&written).await.unwrap();
+            assert_eq!(messages[0]["error"]["code"], -32_602, "{smuggled} {messages:?}");
+            let message = messages[0]["error"]["message"].as_str().unwrap();
+            assert!(message.contains("more than once, or in another case"), "{message}");
+        }
+        assert!(
+            heard_of(&folder, "tools/call").is_empty() && heard_of(&folder, "x/run").is_empty()
+        );
+        let params =
+            json!({ "name": "only_echo", "arguments": {}, "_meta": { "progressToken": "mine" } });
+        asker.ask("tools/call", params).await;
+        let sent = heard_of(&folder, "tools/call").remove(0);
+        assert!(sent["params"]["_meta"]["progressToken"].is_u64(), "{sent}");
+        hosted.end().await;
+    }
+}

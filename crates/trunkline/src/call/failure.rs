@@ -90,9 +90,11 @@ impl CallError {
         Self::new(CallErrorKind::BadArguments, message)
     }
 
-    /// A parameter is there twice, or in two spellings, so that servers may see another than we do.
+    /// A parameter is there twice, or in another case, so that servers may see another than we do.
     pub(crate) fn ambiguous(key: &str) -> Self {
-        let message = format!("the parameter `{key}` is there more than once, in whatever case");
+        let message = format!(
+            "the parameter `{key}` is there more than once, or in another case; send it once, as `{key}`"
+        );
         Self::new(CallErrorKind::BadArguments, message)
     }
 

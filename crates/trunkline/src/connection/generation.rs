@@ -28,6 +28,10 @@ pub(super) enum Generation {
     Modern,
 }
 
+/// The members of `_meta` that a connection reads, or writes itself.
+pub(crate) const META_KEYS: [&str; 5] =
+    [VERSION, CAPABILITIES, CLIENT_INFO, LOG_LEVEL, "progressToken"];
+
 impl Generation {
     /// The revision spoken.
     pub(super) fn revision(&self) -> &str {

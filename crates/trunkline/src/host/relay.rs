@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Host;
 use crate::call::{CallError, CallOptions, Client, Outcome, Read, Route, TaskUpdates};
 use crate::catalog::{Entry, Kind};
+use crate::connection::META_KEYS;
 use crate::message::{Ambiguous, Raw};
 use crate::name::ServerName;
 use crate::view::{ResourceRoute, View};
@@ -96,6 +97,7 @@ impl Host {
         relayed: Relayed,
         params: &Raw,
     ) -> Result<Found<'v>, CallError> {
+        require_unmistakable(params)?;
         let resolved = relayed.resolve(view, params).map_err(|error| self.judged(error))?;
         Ok(Found { relayed, params: params.clone(), resolved })
     }
@@ -140,6 +142,7 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let asked = async {
+            require_unmistakable(&params)?;
             let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
             let route = self.bind(view, entry, options.client)?;
             route.ask_unseen(method, params, options).await
@@ -159,6 +162,22 @@ impl Host {
         let route = self.bind(view, entry, client)?;
         route.updates(task, Arc::clone(view.catalog())).await
     }
+}
+
+/// Fails if a server could find other values in parameters than the ones that are looked at here:
+/// another `_meta`, with a token for progress that is not ours, or other arguments.
+fn require_unmistakable(params: &Raw) -> Result<(), CallError> {
+    for key in ["arguments", "requestState", "inputResponses"] {
+        params.get_alone(key).map_err(|Ambiguous| CallError::ambiguous(key))?;
+    }
+    let said = params.get_unmistakable("_meta");
+    let Some(said) = said.map_err(|Ambiguous| CallError::ambiguous("_meta"))? else {
+        return Ok(());
+    };
+    for key in META_KEYS {
+        said.get_unmistakable(key).map_err(|Ambiguous| CallError::ambiguous(key))?;
+    }
+    Ok(())
 }
 
 /// Anything of a server that a view shows.

@@ -52,7 +52,7 @@ impl<'a> Member<'a> {
     }
 
     /// The key.
-    pub(super) fn key(&self) -> Cow<'_, str> {
+    pub(super) fn key(&self) -> Cow<'a, str> {
         let text = String::from_utf8_lossy(self.written);
         match text.contains('\\') {
             true => serde_json::from_str(&format!("\"{text}\"")).unwrap_or_default(),

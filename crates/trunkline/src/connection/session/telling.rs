@@ -69,7 +69,8 @@ fn with_token(notification: Notification, token: Option<&Raw>) -> Notification {
         (Notification { method, params: Some(params) }, Some(token))
             if &*method == "notifications/progress" =>
         {
-            Notification { method, params: Some(params.with("progressToken", token)) }
+            let params = params.with_unmistakable("progressToken", token);
+            Notification { method, params: Some(params) }
         }
         (notification, _) => notification,
     }
