@@ -22,6 +22,7 @@ pub use updates::TaskUpdates;
 use untrusted::Cleaning;
 
 use crate::catalog::Entry;
+use crate::clean::cleaned_json;
 use crate::config::{Server, Trust};
 use crate::connection::{
     Ask, Attendant, Connection, Conversing, LogLevel, Round, Rounds, Unattended,
@@ -352,6 +353,11 @@ type Exposed<'c> = &'c dyn Fn(&str) -> Option<String>;
 /// What a server says as callers are to see it: with the addresses they know, and within its bound.
 fn outcome(said: &Raw, server: &Server, exposed: Option<Exposed<'_>>) -> Outcome {
     let said = said.clone().with_keys_once();
+    let said = match server.trust {
+        // Before addresses are looked at: what is taken away may be what makes one look like another.
+        Trust::Untrusted => cleaned_json(&said),
+        Trust::Trusted => said,
+    };
     let said = exposed.map_or_else(|| said.clone(), |exposed| with_addresses(&said, exposed));
     let bound = usize::try_from(server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
     Outcome::new(&said, &server.name, server.trust, bound)

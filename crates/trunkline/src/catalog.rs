@@ -172,7 +172,8 @@ impl Catalog {
         self.entries(kind).iter().filter(|entry| entry.adjusted.is_some())
     }
 
-    /// Whether any address may have to be shown otherwise than its server writes it.
+    /// Whether any address may have to be shown otherwise than its server writes it: some are, or there
+    /// are several servers, any of which can link to an address that is another's.
     pub(crate) fn tells_addresses_apart(&self) -> bool {
         self.tells_addresses_apart
     }

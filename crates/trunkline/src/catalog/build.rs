@@ -104,21 +104,17 @@ impl Catalog {
                 Kind::Resource | Kind::ResourceTemplate => addressed(drafts, sources),
             })
         });
-        let tells_addresses_apart = tells_addresses_apart(&kinds);
+        let tells_addresses_apart = sources.namespaces.has_several() || is_any_renamed(&kinds);
         let namespaces = Arc::clone(&sources.namespaces);
         Self { kinds, namespaces, servers, tells_addresses_apart }
     }
 }
 
-/// Whether an address may have to be shown otherwise than its server writes it: some are, or several
-/// servers have any. One of these can link to an address that fits its own template and that another
-/// server lists.
-fn tells_addresses_apart(kinds: &[Entries; Kind::ALL.len()]) -> bool {
+/// Whether an address is shown otherwise than its server writes it.
+fn is_any_renamed(kinds: &[Entries; Kind::ALL.len()]) -> bool {
     let addressed = [Kind::Resource, Kind::ResourceTemplate].map(|kind| &kinds[kind as usize]);
     let mut entries = addressed.iter().flat_map(|entries| entries.sorted.iter());
-    let Some(first) = entries.next() else { return false };
-    let is_other = |entry: &Entry| entry.exposed() != entry.name();
-    is_other(first) || entries.any(|entry| is_other(entry) || entry.server != first.server)
+    entries.any(|entry| entry.exposed() != entry.name())
 }
 
 fn named(drafts: &[Draft<'_>], namespaces: &Namespaces) -> Vec<Entry> {

@@ -1,7 +1,10 @@
 //! Addresses in a result, as its reader knows them.
 
-use super::block::string;
 use crate::message::Raw;
+
+/// How deep results are looked into that hold others, as that of a task does. The protocol has no
+/// deeper ones.
+const MAX_NESTING: usize = 2;
 
 /// A result with the addresses of resources in it as callers know them, so that they can follow
 /// them: of links, of resources in blocks and in messages of prompts, and of what was read.
@@ -32,27 +35,55 @@ pub fn with_addresses(result: &Raw, exposed: &dyn Fn(&str) -> Option<String>) ->
     if edits.is_empty() { result.clone() } else { result.with_parts(&edits) }
 }
 
-/// Every address in a result, as it is written there.
+/// Every address in a result, as it is written there: under keys that are there twice as well, since
+/// readers disagree on which of them counts.
 fn addresses(result: &Raw) -> Vec<Raw> {
-    let [content, contents, messages] = result.get_all(["content", "contents", "messages"]);
-    let items = |list: Option<Raw>| list.map(|list| list.items()).unwrap_or_default();
-    let mut found: Vec<Raw> = items(content).iter().filter_map(of_block).collect();
-    found.extend(items(contents).iter().filter_map(|item| item.get("uri")));
-    for message in items(messages) {
-        let Some(content) = message.get("content") else { continue };
-        found.extend(of_block(&content));
-        found.extend(content.items().iter().filter_map(of_block));
-    }
+    let mut found = Vec::new();
+    of_result(result, MAX_NESTING, &mut found);
     found
 }
 
-fn of_block(block: &Raw) -> Option<Raw> {
-    let [kind, uri, resource] = block.get_all(["type", "uri", "resource"]);
-    match &*string(kind)? {
-        "resource_link" => uri,
-        "resource" => resource?.get("uri"),
-        _ => None,
+fn of_result(result: &Raw, depth: usize, found: &mut Vec<Raw>) {
+    for (number, value) in result.get_alike(["content", "contents", "messages", "result"]) {
+        match number {
+            0 => of_blocks(&value, depth, found),
+            1 => value.items().iter().for_each(|item| of_key(item, "uri", found)),
+            2 => {
+                let messages = value.items();
+                let contents = messages.iter().flat_map(|message| message.get_alike(["content"]));
+                contents.for_each(|(_, content)| of_blocks(&content, depth, found));
+            }
+            // That of a task.
+            _ if depth > 0 => of_result(&value, depth - 1, found),
+            _ => {}
+        }
     }
+}
+
+/// The addresses in one block, or in a list of them.
+fn of_blocks(content: &Raw, depth: usize, found: &mut Vec<Raw>) {
+    of_block(content, depth, found);
+    content.items().iter().for_each(|block| of_block(block, depth, found));
+}
+
+fn of_block(block: &Raw, depth: usize, found: &mut Vec<Raw>) {
+    let kinds = block.get_alike(["type"]);
+    let is_of = |kind: &str| kinds.iter().any(|(_, it)| it.as_str().as_deref() == Some(kind));
+    if is_of("resource_link") {
+        of_key(block, "uri", found);
+    }
+    if is_of("resource") {
+        let resources = block.get_alike(["resource"]);
+        resources.iter().for_each(|(_, resource)| of_key(resource, "uri", found));
+    }
+    if is_of("tool_result") && depth > 0 {
+        let contents = block.get_alike(["content"]);
+        contents.iter().for_each(|(_, content)| of_blocks(content, depth - 1, found));
+    }
+}
+
+fn of_key(object: &Raw, key: &str, found: &mut Vec<Raw>) {
+    found.extend(object.get_alike([key]).into_iter().map(|(_, value)| value));
 }
 
 #[cfg(test)]
@@ -72,6 +103,28 @@ mod tests {
             1,
         );
         assert_eq!(with_addresses(&Raw::from_text(result).unwrap(), &known).text(), expected);
+    }
+
+    /// Readers disagree on which of two keys counts: no address is passed over for that.
+    #[test]
+    fn addresses_are_found_wherever_a_reader_may_find_them() {
+        let link = r#"{"type":"resource_link","uri":"x://a"}"#;
+        for result in [
+            format!(r#"{{"content":[{link}],"content":[]}}"#),
+            format!(r#"{{"Content":[{link}]}}"#),
+            r#"{"content":[{"type":"resource_link","type":"text","uri":"x://a"}]}"#.to_owned(),
+            r#"{"content":[{"type":"resource_link","uri":"x://a","uri":"x://b"}]}"#.to_owned(),
+            r#"{"content":[{"type":"resource","resource":{"URI":"x://a"}}]}"#.to_owned(),
+            format!(r#"{{"taskId":"1","result":{{"content":[{link}]}}}}"#),
+            format!(
+                r#"{{"messages":[{{"content":{{"type":"tool_result","content":[{link}]}}}}]}}"#
+            ),
+        ] {
+            let known = |uri: &str| (uri == "x://a").then(|| "known".to_owned());
+            let result = Raw::from_text(&result).unwrap();
+            let expected = result.text().replace("x://a", "known");
+            assert_eq!(with_addresses(&result, &known).text(), expected);
+        }
     }
 
     #[test]

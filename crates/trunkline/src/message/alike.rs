@@ -38,6 +38,16 @@ impl Raw {
         }
     }
 
+    /// Every value that some reader may find under one of these keys, with the number of the key, in
+    /// one pass.
+    pub(crate) fn get_alike<const N: usize>(&self, keys: [&str; N]) -> Vec<(usize, Self)> {
+        let found = self.parts().filter_map(|member| {
+            let number = keys.iter().position(|key| member.is_like(key))?;
+            Some((number, self.part(&member)))
+        });
+        found.collect()
+    }
+
     /// The same object with one value under a key, and no other that some reader may find under it.
     #[must_use]
     pub(crate) fn with_unmistakable(&self, key: &str, value: &Self) -> Self {

@@ -150,6 +150,11 @@ impl Namespaces {
         Self { options, spaces, owners, lengths: lengths.into_iter().rev().collect() }
     }
 
+    /// Whether there are several servers.
+    pub(crate) fn has_several(&self) -> bool {
+        self.spaces.len() > 1
+    }
+
     /// What stands between a prefix and what follows it.
     pub fn separator(&self) -> &str {
         &self.options.separator
