@@ -142,7 +142,10 @@ impl Begun {
             loop {
                 let lists = match told.recv().await {
                     Ok(Change::Resource { server, uri, params }) => {
-                        if let Some(address) = addresses.address((&server, Teller::Shared), &uri) {
+                        let address = addresses.address((&server, Teller::Shared), &uri);
+                        if let Some(address) = address
+                            && scope.may_hear_of(&server, &uri)
+                        {
                             tell(updated(&params.with("uri", &Raw::from_string(&address))));
                         }
                         continue;
@@ -158,9 +161,11 @@ impl Begun {
                     Ok(Change::Lists { .. }) => continue,
                     // It has missed some: all may have changed.
                     Err(RecvError::Lagged(_)) => {
-                        addresses.all().into_iter().for_each(|address| {
-                            tell(updated(&empty().with("uri", &Raw::from_string(&address))));
-                        });
+                        for (server, uri, address) in addresses.all() {
+                            if scope.may_hear_of(&server, &uri) {
+                                tell(updated(&empty().with("uri", &Raw::from_string(&address))));
+                            }
+                        }
                         Lists::ALL
                     }
                     Err(RecvError::Closed) => return,
@@ -195,7 +200,7 @@ impl Changes {
         let watched =
             entry.or_insert_with(|| Watched { listeners: 0, digests: digests(host, &scope) });
         watched.listeners += 1;
-        WatchedScope { scope, changes: self.clone() }
+        WatchedScope { scope, host: Arc::downgrade(host), changes: self.clone() }
     }
 
     /// Looks at every scope in which somebody listens, and says what is different.
@@ -238,7 +243,15 @@ impl Changes {
 /// A scope that is watched for somebody.
 struct WatchedScope {
     scope: Arc<CallerScope>,
+    host: Weak<Host>,
     changes: Changes,
+}
+
+impl WatchedScope {
+    fn may_hear_of(&self, server: &ServerName, uri: &str) -> bool {
+        let host = self.host.upgrade();
+        host.is_some_and(|host| self.scope.may_hear_of(&host, server, uri))
+    }
 }
 
 impl Drop for WatchedScope {

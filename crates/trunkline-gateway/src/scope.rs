@@ -2,7 +2,8 @@
 
 use trunkline::config::Access;
 use trunkline::host::Host;
-use trunkline::policy::{Limit, NoSuchCaller, Who};
+use trunkline::name::ServerName;
+use trunkline::policy::{Chance, Limit, NoSuchCaller, Who};
 use trunkline::principal::Principal;
 use trunkline::view::View;
 
@@ -91,6 +92,15 @@ impl CallerScope {
             self.token.limit(Some("token"), &token),
         ];
         host.view(Who { within: &within, ..Who::default() })
+    }
+}
+
+impl CallerScope {
+    /// Whether the caller may hear of changes of a resource, in the words of its server, by the rules of
+    /// now: they may be others than when it was subscribed to. Whether the server still lists it makes
+    /// no difference.
+    pub(crate) fn may_hear_of(&self, host: &Host, server: &ServerName, uri: &str) -> bool {
+        self.view(host).is_ok_and(|view| view.may_hold_address(server, uri) == Chance::Possible)
     }
 }
 

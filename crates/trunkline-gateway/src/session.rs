@@ -90,9 +90,14 @@ impl Session {
         lock(&self.listening).get_or_insert_with(listening);
     }
 
-    /// Passes on what a server says of its own accord. That a visit is over is said once, in the call
-    /// that asked for it if that goes on.
+    /// Passes on what a server says of its own accord, if the client can still see something of that
+    /// server: the rules may be others than when it was last called. That a visit is over is said once,
+    /// in the call that asked for it if that goes on.
     pub(crate) fn tell(&self, server: &ServerName, notification: &Notification) {
+        let view = self.identity.scope.view(&self.host);
+        if !view.is_ok_and(|view| view.may_hold(server)) {
+            return;
+        }
         let visit = visits::over(notification);
         let talk = match visit.map_or(End::Foreign, |id| self.visits.end(server, &id)) {
             End::Foreign => None,

@@ -189,8 +189,11 @@ impl Addresses {
         wanted.filter(tells).map(|wanted| wanted.address.clone())
     }
 
-    pub(super) fn all(&self) -> Vec<String> {
-        lock(&self.wanted).values().map(|wanted| wanted.address.clone()).collect()
+    /// Every resource that is wanted: its server, its address there, and the one that the client knows.
+    pub(super) fn all(&self) -> Vec<(ServerName, String, String)> {
+        let wanted = lock(&self.wanted);
+        let known = wanted.iter().map(|((server, uri), wanted)| (server, uri, &wanted.address));
+        known.map(|(server, uri, known)| (server.clone(), uri.clone(), known.clone())).collect()
     }
 }
 

@@ -1,14 +1,20 @@
 //! The limits of one caller: the address and the token each have to admit an entry.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use trunkline::config::{self, Access, Config};
 use trunkline_gateway::{Options, Scope, Token, Tokens, digest_of};
 
 use crate::asker::{Asker, Era, text};
 use crate::canned::{canned, heard_of};
+use crate::channel::Channel;
 use crate::hosting::{Folder, Hosted};
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(60);
 
 const TOKEN: (&str, &str) = ("Authorization", "Bearer secret");
 
@@ -354,4 +360,57 @@ async fn a_server_links_to_nothing_of_another_server() {
         assert!(heard_of(&victim, "resources/read").is_empty());
         hosted.end().await;
     }
+}
+
+/// Has the server say that a resource has changed.
+async fn touch(hosted: &Hosted, folder: &Folder, uri: &str) {
+    let method = "notifications/resources/updated";
+    let told = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": uri } });
+    folder.write("ping.before", &told.to_string());
+    let connection = hosted.host.servers().get("only").unwrap();
+    connection.request("ping", None).await.unwrap().unwrap();
+}
+
+/// The next resource that a client hears of.
+async fn next_change(stream: &mut Channel) -> Value {
+    loop {
+        let event = timeout(LONGEST, stream.event()).await.expect("an event in time").unwrap();
+        let message = event.expect("an event").message.unwrap_or_default();
+        if message["method"] == "notifications/resources/updated" {
+            return message["params"]["uri"].clone();
+        }
+    }
+}
+
+/// Seen: a session went on to hear of a resource that the rules hid by then.
+#[tokio::test]
+async fn nothing_is_heard_of_a_resource_that_a_reload_has_hidden() {
+    let folder = furnished();
+    let rules = |denied: &[&str]| {
+        let text = json!({
+            "mcpServers": { "only": canned(&folder, "legacy") },
+            "bundles": { "b": { "serverId": "only", "denyTools": denied } },
+        });
+        let loaded = config::parse("test", text.to_string());
+        assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+        loaded.config
+    };
+    let hosted = Hosted::of(rules(&[])).await;
+    let at = (hosted.address, "/mcp/bundles/b");
+    let mut asker = Asker::at(at, Era::Legacy, &[]).await.unwrap();
+    let (notes, day) = ("x://notes", "x://day/1");
+    for uri in [notes, day] {
+        let answer = asker.ask("resources/subscribe", json!({ "uri": uri })).await;
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    let (head, mut stream) = asker.request("GET", &[("Accept", "text/event-stream")]).await;
+    assert_eq!(head.status, 200);
+    touch(&hosted, &folder, notes).await;
+    assert_eq!(next_change(&mut stream).await, notes);
+    hosted.host.reload(rules(&[notes]), BTreeMap::new()).await;
+    for uri in [notes, day] {
+        touch(&hosted, &folder, uri).await;
+    }
+    assert_eq!(next_change(&mut stream).await, day, "what comes first is hidden");
+    hosted.end().await;
 }
