@@ -133,7 +133,8 @@ impl Host {
     }
 
     /// Passes on a request about something that only the server knows, such as a task. The caller
-    /// has to see something of that server.
+    /// has to see something of that server. A method that the protocol does not know may do anything:
+    /// pass it on only for a view that [has no limit](View::is_unlimited) on the server.
     pub async fn relay_to(
         &self,
         view: &View,
