@@ -21,7 +21,6 @@ use crate::own::OwnCall;
 use crate::owners::owners;
 use crate::parked::{Conversation, NoCall, Turn};
 use crate::protocol::{Era, invalid, lacks};
-use crate::recent::Noted;
 use crate::reply::{Answer, Reply};
 use crate::seal::{Unopened, Use};
 use crate::tasks::Tasks;
@@ -38,7 +37,7 @@ const PASSED: &str = "state";
 /// A call that is being made, noted where questions and notifications of its server look for it.
 pub(crate) enum Engaged {
     /// Of a server that all share.
-    Shared(#[expect(dead_code, reason = "held for as long as the call is made")] Noted),
+    Shared,
     /// Of a server that the client has for itself.
     Own(
         call::Client,
@@ -50,7 +49,7 @@ impl Engaged {
     /// On whose behalf the call is made, if that matters to the server.
     pub(crate) fn client(&self) -> Option<&call::Client> {
         match self {
-            Self::Shared(_) => None,
+            Self::Shared => None,
             Self::Own(client, _) => Some(client),
         }
     }
@@ -304,7 +303,10 @@ impl Gateway {
                 self.renew_own(&attending.caller, server, &client);
                 Engaged::Own(client, call)
             }
-            _ => Engaged::Shared(self.recent.note(server, attending.caller.session.as_ref())),
+            _ => {
+                self.recent.note(server, attending.caller.session.as_ref());
+                Engaged::Shared
+            }
         }
     }
 
@@ -405,7 +407,7 @@ impl Gateway {
         let attending = self.attending(caller.clone(), false, None);
         match self.engaged(&attending, server) {
             Engaged::Own(client, _) => Some(client),
-            Engaged::Shared(_) => None,
+            Engaged::Shared => None,
         }
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use trunkline::config::Share;
-use trunkline::connection::Connection;
+use trunkline::connection::{Connection, ServerNotification};
 use trunkline::host::Host;
 use trunkline::item::Kind;
 use trunkline::message::{Notification, Raw, is_of_protocol};
@@ -96,7 +96,7 @@ enum Change {
 
 /// Where lines of a server's log go that belong to no request, that a visit is over, and what the
 /// protocol does not know.
-pub(crate) type Log = Arc<dyn Fn(&ServerName, &Notification) + Send + Sync>;
+pub(crate) type Log = Arc<dyn Fn(&ServerName, &ServerNotification) + Send + Sync>;
 
 /// All that is heard of changes. Clones are the same.
 #[derive(Clone)]
@@ -305,15 +305,16 @@ async fn follow(host: Weak<Host>, changes: Changes) {
                 let Some(host) = host.upgrade() else { return };
                 changes.compare(&host);
             }
-            Some((server, notification)) = hearing.recv() => {
+            Some((server, said)) = hearing.recv() => {
                 let Some(host) = host.upgrade() else { return };
-                take(&changes, &host, server, notification);
+                take(&changes, &host, server, &said);
             }
         }
     }
 }
 
-fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notification) {
+fn take(changes: &Changes, host: &Host, server: ServerName, said: &ServerNotification) {
+    let notification = &said.notification;
     for kind in Kind::changed_by(&notification.method) {
         changes.announced(host, &server, *kind);
     }
@@ -322,11 +323,11 @@ fn take(changes: &Changes, host: &Host, server: ServerName, notification: Notifi
         method
             if matches!(method, "notifications/message" | COMPLETE) || !is_of_protocol(method) =>
         {
-            return (changes.log)(&server, &notification);
+            return (changes.log)(&server, said);
         }
         _ => return,
     }
-    let Some(params) = notification.params else { return };
+    let Some(params) = &notification.params else { return };
     let Some(uri) = params.get("uri") else { return };
     let Some(uri) = uri.as_str().map(Arc::from) else { return };
     // What a server of the modern generation says here is about a request of ours.

@@ -217,7 +217,7 @@ impl Gateway {
 /// Passes lines of logs on to whom they can only be about.
 fn log_of(recent: &Arc<Recent>) -> Log {
     let recent = Arc::clone(recent);
-    Arc::new(move |server, notification| recent.pass_on(server, notification))
+    Arc::new(move |server, said| recent.pass_on(server, said))
 }
 
 fn unsubscribe(caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {

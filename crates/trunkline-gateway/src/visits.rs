@@ -66,7 +66,8 @@ impl Visits {
         wanted.push_back(Visit { server, id, talk, is_over: false });
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 

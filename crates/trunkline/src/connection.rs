@@ -3,6 +3,7 @@
 mod status;
 mod prospects;
 mod subscription;
+mod server_notification;
 mod log_level;
 mod attendant;
 mod generation;
@@ -36,6 +37,7 @@ pub use log_level::LogLevel;
 pub use options::{Options, Remaining};
 pub(crate) use parameters::are_same_but_for_headers;
 pub use parameters::header_arguments;
+pub use server_notification::ServerNotification;
 pub use status::{SetAside, State, Status};
 pub use subscription::{ResourceSubscription, TaskSubscription};
 
@@ -70,7 +72,7 @@ pub struct Connection {
     holds: Holds,
     log_level: watch::Sender<Option<LogLevel>>,
     shadow: Arc<Shadow>,
-    told: broadcast::Sender<Notification>,
+    told: broadcast::Sender<ServerNotification>,
     /// Slots for calls, and how many they are.
     slots: Mutex<Option<(u32, Arc<Semaphore>)>>,
     /// Lists that are being asked for, for those who wait for a while.
@@ -238,8 +240,8 @@ impl Connection {
 
     /// What the server says of its own accord from now on, in its order: that a resource changed,
     /// that a list did, a line of its log that belongs to no request, what the protocol does not
-    /// know.
-    pub fn notifications(&self) -> broadcast::Receiver<Notification> {
+    /// know. Each says which client alone it can be about, if it is about a call.
+    pub fn notifications(&self) -> broadcast::Receiver<ServerNotification> {
         self.told.subscribe()
     }
 

@@ -149,9 +149,9 @@ async fn watch(server: &Value) {
         let answer = connection.request("tools/call", Some(Raw::from_value(&trigger))).await;
         answer.unwrap().unwrap();
         let updated = async {
-            while &*notifications.recv().await.unwrap().method != "notifications/resources/updated"
-            {
-            }
+            while &*notifications.recv().await.unwrap().notification.method
+                != "notifications/resources/updated"
+            {}
         };
         tokio::time::timeout(Duration::from_secs(60), updated).await.unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -6,15 +6,14 @@ use std::sync::{Arc, Weak};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use trunkline::config::Share;
-use trunkline::connection::Connection;
+use trunkline::connection::{Connection, ServerNotification};
 use trunkline::host::Host;
-use trunkline::message::Notification;
 use trunkline::name::ServerName;
 
 use super::Listening;
 
 /// Where it goes in what is heard.
-type Heard = mpsc::Sender<(ServerName, Notification)>;
+type Heard = mpsc::Sender<(ServerName, ServerNotification)>;
 
 pub(super) type Ears = HashMap<ServerName, Ear>;
 
@@ -60,8 +59,8 @@ impl Ear {
         let task = tokio::spawn(async move {
             loop {
                 match notifications.recv().await {
-                    Ok(notification) => {
-                        if heard.send((server.clone(), notification)).await.is_err() {
+                    Ok(said) => {
+                        if heard.send((server.clone(), said)).await.is_err() {
                             return;
                         }
                     }

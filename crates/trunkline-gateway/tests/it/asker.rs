@@ -113,6 +113,11 @@ impl Asker {
         Written { id, headers, body: message.to_string() }
     }
 
+    /// The id of the last request.
+    pub(crate) fn last_id(&self) -> u64 {
+        self.next
+    }
+
     /// The headers of everything in the generation, and in the session.
     pub(crate) fn headers(&self) -> Vec<(String, String)> {
         let version = if self.era == Era::Modern { MODERN } else { LEGACY };

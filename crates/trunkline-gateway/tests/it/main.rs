@@ -26,6 +26,7 @@ mod pausing;
 mod tasks;
 mod listening;
 mod telling;
+mod crossing;
 mod visiting;
 mod recalling;
 mod canned;

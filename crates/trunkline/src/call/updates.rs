@@ -7,12 +7,12 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use super::{CallError, Outcome, Route, outcome};
 use crate::catalog::Catalog;
 use crate::config::Server;
-use crate::connection::TaskSubscription;
+use crate::connection::{ServerNotification, TaskSubscription};
 use crate::message::{Notification, Raw};
 
 /// What a server says that becomes of a task (`notifications/tasks`), while this is held.
 pub struct TaskUpdates {
-    notifications: broadcast::Receiver<Notification>,
+    notifications: broadcast::Receiver<ServerNotification>,
     subscription: TaskSubscription,
     server: Arc<Server>,
     catalog: Arc<Catalog>,
@@ -24,8 +24,8 @@ impl TaskUpdates {
     pub async fn next(&mut self) -> Option<Outcome> {
         loop {
             match self.notifications.recv().await {
-                Ok(notification) => {
-                    if let Some(said) = self.about_task(&notification) {
+                Ok(said) => {
+                    if let Some(said) = self.about_task(&said.notification) {
                         let exposed =
                             |uri: &str| self.catalog.exposed_address(&self.server.name, uri);
                         let tells_apart = self.catalog.tells_addresses_apart();

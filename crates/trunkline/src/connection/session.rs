@@ -1,6 +1,7 @@
 //! A server that is being spoken to: requests out, answers back to whoever waits for them.
 
 mod deadline;
+mod past_calls;
 mod pending;
 mod questions;
 mod telling;
@@ -16,6 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::deadline::Deadline;
 pub(super) use self::deadline::QUESTIONS;
+use self::past_calls::CallEnd;
 use self::pending::{Pending, Waiting};
 use self::questions::{Asides, Open};
 use super::attendant::{Abandoned, Attendant, Update};
@@ -24,7 +26,7 @@ use super::generation::{Declared, Generation, with_progress_token};
 use super::parameters::{Mirrored, headers};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Malformed, Message, Notification, Raw, Response, RpcError};
-use crate::principal::Requester;
+use crate::principal::{ClientId, Requester};
 use crate::queue::Sender;
 use crate::wire::{Incoming, Outgoing, Purpose, RemainingProcess, Wire};
 
@@ -37,8 +39,8 @@ pub(super) type Answer = Result<Result<Raw, RpcError>, Error>;
 /// Something the server said that is not for one request, or that ends the conversation.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// It told something.
-    Told(Notification),
+    /// It told something, which can only be about the calls of this client, if it is about calls.
+    Told(Notification, Option<ClientId>),
     /// It said something that is no message.
     Noise,
     /// Nobody waits for it any more.
@@ -236,23 +238,27 @@ impl Session {
 
     /// Forgets a request that nobody waits for any more, and tells the server (CON-13).
     pub(super) fn abandon(&mut self, Abandoned { id, last_words }: Abandoned) {
-        if self.pending.take(id).is_some() {
+        if self.pending.contains(id) {
             self.last_answer = Instant::now();
             // Another id in them must not end another's request.
             let is_clear = |words: &Raw| words.is_object() && words.get_alone("requestId").is_ok();
             let unsaid = || reason("nobody waits for the answer any more");
-            self.cancel(id, &last_words.filter(is_clear).unwrap_or_else(unsaid));
+            let end = self.cancel(id, &last_words.filter(is_clear).unwrap_or_else(unsaid));
+            self.pending.end(id, end);
         }
     }
 
-    /// Tells the server that an answer is not wanted any more, in the way of its generation.
-    fn cancel(&mut self, id: u64, words: &Raw) {
-        let is_unheard = self.wire.cancel(id);
-        if is_unheard || (self.generation == Generation::Modern && self.wire.cancels_by_closing()) {
-            return;
+    /// Tells the server that an answer is not wanted any more, in the way of its generation. Says how
+    /// that ends the request.
+    fn cancel(&mut self, id: u64, words: &Raw) -> CallEnd {
+        if self.wire.cancel(id) {
+            return CallEnd::Unsent;
         }
-        let params = words.with("requestId", &Raw::from_number(id));
-        self.tell("notifications/cancelled", Some(params));
+        if self.generation != Generation::Modern || !self.wire.cancels_by_closing() {
+            let params = words.with("requestId", &Raw::from_number(id));
+            self.tell("notifications/cancelled", Some(params));
+        }
+        CallEnd::GivenUp
     }
 
     /// Moves messages both ways until the server says something that is not for one request, or
@@ -326,7 +332,7 @@ impl Session {
         match Message::read(line) {
             Ok(Message::Response(response)) => self.answered(response),
             Ok(Message::Notification(notification)) => {
-                self.told(notification, about).map(Event::Told)
+                self.told(notification, about).map(|(it, client)| Event::Told(it, client))
             }
             Ok(Message::Request(request)) => {
                 self.asked(request, about);
@@ -348,7 +354,9 @@ impl Session {
 
     fn answered(&mut self, Response { id, outcome }: Response) -> Option<Event> {
         // An answer to nothing we asked is noise; so is a second one.
-        let Some(id) = id.as_number().filter(|id| self.pending.contains(*id)) else {
+        let number = id.as_number();
+        let Some(id) = number.filter(|id| self.pending.contains(*id)) else {
+            number.iter().for_each(|id| self.pending.answered_late(*id));
             return self.noise();
         };
         self.answer(id, Ok(outcome));
@@ -362,7 +370,8 @@ impl Session {
 
     fn answer(&mut self, id: u64, answer: Answer) {
         self.last_answer = Instant::now();
-        self.pending.answer(id, answer);
+        let end = CallEnd::with(&answer);
+        self.pending.answer(id, answer, end);
         // It may have come on another stream than its own.
         self.wire.cancel(id);
     }
@@ -375,9 +384,9 @@ impl Session {
                     .with_hint("`timeouts.question` is the bound"),
                 false => Error::new(ErrorKind::TimedOut, "it did not answer in time"),
             };
-            self.pending.answer(id, Err(error));
             self.last_answer = now;
-            self.cancel(id, &reason("the time for an answer is over"));
+            let end = self.cancel(id, &reason("the time for an answer is over"));
+            self.pending.answer(id, Err(error), end);
         }
     }
 

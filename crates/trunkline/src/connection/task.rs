@@ -18,6 +18,7 @@ use super::backoff::Attempts;
 use super::handshake::{Opened, Opener};
 use super::log_level::LogLevel;
 use super::options::Options;
+use super::server_notification::ServerNotification;
 use super::session::{Asked, Ids, at, stopping};
 use super::shadow::Shadow;
 use super::subscription::{Hold, Subject};
@@ -84,7 +85,7 @@ pub(super) struct Task {
     pub(super) log_level: watch::Receiver<Option<LogLevel>>,
     pub(super) shadow: Arc<Shadow>,
     /// Whoever wants to hear what the server says of its own accord.
-    pub(super) told: broadcast::Sender<Notification>,
+    pub(super) told: broadcast::Sender<ServerNotification>,
     /// Conversations that the server has forgotten, in which somebody still waits. They end with us.
     pub(super) fading: JoinSet<()>,
     /// What is being written down for the next time.

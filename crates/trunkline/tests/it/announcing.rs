@@ -5,9 +5,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
-use trunkline::connection::{Connection, LogLevel, Options, ResourceSubscription, State};
+use trunkline::connection::{
+    Connection, LogLevel, Options, ResourceSubscription, ServerNotification, State,
+};
 use trunkline::error::ErrorKind;
-use trunkline::message::{Notification, Raw};
+use trunkline::message::Raw;
 use trunkline_testkit::peers;
 
 use crate::lively::{Folder, call, config, options, params, until_state, within};
@@ -61,9 +63,9 @@ async fn touch(connection: &Connection, uri: &str) {
 }
 
 /// The address of the next resource that the server says has changed.
-async fn updated(notifications: &mut broadcast::Receiver<Notification>) -> String {
+async fn updated(notifications: &mut broadcast::Receiver<ServerNotification>) -> String {
     loop {
-        let told = within(notifications.recv()).await.unwrap();
+        let told = within(notifications.recv()).await.unwrap().notification;
         if &*told.method == "notifications/resources/updated" {
             return told.params.unwrap().get("uri").unwrap().as_str().unwrap().into_owned();
         }
@@ -285,7 +287,7 @@ async fn a_task_is_heard_of_for_as_long_as_somebody_holds_it() {
     advance(&connection, "task-1", "working").await;
     advance(&connection, "task-2", "working").await;
     touch(&connection, "a:1").await;
-    let told = within(notifications.recv()).await.unwrap();
+    let told = within(notifications.recv()).await.unwrap().notification;
     assert_eq!(&*told.method, "notifications/tasks");
     let said = told.params.unwrap().to_value();
     assert_eq!((&said["taskId"], &said["status"]), (&json!("task-1"), &json!("working")));

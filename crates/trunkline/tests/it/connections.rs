@@ -149,7 +149,7 @@ async fn a_list_that_changed_is_asked_for_again() {
         within(connection.list_changed(Kind::Tool, &known)).await;
         assert!(tool_names(&connection).contains(&"zebra".to_owned()), "{generation}");
         loop {
-            let told = within(notifications.recv()).await.unwrap();
+            let told = within(notifications.recv()).await.unwrap().notification;
             if &*told.method == "notifications/tools/list_changed" {
                 break;
             }

@@ -8,10 +8,11 @@ use tokio::time::Instant;
 
 use super::Answer;
 use super::deadline::Deadline;
+use super::past_calls::{CallEnd, PastCalls};
 use crate::connection::attendant::Update;
 use crate::error::Error;
 use crate::message::Raw;
-use crate::principal::Requester;
+use crate::principal::{ClientId, Requester};
 use crate::queue::Sender;
 
 /// Somebody who waits for an answer.
@@ -25,7 +26,6 @@ pub(super) struct Waiting {
     /// Whether it waits for as long as the server lives.
     pub(super) is_standing: bool,
     /// The client it is made for; `None` if the connection makes it for itself.
-    #[expect(dead_code, reason = "attribution and fair shares are decided by it next")]
     pub(super) requester: Option<Requester>,
 }
 
@@ -36,6 +36,14 @@ pub(super) enum Whose<'p> {
     Nobody,
     /// It could be for any of several.
     Unclear,
+    /// It could be for this request, the only one, or about a call of another client that is over.
+    Crossing(u64),
+}
+
+impl Waiting {
+    fn client(&self) -> Option<&ClientId> {
+        self.requester.as_ref().map(|requester| &requester.client)
+    }
 }
 
 /// All who wait.
@@ -45,6 +53,7 @@ pub(super) struct Pending {
     /// The requests by when they are over.
     deadlines: BTreeSet<(Instant, u64)>,
     standing: usize,
+    past: PastCalls,
 }
 
 /// Spreads ids of our own. Nobody else chooses them, so that nothing has to be hidden.
@@ -73,19 +82,32 @@ impl Pending {
         self.waiting.insert(id, waiting);
     }
 
-    /// Forgets a request.
-    pub(super) fn take(&mut self, id: u64) -> Option<Waiting> {
+    fn take(&mut self, id: u64) -> Option<Waiting> {
         let waiting = self.waiting.remove(&id)?;
         self.standing -= usize::from(waiting.is_standing);
         self.deadlines.remove(&(waiting.deadline.time(), id));
         Some(waiting)
     }
 
-    /// Answers a request, if somebody waits for it.
-    pub(super) fn answer(&mut self, id: u64, answer: Answer) {
-        if let Some(waiting) = self.take(id) {
+    /// Answers a request, if somebody waits for it, which is its end.
+    pub(super) fn answer(&mut self, id: u64, answer: Answer, end: CallEnd) {
+        if let Some(waiting) = self.end(id, end) {
             let _ = waiting.reply.send(answer);
         }
+    }
+
+    /// Forgets a request, but remembers its client for messages that come after its end.
+    pub(super) fn end(&mut self, id: u64, end: CallEnd) -> Option<Waiting> {
+        let waiting = self.take(id)?;
+        if let Some(client) = waiting.client() {
+            self.past.note(id, client, end, Instant::now());
+        }
+        Some(waiting)
+    }
+
+    /// Notes an answer to a request that nobody waits for any more.
+    pub(super) fn answered_late(&mut self, id: u64) {
+        self.past.note_late_answer(id, Instant::now());
     }
 
     pub(super) fn fail_all(&mut self, error: &Error) {
@@ -160,8 +182,25 @@ impl Pending {
         let mut calls = self.attended();
         match (calls.next(), calls.next()) {
             (None, _) => Whose::Nobody,
-            (Some((id, waiting)), None) => Whose::Of(id, waiting),
+            (Some((id, waiting)), None) => match waiting.client() {
+                Some(client) if self.past.has_other_than(client, Instant::now()) => {
+                    Whose::Crossing(id)
+                }
+                _ => Whose::Of(id, waiting),
+            },
             (Some(_), Some(_)) => Whose::Unclear,
+        }
+    }
+
+    /// The only client that a message can be about, which came on the stream of a request or on none.
+    pub(super) fn client(&self, about: Option<u64>) -> Option<&ClientId> {
+        let in_flight = self.waiting.values().filter_map(Waiting::client);
+        match about.map(|id| (id, self.waiting.get(&id))) {
+            Some((_, Some(Waiting { requester: Some(requester), .. }))) => Some(&requester.client),
+            // The stream of a call that is over.
+            Some((id, None)) => self.past.client_of(id),
+            // Requests of the connection itself are about no client.
+            Some((_, Some(_))) | None => self.past.sole_client(in_flight, Instant::now()),
         }
     }
 }

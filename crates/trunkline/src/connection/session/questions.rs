@@ -176,6 +176,7 @@ impl Session {
             }
             Whose::Of(id, _) => (vec![id], not_offered(method)),
             Whose::Nobody => (Vec::new(), unasked(method)),
+            Whose::Crossing(id) => (vec![id], crossing(method)),
             Whose::Unclear => {
                 let refusal = unclear(method, self.pending.asked_since());
                 (self.pending.attended().map(|(id, _)| id).collect(), refusal)
@@ -225,6 +226,15 @@ fn unclear(method: &str, asked_since: Option<Instant>) -> RpcError {
     let message = format!(
         "`{method}` is refused: several requests are in flight, and it does not say which of them \
          it belongs to{others}; {ADVICE}"
+    );
+    RpcError::new(code::INVALID_REQUEST, &message)
+}
+
+/// The refusal of a request of the server that may be about a past call of another client.
+fn crossing(method: &str) -> RpcError {
+    let message = format!(
+        "`{method}` is refused: it does not say which request it belongs to, and a call of another \
+         client ended a moment ago, or was given up without an answer; {ADVICE}"
     );
     RpcError::new(code::INVALID_REQUEST, &message)
 }

@@ -4,32 +4,37 @@ use super::Session;
 use super::pending::{Waiting, Whose};
 use crate::connection::attendant::Update;
 use crate::message::{Notification, Raw, is_of_protocol};
+use crate::principal::ClientId;
 
 /// That a visit to an address is over, which any request may have asked for, or none that waits. Who
 /// has knows its id.
 const VISITED: &str = "notifications/elicitation/complete";
 
 impl Session {
-    /// Passes on what is about one request; returns what is not, or not only.
+    /// Passes on what is about one request; returns what is not, or not only, with the only client it
+    /// can be about.
     pub(super) fn told(
         &mut self,
         notification: Notification,
         about: Option<u64>,
-    ) -> Option<Notification> {
+    ) -> Option<(Notification, Option<ClientId>)> {
         if self.took_back(&notification) {
             return None;
         }
         if &*notification.method == VISITED {
             self.pending.attended().for_each(|(_, waiting)| tell(waiting, notification.clone()));
-            return Some(notification);
+            let client = self.pending.client(about).cloned();
+            return Some((notification, client));
         }
         let Some(waiting) = self.listener(&notification, about).filter(|it| it.updates.is_some())
         else {
-            return Some(notification);
+            let is_of_client = is_for_one(&notification.method);
+            let client = self.pending.client(about).filter(|_| is_of_client).cloned();
+            return Some((notification, client));
         };
         let others = (!is_for_one(&notification.method)).then(|| notification.clone());
         tell(waiting, notification);
-        others
+        others.map(|notification| (notification, None))
     }
 
     /// The request that something is about.
@@ -42,7 +47,7 @@ impl Session {
             }
             method if is_for_one(method) => match self.pending.whose(about) {
                 Whose::Of(_, waiting) => Some(waiting),
-                Whose::Nobody | Whose::Unclear => None,
+                Whose::Nobody | Whose::Unclear | Whose::Crossing(_) => None,
             },
             _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),
         }

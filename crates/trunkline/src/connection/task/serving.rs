@@ -17,6 +17,7 @@ use crate::connection::generation::Generation;
 use crate::connection::handshake::Opened;
 use crate::connection::lists::{List, Pages};
 use crate::connection::memory::Spoken;
+use crate::connection::server_notification::ServerNotification;
 use crate::connection::session::{Answer, Asked, Event, Session, at};
 use crate::item::Kind;
 use crate::message::Notification;
@@ -119,7 +120,9 @@ impl Task {
                     Event::Ended(error) => return End::Server(error),
                     Event::Forgotten => return End::Forgotten,
                     Event::OutOfReach(error) => return End::OutOfReach(error),
-                    Event::Told(notification) => self.told(session, chores, notification),
+                    Event::Told(notification, client) => {
+                        self.told(session, chores, ServerNotification { notification, client });
+                    }
                     Event::Noise => self.shadow.noticed(session),
                     Event::Quiet => {}
                 },
@@ -161,13 +164,14 @@ impl Task {
     }
 
     /// What the server says of its own accord.
-    fn told(&mut self, session: &mut Session, chores: &mut Chores, notification: Notification) {
+    fn told(&mut self, session: &mut Session, chores: &mut Chores, said: ServerNotification) {
+        let notification = &said.notification;
         if &*notification.method == ACKNOWLEDGED {
             // That is between the server and us.
             let params = notification.params.as_ref();
             return chores.subscription.acknowledged(session, &mut self.watched, params);
         }
-        if chores.subscription.repeats(&notification) {
+        if chores.subscription.repeats(notification) {
             return;
         }
         if notification.params.as_ref().is_some_and(|it| it.bytes().len() > MAX_TOLD_BYTES) {
@@ -182,10 +186,10 @@ impl Task {
             }
         }
         if let Some(attendant) = self.options.attendant() {
-            attendant.told(&notification);
+            attendant.told(notification);
         }
         // Nobody may be listening.
-        let _ = self.told.send(notification);
+        let _ = self.told.send(said);
     }
 
     /// Obeys what has been commanded so far, so that what is ready together is written together.

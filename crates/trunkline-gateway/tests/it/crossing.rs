@@ -1,0 +1,151 @@
+//! Messages of a server that come after the end of one client's call never reach another client.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::asker::{Asker, Era, borrowed, text};
+use crate::channel::{Channel, Sent};
+use crate::hosting::Hosted;
+use crate::identities::{ANN, BOB, hosted};
+use crate::manners::{echoing, until_said};
+use crate::own::{accepted, begun, message};
+
+const CUSTOM: &str = "notifications/custom";
+
+/// Longer than the server waits before it sends a late message in these tests.
+const LATE: Duration = Duration::from_millis(900);
+
+/// Begins a call that is never answered, and waits for the first message about it.
+async fn first_message_of_hanging_call(mut asker: Asker, token: &str) -> JoinHandle<Value> {
+    let call = json!({ "name": "hang", "arguments": { "token": token } });
+    let written = asker.write("tools/call", call);
+    let mut channel = Channel::to(asker.address).await.unwrap();
+    tokio::spawn(async move {
+        let headers = borrowed(&written.headers);
+        let sent = Sent::post(&headers, &written.body);
+        let head = channel.send(&sent).await.unwrap();
+        match head.is_stream() {
+            // No event comes for as long as the call hangs.
+            true => loop {
+                match channel.event().await.unwrap() {
+                    Some(event) if event.message.is_none() => {}
+                    Some(event) => return event.message.unwrap_or_default(),
+                    None => return json!("the stream has ended"),
+                }
+            },
+            false => serde_json::from_str(&channel.body().await.unwrap()).unwrap_or_default(),
+        }
+    })
+}
+
+/// A gateway with tokens, Ann, and a call of Bob in flight.
+async fn ann_while_bob_waits(era: Era) -> (Hosted, Asker, JoinHandle<Value>) {
+    let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let bob = Asker::with(era, hosted.address, &[BOB]).await.unwrap();
+    let hanging = first_message_of_hanging_call(bob, "bobs").await;
+    until_said(&mut ann, "hung", "bobs").await;
+    (hosted, ann, hanging)
+}
+
+async fn assert_silent(hanging: JoinHandle<Value>, what: &str) {
+    if hanging.is_finished() {
+        panic!("{what} reached another client: {}", hanging.await.unwrap());
+    }
+    hanging.abort();
+}
+
+#[tokio::test]
+async fn a_notification_after_the_answer_does_not_reach_another_client() {
+    for era in [Era::Legacy, Era::Modern] {
+        for method in [CUSTOM, "notifications/message"] {
+            let (hosted, mut ann, hanging) = ann_while_bob_waits(era).await;
+            let said = ann.call("say", json!({ "method": method, "wait": 200 })).await;
+            assert_eq!(text(&said), "said");
+            sleep(LATE).await;
+            assert_silent(hanging, method).await;
+            hosted.end().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_after_the_answer_is_refused_and_not_shown_to_another_client() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (hosted, mut ann, hanging) = ann_while_bob_waits(era).await;
+        assert_eq!(text(&ann.call("ask_after", json!({ "wait": 200 })).await), "later");
+        sleep(LATE).await;
+        assert_silent(hanging, "a question").await;
+        until_said(&mut ann, "answers", "another client ended a moment ago").await;
+        until_said(&mut ann, "answers", "per-client").await;
+        hosted.end().await;
+    }
+}
+
+/// The server goes on with what it was told to stop, for longer than an answered call is remembered.
+#[tokio::test]
+async fn a_question_about_a_cancelled_call_is_not_shown_to_another_client() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (hosted, mut ann, hanging) = ann_while_bob_waits(era).await;
+        let asking = begun(&mut ann, "ask", json!({ "wait": 5000 })).await;
+        let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": { "requestId": ann.last_id() } });
+        ann.tell(&cancelled).await.unwrap();
+        drop(asking);
+        sleep(Duration::from_secs(6)).await;
+        assert_silent(hanging, "a question").await;
+        hosted.end().await;
+    }
+}
+
+/// The same for a call that took too long.
+#[tokio::test]
+async fn a_question_about_a_call_that_timed_out_is_not_shown_to_another_client() {
+    let mut server = echoing("legacy");
+    server["timeouts"]["call"] = "4s".into();
+    let hosted = hosted(&json!({ "echoing": server })).await;
+    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let late = ann.call("ask", json!({ "wait": 7500 })).await;
+    assert!(text(&late).contains("within 4s"), "{late}");
+    sleep(Duration::from_millis(3100)).await;
+    let bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let hanging = first_message_of_hanging_call(bob, "bobs").await;
+    sleep(Duration::from_secs(1)).await;
+    assert_silent(hanging, "a question").await;
+    hosted.end().await;
+}
+
+/// One client alone is asked, and told, whatever came before.
+#[tokio::test]
+async fn a_client_alone_loses_nothing() {
+    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut standing = ann.request("GET", &[]).await.1;
+    let said = ann.call("say", json!({ "method": CUSTOM, "wait": 600 })).await;
+    assert_eq!(text(&said), "said");
+    assert_eq!(message(&mut standing).await["method"], CUSTOM, "it came after the answer");
+    assert_eq!(text(&ann.call("ask_after", json!({ "wait": 700 })).await), "later");
+    let mut hanging = begun(&mut ann, "hang", json!({ "token": "own" })).await;
+    let question = message(&mut hanging).await;
+    ann.tell(&accepted(&question)).await.unwrap();
+    until_said(&mut ann, "answers", "Ada").await;
+    hosted.end().await;
+}
+
+/// After a while a server may ask the next client.
+#[tokio::test]
+async fn a_call_that_ended_long_ago_is_in_nobodys_way() {
+    let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    assert_eq!(text(&ann.call("echo", json!({ "token": "early" })).await), "early");
+    sleep(Duration::from_millis(3200)).await;
+    let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let mut asking = begun(&mut bob, "ask", json!({ "wait": 300 })).await;
+    let question = timeout(Duration::from_secs(30), message(&mut asking)).await.unwrap();
+    bob.tell(&accepted(&question)).await.unwrap();
+    assert_eq!(text(&message(&mut asking).await), "Ada");
+    hosted.end().await;
+}
