@@ -137,6 +137,9 @@ async fn an_id_is_used_once_at_a_time_on_a_pipe() {
     for is_modern in [false, true] {
         let mut piped = Piped::new("legacy").await;
         piped.open().await;
+        // A call that is cancelled before its server is there does not reach it.
+        piped.write(&call(is_modern, "look", "hung", &json!({}))).await;
+        piped.read().await;
         piped.write(&call(is_modern, "same", "hang", &json!({ "token": "first" }))).await;
         piped.write(&call(is_modern, "same", "echo", &json!({ "token": "second" }))).await;
         let refused = piped.read().await;
@@ -261,6 +264,26 @@ async fn the_last_answers_come_after_the_end_of_the_questions() {
     piped.write(&call(true, "hangs", "hang", &json!({ "token": "never" }))).await;
     piped.stream.shutdown().await.unwrap();
     assert_eq!(text(&piped.read().await), "last");
+    piped.end().await;
+}
+
+/// What is worked on is bounded in bytes. The rest waits in the pipe, and nothing of it is lost.
+#[tokio::test]
+async fn long_requests_on_a_pipe_wait_for_each_other() {
+    const COUNT: usize = 12;
+    let mut piped = Piped::new("legacy").await;
+    piped.open().await;
+    for number in 0..COUNT {
+        let arguments = json!({ "token": "x", "wait": 300, "beside": "x".repeat(7_000_000) });
+        let call = call(number % 2 == 0, &number.to_string(), "echo", &arguments);
+        timeout(LONGEST, piped.write(&call)).await.expect("room in time");
+    }
+    let mut answered: Vec<String> = Vec::new();
+    while answered.len() < COUNT {
+        answered.push(piped.answer().await["id"].as_str().unwrap().to_owned());
+    }
+    answered.sort_by_key(|id| id.parse::<usize>().unwrap());
+    assert_eq!(answered, (0..COUNT).map(|number| number.to_string()).collect::<Vec<_>>());
     piped.end().await;
 }
 
