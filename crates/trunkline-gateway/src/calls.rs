@@ -114,7 +114,7 @@ impl Gateway {
         let holds = Some(self.parked.longest());
         let state = self.seal.close(&number.to_string(), uses, holds);
         let result = conversation.as_result(&format!("{OURS}{state}"));
-        self.parked.put(number, conversation)?;
+        self.parked.put(number, &caller.requester().principal, conversation)?;
         Ok(translate::result(Era::Modern, Relayed::Call, &result))
     }
 

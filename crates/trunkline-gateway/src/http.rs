@@ -148,7 +148,9 @@ async fn answer(door: &Arc<Door>, scope: &Scope, headers: HeaderMap, request: Re
     if let Err(unknown) = identity.scope.check(&door.gateway.host) {
         return (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response();
     }
-    Visitor::let_in(&request);
+    if let Err(refusal) = Visitor::let_in(&request, &identity.principal) {
+        return refusal.into_response();
+    }
     match *request.method() {
         Method::POST => {
             let received = body::receive(door, &identity.principal, request.into_body()).await;

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use trunkline::connection::Question;
 use trunkline::message::{Raw, RpcError, code};
 use trunkline::name::ServerName;
+use trunkline::principal::{FairShare, Principal};
 use trunkline::queue::Receiver;
 
 use crate::desk::{Desk, Reply};
@@ -25,7 +26,8 @@ use crate::reply::Answer;
 /// could say whom that is for. Somebody who looks at the question answers it in this time.
 const LONGEST_IN_THE_WAY: Duration = Duration::from_secs(120);
 
-/// Calls that may wait at the same time.
+/// Calls that may wait at the same time. If there is no room for another one, the oldest call of the
+/// principal that has most is given up, unless that is the principal of the new one.
 const MAX_PARKED: usize = 1000;
 
 /// What comes of a call in the end.
@@ -186,9 +188,26 @@ struct Calls {
     waiting: HashMap<u64, Waiting>,
 }
 
+impl Calls {
+    /// Takes out the oldest call of the principal that has most, for another one of a newcomer. The
+    /// newcomer's own calls stay.
+    fn evict_for(&mut self, newcomer: &Principal) -> Option<Waiting> {
+        let holders = self.waiting.values().map(|waiting| &waiting.principal);
+        let share = FairShare::with_holders(MAX_PARKED, holders);
+        if share.makes_room(newcomer, newcomer) {
+            return None;
+        }
+        let of_most =
+            self.waiting.iter().filter(|(_, it)| share.makes_room(&it.principal, newcomer));
+        let oldest = of_most.min_by_key(|(_, it)| it.since).map(|(number, _)| *number)?;
+        self.waiting.remove(&oldest)
+    }
+}
+
 /// A call that waits for its client.
 struct Waiting {
     conversation: Conversation,
+    principal: Principal,
     since: Instant,
 }
 
@@ -231,16 +250,27 @@ impl Parked {
         calls.next
     }
 
-    /// Keeps a call under its number.
-    pub(crate) fn put(&self, number: u64, conversation: Conversation) -> Result<(), RpcError> {
+    /// Keeps a call of a principal under its number.
+    pub(crate) fn put(
+        &self,
+        number: u64,
+        principal: &Principal,
+        conversation: Conversation,
+    ) -> Result<(), RpcError> {
         let mut calls = self.lock();
-        if calls.waiting.len() >= MAX_PARKED {
+        let is_full = calls.waiting.len() >= MAX_PARKED;
+        let evicted = if is_full { calls.evict_for(principal) } else { None };
+        if is_full && evicted.is_none() {
             let message = "too many calls wait for answers of their clients; try again later";
-            return Err(RpcError::new(code::INTERNAL_ERROR, message));
+            let data = Raw::from_value(&json!({ "retry": true }));
+            return Err(RpcError::new(code::INTERNAL_ERROR, message).with_data(&data));
         }
         conversation.desk.is_in_the_way.store(false, Ordering::Relaxed);
-        calls.waiting.insert(number, Waiting { conversation, since: Instant::now() });
+        let (principal, since) = (principal.clone(), Instant::now());
+        calls.waiting.insert(number, Waiting { conversation, principal, since });
+        // Dropping a call runs code of others, which must not find the table locked.
         drop(calls);
+        drop(evicted);
         // It may be over already.
         self.make_room();
         Ok(())
@@ -332,7 +362,7 @@ mod tests {
         let parked = parked();
         let (early, mut is_early_dropped) = waiting();
         let number = parked.number();
-        parked.put(number, early).unwrap();
+        parked.put(number, &Principal::Anonymous, early).unwrap();
         parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(0.9));
         assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Empty));
         parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(1.1));
@@ -354,7 +384,7 @@ mod tests {
             conversation.go_on_by_itself(&parked);
             let left = conversation.left.clone().unwrap();
             let number = parked.number();
-            parked.put(number, conversation).unwrap();
+            parked.put(number, &Principal::Anonymous, conversation).unwrap();
             numbers.push(number);
             while left.weighed().is_none() {
                 tokio::task::yield_now().await;
@@ -383,7 +413,7 @@ mod tests {
         let [mut first, mut second] = [&one, &other].map(|server| {
             let (conversation, is_dropped) = waiting();
             conversation.desk.is_of(server);
-            parked.put(parked.number(), conversation).unwrap();
+            parked.put(parked.number(), &Principal::Anonymous, conversation).unwrap();
             is_dropped
         });
         parked.hurry(&one);
@@ -399,12 +429,20 @@ mod tests {
     fn a_number_is_good_for_one_time_and_only_so_many_calls_wait() {
         let parked = parked();
         let numbers: Vec<_> = (0..MAX_PARKED).map(|_| parked.number()).collect();
+        let [ann, bob] = ["ann", "bob"].map(|name| Principal::Token(name.into()));
         for number in &numbers {
-            parked.put(*number, waiting().0).unwrap();
+            parked.put(*number, &ann, waiting().0).unwrap();
         }
-        let refused = parked.put(parked.number(), waiting().0).unwrap_err();
+        let refused = parked.put(parked.number(), &ann, waiting().0).unwrap_err();
         assert_eq!(refused.code(), code::INTERNAL_ERROR);
+        assert_eq!(refused.raw().get("data").unwrap().text(), r#"{"retry":true}"#);
         assert!(parked.take(numbers[0]).is_ok() && parked.take(numbers[0]).is_err());
-        parked.put(parked.number(), waiting().0).unwrap();
+        parked.put(parked.number(), &ann, waiting().0).unwrap();
+        // Another principal gets in, in the place of the oldest call of the one that has most.
+        let of_bob = parked.number();
+        parked.put(of_bob, &bob, waiting().0).unwrap();
+        assert!(matches!(parked.take(numbers[1]), Err(NoCall::Gone)));
+        assert!(parked.put(parked.number(), &ann, waiting().0).is_err(), "bob's stays");
+        assert!(parked.take(of_bob).is_ok() && parked.take(numbers[2]).is_ok());
     }
 }

@@ -62,14 +62,16 @@ impl Session {
         identity: Arc<Identity>,
         standing: Arc<dyn Standing>,
     ) -> Self {
+        let id = ClientId::from(unguessable().as_str());
+        let principal = identity.principal.of_client(&id);
         Self {
             host,
-            id: unguessable().as_str().into(),
+            id,
             client: Arc::new(client),
             identity,
             questions: Arc::default(),
             standing,
-            addresses: Arc::default(),
+            addresses: Arc::new(Addresses::of(principal)),
             visits: Visits::default(),
             level: Mutex::new(LogLevel::Info),
             listening: Mutex::default(),

@@ -10,7 +10,6 @@ mod updates;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 pub use completion::{Completion, CompletionOf};
@@ -32,7 +31,7 @@ use crate::content::{check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Raw, RpcError};
-use crate::principal::{ClientId, Principal, Requester};
+use crate::principal::{ClientId, FairSlots, Principal, Requester, Slot};
 use crate::view::View;
 
 /// How often a server whose tools are others by then is looked at again before it is asked.
@@ -297,21 +296,18 @@ impl Route<'_> {
     }
 
     /// A slot of the server, for as long as the call runs, and whether it was waited for (CALL-7).
-    async fn slot(
-        &self,
-        options: CallOptions<'_>,
-    ) -> Result<(Option<OwnedSemaphorePermit>, bool), Error> {
+    async fn slot(&self, options: CallOptions<'_>) -> Result<(Option<Slot>, bool), Error> {
         let Some(limit) = self.server.behaviour.concurrency else {
             return Ok((None, false));
         };
         let slots = self.connection.slots(limit);
-        if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+        if let Some(slot) = slots.try_acquire() {
             return Ok((Some(slot), false));
         }
         let bound = self.server.behaviour.timeouts.call;
         let bound = options.timeout.map_or(bound, |own| own.min(bound));
-        match timeout(bound, self.turn(slots, options.attendant)).await {
-            Ok(slot) => Ok((slot, true)),
+        match timeout(bound, self.turn(&slots, options)).await {
+            Ok(slot) => Ok((Some(slot), true)),
             Err(_) => {
                 let message = format!("no slot for the call was free within {bound:?}");
                 Err(Error::new(ErrorKind::TimedOut, message)
@@ -323,19 +319,16 @@ impl Route<'_> {
 
     /// Waits for a slot, and says now and then that somebody does: whoever has it may only begin to
     /// dawdle meanwhile.
-    async fn turn(
-        &self,
-        slots: Arc<Semaphore>,
-        attendant: &dyn Attendant,
-    ) -> Option<OwnedSemaphorePermit> {
-        let mut turn = std::pin::pin!(slots.acquire_owned());
+    async fn turn(&self, slots: &Arc<FairSlots>, options: CallOptions<'_>) -> Slot {
+        let principal = options.requester.map_or(&Principal::Anonymous, |it| &it.principal);
+        let mut turn = std::pin::pin!(slots.acquire(principal));
         loop {
             // Nobody else has anything to do with a connection of a client's own.
             if !self.is_own {
-                attendant.passed_over();
+                options.attendant.passed_over();
             }
             if let Ok(slot) = timeout(REMINDER, &mut turn).await {
-                return slot.ok();
+                return slot;
             }
         }
     }

@@ -25,7 +25,7 @@ mod refreshing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -47,6 +47,7 @@ use crate::config::{Fingerprint, Server};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Notification, RpcError};
+use crate::principal::{FairSlots, Principal};
 use attendant::Abandoned;
 use refreshing::Refreshes;
 use session::{Ids, gone, late};
@@ -74,7 +75,7 @@ pub struct Connection {
     shadow: Arc<Shadow>,
     told: broadcast::Sender<ServerNotification>,
     /// Slots for calls, and how many they are.
-    slots: Mutex<Option<(u32, Arc<Semaphore>)>>,
+    slots: Mutex<Option<(u32, Arc<FairSlots>)>>,
     /// Lists that are being asked for, for those who wait for a while.
     refreshes: Refreshes,
 }
@@ -166,9 +167,9 @@ impl Connection {
     }
 
     /// Slots for calls; other ones when their number has changed.
-    pub(crate) fn slots(&self, limit: u32) -> Arc<Semaphore> {
+    pub(crate) fn slots(&self, limit: u32) -> Arc<FairSlots> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = || (limit, Arc::new(Semaphore::new(limit as usize)));
+        let made = || (limit, FairSlots::new(limit as usize));
         let known = slots.take().filter(|(known, _)| *known == limit);
         Arc::clone(&slots.insert(known.unwrap_or_else(made)).1)
     }
@@ -260,28 +261,44 @@ impl Connection {
         &self,
         uri: &str,
     ) -> Result<Result<ResourceSubscription, RpcError>, Error> {
-        Ok(self.hold(Subject::resource(uri)).await?.map(ResourceSubscription))
+        self.subscribe_for(&Principal::Anonymous, uri).await
+    }
+
+    /// The same on behalf of a principal, whose share of what may be watched it uses.
+    pub async fn subscribe_for(
+        &self,
+        principal: &Principal,
+        uri: &str,
+    ) -> Result<Result<ResourceSubscription, RpcError>, Error> {
+        let held = self.hold(Subject::resource(uri), principal).await?;
+        Ok(held.map(ResourceSubscription))
     }
 
     /// Wants to hear when a resource changes, for somebody who was promised that already: whether or
     /// not the server can be asked now. It is asked whenever it is there; at an address, it is tried
     /// until it is.
-    pub fn keep_subscribed(&self, uri: &str) -> ResourceSubscription {
-        ResourceSubscription(Held::begin(Subject::resource(uri), &self.holds))
+    pub fn keep_subscribed(&self, principal: &Principal, uri: &str) -> ResourceSubscription {
+        let subject = Subject::resource(uri);
+        ResourceSubscription(Held::begin(subject, principal.clone(), &self.holds))
     }
 
     /// Wants to hear what becomes of a task of the server, by the id that the server gave it. Like
     /// [`subscribe`](Self::subscribe) otherwise; servers of the older generation cannot.
     pub async fn subscribe_to_task(
         &self,
+        principal: &Principal,
         id: &str,
     ) -> Result<Result<TaskSubscription, RpcError>, Error> {
-        Ok(self.hold(Subject::task(id)).await?.map(TaskSubscription))
+        Ok(self.hold(Subject::task(id), principal).await?.map(TaskSubscription))
     }
 
-    async fn hold(&self, subject: Subject) -> Result<Result<Held, RpcError>, Error> {
+    async fn hold(
+        &self,
+        subject: Subject,
+        principal: &Principal,
+    ) -> Result<Result<Held, RpcError>, Error> {
         let (reply, given) = oneshot::channel();
-        self.command(Command::Watch(subject, reply)).await?;
+        self.command(Command::Watch(subject, principal.clone(), reply)).await?;
         self.answered_in_time(given).await.map_err(|error| error.of(&self.server.name))
     }
 

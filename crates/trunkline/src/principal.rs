@@ -1,7 +1,13 @@
-//! The identity a request is made for: one client, and the principal accountable for it.
+//! The identity a request is made for, and fair shares between principals.
+
+mod fair_share;
+mod fair_slots;
 
 use std::fmt;
 use std::sync::Arc;
+
+pub use fair_share::FairShare;
+pub use fair_slots::{FairSlots, Slot};
 
 /// Principal accountable for requests. Bounded resources are divided fairly between principals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

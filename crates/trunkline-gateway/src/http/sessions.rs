@@ -10,7 +10,7 @@ use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::time::interval;
-use trunkline::principal::{ClientId, Principal};
+use trunkline::principal::{ClientId, FairShare, Principal};
 
 use super::replay::{self, Replay};
 use crate::asked::Client;
@@ -402,13 +402,15 @@ fn make_room(
     open: &mut HashMap<ClientId, Arc<HttpSession>>,
     principal: &Principal,
 ) -> Option<Arc<HttpSession>> {
-    let mut counts: HashMap<&Principal, usize> = HashMap::from([(principal, 1)]);
-    for session in open.values() {
-        *counts.entry(session.principal()).or_default() += 1;
-    }
-    let most = counts.into_iter().max_by_key(|(_, count)| *count);
-    let most = most.map(|(principal, _)| principal.clone())?;
-    take_unused(open, &most)
+    let holders = open.values().map(|session| session.principal());
+    let share = FairShare::with_holders(open.len(), holders);
+    let now = Instant::now();
+    let makes_room =
+        |it: &HttpSession| share.makes_room(it.principal(), principal) && it.is_unused(now);
+    let unused = open.iter().filter(|(_, it)| makes_room(it));
+    let order = |it: &HttpSession| (it.principal() != principal, it.last_use());
+    let oldest = unused.min_by_key(|(_, it)| order(it)).map(|(id, _)| id.clone());
+    open.remove(&oldest?)
 }
 
 /// Takes out the session of a principal that has not been used for longest, if one is not in use.

@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::http::header::{CONNECTION, RETRY_AFTER};
+use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -16,10 +18,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
+use trunkline::principal::{FairShare, Principal};
 
 use super::accepting::{Acceptance, Accepting};
 
-/// Connections at the same time, if the system gives us that many.
+/// Connections at the same time, if the system gives us that many. One token gets half of them if it is
+/// alone, and less while others have some.
 const MOST: usize = 4096;
 
 /// Files that servers and the program itself may need.
@@ -36,22 +40,76 @@ const HEAD_BYTES: usize = 64 * 1024;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Whoever is on the other end of a connection.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Visitor {
-    is_known: Arc<AtomicBool>,
+    connection: Arc<CountedConnection>,
+}
+
+/// A connection, counted for the principal of its first request that was let in.
+struct CountedConnection {
+    principal: OnceLock<Principal>,
+    share: Arc<Mutex<FairShare>>,
 }
 
 impl Visitor {
-    /// Notes that whoever made a request may come in.
-    pub(super) fn let_in(request: &Request) {
-        if let Some(visitor) = request.extensions().get::<Self>() {
-            visitor.is_known.store(true, Ordering::Relaxed);
+    fn new(share: &Arc<Mutex<FairShare>>) -> Self {
+        let connection = CountedConnection { principal: OnceLock::new(), share: Arc::clone(share) };
+        Self { connection: Arc::new(connection) }
+    }
+
+    /// Lets in whoever made a request, unless its principal has its share of all connections already.
+    /// Without tokens, nothing says whose connections they are, and all may be taken.
+    pub(super) fn let_in(
+        request: &Request,
+        principal: &Principal,
+    ) -> Result<(), TooManyConnections> {
+        match request.extensions().get::<Self>() {
+            Some(visitor) if !visitor.is_known() => visitor.connection.count(principal),
+            // A router that somebody else serves is not told of connections.
+            Some(_) | None => Ok(()),
         }
     }
 
     fn is_known(&self) -> bool {
-        self.is_known.load(Ordering::Relaxed)
+        self.connection.principal.get().is_some()
     }
+}
+
+impl CountedConnection {
+    fn count(&self, principal: &Principal) -> Result<(), TooManyConnections> {
+        let mut share = lock(&self.share);
+        if *principal != Principal::Anonymous && !share.admits(principal) {
+            return Err(TooManyConnections);
+        }
+        if self.principal.set(principal.clone()).is_ok() {
+            share.add(principal);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        if let Some(principal) = self.principal.get() {
+            lock(&self.share).remove(principal);
+        }
+    }
+}
+
+/// The refusal of a request on one connection more than its principal may have.
+#[derive(Debug)]
+pub(super) struct TooManyConnections;
+
+impl IntoResponse for TooManyConnections {
+    fn into_response(self) -> Response {
+        let headers = [(RETRY_AFTER, "1"), (CONNECTION, "close")];
+        let text = "this token has too many connections open; close some, or try again later\n";
+        (StatusCode::SERVICE_UNAVAILABLE, headers, text).into_response()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Serves a router on a listener until something has happened, and returns once everybody has their
@@ -108,6 +166,8 @@ struct Visits {
     router: TowerToHyperService<Router>,
     going_on: JoinSet<()>,
     most: usize,
+    /// The connections of each principal that is known.
+    share: Arc<Mutex<FairShare>>,
     /// Those who were not known when they were last looked at, longest first.
     strangers: VecDeque<(Visitor, AbortHandle)>,
     is_over: watch::Sender<bool>,
@@ -119,6 +179,7 @@ impl Visits {
             router: TowerToHyperService::new(router),
             going_on: JoinSet::new(),
             most,
+            share: Arc::new(Mutex::new(FairShare::new(most))),
             strangers: VecDeque::new(),
             is_over: watch::channel(false).0,
         }
@@ -156,7 +217,7 @@ impl Visits {
         // Small answers must not wait for more to come. One that cannot be set so is served all the
         // same.
         let _ = stream.set_nodelay(true);
-        let visitor = Visitor::default();
+        let visitor = Visitor::new(&self.share);
         let visit = visit(self.router.clone(), stream, visitor.clone(), self.is_over.subscribe());
         let task = self.going_on.spawn(visit);
         self.strangers.push_back((visitor, task));
@@ -226,9 +287,13 @@ mod tests {
 
     use super::*;
 
-    async fn known(request: Request) -> &'static str {
-        Visitor::let_in(&request);
-        "hello"
+    async fn known(request: Request) -> Response {
+        let token = request.headers().get("x-token").and_then(|it| it.to_str().ok());
+        let principal = token.map_or(Principal::Anonymous, |it| Principal::Token(it.into()));
+        match Visitor::let_in(&request, &principal) {
+            Ok(()) => "hello".into_response(),
+            Err(refusal) => refusal.into_response(),
+        }
     }
 
     async fn ask(stream: &mut TcpStream) -> io::Result<usize> {
@@ -287,6 +352,46 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The answer to a request of a token.
+    async fn ask_as(stream: &mut TcpStream, token: &str) -> String {
+        let request = format!("GET / HTTP/1.1\r\nHost: x\r\nX-Token: {token}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = [0; 1024];
+        let read = timeout(Duration::from_secs(30), stream.read(&mut answer)).await;
+        String::from_utf8_lossy(&answer[..read.unwrap().unwrap()]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn one_token_does_not_take_all_connections() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(known));
+        tokio::spawn(receive_at_most(8, router, listener, std::future::pending(), |_| ()));
+        let mut anns = Vec::new();
+        for number in 0..20 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let answer = ask_as(&mut stream, "ann").await;
+            let is_let_in = answer.starts_with("HTTP/1.1 200");
+            assert_eq!(is_let_in, number < 4, "{number} {answer}");
+            assert!(is_let_in || answer.contains("retry-after"), "{answer}");
+            anns.push(stream);
+        }
+        let mut bob = TcpStream::connect(address).await.unwrap();
+        assert!(ask_as(&mut bob, "bob").await.starts_with("HTTP/1.1 200"));
+        // What is closed is free again.
+        anns.truncate(3);
+        let let_in = async {
+            loop {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                if ask_as(&mut stream, "ann").await.starts_with("HTTP/1.1 200") {
+                    return;
+                }
+            }
+        };
+        timeout(Duration::from_secs(30), let_in).await.expect("room in time");
+        assert!(ask_as(&mut anns[0], "ann").await.starts_with("HTTP/1.1 200"));
     }
 
     /// Also those who were the last to come when they were strangers.

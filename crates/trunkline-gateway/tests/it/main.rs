@@ -27,6 +27,7 @@ mod tasks;
 mod listening;
 mod telling;
 mod crossing;
+mod fairness;
 mod visiting;
 mod recalling;
 mod canned;

@@ -9,6 +9,7 @@ use crate::catalog::Catalog;
 use crate::config::Server;
 use crate::connection::{ServerNotification, TaskSubscription};
 use crate::message::{Notification, Raw};
+use crate::principal::Principal;
 
 /// What a server says that becomes of a task (`notifications/tasks`), while this is held.
 pub struct TaskUpdates {
@@ -55,12 +56,12 @@ impl Route<'_> {
     /// Asks the server to say what becomes of a task.
     pub(crate) async fn updates(
         &self,
-        task: &str,
+        (task, principal): (&str, &Principal),
         catalog: Arc<Catalog>,
     ) -> Result<TaskUpdates, CallError> {
         // From before it is asked, so that nothing is missed.
         let notifications = self.connection.notifications();
-        let subscription = self.connection.subscribe_to_task(task).await?;
+        let subscription = self.connection.subscribe_to_task(principal, task).await?;
         let subscription = subscription.map_err(|error| self.refused(&error))?;
         let server = Arc::clone(&self.server);
         Ok(TaskUpdates { notifications, subscription, server, catalog })

@@ -175,6 +175,18 @@ fn text_of(value: &Value) -> Option<Box<str>> {
     }
 }
 
+/// The name or address that a request is about, which some wires say beside it.
+pub(super) fn subject(method: &str, params: Option<&Raw>) -> Option<Box<str>> {
+    let key = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return None,
+    };
+    let value = params?.get(key)?;
+    value.as_str().map(Into::into)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

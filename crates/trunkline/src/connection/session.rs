@@ -18,12 +18,13 @@ use tokio::time::{Instant, sleep_until};
 use self::deadline::Deadline;
 pub(super) use self::deadline::QUESTIONS;
 use self::past_calls::CallEnd;
+pub(super) use self::pending::MAX_PENDING_CALLS;
 use self::pending::{Pending, Waiting};
 use self::questions::{Asides, Open};
 use super::attendant::{Abandoned, Attendant, Update};
 use super::explaining::explained;
 use super::generation::{Declared, Generation, with_progress_token};
-use super::parameters::{Mirrored, headers};
+use super::parameters::{Mirrored, headers, subject};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Malformed, Message, Notification, Raw, Response, RpcError};
 use crate::principal::{ClientId, Requester};
@@ -168,9 +169,9 @@ impl Session {
         self.mirrored = mirrored;
     }
 
-    /// How many requests wait for an answer.
-    pub(super) fn pending(&self) -> usize {
-        self.pending.len()
+    /// Whether another call of its requester may wait for the server.
+    pub(super) fn admits(&self, asked: &Asked) -> bool {
+        asked.requester.as_ref().is_none_or(|requester| self.pending.admits(requester))
     }
 
     /// Whether so much waits to be read by the server that nothing more should be sent.
@@ -464,18 +465,6 @@ fn unreadable(line: &Bytes, malformed: Malformed) -> Option<(u64, &'static str)>
 fn after_noise(line: &Bytes) -> Option<Bytes> {
     let start = memchr::memchr(b'{', line).filter(|start| *start > 0)?;
     Some(line.slice(start..))
-}
-
-/// The name or address that a request is about, which some wires say beside it.
-fn subject(method: &str, params: Option<&Raw>) -> Option<Box<str>> {
-    let key = match method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => return None,
-    };
-    let value = params?.get(key)?;
-    value.as_str().map(Into::into)
 }
 
 /// The server is being ended by us.

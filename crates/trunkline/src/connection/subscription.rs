@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use crate::principal::Principal;
+
 /// Something of a server of which somebody wants to hear.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Subject {
@@ -33,8 +35,8 @@ impl Subject {
 /// What becomes of something that somebody holds.
 #[derive(Debug)]
 pub(super) enum Hold {
-    /// It is held, whether or not the server has been asked.
-    Begun(Subject),
+    /// It is held for a principal, whether or not the server has been asked.
+    Begun(Subject, Principal),
     /// One who held it does not any more.
     Over(Subject),
 }
@@ -51,9 +53,9 @@ pub(super) struct Held {
 
 impl Held {
     /// Holds something from now on, and says so.
-    pub(super) fn begin(subject: Subject, holds: &Holds) -> Self {
+    pub(super) fn begin(subject: Subject, principal: Principal, holds: &Holds) -> Self {
         // A connection that is over asks for nothing.
-        let _ = holds.send(Hold::Begun(subject.clone()));
+        let _ = holds.send(Hold::Begun(subject.clone(), principal));
         Self { subject, holds: holds.clone() }
     }
 }

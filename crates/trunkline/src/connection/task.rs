@@ -19,7 +19,7 @@ use super::handshake::{Opened, Opener};
 use super::log_level::LogLevel;
 use super::options::Options;
 use super::server_notification::ServerNotification;
-use super::session::{Asked, Ids, at, stopping};
+use super::session::{Asked, Ids, MAX_PENDING_CALLS, at, stopping};
 use super::shadow::Shadow;
 use super::subscription::{Hold, Subject};
 use super::watching::{Given, Watched};
@@ -27,9 +27,7 @@ use crate::config::{Fingerprint, Server, Transport};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Notification, Response};
-
-/// Requests that may wait for one server. What comes on top is told so at once.
-const MAX_PENDING: usize = 1024;
+use crate::principal::{FairShare, Principal};
 
 /// The pause before a server that has forgotten us is spoken to again for the sake of what is
 /// watched. One that forgets every time is not asked without end.
@@ -51,18 +49,27 @@ pub(super) enum Command {
     /// Ask for a list again; say when it is there, or why not.
     Refresh(Kind, oneshot::Sender<Result<(), Error>>),
     /// Let somebody hear of a resource or a task.
-    Watch(Subject, oneshot::Sender<Given>),
+    Watch(Subject, Principal, oneshot::Sender<Given>),
     /// End, and say when nothing is left.
     Close(oneshot::Sender<()>),
 }
 
 impl Command {
+    /// The principal whose share of what may wait it uses.
+    fn principal(&self) -> &Principal {
+        match self {
+            Self::Ask(Asked { requester: Some(requester), .. }) => &requester.principal,
+            Self::Watch(_, holder, _) => holder,
+            _ => &Principal::Anonymous,
+        }
+    }
+
     /// Whether nobody waits for what comes of it any more.
     fn is_abandoned(&self) -> bool {
         match self {
             Self::Connect(done) | Self::Refresh(_, done) => done.is_closed(),
             Self::Ask(asked) => asked.reply.is_closed(),
-            Self::Watch(_, reply) => reply.is_closed(),
+            Self::Watch(.., reply) => reply.is_closed(),
             Self::Respond { .. } | Self::Tell(_) | Self::Close(_) => false,
         }
     }
@@ -173,7 +180,7 @@ impl Task {
                 // Nothing of it has been sent.
                 Some(_) = self.abandoned.recv() => continue,
                 Some(hold) = self.holds.recv() => {
-                    let is_wanted = matches!(hold, Hold::Begun(_));
+                    let is_wanted = matches!(hold, Hold::Begun(..));
                     self.watched.settle(hold);
                     // Whoever holds something does not ask again.
                     if is_wanted && until.is_none() && self.may_return() {
@@ -307,14 +314,23 @@ async fn told_to_close(
 
 /// Lets a command wait, in the place of one that nobody waits for any more if need be.
 fn queue(command: Command, waiting: &mut Vec<Command>) {
-    if waiting.len() >= MAX_PENDING {
+    if !has_room(&command, waiting) {
         waiting.retain(|command| !command.is_abandoned());
+        if !has_room(&command, waiting) {
+            return refuse(command, &too_many());
+        }
     }
-    if waiting.len() < MAX_PENDING {
-        waiting.push(command);
-    } else {
-        refuse(command, &too_many());
+    waiting.push(command);
+}
+
+/// Whether a command may wait with others, by the share of its principal.
+fn has_room(command: &Command, waiting: &[Command]) -> bool {
+    // No principal has more than its share of less than half.
+    if waiting.len() < MAX_PENDING_CALLS / 2 {
+        return true;
     }
+    let holders = waiting.iter().map(Command::principal);
+    FairShare::with_holders(MAX_PENDING_CALLS, holders).admits(command.principal())
 }
 
 fn refuse_all(commands: Vec<Command>, error: &Error) {
@@ -330,7 +346,7 @@ fn refuse(command: Command, error: &Error) {
         Command::Ask(asked) => {
             let _ = asked.reply.send(Err(error.clone()));
         }
-        Command::Watch(_, reply) => {
+        Command::Watch(.., reply) => {
             let _ = reply.send(Err(error.clone()));
         }
         Command::Respond { .. } | Command::Tell(_) => {}
@@ -351,8 +367,11 @@ fn unread() -> Error {
 }
 
 fn too_many() -> Error {
-    let message = format!("more than {MAX_PENDING} calls wait for it already");
-    Error::new(ErrorKind::Busy, message)
+    let message = format!(
+        "too many calls wait for it already: one token or client may have half of \
+         {MAX_PENDING_CALLS}, and less while others call it"
+    );
+    Error::new(ErrorKind::Busy, message).with_hint("try again when earlier calls are answered")
 }
 
 #[cfg(test)]

@@ -8,9 +8,11 @@ use super::lists::MAX_ADDRESS_BYTES;
 use super::subscription::{Held, Hold, Holds, Subject};
 use crate::error::{Error, ErrorKind};
 use crate::message::{RpcError, code};
+use crate::principal::{FairShare, Principal};
 
-/// Resources and tasks of one server that are watched. Each costs the server and us a little.
-const MAX_WATCHED: usize = 10_000;
+/// Resources and tasks of one server that are watched. Each costs the server and us a little. One
+/// principal gets half of them if it is alone, and less while others watch some.
+const MAX_WATCHED: usize = 20_000;
 
 /// What came of a wish to hear of something.
 pub(super) type Given = Result<Result<Held, RpcError>, Error>;
@@ -29,9 +31,13 @@ pub(super) struct Watched {
     /// Those about which the server may have to be asked something.
     open: BTreeSet<Subject>,
     holds: Holds,
+    /// The entries of each principal.
+    share: FairShare,
 }
 
 struct Entry {
+    /// The principal that wanted it first, whose share it uses.
+    principal: Principal,
     holders: usize,
     waiting: Vec<oneshot::Sender<Given>>,
     stage: Stage,
@@ -51,8 +57,8 @@ enum Stage {
 }
 
 impl Entry {
-    fn new() -> Self {
-        Self { holders: 0, waiting: Vec::new(), stage: Stage::Unasked }
+    fn new(principal: Principal) -> Self {
+        Self { principal, holders: 0, waiting: Vec::new(), stage: Stage::Unasked }
     }
 
     fn is_wanted(&self) -> bool {
@@ -63,7 +69,8 @@ impl Entry {
 impl Watched {
     /// Nothing is watched. Whoever holds something says there when that is over.
     pub(super) fn new(holds: Holds) -> Self {
-        Self { entries: BTreeMap::new(), open: BTreeSet::new(), holds }
+        let (entries, open) = (BTreeMap::new(), BTreeSet::new());
+        Self { entries, open, holds, share: FairShare::new(MAX_WATCHED) }
     }
 
     /// Whether nothing is held and nobody waits.
@@ -77,17 +84,22 @@ impl Watched {
     }
 
     /// Somebody wants to hear of something: at once if that is so already.
-    pub(super) fn want(&mut self, subject: Subject, reply: oneshot::Sender<Given>) {
+    pub(super) fn want(
+        &mut self,
+        subject: Subject,
+        principal: &Principal,
+        reply: oneshot::Sender<Given>,
+    ) {
         if subject.name().len() > MAX_ADDRESS_BYTES {
             let error = RpcError::new(code::INVALID_PARAMS, "the name is longer than 8 KiB");
             let _ = reply.send(Ok(Err(error)));
             return;
         }
-        if !self.entries.contains_key(&subject) && self.entries.len() >= MAX_WATCHED {
+        if !self.entries.contains_key(&subject) && !self.share.admits(principal) {
             let _ = reply.send(Err(too_many()));
             return;
         }
-        let entry = self.entries.entry(subject.clone()).or_insert_with(Entry::new);
+        let entry = self.entry(&subject, principal);
         entry.waiting.retain(|reply| !reply.is_closed());
         entry.waiting.push(reply);
         match entry.stage {
@@ -103,15 +115,15 @@ impl Watched {
     /// Somebody says what becomes of something that they hold.
     pub(super) fn settle(&mut self, hold: Hold) {
         match hold {
-            Hold::Begun(subject) => self.hold(subject),
+            Hold::Begun(subject, principal) => self.hold(subject, &principal),
             Hold::Over(subject) => self.release(&subject),
         }
     }
 
     /// Somebody holds something that the server may not have been asked for. There is no bound: they
     /// held it before, and of another connection.
-    fn hold(&mut self, subject: Subject) {
-        let entry = self.entries.entry(subject.clone()).or_insert_with(Entry::new);
+    fn hold(&mut self, subject: Subject, principal: &Principal) {
+        let entry = self.entry(&subject, principal);
         entry.holders += 1;
         if matches!(entry.stage, Stage::Unasked | Stage::Refused) {
             entry.stage = Stage::Unasked;
@@ -136,9 +148,22 @@ impl Watched {
         }
     }
 
+    fn entry(&mut self, subject: &Subject, principal: &Principal) -> &mut Entry {
+        self.entries.entry(subject.clone()).or_insert_with(|| {
+            self.share.add(principal);
+            Entry::new(principal.clone())
+        })
+    }
+
+    fn forget_unwanted(&mut self) {
+        for (_, unwanted) in self.entries.extract_if(.., |_, entry| !entry.is_wanted()) {
+            self.share.remove(&unwanted.principal);
+        }
+    }
+
     /// A conversation begins, in which nothing has been asked.
     pub(super) fn begin(&mut self) {
-        self.entries.retain(|_, entry| entry.is_wanted());
+        self.forget_unwanted();
         self.entries.values_mut().for_each(|entry| entry.stage = Stage::Unasked);
         self.open = self.entries.keys().cloned().collect();
     }
@@ -166,7 +191,7 @@ impl Watched {
     /// Everything the server is to be asked for, if it is asked for all at once, in order.
     pub(super) fn all(&mut self) -> Vec<Subject> {
         self.open.clear();
-        self.entries.retain(|_, entry| entry.is_wanted());
+        self.forget_unwanted();
         for entry in self.entries.values_mut().filter(|entry| entry.stage == Stage::Unasked) {
             entry.stage = Stage::Asked;
         }
@@ -255,14 +280,19 @@ impl Watched {
     }
 
     fn forget(&mut self, subject: &Subject) {
-        self.entries.remove(subject);
+        if let Some(forgotten) = self.entries.remove(subject) {
+            self.share.remove(&forgotten.principal);
+        }
         self.open.remove(subject);
     }
 }
 
 fn too_many() -> Error {
-    let message = format!("more than {MAX_WATCHED} of its resources and tasks are watched already");
-    Error::new(ErrorKind::Busy, message)
+    let message = format!(
+        "too many of its resources and tasks are watched already: one token or client may watch \
+         half of {MAX_WATCHED}, and less while others watch some"
+    );
+    Error::new(ErrorKind::Busy, message).with_hint("unsubscribe from some, or try again later")
 }
 
 #[cfg(test)]
@@ -284,8 +314,12 @@ mod tests {
         }
 
         fn want(&mut self, uri: &str) -> oneshot::Receiver<Given> {
+            self.want_for(&Principal::Anonymous, uri)
+        }
+
+        fn want_for(&mut self, principal: &Principal, uri: &str) -> oneshot::Receiver<Given> {
             let (reply, given) = oneshot::channel();
-            self.watched.want(Subject::resource(uri), reply);
+            self.watched.want(Subject::resource(uri), principal, reply);
             given
         }
 
@@ -388,7 +422,8 @@ mod tests {
     fn what_is_held_is_asked_for_once_the_server_is_there() {
         let mut table = Table::new();
         let holds = table.watched.holds.clone();
-        let held = [1, 2].map(|_| Held::begin(Subject::resource("a"), &holds));
+        let held =
+            [1, 2].map(|_| Held::begin(Subject::resource("a"), Principal::Anonymous, &holds));
         table.settle();
         table.watched.fail(&Err(too_many()));
         table.watched.begin();
@@ -445,11 +480,17 @@ mod tests {
     #[test]
     fn only_so_many_are_watched() {
         let mut table = Table::new();
-        let given: Vec<_> = (0..MAX_WATCHED).map(|at| table.want(&at.to_string())).collect();
+        let given: Vec<_> = (0..MAX_WATCHED / 2).map(|at| table.want(&at.to_string())).collect();
         let mut too_long = table.want(&"x".repeat(MAX_ADDRESS_BYTES + 1));
         assert!(too_long.try_recv().unwrap().unwrap().is_err());
         let mut one_more = table.want("more");
-        assert_eq!(one_more.try_recv().unwrap().unwrap_err().kind(), ErrorKind::Busy);
+        let busy = one_more.try_recv().unwrap().unwrap_err();
+        assert!(busy.kind() == ErrorKind::Busy && busy.kind().is_retryable(), "{busy}");
+        let other = Principal::Token("bob".into());
+        let mut of_other = table.want_for(&other, "others");
+        assert!(of_other.try_recv().is_err(), "another principal gets in");
+        drop(of_other);
+        assert!(table.want("7").try_recv().is_err(), "what is watched already costs nothing");
         drop(given);
         while table.errand().is_some() {}
         table.want("more");

@@ -11,7 +11,7 @@ use crate::config::{Config, Server, Share};
 use crate::connection::{Connection, Options, Remaining, State};
 use crate::error::{Error, ErrorKind};
 use crate::name::ServerName;
-use crate::principal::{ClientId, Principal};
+use crate::principal::{ClientId, FairShare, Principal};
 use crate::registry::{Endings, begin_to_end, end};
 
 /// Connections that all clients together may have for themselves.
@@ -214,13 +214,10 @@ impl Private {
 /// Takes out a connection for another one of this owner: of whoever has most, so that nobody takes the
 /// room of others, the one that has not been used for longest, if one is not in use.
 fn make_room(connections: &mut Connections, owner: &Principal) -> Option<Held> {
-    let mut counts: HashMap<&Principal, usize> = HashMap::from([(owner, 1)]);
-    for held in connections.values() {
-        *counts.entry(&held.owner).or_default() += 1;
-    }
-    let most = counts.values().copied().max()?;
-    // Whoever asks is the first to make room among those who have equally many.
-    let of_most = |held: &&Held| counts.get(&held.owner) == Some(&most) && !held.is_in_use();
+    let holders = connections.values().map(|held| &held.owner);
+    let share = FairShare::with_holders(MAX_PRIVATE, holders);
+    // The owner itself is the first to make room among those who have equally many.
+    let of_most = |held: &&Held| share.makes_room(&held.owner, owner) && !held.is_in_use();
     let unused = connections.iter().filter(|(_, held)| of_most(held));
     let oldest = unused.min_by_key(|(_, held)| (held.owner != *owner, held.used));
     let key = oldest.map(|(key, _)| key.clone())?;

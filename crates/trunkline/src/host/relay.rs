@@ -9,6 +9,7 @@ use crate::catalog::{Entry, Kind};
 use crate::connection::META_KEYS;
 use crate::message::{Ambiguous, Raw};
 use crate::name::ServerName;
+use crate::principal::Principal;
 use crate::view::{ResourceRoute, View};
 
 /// A request about one thing of a server.
@@ -158,10 +159,11 @@ impl Host {
         view: &View,
         (server, task): (&ServerName, &str),
         client: Option<&Client>,
+        principal: &Principal,
     ) -> Result<TaskUpdates, CallError> {
         let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
         let route = self.bind(view, entry, client)?;
-        route.updates(task, Arc::clone(view.catalog())).await
+        route.updates((task, principal), Arc::clone(view.catalog())).await
     }
 }
 

@@ -12,8 +12,12 @@ use super::past_calls::{CallEnd, PastCalls};
 use crate::connection::attendant::Update;
 use crate::error::Error;
 use crate::message::Raw;
-use crate::principal::{ClientId, Requester};
+use crate::principal::{ClientId, FairShare, Requester};
 use crate::queue::Sender;
+
+/// Calls that may wait for one server. One principal gets half of them if it is alone, and less while
+/// others call the server, so that there is always room for another principal's first call.
+pub(in crate::connection) const MAX_PENDING_CALLS: usize = 2048;
 
 /// Somebody who waits for an answer.
 pub(super) struct Waiting {
@@ -47,13 +51,26 @@ impl Waiting {
 }
 
 /// All who wait.
-#[derive(Default)]
 pub(super) struct Pending {
     waiting: HashMap<u64, Waiting, BuildHasherDefault<OwnIds>>,
     /// The requests by when they are over.
     deadlines: BTreeSet<(Instant, u64)>,
     standing: usize,
     past: PastCalls,
+    /// What each principal has of the calls that may wait.
+    share: FairShare,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self {
+            waiting: HashMap::default(),
+            deadlines: BTreeSet::new(),
+            standing: 0,
+            past: PastCalls::default(),
+            share: FairShare::new(MAX_PENDING_CALLS),
+        }
+    }
 }
 
 /// Spreads ids of our own. Nobody else chooses them, so that nothing has to be hidden.
@@ -79,12 +96,23 @@ impl Pending {
     pub(super) fn insert(&mut self, id: u64, waiting: Waiting) {
         self.standing += usize::from(waiting.is_standing);
         self.deadlines.insert((waiting.deadline.time(), id));
+        if let Some(requester) = &waiting.requester {
+            self.share.add(&requester.principal);
+        }
         self.waiting.insert(id, waiting);
+    }
+
+    /// Whether another call of this requester may wait.
+    pub(super) fn admits(&self, requester: &Requester) -> bool {
+        self.share.admits(&requester.principal)
     }
 
     fn take(&mut self, id: u64) -> Option<Waiting> {
         let waiting = self.waiting.remove(&id)?;
         self.standing -= usize::from(waiting.is_standing);
+        if let Some(requester) = &waiting.requester {
+            self.share.remove(&requester.principal);
+        }
         self.deadlines.remove(&(waiting.deadline.time(), id));
         Some(waiting)
     }
@@ -113,6 +141,7 @@ impl Pending {
     pub(super) fn fail_all(&mut self, error: &Error) {
         self.deadlines.clear();
         self.standing = 0;
+        self.share = FairShare::new(MAX_PENDING_CALLS);
         for (_, waiting) in self.waiting.drain() {
             let _ = waiting.reply.send(Err(error.clone()));
         }

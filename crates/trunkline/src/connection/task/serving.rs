@@ -9,8 +9,7 @@ use super::logging::Logging;
 use super::relisting::{Asking, Relistings};
 use super::subscribing::{ACKNOWLEDGED, Step, Subscription};
 use super::{
-    After, Command, Down, End, MAX_PENDING, PAUSE_AFTER_FORGOTTEN, Task, begun_anew, refuse,
-    too_many, unread,
+    After, Command, Down, End, PAUSE_AFTER_FORGOTTEN, Task, begun_anew, refuse, too_many, unread,
 };
 use crate::connection::backoff::Attempts;
 use crate::connection::generation::Generation;
@@ -216,7 +215,7 @@ impl Task {
             Command::Connect(done) => {
                 let _ = done.send(Ok(()));
             }
-            Command::Ask(_) if session.pending() >= MAX_PENDING => refuse(command, &too_many()),
+            Command::Ask(ref asked) if !session.admits(asked) => refuse(command, &too_many()),
             Command::Ask(_) if session.is_full() => refuse(command, &unread()),
             // Nobody waits for it any more: it was dropped, or is too late, before it was sent.
             Command::Ask(asked) if asked.reply.is_closed() || asked.deadline <= Instant::now() => {
@@ -251,8 +250,8 @@ impl Task {
                 chores.relistings.of(kind).wait(done);
                 self.relist(session, chores, kind);
             }
-            Command::Watch(subject, reply) => {
-                self.watched.want(subject, reply);
+            Command::Watch(subject, principal, reply) => {
+                self.watched.want(subject, &principal, reply);
                 self.see_to_watched(session, chores);
             }
             // Taken by whoever received it.

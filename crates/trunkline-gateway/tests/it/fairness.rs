@@ -1,0 +1,84 @@
+//! One principal cannot keep others from using what all of them share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use trunkline::connection::{Ask, Unattended};
+use trunkline::error::ErrorKind;
+use trunkline::message::Raw;
+use trunkline::principal::{Principal, Requester};
+
+use crate::asker::{Asker, Era, text};
+use crate::identities::{ANN, BOB, hosted};
+use crate::manners::echoing;
+
+/// Nothing of what these tests wait for takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn one_token_does_not_take_all_calls_of_a_server() {
+    let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
+    let connection = hosted.host.servers().get("echoing").unwrap();
+    connection.connect().await.unwrap();
+    let (mut crowd, refused) = (JoinSet::new(), Arc::<AtomicUsize>::default());
+    for _ in 0..2100 {
+        let (connection, refused) = (Arc::clone(&connection), Arc::clone(&refused));
+        let call = json!({ "name": "hang", "arguments": { "token": "crowd" } });
+        let requester = Requester { client: "x".into(), principal: Principal::Token("ann".into()) };
+        let ask = Ask { requester, ..Ask::new("tools/call", Some(Raw::from_value(&call))) };
+        crowd.spawn(async move {
+            let error = connection.converse(ask, &Unattended).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+            refused.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+    let all_refused = async {
+        while refused.load(Ordering::Relaxed) < 2100 - 1024 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONGEST, all_refused).await.expect("the rest is refused at once");
+    let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    assert_eq!(text(&bob.call("echo", json!({ "token": "bob" })).await), "bob");
+    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let busy = ann.call("echo", json!({ "token": "ann" })).await;
+    assert_eq!(busy["result"]["_meta"]["io.trunkline/retry"], true, "{busy}");
+    assert_eq!(refused.load(Ordering::Relaxed), 2100 - 1024, "nobody else was refused");
+    crowd.shutdown().await;
+    hosted.end().await;
+}
+
+/// Calls that wait for a slot are not made in the order in which they came, but in turns.
+#[tokio::test]
+async fn a_call_waits_for_one_turn_of_each_other_token() {
+    let mut server = echoing("legacy");
+    server["concurrency"] = 1.into();
+    let hosted = hosted(&json!({ "echoing": server })).await;
+    let (mut crowd, done) = (JoinSet::new(), Arc::<AtomicUsize>::default());
+    for _ in 0..30 {
+        let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+        let done = Arc::clone(&done);
+        crowd.spawn(async move {
+            let answer = ann.call("echo", json!({ "token": "ann", "wait": 200 })).await;
+            assert_eq!(text(&answer), "ann");
+            done.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+    let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
+    while done.load(Ordering::Relaxed) == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let answer = timeout(LONGEST, bob.call("echo", json!({ "token": "bob" }))).await.unwrap();
+    assert_eq!(text(&answer), "bob");
+    let before = done.load(Ordering::Relaxed);
+    assert!(before < 25, "{before} calls of ann were made first");
+    timeout(LONGEST, async { while crowd.join_next().await.is_some_and(|it| it.is_ok()) {} })
+        .await
+        .unwrap();
+    assert_eq!(done.load(Ordering::Relaxed), 30, "nobody lost a call");
+    hosted.end().await;
+}

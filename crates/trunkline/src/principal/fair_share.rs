@@ -1,0 +1,138 @@
+//! Fair division of a bounded resource between principals.
+
+use std::collections::HashMap;
+
+use super::Principal;
+
+/// Counts what each principal holds of a bounded resource, and divides it fairly.
+///
+/// There are two ways to use it. Where nothing can be taken away again, such as calls in flight, a
+/// principal [gets another item](Self::admits) only while it holds less than is still free. One
+/// principal alone gets half of the capacity, and each further one half of what is left, so that
+/// there is always room for the first items of a newcomer. Where items can be evicted, one principal
+/// alone gets everything, and [the principal with the most](Self::makes_room) makes room.
+#[derive(Debug)]
+pub struct FairShare {
+    capacity: usize,
+    total: usize,
+    held: HashMap<Principal, usize>,
+}
+
+impl FairShare {
+    /// A resource of which there are so many items.
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, total: 0, held: HashMap::new() }
+    }
+
+    /// A resource with items that principals hold already.
+    pub fn with_holders<'p>(
+        capacity: usize,
+        holders: impl IntoIterator<Item = &'p Principal>,
+    ) -> Self {
+        let mut share = Self::new(capacity);
+        holders.into_iter().for_each(|holder| share.add(holder));
+        share
+    }
+
+    /// Whether no item is free.
+    pub fn is_full(&self) -> bool {
+        self.total >= self.capacity
+    }
+
+    /// Number of items a principal holds.
+    pub fn held_by(&self, principal: &Principal) -> usize {
+        self.held.get(principal).copied().unwrap_or_default()
+    }
+
+    /// Whether a principal gets another item of a resource from which nothing can be evicted: it holds
+    /// less than is still free.
+    pub fn admits(&self, principal: &Principal) -> bool {
+        self.held_by(principal) < self.capacity.saturating_sub(self.total)
+    }
+
+    /// Whether an item of this holder is to be evicted for another item of a newcomer: no principal
+    /// would hold more than the holder.
+    pub fn makes_room(&self, holder: &Principal, newcomer: &Principal) -> bool {
+        let with_new =
+            |principal: &Principal, held: usize| held + usize::from(principal == newcomer);
+        let most = self.held.iter().map(|(principal, held)| with_new(principal, *held)).max();
+        with_new(holder, self.held_by(holder)) >= most.unwrap_or_default().max(1)
+    }
+
+    /// Counts an item that a principal holds from now on.
+    pub fn add(&mut self, principal: &Principal) {
+        self.total += 1;
+        match self.held.get_mut(principal) {
+            Some(held) => *held += 1,
+            None => drop(self.held.insert(principal.clone(), 1)),
+        }
+    }
+
+    /// Counts an item no more that a principal held.
+    pub fn remove(&mut self, principal: &Principal) {
+        let Some(held) = self.held.get_mut(principal) else { return };
+        *held -= 1;
+        self.total -= 1;
+        if *held == 0 {
+            self.held.remove(principal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn principals() -> [Principal; 3] {
+        ["ann", "bob", "cy"].map(|name| Principal::Token(name.into()))
+    }
+
+    fn fill(share: &mut FairShare, principal: &Principal) -> usize {
+        let before = share.held_by(principal);
+        while share.admits(principal) {
+            share.add(principal);
+        }
+        share.held_by(principal) - before
+    }
+
+    #[test]
+    fn nobody_takes_the_last_of_what_cannot_be_evicted() {
+        let [ann, bob, cy] = principals();
+        let mut share = FairShare::new(1024);
+        assert_eq!(fill(&mut share, &ann), 512, "half of all");
+        assert_eq!(fill(&mut share, &bob), 256, "half of the rest");
+        assert_eq!(fill(&mut share, &ann), 0);
+        assert_eq!(fill(&mut share, &cy), 128);
+        (0..512).for_each(|_| share.remove(&ann));
+        assert_eq!(fill(&mut share, &cy), 256, "what others give back is divided anew");
+        let mut one = FairShare::new(1);
+        assert_eq!(fill(&mut one, &ann), 1);
+        assert!(one.is_full() && !one.admits(&bob));
+    }
+
+    #[test]
+    fn whoever_holds_most_makes_room() {
+        let [ann, bob, cy] = principals();
+        let share = FairShare::with_holders(4, [&ann, &ann, &ann, &bob]);
+        assert!(share.is_full());
+        assert!(share.makes_room(&ann, &bob) && share.makes_room(&ann, &cy));
+        assert!(share.makes_room(&ann, &ann));
+        assert!(!share.makes_room(&bob, &ann) && !share.makes_room(&bob, &cy));
+        let even = FairShare::with_holders(4, [&ann, &ann, &bob, &bob]);
+        assert!(
+            even.makes_room(&ann, &ann) && !even.makes_room(&bob, &ann),
+            "whoever asks is first"
+        );
+        assert!(even.makes_room(&ann, &cy) && even.makes_room(&bob, &cy));
+    }
+
+    #[test]
+    fn what_was_never_held_is_not_given_back() {
+        let [ann, bob, _] = principals();
+        let mut share = FairShare::with_holders(2, [&ann]);
+        share.remove(&bob);
+        share.remove(&ann);
+        share.remove(&ann);
+        assert_eq!((share.total, share.held.len()), (0, 0));
+    }
+}

@@ -1,0 +1,159 @@
+//! Slots that principals take turns for.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use super::Principal;
+
+/// A bounded number of slots, such as the calls a server works on at a time. Principals that wait for
+/// one take turns, and those of one principal are served in order: one that waits with a thousand
+/// calls delays a call of another by one turn.
+#[derive(Debug)]
+pub struct FairSlots {
+    state: Mutex<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    free: usize,
+    queues: HashMap<Principal, VecDeque<oneshot::Sender<Slot>>>,
+    /// The principals that wait, next one first.
+    turns: VecDeque<Principal>,
+}
+
+/// A slot, until it is dropped.
+#[derive(Debug)]
+pub struct Slot {
+    slots: Arc<FairSlots>,
+}
+
+impl FairSlots {
+    /// So many free slots.
+    pub fn new(count: usize) -> Arc<Self> {
+        let waiting = Waiting { free: count, queues: HashMap::new(), turns: VecDeque::new() };
+        Arc::new(Self { state: Mutex::new(waiting) })
+    }
+
+    /// A slot, if one is free and nobody waits for it.
+    pub fn try_acquire(self: &Arc<Self>) -> Option<Slot> {
+        let mut state = self.lock();
+        if state.free == 0 || !state.turns.is_empty() {
+            return None;
+        }
+        state.free -= 1;
+        Some(Slot { slots: Arc::clone(self) })
+    }
+
+    /// Waits for a slot in the turn of a principal. Dropping the future gives up the place.
+    pub async fn acquire(self: &Arc<Self>, principal: &Principal) -> Slot {
+        let turn = {
+            let mut state = self.lock();
+            if state.free > 0 && state.turns.is_empty() {
+                state.free -= 1;
+                return Slot { slots: Arc::clone(self) };
+            }
+            state.enqueue(principal)
+        };
+        turn.await.expect("invariant: a queue keeps its senders until they are served")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn enqueue(&mut self, principal: &Principal) -> oneshot::Receiver<Slot> {
+        let (sender, turn) = oneshot::channel();
+        match self.queues.get_mut(principal) {
+            Some(queue) => {
+                // Those who gave up must not pile up behind one that waits.
+                while queue.back().is_some_and(oneshot::Sender::is_closed) {
+                    queue.pop_back();
+                }
+                queue.push_back(sender);
+            }
+            None => {
+                self.queues.insert(principal.clone(), VecDeque::from([sender]));
+                self.turns.push_back(principal.clone());
+            }
+        }
+        turn
+    }
+
+    /// The waiter whose turn it is. Its principal goes to the end of the line.
+    fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
+        while let Some(principal) = self.turns.pop_front() {
+            let Some(queue) = self.queues.get_mut(&principal) else { continue };
+            let waiter = std::iter::from_fn(|| queue.pop_front()).find(|it| !it.is_closed());
+            match queue.is_empty() {
+                true => drop(self.queues.remove(&principal)),
+                false => self.turns.push_back(principal),
+            }
+            if waiter.is_some() {
+                return waiter;
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut state = self.slots.lock();
+        let Some(waiter) = state.next() else {
+            state.free += 1;
+            return;
+        };
+        drop(state);
+        // A waiter that is gone by now drops the slot again, which goes to the one after it.
+        let _ = waiter.send(Self { slots: Arc::clone(&self.slots) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn principals_take_turns() {
+        let [ann, bob] = ["ann", "bob"].map(|name| Principal::Token(name.into()));
+        let slots = FairSlots::new(1);
+        let first = slots.try_acquire().unwrap();
+        assert!(slots.try_acquire().is_none());
+        let mut anns: Vec<_> = (0..5).map(|_| Box::pin(slots.acquire(&ann))).collect();
+        assert!(anns.iter_mut().all(|it| it.now_or_never().is_none()));
+        let mut bobs = Box::pin(slots.acquire(&bob));
+        assert!((&mut bobs).now_or_never().is_none());
+        drop(first);
+        let of_ann = (&mut anns[0]).now_or_never().expect("ann was first");
+        assert!((&mut bobs).now_or_never().is_none());
+        drop(of_ann);
+        assert!((&mut anns[1]).now_or_never().is_none(), "it is bob's turn");
+        let of_bob = (&mut bobs).now_or_never().expect("after one call of ann");
+        // Whoever gives up is passed over, and loses no slot.
+        drop(anns.remove(1));
+        drop(of_bob);
+        let of_ann = (&mut anns[1]).now_or_never().expect("the next of ann");
+        drop(anns);
+        drop(of_ann);
+        assert!(slots.try_acquire().is_some(), "nobody waits");
+    }
+
+    #[tokio::test]
+    async fn a_slot_given_to_a_waiter_that_is_gone_is_not_lost() {
+        let ann = Principal::Token("ann".into());
+        let slots = FairSlots::new(1);
+        let first = slots.try_acquire().unwrap();
+        let mut second = Box::pin(slots.acquire(&ann));
+        assert!((&mut second).now_or_never().is_none());
+        drop(first);
+        // It has its slot and never looks at it.
+        drop(second);
+        assert!(slots.try_acquire().is_some());
+    }
+}
