@@ -371,7 +371,7 @@ impl Session {
 
     fn answer(&mut self, id: u64, answer: Answer) {
         self.last_answer = Instant::now();
-        let end = CallEnd::with(&answer);
+        let end = CallEnd::with(&answer, &self.generation);
         self.pending.answer(id, answer, end);
         // It may have come on another stream than its own.
         self.wire.cancel(id);

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Answer;
+use super::{Answer, Generation};
 use crate::error::{Error, ErrorKind};
+use crate::message::Raw;
 use crate::principal::ClientId;
 
 /// Time after the answer to a call in which the server may still send messages about it. Log lines
@@ -40,10 +41,16 @@ pub(super) enum CallEnd {
 }
 
 impl CallEnd {
-    /// End of a call with this answer: a connection that broke leaves the server working on it.
-    pub(super) fn with(answer: &Answer) -> Self {
+    /// End of a call with this answer. A connection that broke leaves the server working on it, and so
+    /// does an answer that says that the call has become a task.
+    pub(super) fn with(answer: &Answer, generation: &Generation) -> Self {
+        let is_task = |result: &Raw| {
+            let kind = result.get("resultType");
+            kind.as_ref().and_then(Raw::as_str).as_deref() == Some("task")
+        };
         match answer.as_ref().map_err(Error::kind) {
             Err(ErrorKind::Broken | ErrorKind::TimedOut | ErrorKind::TooLarge) => Self::GivenUp,
+            Ok(Ok(result)) if *generation == Generation::Modern && is_task(result) => Self::GivenUp,
             Ok(_) | Err(_) => Self::Answered,
         }
     }
@@ -168,6 +175,24 @@ mod tests {
 
     fn after(now: Instant, milliseconds: u64) -> Instant {
         now + Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn a_call_that_goes_on_after_its_answer_is_not_over() {
+        let result =
+            |kind: &str| Ok(Ok(Raw::empty_object().with("resultType", &Raw::from_string(kind))));
+        let error = |kind| Err(Error::new(kind, "x"));
+        let legacy = Generation::Legacy("2025-11-25".into());
+        for (answer, generation, end) in [
+            (result("complete"), &Generation::Modern, CallEnd::Answered),
+            (result("task"), &Generation::Modern, CallEnd::GivenUp),
+            (result("task"), &legacy, CallEnd::Answered),
+            (error(ErrorKind::Broken), &legacy, CallEnd::GivenUp),
+            (error(ErrorKind::TimedOut), &legacy, CallEnd::GivenUp),
+            (error(ErrorKind::Refused(500)), &legacy, CallEnd::Answered),
+        ] {
+            assert_eq!(CallEnd::with(&answer, generation), end, "{answer:?}");
+        }
     }
 
     #[tokio::test]
