@@ -7,6 +7,7 @@ mod command;
 mod tidy;
 mod peers;
 mod deny;
+mod properties;
 mod steps;
 
 use std::env;

@@ -10,7 +10,7 @@ use crate::deny::{self, Checked};
 use crate::output::say;
 use crate::suggestion;
 use crate::workspace::Workspace;
-use crate::{peers, tidy};
+use crate::{peers, properties, tidy};
 
 /// When a step runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,12 +53,18 @@ const STEPS: &[Step] = &[
         chosen: Chosen::ByName,
         run: deny::check_advisories,
     },
+    Step {
+        name: "random-properties",
+        about: "property tests with new inputs, 100 times as many (takes minutes; only by name)",
+        chosen: Chosen::ByName,
+        run: random_properties,
+    },
 ];
 
 /// Prints the names of the steps and what they check.
 pub(crate) fn list() {
     for step in STEPS {
-        say(&format!("{:<11} {}", step.name, step.about));
+        say(&format!("{:<17} {}", step.name, step.about));
     }
 }
 
@@ -120,10 +126,10 @@ impl Report {
 fn summarise(reports: &[Report]) {
     say("\nsummary");
     for Report { name, took, verdict } in reports {
-        say(&format!("  {name:<11} {:>7.1} s  {verdict}", took.as_secs_f64()));
+        say(&format!("  {name:<17} {:>7.1} s  {verdict}", took.as_secs_f64()));
     }
     let total: Duration = reports.iter().map(|report| report.took).sum();
-    say(&format!("  {:<11} {:>7.1} s", "together", total.as_secs_f64()));
+    say(&format!("  {:<17} {:>7.1} s", "together", total.as_secs_f64()));
 }
 
 fn run_cargo(workspace: &Workspace, arguments: &[&str]) -> Result<Checked> {
@@ -186,6 +192,10 @@ fn fuzz(workspace: &Workspace) -> Result<Checked> {
         .arg("--target-dir")
         .arg(workspace.target().join("fuzz")))?;
     Ok(Checked::Yes)
+}
+
+fn random_properties(workspace: &Workspace) -> Result<Checked> {
+    properties::run_with_new_seed(workspace).map(|()| Checked::Yes)
 }
 
 #[cfg(test)]

@@ -450,7 +450,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4096))]
+        #![proptest_config(ProptestConfig::with_cases(16 * ProptestConfig::default().cases))]
 
         #[test]
         fn every_text_is_judged_as_serde_judges_it(text in nearly_json()) {

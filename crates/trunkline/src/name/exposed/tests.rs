@@ -205,8 +205,6 @@ fn is_valid(name: &str, options: &NameOptions) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     /// TOOL-1, TOOL-2, TOOL-13.
     #[test]
     fn every_name_is_valid_and_means_one_thing(world in worlds(chosen()), options in options()) {
