@@ -152,10 +152,21 @@ fn bundles(text: &mut String, config: &Config, style: Style) {
         let _ = writeln!(text, "\nbundle {name}: {mode}, of {server}: {tools}");
         let _ = writeln!(text, "  written at {}", bundle.location);
     }
+    for name in config.disabled_bundles() {
+        disabled(text, "bundle", &strong(style, name.as_str()));
+    }
+}
+
+fn disabled(text: &mut String, what: &str, name: &str) {
+    let _ = writeln!(text, "\n{what} {name} is disabled: see the errors above");
 }
 
 fn agents(text: &mut String, config: &Config, style: Style) {
     for (name, agent) in &config.agents().named {
+        if agent.is_disabled {
+            disabled(text, "agent", &strong(style, name.as_str()));
+            continue;
+        }
         let tools = match &agent.tools {
             Some(patterns) => {
                 let texts: Vec<_> = patterns.iter().map(|it| it.pattern.as_str()).collect();

@@ -16,7 +16,8 @@ pub(crate) struct Addresses {
 impl Addresses {
     /// What has one in a configuration.
     pub(crate) fn new(config: &Config, agents: &Agents) -> Self {
-        let agents = agents.keys().map(|name| name.as_str().to_owned()).collect();
+        let agents = agents.iter().filter(|(_, agent)| !agent.is_disabled);
+        let agents = agents.map(|(name, _)| name.as_str().to_owned()).collect();
         let bundles = config.bundles().map(|(name, _)| name.as_str().to_owned()).collect();
         Self { agents, bundles }
     }

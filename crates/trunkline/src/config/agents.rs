@@ -42,7 +42,7 @@ pub enum AgentFile<'n> {
 /// Agents and everything found on the way to them.
 #[derive(Debug, Default)]
 pub struct LoadedAgents {
-    /// Those that can be used.
+    /// All whose names are known. Those with errors are disabled.
     pub agents: BTreeMap<AgentName, Agent>,
     /// Every problem.
     pub diagnostics: Vec<Diagnostic>,
@@ -84,7 +84,11 @@ pub fn load_agents(surroundings: &dyn Surroundings, agents: &Agents) -> LoadedAg
             Err(error) => collection.unreadable(file, &error),
         }
     }
-    collection.finish()
+    let mut loaded = collection.finish();
+    if agents.has_unreadable_naming {
+        loaded.agents.values_mut().for_each(Agent::without_known_names);
+    }
+    loaded
 }
 
 /// Agents so far; of each name all there are.
@@ -167,6 +171,7 @@ impl Collection {
                 report = report.related(other.location.clone(), "also here");
             }
             self.diagnostics.push(report);
+            agents.insert(name, Agent::disabled(first.location.clone()));
         }
         LoadedAgents { agents, diagnostics: self.diagnostics }
     }
@@ -204,7 +209,40 @@ impl BlockReader<'_, '_> {
         blocks.iter().filter_map(|block| self.agent(block)).collect()
     }
 
+    /// The agent of a block. One with errors is disabled; one without a name does not exist.
     fn agent(&mut self, block: &Block) -> Option<(AgentName, Agent)> {
+        let Some(node) = self.node(block) else {
+            let AgentFile::One(name) = self.file else { return None };
+            let name = AgentName::new(name).ok()?;
+            return Some(self.disabled(name, block.opening));
+        };
+        let members = match &node.value {
+            Value::Object(members) => members.as_slice(),
+            _ => &[],
+        };
+        let is_usable = self.keys(members);
+        let name = self.name(block, &node)?;
+        let place = node.get("name").map_or(block.opening, |name| name.span);
+        let tools = is_usable.and_then(|()| self.tools(&name, members));
+        let Some(tools) = tools else { return Some(self.disabled(name, place)) };
+        let description = match node.get("description").map(|it| &it.value) {
+            Some(Value::String(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let location = self.decoder.location(place);
+        Some((name, Agent { tools, description, location, is_disabled: false }))
+    }
+
+    fn disabled(&mut self, name: AgentName, place: Span) -> (AgentName, Agent) {
+        let message = format!("agent `{name}` is disabled until its errors are corrected");
+        let found = self.decoder.warning(Code::Disabled, place, message);
+        self.decoder.push(found.label("shows nothing"));
+        let agent = Agent::disabled(self.decoder.location(place));
+        (name, agent)
+    }
+
+    /// The keys of a block; `None` if they cannot be read, which has been reported.
+    fn node(&mut self, block: &Block) -> Option<Node> {
         if !block.is_closed {
             let message = "this block is not closed";
             let found = self.decoder.error(Code::AgentSyntax, block.opening, message);
@@ -221,26 +259,13 @@ impl BlockReader<'_, '_> {
                 return None;
             }
         };
-        let members = match &node.value {
-            Value::Object(members) => members.as_slice(),
-            Value::Null => &[],
-            _ => {
-                let message = "a block has to hold keys such as `name:` and `tools:`";
-                let found = self.decoder.error(Code::AgentSyntax, node.span, message);
-                self.decoder.push(found);
-                return None;
-            }
-        };
-        self.keys(members)?;
-        let name = self.name(block, &node)?;
-        let tools = self.tools(&name, members)?;
-        let description = match node.get("description").map(|it| &it.value) {
-            Some(Value::String(text)) => Some(text.clone()),
-            _ => None,
-        };
-        let place = node.get("name").map_or(block.opening, |name| name.span);
-        let location = self.decoder.location(place);
-        Some((name, Agent { tools, description, location }))
+        if matches!(node.value, Value::Object(_) | Value::Null) {
+            return Some(node);
+        }
+        let message = "a block has to hold keys such as `name:` and `tools:`";
+        let found = self.decoder.error(Code::AgentSyntax, node.span, message);
+        self.decoder.push(found);
+        None
     }
 
     /// Looks at keys that may be slips; `None` if nobody can say what is meant.
@@ -257,10 +282,18 @@ impl BlockReader<'_, '_> {
                 let found = self.decoder.warning(Code::NotApplied, key.span, message);
                 self.decoder.push(found.help("write what is taken away as `!pattern` in `tools`"));
             } else if !matches!(text, "name" | "tools" | "description" | "model")
-                && let Some(help) = self.decoder.nearest(text, ["name", "tools"].into_iter())
+                && let Some(near) =
+                    Suggestions::default().nearest(text, ["name", "tools"].into_iter())
             {
                 let message = format!("`{text}` is not known here");
-                let found = self.decoder.warning(Code::UnknownKey, key.span, message);
+                let help = format!("did you mean `{near}`?");
+                // Without `tools` the agent would see everything.
+                let found = if near == "tools" {
+                    usable = None;
+                    self.decoder.error(Code::UnknownKey, key.span, message)
+                } else {
+                    self.decoder.warning(Code::UnknownKey, key.span, message)
+                };
                 self.decoder.push(found.label("has no effect").help(help));
             }
         }

@@ -15,7 +15,7 @@ written! {
     /// The switches of one conversation.
     struct ConversationEntry {
         /// Whether each server is used; one that is not named is used as the configuration says.
-        servers: Map<bool> = "servers",
+        @rule servers: Map<bool> = "servers",
     }
 }
 
@@ -59,7 +59,7 @@ pub fn parse_conversation(name: &str, text: impl AsRef<[u8]>) -> Conversation {
         Ok(source) => Arc::new(source),
         Err(found) => return Conversation { diagnostics: vec![*found], ..Conversation::default() },
     };
-    let Document { root, mistakes } = syntax::read(&source);
+    let Document { root, mistakes, .. } = syntax::read(&source);
     let mut suggestions = Suggestions::default();
     let mut decoder = Decoder::new(&source, &mut suggestions);
     let entry = root.as_ref().and_then(|root| {

@@ -40,6 +40,23 @@ pub(crate) trait Written {
     /// Every spelling of every key.
     const KEYS: &'static [&'static str];
 
+    /// The spellings of each key that is a rule, which takes something away from callers.
+    const RULES: &'static [&'static [&'static str]];
+
+    /// Whether a key is a rule.
+    fn is_rule(key: &str) -> bool {
+        Self::RULES.iter().any(|spellings| spellings.contains(&key))
+    }
+
+    /// The rule that an unknown key was probably meant to be.
+    fn near_rule(key: &str) -> Option<&'static str> {
+        // With a budget of its own: many other slips must not make this one harmless.
+        let rules = Self::RULES.iter().copied().flatten().copied();
+        Suggestions::default().nearest(key, rules)?;
+        let near = Suggestions::default().nearest(key, Self::KEYS.iter().copied());
+        near.filter(|near| Self::is_rule(near))
+    }
+
     /// How many keys it was written with.
     fn key_count(&self) -> usize;
 }
@@ -179,14 +196,20 @@ impl<'a> Decoder<'a> {
         result
     }
 
-    /// Reads the value of a key into its place.
-    pub(crate) fn field<T: FromNode>(&mut self, place: &mut Option<Spanned<T>>, member: &Member) {
+    /// Reads the value of a key into its place; says whether it could be read.
+    pub(crate) fn field<T: FromNode>(
+        &mut self,
+        place: &mut Option<Spanned<T>>,
+        member: &Member,
+    ) -> bool {
         let Member { key, value: node } = member;
         if let Some(first) = place {
-            return self.duplicate_key(key, first.key);
+            self.duplicate_key(key, first.key);
+            return false;
         }
         let value = self.about(quoted(&key.text), |decoder| T::from_node(node, decoder));
         *place = value.map(|value| Spanned { value, span: node.span, key: key.span });
+        place.is_some()
     }
 
     pub(crate) fn duplicate_key(&mut self, key: &Key, first: Span) {
@@ -202,12 +225,23 @@ impl<'a> Decoder<'a> {
         self.push(found.label("again here").related(first, "first here"));
     }
 
-    /// Reports a key that is not among those known.
-    pub(crate) fn unknown_key(&mut self, key: &Key, known: &[&str]) {
-        let help = self.nearest(&key.text, known.iter().copied());
+    /// Reports a key that is not among those of an object. One that is nearly the name of a rule is
+    /// an error: without the rule, callers would see more than was meant.
+    pub(crate) fn unknown_key<T: Written>(&mut self, key: &Key) {
         let message = format!("{} is not a known key here", quoted(&key.text));
+        if let Some(rule) = T::near_rule(&key.text) {
+            let found = self.error(Code::UnknownKey, key.span, message);
+            let help = format!("did you mean `{rule}`?");
+            return self.push(found.label("a rule that is not applied").help(help));
+        }
+        let help = self.nearest(&key.text, T::KEYS.iter().copied());
         let found = self.hint(Code::UnknownKey, key.span, message).label("has no effect");
         self.push(found.maybe_help(help));
+    }
+
+    /// Where the errors reported so far stand, for [`ErrorPlaces::any_within`].
+    pub(crate) fn error_places(&self) -> ErrorPlaces {
+        ErrorPlaces::of(&self.diagnostics)
     }
 
     /// Reports a word that is not one of those allowed.
@@ -227,10 +261,37 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Whether a value may be treated as if its key were left out: it is `null`, which is reported.
-pub(crate) fn left_out(member: &Member, decoder: &mut Decoder<'_>) -> bool {
+/// The offsets of errors in one source, sorted.
+pub(crate) struct ErrorPlaces(Vec<usize>);
+
+impl ErrorPlaces {
+    pub(crate) fn of(diagnostics: &[Diagnostic]) -> Self {
+        let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
+        let places = errors.filter_map(|found| Some(found.location.as_ref()?.span().start()));
+        let mut places: Vec<_> = places.collect();
+        places.sort_unstable();
+        Self(places)
+    }
+
+    /// Whether an error stands in a member, its key included.
+    pub(crate) fn any_within(&self, member: &Member) -> bool {
+        let (start, end) = (member.key.span.start(), member.value.span.range().end);
+        let first = self.0.partition_point(|place| *place < start);
+        self.0.get(first).is_some_and(|place| *place <= end)
+    }
+}
+
+/// Whether a value may be treated as if its key were left out: it is `null`, which is reported. In
+/// place of a rule it is an error.
+pub(crate) fn left_out<T: Written>(member: &Member, decoder: &mut Decoder<'_>) -> bool {
     if member.value.value != Value::Null {
         return false;
+    }
+    if T::is_rule(&member.key.text) {
+        let message = format!("{} is null, which is not a rule", quoted(&member.key.text));
+        let found = decoder.error(Code::WrongType, member.value.span, message);
+        decoder.push(found.help("remove the key to leave the rule out"));
+        return true;
     }
     let message = format!("{} is null, which counts as left out", quoted(&member.key.text));
     let found = decoder.warning(Code::WrongType, member.value.span, message);

@@ -97,6 +97,8 @@ codes! {
     MissingKey = "missing-key",
     /// Two keys contradict each other.
     Contradiction = "contradiction",
+    /// A bundle, an agent or a layer is not used because of its errors.
+    Disabled = "disabled",
     /// A name that cannot be used.
     BadName = "bad-name",
     /// A server has both a command and a URL.

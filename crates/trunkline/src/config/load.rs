@@ -126,8 +126,13 @@ pub fn load(surroundings: &dyn Surroundings, options: &LoadOptions) -> Loaded {
     let LoadOptions { places, path, working_directory, .. } = options;
     let diagnostics = &mut loader.diagnostics;
     let file = find_file(surroundings, places, path.as_deref(), working_directory, diagnostics);
-    if let Some(file) = file {
-        loader.add_file(file, surroundings, options.discovered);
+    match file {
+        Some(file) => loader.add_file(file, surroundings, options.discovered),
+        // A file that was meant and cannot be read may have rules for all servers.
+        None if loader.diagnostics.iter().any(|found| found.fails(false)) => {
+            loader.layers.push(Layer::unreadable(Origin::Text));
+        }
+        None => {}
     }
     if let Some((variable, text)) = first_set(surroundings, &options.places.inline_variables) {
         let origin = Origin::Variable(variable.into());
@@ -147,6 +152,8 @@ pub fn load(surroundings: &dyn Surroundings, options: &LoadOptions) -> Loaded {
 #[derive(Default)]
 struct Loader {
     layers: Vec<Layer>,
+    /// Those of the layers that were read.
+    origins: Vec<Origin>,
     suggestions: Suggestions,
     diagnostics: Vec<Diagnostic>,
     discovered: Option<(DiscoveredFile, Consent)>,
@@ -190,21 +197,26 @@ impl Loader {
     fn add(&mut self, name: &str, bytes: &[u8], origin: Origin) {
         let source = match decoded(name, bytes) {
             Ok(source) => Arc::new(source),
-            Err(found) => return self.diagnostics.push(*found),
+            Err(found) => {
+                self.diagnostics.push(*found);
+                self.layers.push(Layer::unreadable(origin));
+                return;
+            }
         };
         let hold = self.hold_of(&origin);
         let (mut layer, diagnostics) = read_layer(&source, origin, &mut self.suggestions);
         layer.hold = hold;
         self.diagnostics.extend(diagnostics);
+        self.origins.push(layer.origin.clone());
         self.layers.push(layer);
     }
 
     fn finish(mut self) -> Loaded {
-        let origins = self.layers.iter().rev().map(|layer| layer.origin.clone()).collect();
         let layers = std::mem::take(&mut self.layers);
         let Merged { config, diagnostics } = merge(layers, &mut self.suggestions);
         self.diagnostics.extend(diagnostics);
-        let Self { diagnostics, discovered, .. } = self;
+        let Self { origins, diagnostics, discovered, .. } = self;
+        let origins = origins.into_iter().rev().collect();
         Loaded { config, diagnostics, origins, discovered }
     }
 }

@@ -4,23 +4,25 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::decode::{Anything, Decoder, FromNode, Map, Spanned, Written};
+use super::decode::{Anything, Decoder, FromNode, Spanned, Written};
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
-use super::model::{Agent, Agents, BundleMode, Hold, Inputs, Kept, ListPlaces, Origin, ToolLists};
+use super::model::{Access, Agents, Hold, Inputs, Kept, ListPlaces, Origin, ToolLists};
 use super::redact::quoted;
 use super::secret::Secret;
 use super::source::{Location, Source, Span};
 use super::suggest::Suggestions;
 use super::syntax::{self, Document, Member, Node, Value};
-use super::written::{AgentsEntry, AllowList, FileEntry, InputEntry, NamedServer, Servers};
-use crate::name::{AgentName, BundleName, ServerName};
+use super::written::{AllowList, FileEntry, InputEntry, NamedServer, Servers};
+use crate::name::{BundleName, ServerName};
 
 mod settings;
 mod transport;
 mod server;
 mod patterns;
+mod choices;
 
+pub(crate) use choices::{BundleDraft, WholeBundle};
 pub(crate) use patterns::patterns;
 use server::ServerReader;
 pub(crate) use server::{ServerDraft, WholeServer};
@@ -35,11 +37,48 @@ pub(crate) struct Layer {
     pub(crate) servers: Vec<LayerServer>,
     pub(crate) bundles: Vec<(BundleName, BundleDraft)>,
     pub(crate) agents: Option<Agents>,
+    pub(crate) unreadable: UnreadableParts,
     pub(crate) naming: NamingChanges,
     pub(crate) behaviour: BehaviourChanges,
     /// Where the access rule for all servers was written.
     pub(crate) access_place: Option<Location>,
     pub(crate) unknown: Vec<Kept>,
+}
+
+impl Layer {
+    /// A layer of which nothing can be read.
+    pub(crate) fn unreadable(origin: Origin) -> Self {
+        let mut behaviour = BehaviourChanges::default();
+        behaviour.limit_access(Access::ReadOnlyStrict);
+        Self {
+            origin,
+            servers: Vec::new(),
+            bundles: Vec::new(),
+            agents: None,
+            unreadable: UnreadableParts::ALL,
+            naming: NamingChanges::default(),
+            behaviour,
+            access_place: None,
+            unknown: Vec::new(),
+            hold: None,
+        }
+    }
+}
+
+/// The parts of a layer that are there and cannot be read. They may take something away from lower
+/// layers, so that nothing below them is used.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct UnreadableParts {
+    pub(crate) servers: bool,
+    pub(crate) bundles: bool,
+    pub(crate) agents: bool,
+    /// How names are made: patterns of agents may mean other names.
+    pub(crate) naming: bool,
+}
+
+impl UnreadableParts {
+    /// Those of a layer of which nothing can be read.
+    pub(crate) const ALL: Self = Self { servers: true, bundles: true, agents: true, naming: true };
 }
 
 /// A server of one layer.
@@ -49,25 +88,15 @@ pub(crate) struct LayerServer {
     pub(crate) draft: ServerDraft,
 }
 
-/// A bundle whose server is not yet known to exist.
-pub(crate) struct BundleDraft {
-    pub(crate) server: Spanned<Box<str>>,
-    pub(crate) mode: BundleMode,
-    pub(crate) tools: ToolLists,
-    pub(crate) places: ListPlaces,
-    pub(crate) location: Location,
-    pub(crate) server_location: Location,
-}
-
 /// Reads a source into a layer and reports every problem in it.
 pub(crate) fn read_layer(
     source: &Arc<Source>,
     origin: Origin,
     suggestions: &mut Suggestions,
 ) -> (Layer, Vec<Diagnostic>) {
-    let Document { root, mistakes } = syntax::read(source);
+    let Document { root, mistakes, is_whole } = syntax::read(source);
     let mut decoder = Decoder::new(source, suggestions);
-    let mut reader = LayerReader { decoder: &mut decoder, source, origin, mistakes };
+    let mut reader = LayerReader { decoder: &mut decoder, source, origin, mistakes, is_whole };
     let layer = reader.layer(root.as_ref());
     let mistakes = reader.mistakes;
     let mut diagnostics = decoder.into_diagnostics();
@@ -81,25 +110,78 @@ struct LayerReader<'r, 'd> {
     source: &'r Arc<Source>,
     origin: Origin,
     mistakes: Vec<Diagnostic>,
+    /// Whether all of the text could be read.
+    is_whole: bool,
 }
 
 impl LayerReader<'_, '_> {
     fn layer(&mut self, root: Option<&Node>) -> Layer {
-        let file = root.and_then(|root| self.file(root)).unwrap_or_default();
+        let file = root.and_then(|root| self.file(root));
+        self.is_whole &= file.is_some();
+        let file = file.unwrap_or_default();
         self.unknown_keys(&file);
         let inputs = Arc::new(inputs(&file));
         let mut behaviour = BehaviourChanges::of_file(&file);
         behaviour.apply_host_wide(&file, self.decoder);
+        let naming = NamingChanges::of_file(&file, self.decoder);
+        let access_place = self.access_place(root, &file, &mut behaviour);
         Layer {
             servers: self.servers(&file, &inputs),
-            bundles: self.bundles(&file),
-            agents: self.agents(&file),
-            naming: NamingChanges::of_file(&file, self.decoder),
+            bundles: self.bundles(root, &file),
+            agents: self.agents(root, &file),
+            unreadable: self.unreadable_parts(root),
+            naming,
             behaviour,
-            access_place: file.access.as_ref().map(|it| self.decoder.location(it.key)),
+            access_place,
             unknown: self.kept(&file),
             origin: self.origin.clone(),
             hold: None,
+        }
+    }
+
+    /// Where the access rule for all servers was written. One that cannot be read, or that may be
+    /// missing from a text with mistakes, is taken for the strictest.
+    fn access_place(
+        &mut self,
+        root: Option<&Node>,
+        file: &FileEntry,
+        behaviour: &mut BehaviourChanges,
+    ) -> Option<Location> {
+        let written = file.access.as_ref().map(|it| self.decoder.location(it.key));
+        let unreadable = members(root, "access").filter(|_| written.is_none());
+        let again = members(root, "access").skip(1);
+        let slips = file.unknown.iter().filter(|it| FileEntry::near_rule(&it.key.text).is_some());
+        let mut mistaken = unreadable.chain(again).chain(slips);
+        match mistaken.next() {
+            Some(member) => {
+                behaviour.limit_access(Access::ReadOnlyStrict);
+                Some(self.decoder.location(member.key.span))
+            }
+            None if !self.is_whole => {
+                behaviour.limit_access(Access::ReadOnlyStrict);
+                written
+            }
+            None => written,
+        }
+    }
+
+    /// The parts that are there and cannot be read.
+    fn unreadable_parts(&self, root: Option<&Node>) -> UnreadableParts {
+        if !self.is_whole {
+            return UnreadableParts::ALL;
+        }
+        let errors = self.decoder.error_places();
+        let is_unusable = |key: &str, is_part: fn(&Node) -> bool| {
+            let again = members(root, key).count() > 1;
+            again || members(root, key).any(|it| !is_part(&it.value) && errors.any_within(it))
+        };
+        let object = |node: &Node| matches!(node.value, Value::Object(_));
+        let servers = ["mcpServers", "servers", "mcp", "context_servers"];
+        UnreadableParts {
+            servers: servers.into_iter().any(|key| is_unusable(key, object)),
+            bundles: is_unusable("bundles", object),
+            agents: is_unusable("agents", object),
+            naming: ["naming", "separator"].into_iter().any(|key| is_unusable(key, |_| false)),
         }
     }
 
@@ -133,11 +215,11 @@ impl LayerReader<'_, '_> {
                 Some(help) => {
                     let message = format!("{} is not a known key", quoted(&key.text));
                     let holds_servers = roots(file).is_empty() && holds_servers(&member.value);
-                    let found = if holds_servers {
-                        self.decoder.error(Code::NoServers, key.span, message)
-                    } else {
-                        self.decoder.hint(Code::UnknownKey, key.span, message)
-                    };
+                    if !holds_servers {
+                        self.decoder.unknown_key::<FileEntry>(key);
+                        continue;
+                    }
+                    let found = self.decoder.error(Code::NoServers, key.span, message);
                     self.decoder.push(found.label("has no effect").help(help));
                 }
                 None if is_comment(&key.text) => {}
@@ -263,75 +345,15 @@ impl LayerReader<'_, '_> {
         };
         let allowed = mcp.value.allowed.as_ref().map(names);
         let excluded = mcp.value.excluded.as_ref().map(names);
+        let is_unreadable = mcp.value.has_unreadable_rule;
         for server in servers {
             let name = server.name.as_str();
             let is_allowed = allowed.as_ref().is_none_or(|names| names.contains(name));
             let is_excluded = excluded.as_ref().is_some_and(|names| names.contains(name));
-            if !is_allowed || is_excluded {
+            if !is_allowed || is_excluded || is_unreadable {
                 server.draft.switch_off();
             }
         }
-    }
-
-    fn bundles(&mut self, file: &FileEntry) -> Vec<(BundleName, BundleDraft)> {
-        let Some(Map(entries)) = file.bundles.as_ref().map(|bundles| &bundles.value) else {
-            return Vec::new();
-        };
-        let mut bundles = Vec::new();
-        for (key, entry) in entries {
-            let Some(name) = self.name(BundleName::new(&key.text), key.span) else { continue };
-            let Some(server) = &entry.value.server else {
-                let message = format!("bundle `{name}` does not say which server it is of");
-                let found = self.decoder.error(Code::MissingKey, key.span, message);
-                self.decoder.push(found.help("add `\"serverId\": \"<name of a server>\"`"));
-                continue;
-            };
-            let draft = BundleDraft {
-                server_location: self.decoder.location(server.span),
-                server: server.clone(),
-                mode: entry.value.mode.as_ref().map_or(BundleMode::Direct, |mode| mode.value),
-                tools: tool_lists(
-                    entry.value.allow_tools.as_ref(),
-                    entry.value.deny_tools.as_ref(),
-                ),
-                places: list_places(
-                    entry.value.allow_tools.as_ref(),
-                    entry.value.deny_tools.as_ref(),
-                    self.decoder,
-                ),
-                location: self.decoder.location(key.span),
-            };
-            bundles.push((name, draft));
-        }
-        bundles
-    }
-
-    fn agents(&mut self, file: &FileEntry) -> Option<Agents> {
-        let mut agents = Agents::default();
-        match &file.agents.as_ref()?.value {
-            AgentsEntry::Files(files) => {
-                agents.files = files.iter().map(|file| file.value.clone()).collect();
-            }
-            AgentsEntry::Named(Map(entries)) => {
-                for (key, entry) in entries {
-                    let Some(name) = self.name(AgentName::new(&key.text), key.span) else {
-                        continue;
-                    };
-                    let text = |text: &Spanned<Box<str>>| text.value.clone();
-                    let Ok(tools) = patterns(&name, entry.value.tools.as_ref(), self.decoder)
-                    else {
-                        continue;
-                    };
-                    let agent = Agent {
-                        tools,
-                        description: entry.value.description.as_ref().map(text),
-                        location: self.decoder.location(key.span),
-                    };
-                    agents.named.insert(name, agent);
-                }
-            }
-        }
-        Some(agents)
     }
 
     fn name<T>(&mut self, name: Result<T, crate::name::InvalidName>, key: Span) -> Option<T> {
@@ -355,6 +377,15 @@ fn roots(file: &FileEntry) -> Vec<(Dialect, &Servers)> {
     let plain = plain.into_iter().filter_map(|(dialect, root)| Some((dialect, &root?.value)));
     let opencode = file.mcp.as_ref().and_then(|mcp| mcp.value.servers.as_ref());
     plain.chain(opencode.map(|servers| (Dialect::Opencode, servers))).collect()
+}
+
+/// The members at the top that have a key.
+fn members<'n>(root: Option<&'n Node>, key: &'n str) -> impl Iterator<Item = &'n Member> {
+    let members = root.map_or(&[][..], |root| match &root.value {
+        Value::Object(members) => members,
+        _ => &[],
+    });
+    members.iter().filter(move |member| &*member.key.text == key)
 }
 
 /// Unknown keys that are named in one message.

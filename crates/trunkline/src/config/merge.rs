@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::diagnostic::{Code, Diagnostic, Severity};
-use super::meaning::{BundleDraft, Layer, LayerServer, ServerDraft, WholeServer};
-use super::model::{Behaviour, Bundle, Config, Hold, Origin, Provenance, Server, Trust};
+use super::meaning::{BundleDraft, Layer, LayerServer, ServerDraft, WholeBundle, WholeServer};
+use super::model::{Agent, Behaviour, Bundle, Config, Hold, Origin, Provenance, Server, Trust};
 use super::redact::quoted;
 use super::source::Location;
 use super::suggest::Suggestions;
@@ -47,6 +47,7 @@ struct Slot {
 
 impl Merger {
     fn add(&mut self, layer: Layer) {
+        self.disable_below(&layer);
         for server in layer.servers {
             self.add_server(server, &layer.origin, layer.hold.as_ref());
         }
@@ -66,6 +67,36 @@ impl Merger {
         layer.naming.apply(&mut self.config.naming);
         layer.behaviour.apply(&mut self.config.defaults);
         self.config.unknown.extend(layer.unknown);
+    }
+
+    /// Disables what lower layers have where this one cannot be read: it may take something away.
+    fn disable_below(&mut self, layer: &Layer) {
+        let parts = layer.unreadable;
+        self.config.agents.has_unreadable_naming |= parts.naming;
+        let mut disabled = Vec::new();
+        if parts.servers && self.slots.values().any(|slot| slot.server.is_some()) {
+            self.slots.values_mut().for_each(|slot| slot.server = None);
+            disabled.push("servers");
+        }
+        if parts.bundles && !self.bundles.is_empty() {
+            self.bundles.values_mut().for_each(|bundle| *bundle = BundleDraft::Broken);
+            disabled.push("bundles");
+        }
+        let agents = &mut self.config.agents;
+        if parts.agents && !(agents.named.is_empty() && agents.files.is_empty()) {
+            agents.files.clear();
+            for agent in agents.named.values_mut() {
+                *agent = Agent::disabled(agent.location.clone());
+            }
+            disabled.push("agents");
+        }
+        if !disabled.is_empty() {
+            let what = disabled.join(" and ");
+            let message = format!("the {what} below {} are disabled", layer.origin);
+            let help = "correct its errors: what it switches off or hides cannot be read";
+            let found = Diagnostic::new(Severity::Warning, Code::Disabled, message);
+            self.diagnostics.push(found.help(help));
+        }
     }
 
     fn add_server(&mut self, added: LayerServer, origin: &Origin, hold: Option<&Arc<Hold>>) {
@@ -102,8 +133,14 @@ impl Merger {
     }
 
     fn finish(mut self, suggestions: &mut Suggestions) -> Merged {
-        let bundled: BTreeSet<Box<str>> =
-            self.bundles.values().map(|bundle| bundle.server.value.clone()).collect();
+        let whole = self.bundles.values().filter_map(|bundle| match bundle {
+            BundleDraft::Whole(bundle) => Some(bundle.server.value.clone()),
+            BundleDraft::Broken => None,
+        });
+        let bundled: BTreeSet<Box<str>> = whole.collect();
+        if self.config.agents.has_unreadable_naming {
+            self.config.agents.named.values_mut().for_each(Agent::without_known_names);
+        }
         self.finish_bundles(suggestions);
         self.invisible_servers(&bundled);
         for (name, slot) in self.slots {
@@ -127,12 +164,20 @@ impl Merger {
 
     fn finish_bundles(&mut self, suggestions: &mut Suggestions) {
         for (name, bundle) in std::mem::take(&mut self.bundles) {
+            let BundleDraft::Whole(bundle) = bundle else {
+                self.config.disabled_bundles.push(name);
+                continue;
+            };
             let Some((server, slot)) = self.slots.get_key_value(&*bundle.server.value) else {
                 self.unknown_server(&name, &bundle, suggestions);
+                self.config.disabled_bundles.push(name);
                 continue;
             };
             // A bundle of a server with errors goes with it; those are reported already.
-            let Some(whole) = &slot.server else { continue };
+            let Some(whole) = &slot.server else {
+                self.config.disabled_bundles.push(name);
+                continue;
+            };
             let untrusted = whole.trust == Trust::Untrusted;
             if untrusted && bundle.tools.allow.is_none() {
                 let message = format!("bundle `{name}` is of an untrusted server and allows all");
@@ -141,6 +186,7 @@ impl Merger {
                     .related(slot.provenance.location.clone(), "the untrusted server")
                     .help("name the tools that may be seen under `allowTools`; `*` is not enough");
                 self.diagnostics.push(found);
+                self.config.disabled_bundles.push(name);
                 continue;
             }
             let bundle = Bundle {
@@ -157,7 +203,7 @@ impl Merger {
     fn unknown_server(
         &mut self,
         name: &BundleName,
-        bundle: &BundleDraft,
+        bundle: &WholeBundle,
         suggestions: &mut Suggestions,
     ) {
         let server = &bundle.server.value;

@@ -18,6 +18,7 @@ pub struct Config {
     pub(crate) servers: BTreeMap<ServerName, Server>,
     pub(crate) broken: Vec<ServerName>,
     pub(crate) bundles: BTreeMap<BundleName, Bundle>,
+    pub(crate) disabled_bundles: Vec<BundleName>,
     pub(crate) agents: Agents,
     pub(crate) naming: Naming,
     pub(crate) defaults: Behaviour,
@@ -43,6 +44,11 @@ impl Config {
     /// All bundles, in the order of their names.
     pub fn bundles(&self) -> impl ExactSizeIterator<Item = (&BundleName, &Bundle)> {
         self.bundles.iter()
+    }
+
+    /// Bundles whose entries have errors, so that they cannot be used (BUN-2).
+    pub fn disabled_bundles(&self) -> &[BundleName] {
+        &self.disabled_bundles
     }
 
     /// The agents, and the files that hold more of them.
@@ -206,6 +212,9 @@ pub struct Agents {
     pub folder: PathBuf,
     /// Agents written in the configuration itself.
     pub named: BTreeMap<AgentName, Agent>,
+    /// Whether patterns may mean other names than they were written for, because `naming` cannot be
+    /// read.
+    pub(crate) has_unreadable_naming: bool,
 }
 
 /// An agent and what it may see.
@@ -217,6 +226,22 @@ pub struct Agent {
     pub description: Option<Box<str>>,
     /// Where it was written.
     pub location: Location,
+    /// Whether it has errors, so that it may see nothing and cannot be asked for (BUN-2).
+    pub is_disabled: bool,
+}
+
+impl Agent {
+    /// An agent that cannot be read.
+    pub(crate) fn disabled(location: Location) -> Self {
+        Self { tools: Some(Vec::new()), description: None, location, is_disabled: true }
+    }
+
+    /// Disables an agent whose patterns may mean other names than they were written for.
+    pub(crate) fn without_known_names(&mut self) {
+        if self.tools.is_some() {
+            *self = Self::disabled(self.location.clone());
+        }
+    }
 }
 
 /// A pattern of an agent, and where it was written.

@@ -11,6 +11,7 @@ use super::model::{
 use super::redact;
 use super::template::Template;
 use super::words::RestartRule;
+use crate::name::BundleName;
 
 impl Config {
     /// The whole configuration under the keys of `trunkline.json`, with `***` in place of every
@@ -28,12 +29,15 @@ impl Config {
                 patterns.iter().map(|it| it.pattern.to_string()).collect()
             };
             let tools = agent.tools.as_ref().map(texts);
-            let shown = json!({ "tools": tools, "description": agent.description });
+            let disabled = agent.is_disabled.then_some(true);
+            let shown =
+                json!({ "tools": tools, "description": agent.description, "disabled": disabled });
             (name.to_string(), without_nulls(shown))
         });
         let mut shown = json!({
             "mcpServers": servers.collect::<Map<_, _>>(),
             "bundles": bundles.collect::<Map<_, _>>(),
+            "disabledBundles": self.disabled_bundles.iter().map(BundleName::as_str).collect::<Vec<_>>(),
             "agents": agents.collect::<Map<_, _>>(),
             "agentFiles": self.agents.files.iter().map(|it| redact::name(it)).collect::<Vec<_>>(),
             "naming": {

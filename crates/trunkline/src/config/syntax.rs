@@ -10,7 +10,7 @@ use super::source::{Source, Span};
 
 pub(super) mod scan;
 
-use scan::Scanner;
+use scan::{Scanner, curly_hint, uncurled};
 
 /// Deepest nesting accepted. Configurations nest six deep; the bound keeps the reader's own stack
 /// small on any thread.
@@ -83,6 +83,9 @@ pub(crate) struct Document {
     /// Absent when the text is empty or starts with something that is not a value.
     pub(crate) root: Option<Node>,
     pub(crate) mistakes: Vec<Diagnostic>,
+    /// Whether everything that was written is in the tree, where it was meant to be. A comma too
+    /// many loses nothing; a bracket that is not closed may.
+    pub(crate) is_whole: bool,
 }
 
 /// Reads a whole text.
@@ -93,9 +96,10 @@ pub(crate) fn read(source: &Arc<Source>) -> Document {
         open: Vec::new(),
         mistakes: Vec::new(),
         values: 0,
+        is_whole: true,
     };
     let root = reader.document();
-    Document { root, mistakes: reader.mistakes }
+    Document { root, mistakes: reader.mistakes, is_whole: reader.is_whole }
 }
 
 struct Reader<'a> {
@@ -105,6 +109,7 @@ struct Reader<'a> {
     open: Vec<u8>,
     mistakes: Vec<Diagnostic>,
     values: usize,
+    is_whole: bool,
 }
 
 /// What follows a finished item inside brackets.
@@ -127,7 +132,7 @@ impl Reader<'_> {
         self.trivia();
         if !self.scanner.at_end() && !self.gave_up() {
             let span = self.scanner.word_here();
-            self.mistake(span, "unexpected text after the end of the configuration", |found| {
+            self.loss(span, "unexpected text after the end of the configuration", |found| {
                 found.label("nothing may follow the closing bracket")
             });
         }
@@ -139,6 +144,7 @@ impl Reader<'_> {
         if self.values == MAX_VALUES {
             let message =
                 format!("more than {MAX_VALUES} values: nothing after this place is used");
+            self.is_whole = false;
             self.report(Code::TooLarge, self.scanner.here(), &message, |found| found);
         }
         match self.scanner.peek() {
@@ -161,6 +167,7 @@ impl Reader<'_> {
             self.scanner.skip_nested();
             let span = Span::new(opener.start(), self.scanner.offset());
             let deep = format!("brackets nest deeper than {MAX_DEPTH} levels");
+            self.is_whole = false;
             self.report(Code::TooDeep, opener, &deep, |found| found.label("too deep from here"));
             return Node { span, value: Value::Broken };
         }
@@ -208,7 +215,7 @@ impl Reader<'_> {
                 None => {
                     let bracket = if closer == b'}' { '{' } else { '[' };
                     let message = format!("this `{bracket}` is never closed");
-                    self.mistake(opener, &message, |found| found.label("opened here"));
+                    self.loss(opener, &message, |found| found.label("opened here"));
                     return Next::End;
                 }
                 Some(byte) if byte == closer => {
@@ -221,13 +228,13 @@ impl Reader<'_> {
                 }
                 Some(b'}' | b']') if self.closes_outer() => {
                     let message = format!("missing `{}`", char::from(closer));
-                    self.mistake(opener, &message, |found| found.label("opened here, not closed"));
+                    self.loss(opener, &message, |found| found.label("opened here, not closed"));
                     return Next::End;
                 }
                 Some(b'}' | b']') => {
                     let span = self.scanner.advance(1);
                     let message = format!("expected `{}` here", char::from(closer));
-                    self.mistake(span, &message, |found| found.label("wrong closing bracket"));
+                    self.loss(span, &message, |found| found.label("wrong closing bracket"));
                     return Next::End;
                 }
                 Some(_) => return Next::Item,
@@ -257,9 +264,7 @@ impl Reader<'_> {
             }
             Some(_) => {
                 let span = self.scanner.skip_to_separator();
-                self.mistake(span, "unexpected text", |found| {
-                    found.label("expected `,` or an end")
-                });
+                self.loss(span, "unexpected text", |found| found.label("expected `,` or an end"));
                 if self.scanner.peek() == Some(b',') {
                     self.scanner.advance(1);
                 }
@@ -282,7 +287,7 @@ impl Reader<'_> {
             }
             _ => {
                 let span = self.scanner.skip_to_separator();
-                self.mistake(span, "expected a key", |found| found.label("a key in double quotes"));
+                self.loss(span, "expected a key", |found| found.label("a key in double quotes"));
                 None
             }
         }
@@ -299,7 +304,7 @@ impl Reader<'_> {
                 self.mistake(span, "expected `:` here", |found| found.label("not `=`"));
             }
             _ => {
-                self.mistake(key.span, "missing `:` after a key", |found| {
+                self.loss(key.span, "missing `:` after a key", |found| {
                     found.label("a key needs a value")
                 });
             }
@@ -317,6 +322,7 @@ impl Reader<'_> {
             if fault.is_unclosed {
                 self.scanner.skip_continuation();
             }
+            self.is_whole &= !fault.is_unclosed;
             self.mistake(fault.span, fault.message, |found| found.maybe_help(fault.help));
         }
         (string.text, string.span)
@@ -368,12 +374,19 @@ impl Reader<'_> {
     /// Skips white space and comments.
     fn trivia(&mut self) {
         while let Some(fault) = self.scanner.trivia() {
+            self.is_whole &= !fault.is_unclosed;
             self.mistake(fault.span, fault.message, |found| found.maybe_help(fault.help));
         }
     }
 
     fn gave_up(&self) -> bool {
         self.mistakes.len() > MAX_MISTAKES || self.values >= MAX_VALUES
+    }
+
+    /// Reports a mistake after which something may be missing from the tree, or stand elsewhere.
+    fn loss(&mut self, span: Span, message: &str, more: impl FnOnce(Diagnostic) -> Diagnostic) {
+        self.is_whole = false;
+        self.report(Code::Syntax, span, message, more);
     }
 
     fn mistake(&mut self, span: Span, message: &str, more: impl FnOnce(Diagnostic) -> Diagnostic) {
@@ -391,24 +404,12 @@ impl Reader<'_> {
             let found = Diagnostic::new(Severity::Error, code, message).at(self.source, span);
             self.mistakes.push(more(found));
         } else if self.mistakes.len() == MAX_MISTAKES {
+            self.is_whole = false;
             let message = "too many mistakes: nothing after this place is used";
             let found = Diagnostic::new(Severity::Error, code, message).at(self.source, span);
             self.mistakes.push(found);
         }
     }
-}
-
-/// Quotes that word processors make of plain ones.
-const CURLY_QUOTES: [char; 4] = ['“', '”', '‘', '’'];
-
-/// A word without the curly quotes around it.
-fn uncurled(word: &str) -> &str {
-    word.trim_matches(CURLY_QUOTES)
-}
-
-fn curly_hint(word: &str) -> Option<String> {
-    let is_curly = word.contains(CURLY_QUOTES);
-    is_curly.then(|| "these are curly quotes: write plain ones, `\"`".to_owned())
 }
 
 #[cfg(test)]

@@ -44,17 +44,17 @@ written! {
         /// Headers sent with every request.
         headers: Map<Box<str>> = "headers",
         /// Whether the server is used. Default: true.
-        enabled: bool = "enabled",
+        @rule enabled: bool = "enabled",
         /// Whether the server is not used; the opposite of `enabled`.
-        disabled: bool = "disabled",
+        @rule disabled: bool = "disabled",
         /// Whether the server is taken at its word. Default: trusted.
-        trust: TrustEntry = "trust",
+        @rule trust: TrustEntry = "trust",
         /// The provider of credentials that the embedding host supplies under this id.
         auth_provider: Box<str> = "authProviderId",
         /// What goes before the names of its tools instead of the server's name; empty for nothing.
         prefix: Prefix = "prefix",
         /// Which of its tools may be seen. Default: the global rule.
-        access: Access = "access",
+        @rule access: Access = "access",
         /// When it is connected. Default: the global rule.
         connect: Connect = "connect",
         /// Which generation of the protocol is spoken. Default: the global rule.
@@ -81,10 +81,10 @@ written! {
         max_result: WrittenSize = "maxResultBytes",
         /// The only tools and prompts that may be seen, in the server's own names, and resources, by
         /// their addresses.
-        allow_tools: AllowList =
+        @rule allow_tools: AllowList =
             "allowTools" | "allowedTools" | "includeTools" | "enabledTools" | "tools",
         /// Tools, prompts and resources that may not be seen, named in the same way.
-        deny_tools: Vec<Spanned<Box<str>>> =
+        @rule deny_tools: Vec<Spanned<Box<str>>> =
             "denyTools" | "disabledTools" | "excludeTools" | "blockedTools",
     }
 }
@@ -168,9 +168,9 @@ written! {
         /// How the tools reach the model. Default: direct.
         mode: BundleMode = "mode",
         /// The only tools in the bundle, in the server's own names. Left out: all.
-        allow_tools: AllowList = "allowTools",
+        @rule allow_tools: AllowList = "allowTools",
         /// Tools that are not in the bundle; they win over `allowTools`.
-        deny_tools: Vec<Spanned<Box<str>>> = "denyTools",
+        @rule deny_tools: Vec<Spanned<Box<str>>> = "denyTools",
     }
 }
 
@@ -178,7 +178,7 @@ written! {
     /// An agent and what it may see.
     struct AgentEntry {
         /// Patterns of exposed names; the last that matches wins.
-        tools: PatternsEntry = "tools",
+        @rule tools: PatternsEntry = "tools",
         /// What the agent is for.
         description: Box<str> = "description",
     }
@@ -228,7 +228,7 @@ written! {
         /// What stands between server and tool in an exposed name; short for `naming.separator`.
         separator: Separator = "separator",
         /// Which tools may be seen. Default: read-only.
-        access: Access = "access",
+        @rule access: Access = "access",
         /// When servers are connected. Default: lazy.
         connect: Connect = "connect",
         /// Which generation of the protocol is spoken. Default: auto.

@@ -88,10 +88,16 @@ pub struct NoSuchCaller {
     pub name: String,
     /// What may have been meant.
     pub suggestion: Option<String>,
+    /// Whether it is in the configuration, and disabled because of its errors.
+    pub is_disabled: bool,
 }
 
 impl fmt::Display for NoSuchCaller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_disabled {
+            let (what, name) = (self.what, &self.name);
+            return write!(f, "{what} `{name}` is disabled because its entry has errors");
+        }
         write!(f, "there is no {} `{}`", self.what, self.name)?;
         match &self.suggestion {
             Some(near) => write!(f, "; did you mean `{near}`?"),
@@ -131,11 +137,18 @@ impl Rules {
     fn limit(&self, limit: &Limit<'_>) -> Result<CallerLimit, NoSuchCaller> {
         let agent = limit.agent.map(|name| {
             let known = || self.agent_names().map(AgentName::as_str);
-            self.agent_rules(name).cloned().ok_or_else(|| no_such("agent", name, known()))
+            let found = self.agent_rules(name).cloned();
+            match found.ok_or_else(|| no_such("agent", name, known()))? {
+                found if found.agent.is_disabled => Err(disabled("agent", name)),
+                found => Ok(found),
+            }
         });
         let bundle = |name: &&str| {
             let known = || self.bundle_names().map(BundleName::as_str);
-            self.bundle(name).cloned().ok_or_else(|| no_such("bundle", name, known()))
+            self.bundle(name).cloned().ok_or_else(|| match self.is_disabled_bundle(name) {
+                true => disabled("bundle", name),
+                false => no_such("bundle", name, known()),
+            })
         };
         let agent = agent.transpose()?;
         let bundles = limit.bundles.iter().map(bundle).collect::<Result<_, _>>()?;
@@ -184,7 +197,11 @@ fn no_such<'k>(
     known: impl Iterator<Item = &'k str>,
 ) -> NoSuchCaller {
     let suggestion = Suggestions::default().nearest(name, known).map(str::to_owned);
-    NoSuchCaller { what, name: name.to_owned(), suggestion }
+    NoSuchCaller { what, name: name.to_owned(), suggestion, is_disabled: false }
+}
+
+fn disabled(what: &'static str, name: &str) -> NoSuchCaller {
+    NoSuchCaller { what, name: name.to_owned(), suggestion: None, is_disabled: true }
 }
 
 impl Caller {

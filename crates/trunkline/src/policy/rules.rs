@@ -1,6 +1,6 @@
 //! The rules of a configuration, ready to be asked.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::config::{
@@ -13,6 +13,7 @@ use crate::name::{AgentName, BundleName, Pairs, ServerName};
 pub struct Rules {
     servers: HashMap<ServerName, ServerRules>,
     bundles: BTreeMap<BundleName, Arc<BundleRules>>,
+    disabled_bundles: BTreeSet<BundleName>,
     agents: BTreeMap<AgentName, Arc<AgentRules>>,
 }
 
@@ -66,6 +67,7 @@ impl Rules {
         Self {
             servers: config.servers().map(server).collect(),
             bundles: config.bundles().map(bundle).collect(),
+            disabled_bundles: config.disabled_bundles().iter().cloned().collect(),
             agents: agents.into_iter().map(agent).collect(),
         }
     }
@@ -80,6 +82,11 @@ impl Rules {
 
     pub(super) fn agent_rules(&self, name: &str) -> Option<&Arc<AgentRules>> {
         self.agents.get(name)
+    }
+
+    /// Whether a bundle has errors, so that it cannot be used.
+    pub(super) fn is_disabled_bundle(&self, name: &str) -> bool {
+        self.disabled_bundles.contains(name)
     }
 
     /// An agent and its name, by its name.

@@ -25,6 +25,8 @@ pub enum Switch {
 #[derive(Clone, Debug, Default)]
 pub struct Switches {
     servers: BTreeMap<ServerName, Switch>,
+    /// Whether servers without a switch are off: switches that cannot be read may be theirs.
+    has_unreadable: bool,
     places: BTreeMap<ServerName, Location>,
 }
 
@@ -37,7 +39,8 @@ impl Switches {
 
     /// How a server is switched.
     pub fn get(&self, server: &ServerName) -> Switch {
-        self.servers.get(server).copied().unwrap_or(Switch::On)
+        let other = if self.has_unreadable { Switch::Off } else { Switch::On };
+        self.servers.get(server).copied().unwrap_or(other)
     }
 
     /// Where a switch was written, if it was read.
@@ -62,16 +65,19 @@ impl Switches {
 impl PartialEq for Switches {
     /// Where they were written makes no difference.
     fn eq(&self, other: &Self) -> bool {
-        self.servers == other.servers
+        self.servers == other.servers && self.has_unreadable == other.has_unreadable
     }
 }
 
 impl Eq for Switches {}
 
 impl From<&Conversation> for Switches {
+    /// Where the conversation has errors, every server is off.
     fn from(conversation: &Conversation) -> Self {
-        let mut switches = Self::default();
-        for (server, written) in &conversation.servers {
+        let has_unreadable = conversation.diagnostics.iter().any(|found| found.fails(false));
+        let mut switches = Self { has_unreadable, ..Self::default() };
+        let usable = conversation.servers.iter().filter(|(_, it)| !(has_unreadable && it.is_on));
+        for (server, written) in usable {
             switches.set(server, if written.is_on { Switch::On } else { Switch::Off });
             switches.places.insert(server.clone(), written.location.clone());
         }

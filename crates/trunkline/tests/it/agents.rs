@@ -80,7 +80,9 @@ fn a_file_without_agents_is_no_mistake() {
 #[test]
 fn an_agent_that_cannot_be_read_leaves_the_others_usable() {
     let loaded = several("---\nname: a\ntools: [x?]\n---\n\n---\nname: b\n---\n");
-    assert_eq!(loaded.agents.keys().map(AgentName::as_str).collect::<Vec<_>>(), ["b"]);
+    let usable = loaded.agents.iter().filter(|(_, agent)| !agent.is_disabled);
+    assert_eq!(usable.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b"]);
+    assert!(loaded.agents["a"].is_disabled);
 }
 
 /// Files by path; folders have `None`.

@@ -5,6 +5,7 @@
 mod agents;
 mod dialects;
 mod mistakes;
+mod closed;
 mod layers;
 mod secrets;
 mod leaks;

@@ -68,6 +68,10 @@ const MISTAKES: &[(Code, &str)] = &[
         Code::UntrustedWithoutAllowList,
         r#"{ "servers": { "s": { "command": "x", "trust": "untrusted" } }, "bundles": { "b": { "serverId": "s" } } }"#,
     ),
+    (
+        Code::Disabled,
+        r#"{ "servers": { "s": { "command": "x" } }, "bundles": { "b": { "serverId": "s", "allowTools": [7] } } }"#,
+    ),
     (Code::BadPattern, r#"{ "agents": { "a": { "tools": ["web_?", "src/**"] } } }"#),
     (Code::AllowsNothing, r#"{ "agents": { "a": { "tools": ["!web_*"] } } }"#),
 ];

@@ -7,7 +7,8 @@ use super::Definitions;
 /// Defines an object that can be written in a file.
 ///
 /// Every field is optional and knows all its spellings; the first is the one the documentation
-/// uses. Unknown keys are reported and kept by the decoder for a plain `struct`; an `open struct`
+/// uses. A field marked `@rule` takes something away from callers: `null` in its place, or a key that
+/// is nearly one of its spellings, is an error, because without the rule they would see more. Unknown keys are reported and kept by the decoder for a plain `struct`; an `open struct`
 /// keeps them itself, in `unknown`, and leaves it to its reader to report them.
 macro_rules! written {
     (
@@ -23,7 +24,7 @@ macro_rules! written {
         written!(@object [keep] [$($doc)*] $name { $($body)* });
     };
     (@object [$mode:ident] [$($doc:literal)*] $name:ident {
-        $($(#[doc = $field_doc:literal])* $field:ident: $type:ty = $key:literal $(| $alias:literal)*),*
+        $($(#[doc = $field_doc:literal])* $(@$mark:ident)? $field:ident: $type:ty = $key:literal $(| $alias:literal)*),*
         $(,)?
     }) => {
         $(#[doc = $doc])*
@@ -36,6 +37,8 @@ macro_rules! written {
 
         impl crate::config::decode::Written for $name {
             const KEYS: &'static [&'static str] = &[$($key $(, $alias)*),*];
+            const RULES: &'static [&'static [&'static str]] =
+                &[$(written!(@rules [$($mark)?] $key $(, $alias)*)),*];
 
             fn key_count(&self) -> usize {
                 self.unknown.len() $(+ usize::from(self.$field.is_some()))*
@@ -51,7 +54,7 @@ macro_rules! written {
                 for member in decoder.members(node, "an object")? {
                     match &*member.key.text {
                         $($key $(| $alias)* => {
-                            if !crate::config::decode::left_out(member, decoder) {
+                            if !crate::config::decode::left_out::<Self>(member, decoder) {
                                 decoder.field(&mut object.$field, member);
                             }
                         })*
@@ -77,8 +80,10 @@ macro_rules! written {
             }
         }
     };
+    (@rules [rule] $($key:literal),*) => { &[$($key),*] };
+    (@rules [] $($key:literal),*) => { &[] };
     (@unknown [report] $decoder:ident, $member:ident, $object:ident) => {{
-        $decoder.unknown_key(&$member.key, <Self as crate::config::decode::Written>::KEYS);
+        $decoder.unknown_key::<Self>(&$member.key);
         $decoder.keep($member);
     }};
     (@unknown [keep] $decoder:ident, $member:ident, $object:ident) => {

@@ -98,7 +98,7 @@ impl ServerReader<'_, '_> {
             }
             let Some(foreign) = FOREIGN_KEYS.iter().find(|foreign| foreign.key == &*key.text)
             else {
-                self.decoder.unknown_key(key, ServerEntry::KEYS);
+                self.decoder.unknown_key::<ServerEntry>(key);
                 continue;
             };
             let message = format!("`{}` is kept and has no effect: {}", key.text, foreign.meaning);

@@ -67,6 +67,11 @@ impl BehaviourChanges {
         changes_of!(entry)
     }
 
+    /// Sets the access rule, whatever was written.
+    pub(super) fn limit_access(&mut self, access: Access) {
+        self.access = Some(access);
+    }
+
     /// Takes bounds that other hosts set for all servers under keys of their own.
     pub(super) fn apply_host_wide(&mut self, file: &FileEntry, decoder: &mut Decoder<'_>) {
         if let Some(written) = &file.context_server_timeout {

@@ -21,7 +21,7 @@ pub(in crate::config) struct Fault {
     pub(in crate::config) span: Span,
     pub(in crate::config) message: &'static str,
     pub(in crate::config) help: Option<String>,
-    /// It is a string without an end, after which nothing is certain.
+    /// It is a string or a comment without an end, after which nothing is certain.
     pub(in crate::config) is_unclosed: bool,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Scanner<'a> {
             span,
             message: "this comment is never closed",
             help: Some("add `*/`".to_owned()),
-            is_unclosed: false,
+            is_unclosed: true,
         }
     }
 
@@ -347,6 +347,19 @@ impl Content {
             self.faults.push(Fault { span, message, help, is_unclosed: false });
         }
     }
+}
+
+/// Quotes that word processors make of plain ones.
+const CURLY_QUOTES: [char; 4] = ['“', '”', '‘', '’'];
+
+/// A word without the curly quotes around it.
+pub(super) fn uncurled(word: &str) -> &str {
+    word.trim_matches(CURLY_QUOTES)
+}
+
+pub(super) fn curly_hint(word: &str) -> Option<String> {
+    let is_curly = word.contains(CURLY_QUOTES);
+    is_curly.then(|| "these are curly quotes: write plain ones, `\"`".to_owned())
 }
 
 #[cfg(test)]

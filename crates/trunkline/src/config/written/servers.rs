@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{InputEntry, ServerEntry, StartupRequestEntry};
-use crate::config::decode::{Decoder, Definitions, FromNode, Spanned, left_out};
+use crate::config::decode::{Decoder, Definitions, FromNode, Spanned, Written, left_out};
 use crate::config::diagnostic::Code;
 use crate::config::source::Span;
 use crate::config::syntax::{Member, Node, Value};
@@ -79,6 +79,8 @@ pub(crate) struct McpEntry {
     pub(crate) allowed: Option<Spanned<Vec<Spanned<Box<str>>>>>,
     pub(crate) excluded: Option<Spanned<Vec<Spanned<Box<str>>>>>,
     pub(crate) inputs: Option<Spanned<Vec<Spanned<InputEntry>>>>,
+    /// Whether `allowed` or `excluded` is there and cannot be read.
+    pub(crate) has_unreadable_rule: bool,
 }
 
 impl McpEntry {
@@ -93,10 +95,12 @@ impl McpEntry {
         let object = |key| node.get(key).is_some_and(|it| is_object(it) && !is_entry(it));
         let array = |key| node.get(key).is_some_and(|it| matches!(it.value, Value::Array(_)));
         let text = |key| node.get(key).is_some_and(|it| matches!(it.value, Value::String(_)));
+        // Also where it cannot be read: taken for a server, it would be a rule that is not applied.
+        let rule = |key| node.get(key).is_some_and(|it| !is_object(it) || !is_entry(it));
         object("servers")
             || object("timeout")
-            || array("allowed")
-            || array("excluded")
+            || rule("allowed")
+            || rule("excluded")
             || array("inputs")
             || text("serverCommand")
     }
@@ -108,13 +112,18 @@ impl McpEntry {
                 let read = |decoder: &mut Decoder<'_>| Servers::from_node(&member.value, decoder);
                 self.servers = decoder.about(subject, read);
             }
-            "timeout" => decoder.field(&mut self.timeout, member),
-            "allowed" => decoder.field(&mut self.allowed, member),
-            "excluded" => decoder.field(&mut self.excluded, member),
-            "inputs" => decoder.field(&mut self.inputs, member),
+            "timeout" => {
+                decoder.field(&mut self.timeout, member);
+            }
+            "allowed" => self.has_unreadable_rule |= !decoder.field(&mut self.allowed, member),
+            "excluded" => self.has_unreadable_rule |= !decoder.field(&mut self.excluded, member),
+            "inputs" => {
+                decoder.field(&mut self.inputs, member);
+            }
             "serverCommand" => {}
             _ => {
-                decoder.unknown_key(&member.key, &["servers", "timeout", "allowed", "excluded"]);
+                self.has_unreadable_rule |= Self::near_rule(&member.key.text).is_some();
+                decoder.unknown_key::<Self>(&member.key);
                 decoder.keep(member);
             }
         }
@@ -125,14 +134,29 @@ fn is_object(node: &Node) -> bool {
     matches!(node.value, Value::Object(_))
 }
 
+impl Written for McpEntry {
+    const KEYS: &'static [&'static str] = &["servers", "timeout", "allowed", "excluded"];
+    const RULES: &'static [&'static [&'static str]] = &[&["allowed"], &["excluded"]];
+
+    fn key_count(&self) -> usize {
+        let servers = self.servers.as_ref().map_or(0, |servers| servers.0.len());
+        servers
+            + usize::from(self.timeout.is_some())
+            + usize::from(self.allowed.is_some())
+            + usize::from(self.excluded.is_some())
+    }
+}
+
 impl FromNode for McpEntry {
     fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
         let members = decoder.members(node, "an object with servers by name")?;
         let mut entry = Self::default();
         if Self::has_own_keys(node) {
             for member in members {
-                if !left_out(member, decoder) {
+                if !left_out::<Self>(member, decoder) {
                     entry.read_field(member, decoder);
+                } else if Self::is_rule(&member.key.text) {
+                    entry.has_unreadable_rule = true;
                 }
             }
         } else {

@@ -1,0 +1,357 @@
+//! BUN-2, TOOL-6: a mistake in a rule never shows more than the rule without the mistake.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use trunkline::catalog::{Catalog, Item, Kind, Listing, Sources};
+use trunkline::config::{self, AgentFile, Code, LoadOptions, Loaded, Overrides, Surroundings};
+use trunkline::message::Raw;
+use trunkline::policy::{Caller, Decision, Rules, Switch, Switches, Who, decide};
+
+/// Tools that a caller sees, as `server/tool`; nothing for a caller that is refused.
+type Visible = BTreeSet<String>;
+
+fn listing() -> Arc<Listing> {
+    let item = |(name, definition): (&str, &str)| {
+        Item::new(Kind::Tool, name, Raw::from_text(definition).unwrap())
+    };
+    let tools = [
+        ("read", r#"{"name":"read","annotations":{"readOnlyHint":true}}"#),
+        ("write", r#"{"name":"write","annotations":{"readOnlyHint":false}}"#),
+        ("list", r#"{"name":"list"}"#),
+    ];
+    Arc::new(Listing::new(tools.map(item)))
+}
+
+fn visible(loaded: &Loaded, who: Who<'_>) -> Visible {
+    let rules = Rules::new(&loaded.config, loaded.config.agents().named.clone());
+    let Ok(caller) = rules.caller(who) else { return Visible::new() };
+    seen_by(loaded, &rules, &caller)
+}
+
+fn seen_by(loaded: &Loaded, rules: &Rules, caller: &Caller) -> Visible {
+    let mut sources = Sources::new(&loaded.config);
+    for server in loaded.config.servers() {
+        sources.add(&server.name, listing());
+    }
+    let catalog = Catalog::build(&sources);
+    let allowed = catalog
+        .entries(Kind::Tool)
+        .iter()
+        .filter(|entry| matches!(decide(rules, caller, entry), Decision::Allow));
+    allowed.map(|entry| format!("{}/{}", entry.server().name, entry.name())).collect()
+}
+
+fn everybody() -> [Who<'static>; 4] {
+    [
+        Who::default(),
+        Who { agent: Some("a"), ..Who::default() },
+        Who { bundles: &["b"], ..Who::default() },
+        Who { agent: Some("a"), bundles: &["b"], ..Who::default() },
+    ]
+}
+
+fn assert_shows_no_more(mistaken: &str, correct: &str) {
+    let (with, without) = (config::parse("x", mistaken), config::parse("x", correct));
+    for who in everybody() {
+        let (more, less) = (visible(&with, who.clone()), visible(&without, who.clone()));
+        assert!(
+            more.is_subset(&less),
+            "{who:?} sees {more:?}, not {less:?}\n{mistaken}\n{correct}"
+        );
+    }
+    let is_said = with.diagnostics.iter().any(|found| found.fails(false));
+    assert!(is_said, "nothing is said of {mistaken}");
+}
+
+/// One rule of a configuration: where it stands, its key, and values that are rules.
+struct RuleKind {
+    path: &'static [&'static str],
+    key: &'static str,
+    values: &'static [&'static str],
+    mistakes: &'static [&'static str],
+}
+
+const LIST_MISTAKES: &[&str] =
+    &["7", "\"x\"", "[7]", "[[\"read\"]]", "{\"read\":true}", "true", "null"];
+const WORD_MISTAKES: &[&str] = &["7", "\"read-onl\"", "[]", "{}", "null", "\"\""];
+
+const RULES: &[RuleKind] = &[
+    RuleKind {
+        path: &[],
+        key: "access",
+        values: &["\"read-only\"", "\"read-only-strict\""],
+        mistakes: WORD_MISTAKES,
+    },
+    RuleKind {
+        path: &["servers", "fs"],
+        key: "access",
+        values: &["\"read-only\"", "\"read-only-strict\""],
+        mistakes: WORD_MISTAKES,
+    },
+    RuleKind {
+        path: &["servers", "fs"],
+        key: "allowTools",
+        values: &["[\"read\"]", "[\"read\",\"list\"]"],
+        mistakes: LIST_MISTAKES,
+    },
+    RuleKind {
+        path: &["servers", "fs"],
+        key: "denyTools",
+        values: &["[\"read\"]", "[\"list\",\"read\"]"],
+        mistakes: LIST_MISTAKES,
+    },
+    RuleKind {
+        path: &["servers", "fs"],
+        key: "trust",
+        values: &["\"untrusted\""],
+        mistakes: WORD_MISTAKES,
+    },
+    RuleKind {
+        path: &["servers", "fs"],
+        key: "enabled",
+        values: &["false"],
+        mistakes: &["7", "\"no\"", "null", "[]"],
+    },
+    RuleKind {
+        path: &["servers", "fs"],
+        key: "disabled",
+        values: &["true"],
+        mistakes: &["7", "\"yes\"", "null", "[]"],
+    },
+    RuleKind {
+        path: &["bundles", "b"],
+        key: "allowTools",
+        values: &["[\"read\"]", "[\"list\"]"],
+        mistakes: &["[]", "7", "\"x\"", "[7]", "{}", "null"],
+    },
+    RuleKind {
+        path: &["bundles", "b"],
+        key: "denyTools",
+        values: &["[\"read\"]", "[\"list\"]"],
+        mistakes: LIST_MISTAKES,
+    },
+    RuleKind {
+        path: &["agents", "a"],
+        key: "tools",
+        values: &["[\"fs_*\"]", "[\"*\",\"!fs_read\"]", "[\"web_read\"]", "[]"],
+        mistakes: &["7", "[7]", "[null]", "{\"*\":1}", "true", "null", "[\"fs_?\"]", "[\"**\"]"],
+    },
+];
+
+/// How a rule is written wrongly.
+#[derive(Clone, Debug)]
+enum Mistake {
+    /// Another value, by its place in the list of the rule.
+    Value(prop::sample::Index),
+    /// A key without one of its letters.
+    Key(prop::sample::Index),
+    /// The rule twice, the second time with another value.
+    Twice,
+    /// The end of the file is missing from somewhere after the rule.
+    Cut(prop::sample::Index),
+}
+
+fn mistakes() -> impl Strategy<Value = Mistake> {
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        3 => index().prop_map(Mistake::Value),
+        2 => index().prop_map(Mistake::Key),
+        1 => Just(Mistake::Twice),
+        1 => index().prop_map(Mistake::Cut),
+    ]
+}
+
+/// A configuration with these rules, and with members of one object written by hand.
+fn written(rules: &[(usize, usize)], replaced: Option<(usize, &str)>) -> String {
+    let object = |path: &[&str]| {
+        let mut members: Vec<String> = match path {
+            ["servers", _] => vec!["\"command\":\"x\"".to_owned()],
+            ["bundles", _] => vec!["\"serverId\":\"fs\"".to_owned()],
+            _ => Vec::new(),
+        };
+        for (kind, value) in rules {
+            let rule = &RULES[*kind];
+            if rule.path != path {
+                continue;
+            }
+            members.push(match replaced {
+                Some((replaced, text)) if replaced == *kind => text.to_owned(),
+                _ => format!("\"{}\":{}", rule.key, rule.values[*value]),
+            });
+        }
+        members.join(",")
+    };
+    let top = object(&[]);
+    let comma = if top.is_empty() { "" } else { "," };
+    format!(
+        "{{\"servers\":{{\"fs\":{{{}}},\"web\":{{\"command\":\"y\"}}}},\
+         \"bundles\":{{\"b\":{{{}}}}},\"agents\":{{\"a\":{{{}}}}}{comma}{top}}}",
+        object(&["servers", "fs"]),
+        object(&["bundles", "b"]),
+        object(&["agents", "a"]),
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4 * ProptestConfig::default().cases))]
+
+    #[test]
+    fn no_mistake_in_a_rule_shows_more_than_the_rule(
+        kinds in prop::sample::subsequence((0..RULES.len()).collect::<Vec<_>>(), 1..=RULES.len()),
+        values in prop::collection::vec(any::<prop::sample::Index>(), RULES.len()),
+        wrong in any::<prop::sample::Index>(),
+        mistake in mistakes(),
+    ) {
+        // `enabled` and `disabled` together contradict each other.
+        let kinds: Vec<_> = kinds.iter().copied().filter(|kind| {
+            RULES[*kind].key != "disabled" || !kinds.iter().any(|it| RULES[*it].key == "enabled")
+        }).collect();
+        let rules: Vec<_> =
+            kinds.iter().map(|kind| (*kind, values[*kind].index(RULES[*kind].values.len()))).collect();
+        let (kind, value) = rules[wrong.index(rules.len())];
+        let (RuleKind { key, values, mistakes, .. }, correct) = (&RULES[kind], written(&rules, None));
+        let replace = |text: &str| written(&rules, Some((kind, text)));
+        let mistaken = match &mistake {
+            Mistake::Value(index) => {
+                replace(&format!("\"{key}\":{}", mistakes[index.index(mistakes.len())]))
+            }
+            Mistake::Key(index) => {
+                let left_out = index.index(key.len());
+                let letters = key.chars().enumerate().filter(|(place, _)| *place != left_out);
+                let slip: String = letters.map(|(_, letter)| letter).collect();
+                replace(&format!("\"{slip}\":{}", values[value]))
+            }
+            Mistake::Twice => replace(&format!("\"{key}\":{},\"{key}\":true", values[value])),
+            Mistake::Cut(index) => {
+                correct.chars().take(1 + index.index(correct.len() - 1)).collect()
+            }
+        };
+        assert_shows_no_more(&mistaken, &correct);
+    }
+}
+
+#[test]
+fn a_bundle_with_a_mistake_shows_nothing_and_is_named() {
+    for tools in ["[]", "\"x\"", "[7]", "null"] {
+        let text = format!(
+            r#"{{ "servers": {{ "fs": {{ "command": "x" }} }},
+                  "bundles": {{ "b": {{ "serverId": "fs", "allowTools": {tools} }} }} }}"#
+        );
+        let loaded = config::parse("x", &text);
+        assert_eq!(loaded.config.bundles().len(), 0, "{tools}");
+        assert_eq!(loaded.config.disabled_bundles()[0].as_str(), "b", "{tools}");
+        let rules = Rules::new(&loaded.config, loaded.config.agents().named.clone());
+        let refused = rules.caller(Who { bundles: &["b"], ..Who::default() }).unwrap_err();
+        assert_eq!(refused.to_string(), "bundle `b` is disabled because its entry has errors");
+        assert_eq!(loaded.config.to_json()["disabledBundles"], json!(["b"]));
+    }
+}
+
+#[test]
+fn an_agent_with_a_mistake_shows_nothing_and_is_named() {
+    for tools in ["[7]", "7", "null", "[\"fs_?\"]"] {
+        let text = format!(
+            r#"{{ "servers": {{ "fs": {{ "command": "x" }} }}, "agents": {{ "a": {{ "tools": {tools} }} }} }}"#
+        );
+        let loaded = config::parse("x", &text);
+        assert!(loaded.config.agents().named["a"].is_disabled, "{tools}");
+        let rules = Rules::new(&loaded.config, loaded.config.agents().named.clone());
+        let refused = rules.caller(Who { agent: Some("a"), ..Who::default() }).unwrap_err();
+        assert_eq!(refused.to_string(), "agent `a` is disabled because its entry has errors");
+        assert_eq!(loaded.config.to_json()["agents"]["a"]["disabled"], Value::Bool(true));
+    }
+}
+
+#[test]
+fn names_that_are_written_twice_are_disabled() {
+    let text = r#"{ "servers": { "fs": { "command": "x" } },
+        "bundles": { "b": { "serverId": "fs", "allowTools": ["read"] }, "b": { "serverId": "fs" } },
+        "agents": { "a": { "tools": ["fs_read"] }, "a": {} } }"#;
+    let loaded = config::parse("x", text);
+    assert_eq!(loaded.config.disabled_bundles().len(), 1);
+    assert!(loaded.config.agents().named["a"].is_disabled);
+}
+
+#[test]
+fn an_agent_file_with_a_mistake_disables_its_agent() {
+    for text in ["---\nname: a\ntool: [x]\n---\n", "---\nname: a\ntools: [[b]]\n---\n"] {
+        let loaded = config::parse_agents("AGENTS.md", text, AgentFile::Several);
+        assert!(loaded.agents["a"].is_disabled, "{text}");
+    }
+    let unclosed = "---\ntools: [x\n---\n";
+    let loaded = config::parse_agents("a.md", unclosed, AgentFile::One("a"));
+    assert!(loaded.agents["a"].is_disabled);
+}
+
+#[test]
+fn lists_of_another_host_that_cannot_be_read_switch_everything_off() {
+    for rule in [
+        r#""allowed": [7]"#,
+        r#""allowed": "fs""#,
+        r#""excluded": 7"#,
+        r#""alowed": ["x"], "excluded": []"#,
+    ] {
+        let text =
+            format!(r#"{{ "mcpServers": {{ "fs": {{ "command": "x" }} }}, "mcp": {{ {rule} }} }}"#);
+        let loaded = config::parse("settings.json", &text);
+        assert_eq!(visible(&loaded, Who::default()), Visible::new(), "{rule}");
+    }
+}
+
+struct File(&'static str);
+
+impl Surroundings for File {
+    fn variable(&self, _: &str) -> Option<OsString> {
+        None
+    }
+
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Ok(self.0.as_bytes().to_vec())
+    }
+}
+
+#[test]
+fn a_layer_that_cannot_be_read_disables_what_is_below_it() {
+    let file = File(r#"{ "servers": { "fs": { "command": "x" } }, "agents": { "a": {} } }"#);
+    let over = |text: &str| {
+        let overrides = Some(Overrides::Text(text.to_owned()));
+        let path = Some("mcp.json".into());
+        config::load(&file, &LoadOptions { path, overrides, ..LoadOptions::default() })
+    };
+    let loaded = over("{}");
+    assert!(!visible(&loaded, Who::default()).is_empty());
+    for text in ["7", "{ \"servers\": 7 }", "{ \"servers\": { \"fs\": { \"enabled\": fal"] {
+        let loaded = over(text);
+        assert_eq!(visible(&loaded, Who::default()), Visible::new(), "{text}");
+    }
+    let loaded = over("{ \"servers\": 7 }");
+    let codes: Vec<_> = loaded.diagnostics.iter().map(|found| found.code).collect();
+    assert_eq!(codes, [Code::WrongType, Code::Disabled]);
+    let loaded = over("{ \"agents\": 7 }");
+    assert!(loaded.config.agents().named["a"].is_disabled);
+    assert!(!visible(&loaded, Who::default()).is_empty());
+}
+
+#[test]
+fn patterns_are_not_applied_to_names_they_were_not_written_for() {
+    let text = r#"{ "servers": { "fs": { "command": "x" } }, "naming": { "separator": "é" },
+                    "agents": { "a": { "tools": ["*", "!fs__read"] }, "all": {} } }"#;
+    let loaded = config::parse("x", text);
+    assert!(loaded.config.agents().named["a"].is_disabled);
+    assert!(!loaded.config.agents().named["all"].is_disabled);
+}
+
+#[test]
+fn a_conversation_with_a_mistake_switches_everything_off() {
+    let fs = trunkline::name::ServerName::new("fs").unwrap();
+    for text in [r#"{"servers": {"fs": "off"}}"#, r#"{"sevrers": {"fs": false}}"#, "{", "7"] {
+        let switches = Switches::from(&config::parse_conversation("talk.json", text));
+        assert_eq!(switches.get(&fs), Switch::Off, "{text}");
+    }
+}
