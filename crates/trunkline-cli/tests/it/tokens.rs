@@ -118,7 +118,9 @@ fn a_token_opens_what_it_is_for_and_nothing_else() {
 
     let other = format!("{url}/agents/adder");
     let status = |url: &str, token| post(url, &[("authorization", &bearer(token))], INITIALIZE).0;
-    assert_eq!(status(&other, &ann), 403);
+    // The address and the token each admit what the other does not: nothing is in both.
+    assert_eq!(tools_at(&folder, &other, Some(&ann)), [""; 0]);
+    assert_eq!(tools_at(&folder, &other, Some(&bob)), ["numbers_add"]);
     assert_eq!(status(&format!("{url}/agents/reader"), &ann), 200);
     assert_eq!(status(&other, &bob), 200);
     let (code, answer) = post(url, &[], INITIALIZE);
