@@ -12,7 +12,7 @@ use trunkline::config::{
 
 use crate::arguments::quoted;
 use crate::environment::{Environment, TrustedFile};
-use crate::loading::{self, Agents, load_through};
+use crate::loading::{self, Agents, load_waiting};
 use crate::report::plural;
 use crate::settings::Settings;
 use crate::terminal::Terminal;
@@ -55,7 +55,7 @@ impl Review {
         // The file alone: a server that another layer replaces now may run another time.
         options.places.inline_variables.clear();
         options.overrides = None;
-        let (loaded, _) = load_through(environment, &options);
+        let (loaded, _) = load_waiting(environment, options)?;
         let Some((file, _)) = loaded.discovered.clone() else { return Ok(None) };
         let before = environment.trust_store()?.get(&file.path).cloned();
         let consent = environment.consent(&file);
@@ -198,10 +198,10 @@ pub(crate) fn load(
     terminal: &Terminal,
 ) -> Result<(Loaded, Agents)> {
     warn_of_unsafe(settings, environment, terminal);
-    let loaded = loading::load(settings, environment, None);
+    let loaded = loading::load(settings, environment, None)?;
     match loaded.0.held().is_some() && terminal.can_ask() {
         true if ask(&settings.load_options(environment, None), environment, terminal)? => {
-            Ok(loading::load(settings, environment, None))
+            loading::load(settings, environment, None)
         }
         _ => Ok(loaded),
     }

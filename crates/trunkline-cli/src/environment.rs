@@ -3,6 +3,7 @@
 #[cfg(unix)]
 mod ownership;
 mod files;
+mod answer;
 mod private;
 mod trust;
 mod seen;
@@ -19,6 +20,7 @@ use trunkline::config::{
 };
 use trunkline::connection::{ChildOptions, HttpOptions, Proxies};
 
+pub(crate) use answer::{answered, wait};
 pub(crate) use private::PrivateFile;
 pub(crate) use seen::Seen;
 pub(crate) use trust::{TrustStore, TrustedFile};
@@ -27,6 +29,7 @@ const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority
                                       the file with that one in NODE_EXTRA_CA_CERTS";
 
 /// What the program can see of the process it runs in.
+#[derive(Clone)]
 pub(crate) struct Environment {
     working_directory: PathBuf,
 }
@@ -70,7 +73,7 @@ impl Environment {
                 no_proxy: first(&["no_proxy", "NO_PROXY"]).map(Into::into),
             },
             extra_root_certificates: certificates
-                .filter_map(|path| files::read(&path).ok())
+                .filter_map(|path| wait(move || files::read(&path)).and_then(|read| read).ok())
                 .collect(),
             root_certificates_hint: Some(ROOT_CERTIFICATES_HINT.into()),
             ..HttpOptions::default()

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use trunkline::config::{Consent, HoldReason, LoadOptions, Loaded, printable};
 use trunkline::host::Host;
 use trunkline::name::ServerName;
@@ -12,8 +12,8 @@ use trunkline::registry::Reloaded;
 use trunkline_gateway::Tokens;
 
 use crate::consent;
-use crate::environment::{Environment, PrivateFile, Seen};
-use crate::loading::{Agents, load_through};
+use crate::environment::{Environment, PrivateFile, Seen, answered, wait};
+use crate::loading::{Agents, UNANSWERED, load_through};
 use crate::report::{self, plural};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
@@ -33,9 +33,11 @@ pub(crate) struct Following<'e> {
     settings: &'e Settings,
     environment: &'e Environment,
     options: LoadOptions,
-    seen: Seen<'e>,
+    seen: Seen,
     in_use: InUse,
-    tokens: Option<(PathBuf, Tokens, Seen<'e>)>,
+    tokens: Option<(PathBuf, Tokens, Seen)>,
+    /// Changes that could not be taken up because a file did not answer.
+    unread: Vec<PathBuf>,
 }
 
 /// What the configuration in use was made of.
@@ -89,20 +91,24 @@ impl<'e> Following<'e> {
     pub(crate) fn load(
         settings: &'e Settings,
         environment: &'e Environment,
-    ) -> (Self, (Loaded, Agents)) {
+    ) -> Result<(Self, (Loaded, Agents))> {
         let options = settings.load_options(environment, None);
-        let seen = Seen::through(environment);
-        let loaded = load_through(&seen, &options);
-        let in_use = InUse::of(&loaded.0);
-        (Self { settings, environment, options, seen, in_use, tokens: None }, loaded)
+        let (seen, loaded) = wait(loading_of(environment, &options)).context(UNANSWERED)?;
+        let (in_use, tokens, unread) = (InUse::of(&loaded.0), None, Vec::new());
+        let following = Self { settings, environment, options, seen, in_use, tokens, unread };
+        Ok((following, loaded))
     }
 
     /// Reads the tokens to serve with, and follows their file as well.
     pub(crate) fn read_tokens(&mut self, named: Option<&Path>) -> Result<(TokenFile, Tokens)> {
-        let place = TokenFile::place(named, self.environment)?;
-        let (path, seen) = (place.path().to_owned(), Seen::through(self.environment));
-        seen.note(&path);
-        let (file, tokens) = tokens::for_serving(place, named)?;
+        let (environment, named) = (self.environment.clone(), named.map(Path::to_owned));
+        let read = move || -> Result<_> {
+            let place = TokenFile::place(named.as_deref(), &environment)?;
+            let (path, seen) = (place.path().to_owned(), Seen::through(&environment));
+            seen.note(&path);
+            Ok((path, seen, tokens::for_serving(place, named.as_deref())?))
+        };
+        let (path, seen, (file, tokens)) = wait(read).context("the tokens cannot be read")??;
         self.tokens = Some((path, tokens.clone(), seen));
         Ok((file, tokens))
     }
@@ -112,25 +118,37 @@ impl<'e> Following<'e> {
         loop {
             tokio::time::sleep(PAUSE).await;
             let changed = settled(&self.seen).await;
-            if !changed.is_empty() {
-                self.take_up(host, &changed, terminal).await;
+            if !changed.is_empty() || !self.unread.is_empty() {
+                self.take_up(host, changed, terminal).await;
             }
             if let Some((path, tokens, seen)) = &self.tokens
                 && !settled(seen).await.is_empty()
             {
-                take_up_tokens(path, tokens, host, terminal);
+                take_up_tokens(path, tokens, host, terminal).await;
             }
         }
     }
 
     /// Takes up another configuration, unless something is wrong with it.
-    async fn take_up(&mut self, host: &Host, changed: &[PathBuf], terminal: &Terminal) {
-        let seen = Seen::through(self.environment);
-        let (loaded, agents) = load_through(&seen, &self.options);
-        self.seen = seen;
+    async fn take_up(&mut self, host: &Host, mut changed: Vec<PathBuf>, terminal: &Terminal) {
+        let is_said = !self.unread.is_empty();
+        changed.append(&mut self.unread);
+        let (loaded, agents) = match answered(loading_of(self.environment, &self.options)).await {
+            Ok((seen, loaded)) => {
+                self.seen = seen;
+                loaded
+            }
+            Err(error) => {
+                if !is_said {
+                    terminal.say(&format!("error: {UNANSWERED}: {error}; it is tried again\n"));
+                }
+                self.unread = changed;
+                return;
+            }
+        };
         let style = terminal.message_style();
         terminal.say(&report::problems(&loaded, self.settings.verbosity, style));
-        let files = self.named(changed);
+        let files = self.named(&changed);
         consent::say_held(&loaded, terminal);
         match self.in_use.replaced_by(&loaded) {
             Replacement::Withheld => {
@@ -150,7 +168,7 @@ impl<'e> Following<'e> {
         terminal.tell(&format!("{files} changed: {}\n", described(&reloaded)));
         // A file that cannot be read now is spoken of when it is taken up.
         if let Some((path, ..)) = &self.tokens
-            && let Ok(file) = TokenFile::read(PrivateFile::at(path.clone()))
+            && let Ok(file) = read_tokens(path).await
         {
             file.warn_of_useless(host, terminal);
         }
@@ -169,25 +187,41 @@ impl Following<'_> {
     }
 }
 
-/// What has changed, once it has stopped changing.
-async fn settled(seen: &Seen<'_>) -> Vec<PathBuf> {
-    let changed = seen.changed();
+/// Loads a configuration on another thread, and notes which files that took.
+fn loading_of(
+    environment: &Environment,
+    options: &LoadOptions,
+) -> impl FnOnce() -> (Seen, (Loaded, Agents)) + Send + 'static {
+    let (seen, options) = (Seen::through(environment), options.clone());
+    move || {
+        let loaded = load_through(&seen, &options);
+        (seen, loaded)
+    }
+}
+
+/// What has changed, once it has stopped changing. Nothing, where a file does not answer: it is
+/// looked at again.
+async fn settled(seen: &Seen) -> Vec<PathBuf> {
+    let changed = seen.changed().await.unwrap_or_default();
     if changed.is_empty() {
         return changed;
     }
     for _ in 0..MAX_WAITS {
-        // What is known as it is now does not count as changed; loading will look anew.
-        seen.catch_up();
         tokio::time::sleep(SETTLED).await;
-        if seen.changed().is_empty() {
+        if seen.changed().await.is_ok_and(|more| more.is_empty()) {
             break;
         }
     }
     changed
 }
 
-fn take_up_tokens(path: &Path, tokens: &Tokens, host: &Host, terminal: &Terminal) {
-    match TokenFile::read(PrivateFile::at(path.to_owned())) {
+async fn read_tokens(path: &Path) -> Result<TokenFile> {
+    let path = path.to_owned();
+    answered(move || TokenFile::read(PrivateFile::at(path))).await?
+}
+
+async fn take_up_tokens(path: &Path, tokens: &Tokens, host: &Host, terminal: &Terminal) {
+    match read_tokens(path).await {
         Ok(file) => {
             file.warn_if_open(terminal);
             tokens.replace(&file.tokens());

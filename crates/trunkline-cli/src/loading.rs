@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use anyhow::{Context as _, Result};
 use trunkline::config::{
     self, Agent, Consent, DiscoveredFiles, Hold, LoadOptions, Loaded, Surroundings,
 };
 use trunkline::name::AgentName;
 
-use crate::environment::Environment;
+use crate::environment::{Environment, wait};
 use crate::settings::Settings;
+
+/// What is said when a file of the configuration, or a folder in which one may be, does not answer.
+pub(crate) const UNANSWERED: &str = "the configuration cannot be loaded";
 
 /// All agents of a configuration, those in files included.
 pub(crate) type Agents = BTreeMap<AgentName, Agent>;
@@ -19,8 +23,17 @@ pub(crate) fn load(
     settings: &Settings,
     environment: &Environment,
     file: Option<PathBuf>,
-) -> (Loaded, Agents) {
-    load_through(environment, &settings.load_options(environment, file))
+) -> Result<(Loaded, Agents)> {
+    load_waiting(environment, settings.load_options(environment, file))
+}
+
+/// Loads a configuration and its agents, if the file system answers.
+pub(crate) fn load_waiting(
+    environment: &Environment,
+    options: LoadOptions,
+) -> Result<(Loaded, Agents)> {
+    let environment = environment.clone();
+    wait(move || load_through(&environment, &options)).context(UNANSWERED)
 }
 
 /// The same to look at it only: of a discovered file everything counts, trusted or not. Returns also
@@ -29,15 +42,15 @@ pub(crate) fn inspect(
     settings: &Settings,
     environment: &Environment,
     file: Option<PathBuf>,
-) -> (Loaded, Option<Hold>) {
+) -> Result<(Loaded, Option<Hold>)> {
     let mut options = settings.load_options(environment, file);
     options.discovered = DiscoveredFiles::Run;
-    let (loaded, _) = load_through(environment, &options);
+    let (loaded, _) = load_waiting(environment, options)?;
     let hold = loaded.discovered.as_ref().and_then(|(file, _)| match environment.consent(file) {
         Consent::Given(_) => None,
         Consent::Withheld(reason) => Some(Hold { file: file.path.clone(), reason }),
     });
-    (loaded, hold)
+    Ok((loaded, hold))
 }
 
 /// Loads a configuration and its agents with something between that is asked for files and folders.

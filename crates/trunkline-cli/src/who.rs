@@ -9,7 +9,7 @@ use trunkline::config::{
 use trunkline::policy::Switches;
 
 use crate::arguments::WhoArguments;
-use crate::environment::Environment;
+use crate::environment::{Environment, wait};
 use crate::exit::{Failure, FailureKind};
 use crate::settings::Settings;
 
@@ -49,7 +49,8 @@ impl<'a> Asker<'a> {
 
 fn read(path: &Path, environment: &Environment) -> Result<Conversation> {
     let name = printable(&path.to_string_lossy());
-    let bytes = environment.read(&environment.working_directory().join(path)).map_err(|error| {
+    let (environment, place) = (environment.clone(), environment.working_directory().join(path));
+    let bytes = wait(move || environment.read(&place)).and_then(|read| read).map_err(|error| {
         let message = format!("the conversation {name} cannot be read: {error}");
         Failure::new(FailureKind::Usage, message)
     })?;

@@ -15,6 +15,7 @@ mod explaining;
 mod session;
 mod shadow;
 mod watching;
+mod resolving;
 mod handshake;
 mod backoff;
 mod task;

@@ -18,7 +18,7 @@ pub(crate) fn run(
     environment: &Environment,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let (loaded, hold) = loading::inspect(settings, environment, arguments.file);
+    let (loaded, hold) = loading::inspect(settings, environment, arguments.file)?;
     let outcome = if loaded.fails(arguments.strict) { Outcome::Bad } else { Outcome::Good };
     match settings.format {
         Format::Json | Format::Raw => {

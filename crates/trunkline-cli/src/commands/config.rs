@@ -19,7 +19,7 @@ pub(crate) fn run(
     environment: &Environment,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let (loaded, hold) = loading::inspect(settings, environment, None);
+    let (loaded, hold) = loading::inspect(settings, environment, None)?;
     terminal.say(&report::problems(&loaded, settings.verbosity, terminal.message_style()));
     match settings.format {
         Format::Json | Format::Raw => {

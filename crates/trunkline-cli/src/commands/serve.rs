@@ -31,11 +31,11 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let (mut following, (mut loaded, mut agents)) = Following::load(settings, environment);
+    let (mut following, (mut loaded, mut agents)) = Following::load(settings, environment)?;
     let may_ask = loaded.held().is_some() && terminal.can_ask() && !arguments.stdio;
     let options = settings.load_options(environment, None);
     if may_ask && consent::ask(&options, environment, terminal)? {
-        (following, (loaded, agents)) = Following::load(settings, environment);
+        (following, (loaded, agents)) = Following::load(settings, environment)?;
     }
     consent::say_held(&loaded, terminal);
     let tokens = arguments.tokens.as_ref();

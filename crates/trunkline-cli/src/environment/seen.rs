@@ -11,20 +11,21 @@ use std::time::SystemTime;
 use trunkline::config::{Consent, DiscoveredFile, Surroundings};
 
 use super::Environment;
+use super::answer::answered;
 
 /// What tells one state of a file or folder from another; nothing if it is not there.
 type Stamp = Option<(SystemTime, u64)>;
 
 /// Everything that was looked at, whether it was there or not: also a file that comes later may be
 /// the one that counts then.
-pub(crate) struct Seen<'e> {
-    environment: &'e Environment,
+pub(crate) struct Seen {
+    environment: Environment,
     stamps: RefCell<BTreeMap<PathBuf, Stamp>>,
 }
 
-impl<'e> Seen<'e> {
-    pub(crate) fn through(environment: &'e Environment) -> Self {
-        Self { environment, stamps: RefCell::default() }
+impl Seen {
+    pub(crate) fn through(environment: &Environment) -> Self {
+        Self { environment: environment.clone(), stamps: RefCell::default() }
     }
 
     /// Notes a path as it is now, before it is looked at: what changes meanwhile is seen the next
@@ -34,18 +35,20 @@ impl<'e> Seen<'e> {
         stamps.entry(path.to_owned()).or_insert_with(|| stamp(path));
     }
 
-    /// What is not as it was any more.
-    pub(crate) fn changed(&self) -> Vec<PathBuf> {
-        let stamps = self.stamps.borrow();
-        let changed = stamps.iter().filter(|(path, before)| stamp(path) != **before);
-        changed.map(|(path, _)| path.clone()).collect()
-    }
-
-    /// Takes everything for known as it is now.
-    pub(crate) fn catch_up(&self) {
-        for (path, known) in self.stamps.borrow_mut().iter_mut() {
-            *known = stamp(path);
+    /// What is not as it was any more. From now on it is known as it is now.
+    pub(crate) async fn changed(&self) -> io::Result<Vec<PathBuf>> {
+        let paths: Vec<PathBuf> = self.stamps.borrow().keys().cloned().collect();
+        let look = move || paths.into_iter().map(|path| (stamp(&path), path)).collect::<Vec<_>>();
+        let now = answered(look).await?;
+        let mut changed = Vec::new();
+        let mut stamps = self.stamps.borrow_mut();
+        for (now, path) in now {
+            if let Some(known) = stamps.get_mut(&path).filter(|known| **known != now) {
+                *known = now;
+                changed.push(path);
+            }
         }
+        Ok(changed)
     }
 }
 
@@ -54,9 +57,9 @@ fn stamp(path: &Path) -> Stamp {
     Some((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len()))
 }
 
-impl Surroundings for Seen<'_> {
+impl Surroundings for Seen {
     fn variable(&self, name: &str) -> Option<OsString> {
-        Surroundings::variable(self.environment, name)
+        Surroundings::variable(&self.environment, name)
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {

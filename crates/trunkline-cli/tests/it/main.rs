@@ -45,3 +45,5 @@ mod tokens;
 mod memory;
 #[cfg(target_os = "linux")]
 mod trusting;
+#[cfg(target_os = "linux")]
+mod unanswering;

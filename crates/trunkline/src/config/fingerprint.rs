@@ -67,6 +67,13 @@ impl Server {
         digester.fingerprint()
     }
 
+    /// Whether its host has to be asked for something to reach it.
+    pub(crate) fn has_references(&self) -> bool {
+        let has_file =
+            matches!(&self.transport, Transport::Stdio(stdio) if stdio.env_file.is_some());
+        has_file || self.templates().any(|template| template.references().next().is_some())
+    }
+
     /// Whether the folder it runs in is that of its host.
     pub(crate) fn runs_anywhere(&self) -> bool {
         matches!(&self.transport, Transport::Stdio(stdio) if stdio.cwd.is_none())

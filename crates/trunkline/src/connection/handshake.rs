@@ -10,11 +10,12 @@ use super::generation::{Generation, LEGACY, initialize_params, names_modern};
 use super::lists::{List, Next, Pages, page_params};
 use super::memory::Spoken;
 use super::options::Options;
+use super::resolving::resolved;
 use super::session::{Answer, Ids, Session, late, stopping};
 use super::shadow::Shadow;
 use super::status::Described;
 use crate::config::{
-    self, Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport,
+    Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport,
 };
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
@@ -138,8 +139,11 @@ impl Opener<'_> {
         if *self.stop.borrow() {
             return Err(stopping());
         }
-        let transport = config::resolve(self.server, self.options.resolver())
-            .map_err(|mut errors| errors.swap_remove(0))?;
+        let bound = deadline.min(Instant::now() + self.timeouts().connect);
+        let transport = tokio::select! {
+            transport = resolved(self.server, self.options, bound) => transport?,
+            () = self.stopped() => return Err(stopping()),
+        };
         let wire = match transport {
             ResolvedTransport::Stdio(program) => {
                 Wire::Stdio(Box::new(StdioWire::start(&program, self.options.child())?))

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use tokio::sync::Semaphore;
+
 use super::attendant::Attendant;
 use super::generation::{Declared, empty};
 use super::memory::Memory;
@@ -11,6 +13,10 @@ use crate::error::Error;
 use crate::message::Raw;
 use crate::name::ServerName;
 use crate::wire::{ChildOptions, HttpClient, HttpOptions, RemainingProcess};
+
+/// Threads that may be filling in references at the same time. One that is stuck in a file that does
+/// not answer cannot be ended; as many servers as this start without waiting for each other.
+const MAX_RESOLVERS: usize = 64;
 
 /// What every connection needs of its host. Clones share it, and what was learnt about servers.
 #[derive(Clone)]
@@ -37,6 +43,7 @@ const MAX_REMAINING: usize = 100;
 
 struct Reach {
     resolver: Arc<dyn Resolver + Send + Sync>,
+    resolvers: Arc<Semaphore>,
     child: ChildOptions,
     http: HttpOptions,
     /// Made when the first address is reached: it reads the certificates of the system.
@@ -52,8 +59,9 @@ impl Options {
         http: HttpOptions,
     ) -> Self {
         let client = OnceLock::new();
+        let resolvers = Arc::new(Semaphore::new(MAX_RESOLVERS));
         Self {
-            reach: Arc::new(Reach { resolver, child, http, client }),
+            reach: Arc::new(Reach { resolver, resolvers, child, http, client }),
             memory: Arc::default(),
             declared: Declared::new(&empty()),
             capabilities: empty(),
@@ -107,8 +115,13 @@ impl Options {
         std::mem::take(&mut *self.remaining.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn resolver(&self) -> &(dyn Resolver + Send + Sync) {
-        &*self.reach.resolver
+    pub(super) fn resolver(&self) -> Arc<dyn Resolver + Send + Sync> {
+        Arc::clone(&self.reach.resolver)
+    }
+
+    /// The threads that may ask the resolver at the same time.
+    pub(super) fn resolvers(&self) -> &Arc<Semaphore> {
+        &self.reach.resolvers
     }
 
     pub(super) fn child(&self) -> &ChildOptions {

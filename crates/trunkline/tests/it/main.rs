@@ -14,6 +14,7 @@ mod schema;
 mod messages;
 mod lively;
 mod connections;
+mod unanswering;
 mod announcing;
 mod asides;
 mod pausing;

@@ -1,0 +1,67 @@
+//! Files that never answer: a pipe in the place of one keeps nobody waiting.
+
+use std::cell::RefCell;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::gateway::Serving;
+use crate::processes::{LONGEST_START, marker, wait_until};
+use crate::run::Folder;
+use crate::serving::demo;
+
+/// A folder with a pipe in it, into which nobody writes.
+fn with_pipe() -> Folder {
+    let folder = Folder::new();
+    let made = Command::new("mkfifo").arg(folder.project().join("pipe")).status().unwrap();
+    assert!(made.success());
+    folder
+}
+
+/// Runs a command, and returns everything it said. One that waits for the pipe fails the test.
+fn said(folder: &Folder, config: &Value, arguments: &[&str]) -> String {
+    fs::write(folder.project().join("mcp.json"), config.to_string()).unwrap();
+    let mut command = folder.bare_command(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let is_over = RefCell::new(&mut process);
+    wait_until("it ends", LONGEST_START, || is_over.borrow_mut().try_wait().unwrap().is_some());
+    let output = process.wait_with_output().unwrap();
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// Seen before: each of these waited for ever, and SIGTERM did not end it.
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_refused() {
+    let folder = with_pipe();
+    let server = |key: &str, value: &str| json!({ "mcpServers": { "s": { "command": "true", key: value } } });
+    let nothing = json!({ "mcpServers": {} });
+    let with_agents = json!({ "mcpServers": {}, "agents": "pipe" });
+    let listed = &["tools", "--config", "mcp.json"][..];
+    for (config, arguments) in [
+        (&server("cwd", "${file:pipe}"), listed),
+        (&server("envFile", "pipe"), listed),
+        (&with_agents, listed),
+        (&nothing, &["check", "pipe"]),
+        (&nothing, &["tools", "--config", "pipe"]),
+        (&nothing, &["tools", "--config", "mcp.json", "--conversation", "pipe"]),
+        (&nothing, &["serve", "--config", "mcp.json", "--tokens", "pipe"]),
+    ] {
+        let said = said(&folder, config, arguments);
+        assert!(said.contains("not a regular file"), "{config} {arguments:?}: {said}");
+    }
+}
+
+/// A file that becomes a pipe while it is followed stops nothing, least of all the end.
+#[test]
+fn a_gateway_whose_files_become_pipes_goes_on_and_ends() {
+    let folder = with_pipe();
+    let config = json!({ "mcpServers": { "words": demo("words", &marker()) } });
+    fs::write(folder.project().join("trunkline.json"), config.to_string()).unwrap();
+    let serving = Serving::start(&folder, &["--config", "trunkline.json"]);
+    fs::rename(folder.project().join("pipe"), folder.project().join("trunkline.json")).unwrap();
+    serving.wait_for("what was loaded before stays in use");
+    let (code, all) = serving.ended_by("TERM");
+    assert_eq!(code, Some(0), "{all}");
+}

@@ -1,0 +1,64 @@
+//! A resolver that never answers keeps its own server from starting, and nobody else from anything.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::timeout;
+use trunkline::config::{self, Resolver, Secret};
+use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::error::ErrorKind;
+use trunkline::registry::{Registry, ServerSet};
+
+/// Longer than anything here takes on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Files on a file system that is gone.
+struct HungMount;
+
+impl Resolver for HungMount {
+    fn variable(&self, _: &str) -> Option<Secret> {
+        None
+    }
+
+    fn file(&self, _: &Path) -> io::Result<Secret> {
+        loop {
+            thread::park();
+        }
+    }
+}
+
+fn servers(connect: &str) -> ServerSet {
+    let stuck =
+        json!({ "command": "x", "env": { "K": "${file:x}" }, "timeouts": { "connect": connect } });
+    let other = json!({ "command": "no-such-program" });
+    let text = json!({ "mcpServers": { "stuck": stuck, "other": other } }).to_string();
+    let child = ChildOptions::from_environment(std::env::vars_os());
+    let options = Options::new(Arc::new(HungMount), child, HttpOptions::default());
+    Registry::new(options).open(&config::parse("test", text).config)
+}
+
+/// Seen before: the thread of the runtime waited for the file, and with it everybody.
+#[tokio::test(flavor = "current_thread")]
+async fn a_file_that_does_not_answer_fails_only_its_server() {
+    let servers = servers("1s");
+    let stuck = servers.get("stuck").unwrap();
+    stuck.start();
+    let other = timeout(PATIENCE, servers.get("other").unwrap().connect()).await.unwrap();
+    assert_eq!(other.unwrap_err().kind(), ErrorKind::CommandNotFound);
+    let error = timeout(PATIENCE, stuck.connect()).await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnreadableSecret);
+    assert!(error.hint().unwrap().contains("file system that does not answer"));
+    timeout(PATIENCE, servers.close()).await.unwrap();
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_end_does_not_wait_for_a_file_that_does_not_answer() {
+    let servers = servers("1h");
+    servers.get("stuck").unwrap().start();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    timeout(PATIENCE, servers.close()).await.unwrap();
+}
