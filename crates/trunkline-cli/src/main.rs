@@ -1,5 +1,6 @@
 //! The program `trunkline`: arguments, settings, output; one file per command.
 
+mod limits;
 mod arguments;
 mod environment;
 mod settings;
@@ -33,6 +34,7 @@ use settings::Settings;
 use terminal::Terminal;
 
 fn main() -> ExitCode {
+    limits::fail_writes_beyond_file_size();
     let environment = Arc::new(Environment::of_process());
     let arguments = match Arguments::try_parse_from(environment.arguments()) {
         Ok(arguments) => arguments,

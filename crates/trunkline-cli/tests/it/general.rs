@@ -129,6 +129,20 @@ fn a_full_disk_is_an_error_that_says_so() {
     }
 }
 
+/// Seen before: the system ended the program with SIGXFSZ, which says nothing and stops no server.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_for_the_size_of_files_is_an_error_that_says_so() {
+    let folder = Folder::new();
+    let program = folder.command(&["schema"]);
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg("ulimit -f 0; \"$0\" \"$@\" > schema.json");
+    shell.arg(program.get_program()).args(program.get_args()).current_dir(folder.project());
+    let run = folder.finish(&mut shell);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.messages.contains("standard output cannot be written: File too large"), "{run}");
+}
+
 #[test]
 fn a_working_directory_that_is_gone_is_survived() {
     let folder = Folder::new().file("sub/x", "");
