@@ -35,6 +35,7 @@ use terminal::Terminal;
 
 fn main() -> ExitCode {
     limits::fail_writes_beyond_file_size();
+    terminal::report_panics();
     let environment = Arc::new(Environment::of_process());
     let arguments = match Arguments::try_parse_from(environment.arguments()) {
         Ok(arguments) => arguments,

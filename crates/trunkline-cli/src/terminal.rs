@@ -1,6 +1,7 @@
 //! Standard output and standard error: the only place that writes to them.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::panic::Location;
 use std::process::ExitCode;
 
 use trunkline::config::Style;
@@ -161,6 +162,21 @@ fn style(colors: Colors, is_terminal: bool) -> Style {
         Colors::OnTerminal if is_terminal => Style::Colored,
         Colors::OnTerminal | Colors::Never => Style::Plain,
     }
+}
+
+/// Reports panics by their place alone: the message of one may quote what a client or a server sent.
+pub(crate) fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let line = panic_line(panic.location());
+        let _ = io::stderr().lock().write_all(line.as_bytes());
+    }));
+}
+
+fn panic_line(place: Option<&Location<'_>>) -> String {
+    let place = place.map_or_else(|| "an unknown place".to_owned(), Location::to_string);
+    format!(
+        "error: trunkline has a defect at {place}, and what it did there failed; please report this\n"
+    )
 }
 
 /// Prints help, the version, or what is wrong with the arguments.

@@ -24,6 +24,7 @@ use trunkline::name::ServerName;
 
 pub(crate) use self::addresses::{Addresses, MAX_ADDRESSES, Teller, renew};
 use self::ears::grow_ears;
+use crate::panics;
 use crate::protocol::empty;
 use crate::scope::CallerScope;
 use crate::visits::COMPLETE;
@@ -33,6 +34,9 @@ const MAX_BEHIND: usize = 1024;
 
 /// Changes that follow each other quickly are one.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// The pause before listening begins anew after a panic, so that one that repeats takes no processor.
+const PAUSE_AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// The lists that clients are told about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,7 +186,13 @@ impl Changes {
     pub(crate) fn of(host: &Arc<Host>, log: Log) -> Self {
         let told = broadcast::Sender::new(MAX_BEHIND);
         let changes = Self { told, scopes: Arc::default(), asked: Arc::default(), log };
-        tokio::spawn(follow(Arc::downgrade(host), changes.clone()));
+        let (host, following) = (Arc::downgrade(host), changes.clone());
+        tokio::spawn(async move {
+            // A panic costs one change, not all that follow.
+            while panics::outcome_of(follow(host.clone(), following.clone())).await.is_none() {
+                sleep(PAUSE_AFTER_PANIC).await;
+            }
+        });
         changes
     }
 

@@ -25,7 +25,7 @@ use crate::recent::Recent;
 use crate::reply::{Answer, MAX_KEPT_OF_ALL, Reply};
 use crate::seal::Seal;
 use crate::session::Session;
-use crate::{offer, translate};
+use crate::{offer, panics, translate};
 
 /// How often what nobody came back for is looked for.
 const SWEEP: Duration = Duration::from_secs(15);
@@ -68,8 +68,14 @@ impl Gateway {
         gateway
     }
 
-    /// Answers a request. Whoever opens a session does it before.
+    /// Answers a request, also if handling it panics. Whoever opens a session does it before.
     pub(crate) async fn answer(self: Arc<Self>, caller: Caller, asked: Asked) -> Answer {
+        panics::answer_or_error(self.handle(caller, asked)).await
+    }
+
+    async fn handle(self: Arc<Self>, caller: Caller, asked: Asked) -> Answer {
+        #[cfg(test)]
+        assert_ne!(&*asked.method, "test/panic");
         if !asked.params.is_object() {
             return Err(invalid("`params` must be an object"));
         }

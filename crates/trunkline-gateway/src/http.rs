@@ -27,6 +27,7 @@ use self::visitors::Visitor;
 use crate::budget::ByteBudget;
 use crate::gateway::Gateway;
 use crate::options::Options;
+use crate::panics;
 use crate::scope::Scope;
 
 /// Everything a handler needs.
@@ -133,7 +134,11 @@ async fn enter(door: &Arc<Door>, scope: &Scope, mut request: Request) -> Respons
     if let (&Method::OPTIONS, Some(page)) = (request.method(), &page) {
         return page.welcome(&headers);
     }
-    let response = answer(door, scope, headers, request).await;
+    let response = panics::outcome_of(answer(door, scope, headers, request)).await;
+    let response = response.unwrap_or_else(|| {
+        let text = "the gateway failed on this request because of a defect in it\n";
+        (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+    });
     match page {
         Some(page) => page.may_read(response),
         None => response,
@@ -151,6 +156,8 @@ async fn answer(door: &Arc<Door>, scope: &Scope, headers: HeaderMap, request: Re
     if let Err(refusal) = Visitor::let_in(&request, &identity.principal) {
         return refusal.into_response();
     }
+    #[cfg(test)]
+    assert!(headers.get("x-test-panic").is_none_or(|it| it != "GET"));
     match *request.method() {
         Method::POST => {
             let received = body::receive(door, &identity.principal, request.into_body()).await;

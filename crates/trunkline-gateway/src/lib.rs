@@ -75,6 +75,7 @@ mod level;
 mod servers;
 mod offer;
 mod reply;
+mod panics;
 mod translate;
 mod talk;
 mod visits;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
-use tokio::task::{self, AbortHandle, JoinSet};
+use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
@@ -20,8 +20,6 @@ use crate::budget::{ByteBudget, Reservation};
 use crate::caller::{Admission, Caller};
 use crate::gateway::{Gateway, cancelled};
 use crate::lines::{Line, Lines};
-use crate::malformed;
-use crate::offer;
 use crate::options::Limits;
 use crate::protocol::{refusal, require_modern};
 use crate::reply::{Answer, LineParts, response};
@@ -29,6 +27,7 @@ use crate::scope::{Identity, Scope};
 use crate::session::{Session, Standing};
 use crate::talk::{LastWords, Outlet, StreamInbox, StreamOutlet, Talk};
 use crate::turns::Turns;
+use crate::{malformed, offer, panics};
 
 /// How long requests may take that were made before the client closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -117,6 +116,8 @@ async fn write(
 struct Running {
     request: AbortHandle,
     last_words: LastWords,
+    /// The id as the client wrote it.
+    id: Id,
 }
 
 impl Running {
@@ -160,14 +161,16 @@ impl Peer {
                     }
                     Some(Line::Message(message)) => self.receive(&message).await,
                 },
-                Some(done) = self.requests.join_next_with_id() => self.forget(done.ok()),
+                Some(done) = self.requests.join_next_with_id() => self.on_task_end(done),
                 () = &mut ending => break,
             }
         }
         self.closed.send_replace(true);
         // Nobody waits for these any more once the time is over.
         let _ = timeout(LAST_ANSWERS, async {
-            while self.requests.join_next().await.is_some() {}
+            while let Some(done) = self.requests.join_next_with_id().await {
+                self.on_task_end(done);
+            }
             while !self.outlet.is_empty() || self.is_writing.load(Ordering::Relaxed) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -176,11 +179,26 @@ impl Peer {
         Ok(())
     }
 
-    /// Forgets a request that is over. Another one may have its id by now.
-    fn forget(&mut self, done: Option<(task::Id, Option<Id>)>) {
-        let Some((task, Some(id))) = done else { return };
-        if self.running.get(&id).is_some_and(|it| it.request.id() == task) {
-            self.running.remove(&id);
+    /// Forgets a request that is over, and answers it if its task panicked. Another one may have its
+    /// id by now.
+    fn on_task_end(&mut self, done: Result<(task::Id, Option<Id>), JoinError>) {
+        let (task, id) = match &done {
+            Ok((task, id)) => (*task, id.clone()),
+            Err(error) => {
+                let mut running = self.running.iter();
+                let found = running.find(|(_, it)| it.request.id() == error.id());
+                (error.id(), found.map(|(id, _)| id.clone()))
+            }
+        };
+        let Some(id) =
+            id.filter(|id| self.running.get(id).is_some_and(|it| it.request.id() == task))
+        else {
+            return;
+        };
+        let Some(Running { id, .. }) = self.running.remove(&id) else { return };
+        if done.is_err_and(|error| error.is_panic()) {
+            let message = response(&id, Err(panics::internal_error()));
+            self.send(Some(id), message);
         }
     }
 
@@ -200,10 +218,17 @@ impl Peer {
     async fn receive(&mut self, message: &Bytes) {
         match Message::read(message) {
             Ok(Message::Request(request)) => {
+                let id = request.id.clone();
                 let held = self.bytes.take(&self.identity.principal, message.len());
-                self.asked(Asked::of(request), held);
+                if panics::result_of(|| self.asked(Asked::of(request), held)).is_none() {
+                    let message = response(&id, Err(panics::internal_error()));
+                    self.send(Some(id), message);
+                }
             }
-            Ok(Message::Notification(notification)) => self.told(notification).await,
+            Ok(Message::Notification(notification)) => {
+                // Nobody waits for an answer: that it failed is in the log.
+                let _ = panics::outcome_of(self.told(notification)).await;
+            }
             Ok(Message::Response(answer)) => {
                 if let Some(session) = &self.session {
                     session.questions.answered(answer);
@@ -222,7 +247,7 @@ impl Peer {
             let client = self.session.as_ref().map(|session| session.id.as_str());
             return self.gateway.told(&self.identity, client, notification).await;
         };
-        if let Some(Running { request, last_words }) = self.running.remove(&id) {
+        if let Some(Running { request, last_words, .. }) = self.running.remove(&id) {
             last_words.say(notification.params.as_ref());
             request.abort();
         }
@@ -252,7 +277,10 @@ impl Peer {
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
         let turns = self.turns.clone();
         // In a box: tasks are moved around whole.
+        let written = id.clone();
         let request = self.requests.spawn(Box::pin(async move {
+            #[cfg(test)]
+            assert_ne!(&*asked.method, "test/panic-unanswered");
             let _turn = turns.next(&asked.method).await;
             // Who does not read what is there gets nothing more to read.
             outlet.room().await;
@@ -264,7 +292,7 @@ impl Peer {
             outlet.send(LineParts::of(&id, answer)).await;
             Some(id.plain())
         }));
-        self.running.insert(plain, Running { request, last_words });
+        self.running.insert(plain, Running { request, last_words, id: written });
     }
 
     /// Who asks, as the request or the session says.

@@ -27,7 +27,7 @@ use crate::reply::{Answer, response, response_in_parts};
 use crate::scope::Identity;
 use crate::session::Running;
 use crate::talk::{LastWords, MAX_UNREAD, MAX_UNREAD_BYTES, Outlet, Talk};
-use crate::{headers, malformed};
+use crate::{headers, malformed, panics};
 
 /// How long a legacy client waits for a plain answer before it gets a stream, which it can take up
 /// again if it breaks.
@@ -56,8 +56,14 @@ pub(super) async fn receive(
     }
     match Message::read(&body) {
         Ok(Message::Request(request)) => {
-            let request = Asked::of(request).with_reservation(reservation);
-            asked(door, identity, headers, request).await
+            let id = request.id.clone();
+            let answering = async {
+                let request = Asked::of(request).with_reservation(reservation);
+                asked(door, identity, headers, request).await
+            };
+            let answer = panics::outcome_of(answering).await;
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            answer.unwrap_or_else(|| refuse(status, Some(&id), &panics::internal_error()))
         }
         Ok(Message::Notification(notification)) => {
             told(door, identity, &headers, notification).await

@@ -6,9 +6,11 @@ mod errands;
 mod logging;
 mod serving;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -139,9 +141,20 @@ enum Wanted {
 }
 
 impl Task {
+    /// Runs until it is told to end. A panic ends the conversation and what waits for it, and leaves
+    /// the server failed: it can be started again.
     pub(super) async fn run(mut self) {
-        let mut attempts = Attempts::new(self.server.behaviour.restart);
         let mut down = Down::Idle;
+        while AssertUnwindSafe(self.run_from(down)).catch_unwind().await.is_err() {
+            let error = defect().of(&self.server.name);
+            self.watched.fail(&Err(error.clone()));
+            self.shadow.failed(&error, None, 0);
+            down = Down::Failed(error);
+        }
+    }
+
+    async fn run_from(&mut self, mut down: Down) {
+        let mut attempts = Attempts::new(self.server.behaviour.restart);
         loop {
             let waiting = match self.wanted(&down, &mut attempts).await {
                 Wanted::By(waiting) => waiting,
@@ -354,6 +367,11 @@ fn refuse(command: Command, error: &Error) {
             let _ = done.send(());
         }
     }
+}
+
+fn defect() -> Error {
+    let message = "a defect in Trunkline ended the connection to it; the log says where";
+    Error::new(ErrorKind::Broken, message).with_hint("call again to start it again")
 }
 
 fn begun_anew() -> Error {

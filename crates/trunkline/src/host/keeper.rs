@@ -1,6 +1,7 @@
 //! The task that keeps the catalog: it looks at what the servers have whenever one has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -115,7 +116,10 @@ impl Keeper {
                 else => return,
             };
             drain(&mut changes);
-            self.look();
+            // A panic costs one look: the catalog stays as it was, and the next look makes it anew.
+            if panic::catch_unwind(AssertUnwindSafe(|| self.look())).is_err() {
+                self.seen.clear();
+            }
             if let Some(done) = done {
                 let _ = done.send(());
             }

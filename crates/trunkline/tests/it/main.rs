@@ -23,3 +23,4 @@ mod races;
 mod remote;
 mod hosts;
 mod embeddings;
+mod panics;

@@ -1,8 +1,10 @@
 //! Questions of a server: whom they are for, and who answers those that are for nobody.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
@@ -57,7 +59,7 @@ impl Asides {
         loop {
             match self.answering.join_next().await {
                 Some(Ok(answered)) => return answered,
-                // Whoever panics does not answer, nor does whoever need not any more.
+                // Whoever need not answer any more does not.
                 Some(Err(_)) => {}
                 None => return std::future::pending().await,
             }
@@ -73,8 +75,12 @@ impl Asides {
         let (attendant, Request { id, method, params }) = (Arc::clone(attendant), request.clone());
         let bound = self.bound;
         Ok(self.answering.spawn(async move {
-            let outcome = answer_within(bound, &*attendant, Question { method, params }).await;
-            Response { id, outcome: outcome.unwrap_or_else(|late| Err(late.into())) }
+            let answer = answer_within(bound, &*attendant, Question { method, params });
+            let outcome = match AssertUnwindSafe(answer).catch_unwind().await {
+                Ok(outcome) => outcome.unwrap_or_else(|late| Err(late.into())),
+                Err(_) => Err(RpcError::new(code::INTERNAL_ERROR, "answering this panicked")),
+            };
+            Response { id, outcome }
         }))
     }
 }
