@@ -1,6 +1,6 @@
 //! Arguments that a server wants to see beside the body: `x-mcp-header` in the schema of a tool.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::message::Raw;
 
@@ -9,6 +9,10 @@ const MARK: &str = "x-mcp-header";
 
 /// How deep in the arguments they are looked for.
 const MAX_DEPTH: usize = 16;
+
+/// How deep two definitions are compared member by member. What is deeper is compared byte by byte:
+/// no argument that goes into a header is as deep, and each level is read again.
+const MAX_COMPARED_DEPTH: usize = 64;
 
 /// An argument that is repeated in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +28,9 @@ pub(super) fn mirrored(definition: &Raw) -> Result<Vec<Mirrored>, &'static str> 
     if memchr::memmem::find(definition.bytes(), MARK.as_bytes()).is_none() {
         return Ok(Vec::new());
     }
-    let schema = definition.get("inputSchema").map(|schema| schema.to_value());
+    let Some(schema) = definition.get("inputSchema") else { return Ok(Vec::new()) };
+    let schema = schema.as_value().ok_or("its input schema cannot be read")?;
     let mut search = Search { found: Vec::new(), path: Vec::new() };
-    let schema = schema.unwrap_or_default();
     search.object(&schema)?;
     if marks(&schema) > search.found.len() {
         return Err("a header in it is for something that is no named argument");
@@ -55,33 +59,58 @@ fn marks(schema: &Value) -> usize {
 /// between us and the server.
 pub(crate) fn are_same_but_for_headers(one: &Raw, other: &Raw) -> bool {
     let is_marked = |it: &Raw| memchr::memmem::find(it.bytes(), MARK.as_bytes()).is_some();
-    one == other || ((is_marked(one) || is_marked(other)) && unmarked(one) == unmarked(other))
+    one == other || ((is_marked(one) || is_marked(other)) && are_same(one, other, Place::Tool, 0))
 }
 
-fn unmarked(definition: &Raw) -> Value {
-    let mut definition = definition.to_value();
-    if let Some(schema) = definition.get_mut("inputSchema") {
-        unmark(schema);
-    }
-    definition
+/// A place in the definition of a tool, as far as marks are concerned.
+#[derive(Clone, Copy)]
+enum Place {
+    /// The definition itself.
+    Tool,
+    /// A schema or a part of one, which may have a mark.
+    Schema,
+    /// The properties of a schema: their keys are the names of arguments.
+    Properties,
+    /// Anything else, which is compared byte by byte.
+    Elsewhere,
 }
 
-/// Takes away every mark, in the places where there can be one.
-fn unmark(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            members.remove(MARK);
-            for (key, value) in members {
-                match (key.as_str(), value) {
-                    // The keys of these are the names of arguments.
-                    ("properties", Value::Object(named)) => named.values_mut().for_each(unmark),
-                    (_, value) => unmark(value),
-                }
-            }
+impl Place {
+    /// The place of what is under a key here.
+    fn under(self, key: &str) -> Self {
+        match self {
+            Self::Tool if key == "inputSchema" => Self::Schema,
+            Self::Schema if key == "properties" => Self::Properties,
+            Self::Schema | Self::Properties => Self::Schema,
+            Self::Tool | Self::Elsewhere => Self::Elsewhere,
         }
-        Value::Array(items) => items.iter_mut().for_each(unmark),
-        _ => {}
     }
+}
+
+/// Whether two parts of definitions are the same but for marks. They are compared as they were written:
+/// a tree would make one of numbers that differ, and cannot be had of all definitions.
+fn are_same(one: &Raw, other: &Raw, place: Place, depth: usize) -> bool {
+    if one == other {
+        return true;
+    }
+    if depth >= MAX_COMPARED_DEPTH || matches!(place, Place::Elsewhere) {
+        return false;
+    }
+    if !one.is_object() || !other.is_object() {
+        let (ones, others) = (one.items(), other.items());
+        let is_same = |(one, other): (&Raw, &Raw)| are_same(one, other, Place::Schema, depth + 1);
+        return !ones.is_empty()
+            && ones.len() == others.len()
+            && ones.iter().zip(&others).all(is_same);
+    }
+    let is_kept = |(key, _): &(String, Raw)| !matches!(place, Place::Schema) || key != MARK;
+    let mut others = other.members().into_iter().filter(is_kept);
+    let mut ones = one.members().into_iter().filter(is_kept);
+    ones.all(|(key, one)| {
+        others.next().is_some_and(|(other_key, other)| {
+            key == other_key && are_same(&one, &other, place.under(&key), depth + 1)
+        })
+    }) && others.next().is_none()
 }
 
 struct Search {
@@ -136,11 +165,9 @@ pub(super) fn headers(mirrored: &[Mirrored], params: Option<&Raw>) -> Vec<(Box<s
         return Vec::new();
     }
     let arguments = params.and_then(|params| params.get("arguments"));
-    let Some(Value::Object(arguments)) = arguments.map(|arguments| arguments.to_value()) else {
-        return Vec::new();
-    };
+    let Some(arguments) = arguments else { return Vec::new() };
     let header = |wanted: &Mirrored| {
-        let value = text_of(value_at(&arguments, &wanted.path)?)?;
+        let value = text_of(&value_at(&arguments, &wanted.path)?)?;
         Some((wanted.header.clone(), value))
     };
     mirrored.iter().filter_map(header).collect()
@@ -149,7 +176,8 @@ pub(super) fn headers(mirrored: &[Mirrored], params: Option<&Raw>) -> Vec<(Box<s
 /// The headers that a call of a tool has to have, after `Mcp-Param-`, with the values its arguments
 /// have; nothing for those whose argument is absent.
 pub fn header_arguments(definition: &Raw, params: &Raw) -> Vec<(Box<str>, Option<Box<str>>)> {
-    let wanted = mirrored(definition).unwrap_or_default();
+    // Headers that cannot be had are nothing that a call could repeat.
+    let Ok(wanted) = mirrored(definition) else { return Vec::new() };
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -161,17 +189,19 @@ pub fn header_arguments(definition: &Raw, params: &Raw) -> Vec<(Box<str>, Option
     wanted.into_iter().map(value).collect()
 }
 
-fn value_at<'v>(arguments: &'v Map<String, Value>, path: &[Box<str>]) -> Option<&'v Value> {
-    let (first, rest) = path.split_first()?;
-    rest.iter().try_fold(arguments.get(&**first)?, |value, key| value.get(&**key))
+fn value_at(arguments: &Raw, path: &[Box<str>]) -> Option<Raw> {
+    path.iter().try_fold(arguments.clone(), |value, key| value.get(key))
 }
 
-fn text_of(value: &Value) -> Option<Box<str>> {
-    match value {
-        Value::String(text) => Some(text.as_str().into()),
-        Value::Number(number) => Some(number.to_string().into()),
-        Value::Bool(flag) => Some(flag.to_string().into()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
+/// A text, a number or a truth value as text. A number is as the caller wrote it, if it is no tree.
+fn text_of(value: &Raw) -> Option<Box<str>> {
+    match value.as_value() {
+        Some(Value::String(text)) => Some(text.into()),
+        Some(Value::Number(number)) => Some(number.to_string().into()),
+        Some(Value::Bool(flag)) => Some(flag.to_string().into()),
+        Some(Value::Null | Value::Array(_) | Value::Object(_)) => None,
+        None if value.text().starts_with(['{', '[', '"']) => None,
+        None => Some(value.text().into()),
     }
 }
 
@@ -234,6 +264,41 @@ mod tests {
         }
         let destructive = tool(&marked).with("annotations", &Raw::from_text("{}").unwrap());
         assert!(!are_same_but_for_headers(&destructive, &tool(&plain)));
+    }
+
+    /// Definitions that cannot become trees, and those that make the same tree, are not the same.
+    #[test]
+    fn definitions_that_cannot_become_trees_are_compared_as_they_were_written() {
+        let with = |description: &str, extra: &str| {
+            let schema = format!(
+                r#"{{"type":"object","properties":{{"a":{{"type":"string","x-mcp-header":"A"{extra}}}}}}}"#
+            );
+            let text =
+                format!(r#"{{"name":"t","description":"{description}","inputSchema":{schema}}}"#);
+            Raw::from_text(&text).unwrap()
+        };
+        let deep = format!(r#","default":{}1{}"#, "[".repeat(200), "]".repeat(200));
+        let deeper = format!(r#","default":{}2{}"#, "[".repeat(200), "]".repeat(200));
+        let large = r#","maximum":100000000000000000000000000000001"#;
+        let larger = r#","maximum":100000000000000000000000000000002"#;
+        let twice = r#","type":"integer","type":"string""#;
+        for extra in [r#","maximum":1e999"#, &deep, large, twice] {
+            assert!(are_same_but_for_headers(&with("a", extra), &with("a", extra)), "{extra}");
+            assert!(!are_same_but_for_headers(&with("a", extra), &with("b", extra)), "{extra}");
+            assert!(!are_same_but_for_headers(&with("a", extra), &with("a", "")), "{extra}");
+        }
+        assert!(!are_same_but_for_headers(&with("a", &deep), &with("a", &deeper)));
+        assert!(!are_same_but_for_headers(&with("a", large), &with("a", larger)));
+        assert!(mirrored(&with("a", r#","maximum":1e999"#)).is_err());
+        assert!(mirrored(&with("a", &deep)).is_err());
+    }
+
+    #[test]
+    fn arguments_that_cannot_become_a_tree_are_repeated_all_the_same() {
+        let tool = tool(&json!({ "region": { "type": "string", "x-mcp-header": "Region" } }));
+        let params = r#"{"name":"t","arguments":{"region":"eu","other":1e999}}"#;
+        let found = headers(&mirrored(&tool).unwrap(), Raw::from_text(params).ok().as_ref());
+        assert_eq!(found, [("Region".into(), "eu".into())]);
     }
 
     #[test]

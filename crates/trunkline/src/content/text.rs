@@ -55,7 +55,9 @@ fn plain_text(result: &Raw) -> String {
     }
     if let Some(completion) = result.get("completion") {
         let values = completion.get("values").map(|values| values.items()).unwrap_or_default();
-        let values: Vec<_> = values.iter().filter_map(Raw::as_str).collect();
+        let value =
+            |value: &'_ Raw| value.as_str().unwrap_or_else(|| value.text().into()).into_owned();
+        let values: Vec<_> = values.iter().map(value).collect();
         return if values.is_empty() { NO_OUTPUT.to_owned() } else { values.join("\n") };
     }
     let content = result.get("content").filter(|content| !is_list(content) && !content.is_null());
@@ -86,7 +88,9 @@ fn block_text(block: &Raw) -> String {
         return text.into_owned();
     }
     match Block::of(block) {
-        Block::Text(text, _) => text.as_str().unwrap_or_default().into_owned(),
+        Block::Text(text, _) if text.is_null() => String::new(),
+        // A text with half a character is shown as it was written, not as nothing.
+        Block::Text(text, _) => text.as_str().unwrap_or_else(|| text.text().into()).into_owned(),
         Block::Binary(Binary { uri: Some(uri), .. }) => format!("[resource: {}]", line(&uri)),
         Block::Binary(binary) => described(&binary),
         Block::Address(uri) if block.get("uri").is_some() => line(&uri),

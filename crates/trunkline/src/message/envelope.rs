@@ -143,10 +143,12 @@ impl RpcError {
         self.0.get("code").and_then(|code| code.text().parse().ok()).unwrap_or(0)
     }
 
-    /// What it says; empty if it says nothing.
+    /// What it says; empty if it says nothing. What is no text is said as it was written.
     pub fn message(&self) -> String {
-        let message = self.0.get("message");
-        message.as_ref().and_then(Raw::as_str).map(Cow::into_owned).unwrap_or_default()
+        let message = self.0.get("message").filter(|message| !message.is_null());
+        message.map_or_else(String::new, |message| {
+            message.as_str().map_or_else(|| message.text().to_owned(), Cow::into_owned)
+        })
     }
 
     /// The error as JSON.

@@ -165,9 +165,16 @@ impl Raw {
         self.text().parse().ok()
     }
 
-    /// The value as a tree, for what has to be understood in depth.
+    /// The value as a tree, for what has to be understood in depth; nothing if it is nested too deeply
+    /// for one, or has a number that is too large.
+    pub fn as_value(&self) -> Option<serde_json::Value> {
+        serde_json::from_slice(&self.text).ok()
+    }
+
+    /// The value as a tree, and `null` where [`as_value`](Self::as_value) has none. Two values that
+    /// cannot become trees look the same, so that foreign ones must not be compared like this.
     pub fn to_value(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.text).unwrap_or_default()
+        self.as_value().unwrap_or(serde_json::Value::Null)
     }
 
     /// The value under a key, if this is an object that has it; the last one, if it is there twice.

@@ -55,7 +55,8 @@ impl<'a> Member<'a> {
     pub(super) fn key(&self) -> Cow<'a, str> {
         let text = String::from_utf8_lossy(self.written);
         match text.contains('\\') {
-            true => serde_json::from_str(&format!("\"{text}\"")).unwrap_or_default(),
+            // An escape may stand for half of a character. Such a key is only like itself.
+            true => serde_json::from_str(&format!("\"{text}\"")).unwrap_or(text),
             false => text,
         }
     }
