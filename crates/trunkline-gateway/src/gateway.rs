@@ -11,7 +11,7 @@ use trunkline::connection::{LogLevel, Rounds};
 use trunkline::host::{Host, Patience, Relayed};
 use trunkline::item::Kind;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError, is_of_protocol};
-use trunkline::name::ServerName;
+use trunkline::name::{MAX_ADDRESS_BYTES, ServerName};
 use trunkline::view::View;
 
 use crate::asked::Asked;
@@ -160,6 +160,9 @@ impl Gateway {
     async fn subscribe(&self, caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
         let Some(session) = &caller.session else { return Err(invalid("there is no session")) };
         let address = text(params, "uri")?;
+        if address.len() > 2 * MAX_ADDRESS_BYTES {
+            return Err(invalid(&format!("`uri` is longer than {} bytes", 2 * MAX_ADDRESS_BYTES)));
+        }
         let params = empty().with_new(&[("uri", &Raw::from_string(&address))]);
         let view = self.view_with(caller, (Relayed::Read, &params)).await?;
         self.add_address(caller, &view, &session.addresses, address).await?;

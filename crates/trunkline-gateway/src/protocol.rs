@@ -35,6 +35,9 @@ pub(crate) fn supported() -> Vec<&'static str> {
     [&[MODERN], LEGACY.as_slice()].concat()
 }
 
+/// Characters of an unknown revision that an error repeats: those there are have ten.
+const SHOWN_VERSION: usize = 80;
+
 /// Refuses a revision that is not the modern one.
 pub(crate) fn require_modern(version: &str) -> Result<(), RpcError> {
     if version == MODERN {
@@ -42,6 +45,7 @@ pub(crate) fn require_modern(version: &str) -> Result<(), RpcError> {
     }
     let is_legacy = LEGACY.contains(&version);
     let advice = if is_legacy { "open with `initialize` to speak it" } else { "unknown" };
+    let version: String = version.chars().take(SHOWN_VERSION).collect();
     let message = format!("unsupported protocol version {version:?}: {advice}");
     let data = json!({ "supported": supported(), "requested": version });
     Err(RpcError::new(code::UNSUPPORTED_PROTOCOL_VERSION, &message)

@@ -1,12 +1,13 @@
 //! What exists and who serves it: an immutable snapshot, sorted by exposed name.
 
 mod listing;
-mod build;
 mod addresses;
+mod build;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use addresses::AddressIndex;
 pub(crate) use addresses::closest;
 pub use build::Sources;
 pub use listing::Listing;
@@ -137,6 +138,7 @@ pub struct Catalog {
     namespaces: Arc<Namespaces>,
     servers: Vec<Arc<CatalogServer>>,
     tells_addresses_apart: bool,
+    addresses: AddressIndex,
 }
 
 /// All entries of one kind, sorted by exposed name.

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use address::Spellings;
-pub use address::{UriClaim, UriForm, address_of, expose_uris, split_address};
+pub use address::{MAX_ADDRESS_BYTES, UriClaim, UriForm, address_of, expose_uris, split_address};
 pub(crate) use digest::digest;
 pub use exposed::{Adjusted, Adjustment, Claim, Exposed, ExposedName};
 pub use namespace::{NameOptions, Namespaces};

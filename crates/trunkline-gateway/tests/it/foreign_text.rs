@@ -68,3 +68,19 @@ async fn requests_with_names_of_any_characters_are_answered_over_a_stream() {
     }
     piped.end().await;
 }
+
+/// Nothing has so long a name: it is refused before any work is done on it, and not repeated.
+#[tokio::test]
+async fn names_and_addresses_of_megabytes_are_refused_unread() {
+    let hosted = Hosted::to(&servers().await).await;
+    let mut client = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let long = format!("x://{}", "%25".repeat(512 * 1024));
+    let subscription = ("resources/subscribe", json!({ "uri": long }));
+    for (method, params) in requests(&long).into_iter().chain([subscription]) {
+        let answer = client.ask(method, params).await;
+        assert_eq!(answer["error"]["code"], -32_602, "{method}");
+        let text = answer.to_string();
+        assert!(text.len() < 1024 && text.contains("is longer than 16384 bytes"), "{method}");
+    }
+    hosted.end().await;
+}

@@ -90,6 +90,14 @@ impl CallError {
         Self::new(CallErrorKind::BadArguments, message)
     }
 
+    /// A parameter is longer than anything that it could name.
+    pub(crate) fn too_long(key: &str, max_bytes: usize) -> Self {
+        let message = format!(
+            "the parameter `{key}` is longer than {max_bytes} bytes; nothing has so long a name"
+        );
+        Self::new(CallErrorKind::BadArguments, message)
+    }
+
     /// A parameter is there twice, or in another case, so that servers may see another than we do.
     pub(crate) fn ambiguous(key: &str) -> Self {
         let message = format!(

@@ -1,12 +1,44 @@
 //! Where addresses lead, and what callers call them.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
 
 use super::{Catalog, Entry, Kind};
 use crate::name::{Pieces, ServerName, address_of, split_address};
 
+/// Finds entries by the addresses that their servers gave them. A result may link to as many resources
+/// as there is room for in it.
+#[derive(Clone, Debug)]
+pub(super) struct AddressIndex {
+    hasher: RandomState,
+    /// Places of resources, by the hash of their own address.
+    resources: HashMap<u64, Vec<u32>>,
+    /// The given parts of each template, in the order of the entries.
+    templates: Box<[Pieces]>,
+}
+
+impl AddressIndex {
+    pub(super) fn new([resources, templates]: [&[Entry]; 2]) -> Self {
+        let hasher = RandomState::new();
+        let mut places: HashMap<u64, Vec<u32>> = HashMap::with_capacity(resources.len());
+        for (place, entry) in (0..).zip(resources) {
+            places.entry(hasher.hash_one(entry.name())).or_default().push(place);
+        }
+        let templates = templates.iter().map(|entry| template_pieces(entry.name())).collect();
+        Self { hasher, resources: places, templates }
+    }
+}
+
 impl Catalog {
+    /// The resources that their servers call so.
+    fn resources_called(&self, own: &str) -> impl Iterator<Item = &Entry> {
+        let places = self.addresses.resources.get(&self.addresses.hasher.hash_one(own));
+        let resources = self.entries(Kind::Resource);
+        let found = places.into_iter().flatten().filter_map(|place| resources.get(*place as usize));
+        found.filter(move |entry| entry.name() == own)
+    }
+
     /// The entries that an address may mean and what their servers call it: of each server a
     /// resource of that address, or else the templates that it fits. Resources come first, then
     /// templates, the closest first.
@@ -20,14 +52,13 @@ impl Catalog {
         };
         let is_meant =
             |entry: &&Entry| server.as_ref().is_none_or(|server| entry.server.name == *server);
-        let resources = self.entries(Kind::Resource).iter().filter(is_meant);
-        let mut found: Vec<_> = resources.filter(|entry| entry.name() == own).collect();
+        let mut found: Vec<_> = self.resources_called(own).filter(is_meant).collect();
         let exact: BTreeSet<_> = found.iter().map(|entry| &entry.server.name).collect();
-        let templates = self.entries(Kind::ResourceTemplate).iter().filter(is_meant);
+        let templates = self.entries(Kind::ResourceTemplate).iter().zip(&self.addresses.templates);
         let mut templates: Vec<_> = templates
-            .filter(|entry| !exact.contains(&entry.server.name))
-            .map(|entry| (template_pieces(entry.name()), entry))
-            .filter(|(pieces, _)| pieces.matches(own))
+            .filter(|(entry, pieces)| pieces.matches(own) && is_meant(entry))
+            .filter(|(entry, _)| !exact.contains(&entry.server.name))
+            .map(|(entry, pieces)| (pieces, entry))
             .collect();
         templates.sort_by_key(|(pieces, entry)| (Reverse(pieces.given()), &entry.exposed));
         found.extend(templates.into_iter().map(|(_, entry)| entry));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::addresses::AddressIndex;
 use super::{Availability, Catalog, CatalogServer, Entries, Entry, Item, Kind, Listing};
 use crate::config::{Addresses, Config, Trust};
 use crate::name::{
@@ -106,7 +107,10 @@ impl Catalog {
         });
         let tells_addresses_apart = sources.namespaces.has_several() || is_any_renamed(&kinds);
         let namespaces = Arc::clone(&sources.namespaces);
-        Self { kinds, namespaces, servers, tells_addresses_apart }
+        let addressed =
+            [Kind::Resource, Kind::ResourceTemplate].map(|kind| &*kinds[kind as usize].sorted);
+        let addresses = AddressIndex::new(addressed);
+        Self { kinds, namespaces, servers, tells_addresses_apart, addresses }
     }
 }
 

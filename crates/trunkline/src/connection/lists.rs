@@ -11,6 +11,7 @@ use super::status::SetAside;
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::Raw;
+use crate::name::MAX_ADDRESS_BYTES;
 
 /// Pages taken of one list. A server that needs more gives too little at once.
 pub(super) const MAX_PAGES: usize = 100;
@@ -23,9 +24,6 @@ const MAX_CURSOR_BYTES: usize = 64 * 1024;
 
 /// Bytes of a name. The protocol asks for 128; some servers do not know that.
 const MAX_NAME_BYTES: usize = 256;
-
-/// Bytes of an address, which may say a lot.
-pub(super) const MAX_ADDRESS_BYTES: usize = 8 * 1024;
 
 /// Bytes of one item, schemas and all.
 const MAX_ITEM_BYTES: usize = 1024 * 1024;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::oneshot;
 
-use super::lists::MAX_ADDRESS_BYTES;
 use super::subscription::{Held, Hold, Holds, Subject};
 use crate::error::{Error, ErrorKind};
 use crate::message::{RpcError, code};
+use crate::name::MAX_ADDRESS_BYTES;
 use crate::principal::{FairShare, Principal};
 
 /// Resources and tasks of one server that are watched. Each costs the server and us a little. One

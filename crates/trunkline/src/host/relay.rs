@@ -8,9 +8,13 @@ use crate::call::{CallError, CallOptions, Client, Outcome, Read, Route, TaskUpda
 use crate::catalog::{Entry, Kind};
 use crate::connection::META_KEYS;
 use crate::message::{Ambiguous, Raw};
-use crate::name::ServerName;
+use crate::name::{MAX_ADDRESS_BYTES, ServerName};
 use crate::principal::Principal;
 use crate::view::{ResourceRoute, View};
+
+/// Longest name or address in a request, in bytes as it is written: an address, with escapes and with
+/// the name of its server before it. Nothing has a longer one, so that it is refused unread.
+const MAX_WORD_BYTES: usize = 2 * MAX_ADDRESS_BYTES;
 
 /// A request about one thing of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +225,9 @@ impl Word {
     fn of(params: &Raw, key: &'static str) -> Result<Self, CallError> {
         // Whoever may have one thing must not reach another under its name.
         let part = params.get_alone(key).map_err(|Ambiguous| CallError::ambiguous(key))?;
+        if part.as_ref().is_some_and(|part| part.bytes().len() > MAX_WORD_BYTES) {
+            return Err(CallError::too_long(key, MAX_WORD_BYTES));
+        }
         let part = part.filter(|part| part.as_str().is_some());
         part.map(|part| Self { part }).ok_or_else(|| CallError::missing(key))
     }

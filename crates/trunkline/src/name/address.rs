@@ -8,8 +8,9 @@ use super::ServerName;
 /// What an address in the form that says whose it is starts with.
 const SCHEME: &str = "trunkline://";
 
-/// How often an address is decoded to compare it. Each time makes it shorter; nobody decodes so often.
-const MAX_DECODED: usize = 16;
+/// Longest address of a resource, in bytes: as long as the longest that common HTTP servers take.
+/// Longer ones are set aside in lists, and refused in requests before any work is done on them.
+pub const MAX_ADDRESS_BYTES: usize = 8 * 1024;
 
 /// When an address is put into the form that says whose it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,15 +153,7 @@ impl Spellings {
 
 /// An address for comparing: spellings that a server may take for the same become the same.
 fn normalised(uri: &str) -> String {
-    let mut decoded = percent_decoded(uri);
-    // Some servers decode twice, and so may something before them.
-    for _ in 0..MAX_DECODED {
-        let again = percent_decoded(&decoded);
-        if again == decoded {
-            break;
-        }
-        decoded = again;
-    }
+    let decoded = percent_decoded(uri);
     let decoded = decoded.to_lowercase().replace('\\', "/");
     // For some a text ends there.
     let decoded = decoded.split('\0').next().unwrap_or_default().trim();
@@ -177,15 +170,21 @@ fn normalised(uri: &str) -> String {
     segments.join("/")
 }
 
+/// A text in which nothing is left to decode, in one pass: some servers decode twice, and so may
+/// something before them. A byte that completes an escape takes its place.
 fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.first_chunk::<2>().filter(|_| *first == b'%');
-        let value =
-            digits.and_then(|it| u8::from_str_radix(std::str::from_utf8(it).ok()?, 16).ok());
-        bytes.push(value.unwrap_or(*first));
-        rest = value.and_then(|_| after.get(2..)).unwrap_or(after);
+    let mut bytes: Vec<u8> = Vec::with_capacity(text.len());
+    for byte in text.bytes() {
+        bytes.push(byte);
+        while let Some((rest, value)) = bytes.split_last_chunk::<3>().and_then(|(rest, escape)| {
+            let [b'%', digits @ ..] = escape else { return None };
+            let are_digits = digits.iter().all(u8::is_ascii_hexdigit);
+            let digits = std::str::from_utf8(digits).ok().filter(|_| are_digits)?;
+            Some((rest.len(), u8::from_str_radix(digits, 16).ok()?))
+        }) {
+            bytes.truncate(rest);
+            bytes.push(value);
+        }
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -270,6 +269,21 @@ mod tests {
         }
         assert_eq!(normalised("%zz%f%"), "%zz%f%");
         assert_eq!(normalised("x:/../../a"), "x:/a");
+    }
+
+    /// However often an escape is escaped, one pass finds what is meant.
+    #[test]
+    fn escapes_of_escapes_are_decoded_in_one_pass() {
+        for (text, expected) in [
+            ("%41", "A"),
+            ("%2541", "A"),
+            ("%%34%31", "A"),
+            ("%%3431", "C1"),
+            ("%+1%4", "%+1%4"),
+            ("%25252525252525252525252525252525252525252541", "A"),
+        ] {
+            assert_eq!(percent_decoded(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! From an exposed name to what it stands for; the one place where that is decided.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::View;
 use crate::catalog::{Entry, Kind, closest};
 use crate::config::{Suggestions, printable};
-use crate::name::{Spellings, address_of, split_address};
+use crate::name::{MAX_ADDRESS_BYTES, Spellings, address_of, split_address};
 use crate::policy::{Decision, Reason, Step, explain_address, hides_address};
 
 /// Most names that are suggested for one that does not exist.
@@ -44,7 +44,7 @@ impl fmt::Display for NoRoute<'_> {
         match self {
             Self::Denied(reason) => reason.fmt(f),
             Self::Ambiguous { address, forms } => {
-                let address: String = printable(address).chars().take(SHOWN_NAME).collect();
+                let address = shown(address);
                 let forms: Vec<_> = forms.iter().map(|form| printable(form)).collect();
                 write!(
                     f,
@@ -53,7 +53,7 @@ impl fmt::Display for NoRoute<'_> {
                 )
             }
             Self::Unknown { kind, name, suggestions } => {
-                let name: String = printable(name).chars().take(SHOWN_NAME).collect();
+                let name = shown(name);
                 write!(f, "there is no {} `{name}`", kind.as_str())?;
                 match &**suggestions {
                     [] => Ok(()),
@@ -65,6 +65,11 @@ impl fmt::Display for NoRoute<'_> {
 }
 
 impl std::error::Error for NoRoute<'_> {}
+
+/// The start of a name for a message.
+fn shown(name: &str) -> String {
+    printable(&name.chars().take(SHOWN_NAME).collect::<String>())
+}
 
 /// Where a resource is read.
 #[derive(Clone, Debug)]
@@ -105,8 +110,22 @@ impl View {
     /// Where an address is read: by the server that has a resource of that address, or else by the
     /// server with a template that it fits. What the caller does not know of makes no difference.
     pub fn route_resource(&self, address: &str) -> Result<ResourceRoute<'_>, NoRoute<'_>> {
+        let own = split_address(address).map_or(address, |(_, own)| own);
+        if own.len() > MAX_ADDRESS_BYTES {
+            let (kind, suggestions) = (Kind::Resource, Vec::new());
+            return Err(NoRoute::Unknown { kind, name: shown(address), suggestions });
+        }
         let mut known = self.catalog.resolve(address);
-        known.retain(|(entry, uri)| self.may_know(entry, uri));
+        // Whether an address spells something hidden depends on the server alone. Asked of each of its
+        // templates, that would be as much work as there are pairs of resources and templates.
+        let mut spelling_hidden = BTreeMap::new();
+        known.retain(|(entry, uri)| {
+            let mut spells = || {
+                let spells = || self.spells_hidden(entry, uri);
+                *spelling_hidden.entry(&entry.server().name).or_insert_with(spells)
+            };
+            !self.is_hidden(entry) && (entry.kind() == Kind::Resource || !spells())
+        });
         let meant = closest(known);
         let servers: BTreeSet<_> = meant.iter().map(|(entry, _)| &entry.server().name).collect();
         if servers.len() > 1 {
@@ -133,12 +152,6 @@ impl View {
         self.route(kind, found.map_or(address, Entry::exposed))
     }
 
-    /// Whether the caller may know that something is under an address.
-    fn may_know(&self, entry: &Entry, uri: &str) -> bool {
-        !self.is_hidden(entry)
-            && (entry.kind() == Kind::Resource || !self.spells_hidden(entry, uri))
-    }
-
     fn is_hidden(&self, entry: &Entry) -> bool {
         matches!(self.decide(entry), Decision::Hide(_))
     }
@@ -157,7 +170,7 @@ impl View {
         let server = &template.server().name;
         let mut resources = self.catalog.entries(Kind::Resource).iter();
         resources.find(|entry| {
-            entry.server().name == *server && spellings.mean(entry.name()) && self.is_hidden(entry)
+            entry.server().name == *server && self.is_hidden(entry) && spellings.mean(entry.name())
         })
     }
 
