@@ -360,7 +360,7 @@ impl Session {
             number.iter().for_each(|id| self.pending.answered_late(*id));
             return self.noise();
         };
-        self.answer(id, Ok(outcome));
+        self.answer(id, Ok(outcome.map_err(RpcError::bounded)));
         None
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::code;
 use super::raw::Raw;
 #[cfg(doc)]
 use super::reader::MAX_DEPTH;
@@ -111,6 +112,12 @@ pub struct Response {
     pub outcome: Result<Raw, RpcError>,
 }
 
+/// Longest error of a server, in bytes. Those of real servers have a few hundred; some carry a trace.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// What is left of the message of a longer one, in bytes: more than anybody reads.
+const MAX_CUT_MESSAGE_BYTES: usize = 4 * 1024;
+
 /// The error of a JSON-RPC answer, as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcError(Raw);
@@ -119,6 +126,31 @@ impl RpcError {
     /// An error of our own.
     pub fn new(code: i64, message: &str) -> Self {
         Self(Raw::from_value(&serde_json::json!({ "code": code, "message": message })))
+    }
+
+    /// The error within its bound, under a code that every client can read. What was cut is said in its
+    /// message.
+    #[must_use]
+    pub(crate) fn bounded(self) -> Self {
+        let error = match self.0.get("code") {
+            Some(code) if code.text().parse::<i64>().is_err() => {
+                self.with_code(code::INTERNAL_ERROR)
+            }
+            _ => self,
+        };
+        let size = error.0.bytes().len();
+        if size <= MAX_ERROR_BYTES {
+            return error;
+        }
+        let message = error.message();
+        let head = message.get(..message.floor_char_boundary(MAX_CUT_MESSAGE_BYTES));
+        let message = head.unwrap_or(&message);
+        let message = format!("{message} [cut: this error had {size} bytes]");
+        let cut = Self::new(error.code(), &message);
+        match error.0.get("data").filter(|data| data.bytes().len() <= MAX_ERROR_BYTES / 2) {
+            Some(data) => cut.with_data(&data),
+            None => cut,
+        }
     }
 
     /// An error as it came, if it is one.
@@ -320,7 +352,6 @@ fn without_breaks(json: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::code;
     use super::*;
 
     #[test]
@@ -451,5 +482,31 @@ mod tests {
         assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
         let Ok(Message::Notification(again)) = Message::read(&line) else { panic!() };
         assert_eq!(again.params.unwrap().get("a").unwrap().as_str().unwrap(), "x\ny");
+    }
+
+    /// Errors are bounded like results, and say that they were cut; their codes are numbers.
+    #[test]
+    fn errors_of_any_size_and_code_are_bounded() {
+        let bounded = |text: &str| RpcError(Raw::from_text(text).unwrap()).bounded();
+        let usual = r#"{"code": -32602 ,"message":"no","data":{"a":1e400}}"#;
+        assert_eq!(bounded(usual).raw().text(), usual);
+        for code in ["1e999", "99999999999999999999", "1.5", "\"x\"", "[1]"] {
+            let error = bounded(&format!(r#"{{"code":{code},"message":"no"}}"#));
+            assert_eq!((error.code(), &*error.message()), (code::INTERNAL_ERROR, "no"), "{code}");
+        }
+        let long = "ä".repeat(MAX_ERROR_BYTES);
+        for text in [
+            format!(r#"{{"code":7,"message":"{long}"}}"#),
+            format!(r#"{{"code":7,"message":"no","data":"{long}"}}"#),
+            format!(r#"{{"code":7,"message":"no","more":"{long}","data":{{"a":1}}}}"#),
+        ] {
+            let error = bounded(&text);
+            assert!(error.raw().bytes().len() < MAX_ERROR_BYTES, "it is bounded");
+            let said = format!("[cut: this error had {} bytes]", text.len());
+            assert!(error.message().ends_with(&said), "{}", error.message());
+            assert_eq!(error.code(), 7);
+            let has_data = text.contains(r#""data":{"a":1}"#);
+            assert_eq!(error.raw().get("data").is_some(), has_data);
+        }
     }
 }
