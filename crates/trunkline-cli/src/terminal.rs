@@ -1,10 +1,11 @@
 //! Standard output and standard error: the only place that writes to them.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::Location;
 use std::process::ExitCode;
 
-use trunkline::config::Style;
+use trunkline::config::{Style, is_hidden};
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::settings::{Colors, Settings, Verbosity};
@@ -16,6 +17,8 @@ pub(crate) struct Terminal {
     message_style: Style,
     shows_progress: bool,
     says_warnings: bool,
+    /// Whether results appear on a terminal.
+    is_output_terminal: bool,
     /// Whether anything of a result has been printed.
     has_printed: bool,
 }
@@ -27,6 +30,7 @@ impl Terminal {
             message_style: style(settings.colors, io::stderr().is_terminal()),
             shows_progress: settings.progress && io::stderr().is_terminal(),
             says_warnings: settings.verbosity > Verbosity::Quiet,
+            is_output_terminal: io::stdout().is_terminal(),
             has_printed: false,
         }
     }
@@ -50,6 +54,7 @@ impl Terminal {
     /// Prints a part of a result that goes on. Says whether anybody still reads.
     pub(crate) fn print_on(&mut self, text: &str) -> io::Result<bool> {
         self.has_printed |= !text.is_empty();
+        let text = if self.is_output_terminal { visible(text) } else { text.into() };
         let mut output = io::stdout().lock();
         match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -140,8 +145,29 @@ impl Terminal {
 
     /// Prints a message beside the results. That it cannot be printed is nothing to fail for.
     pub(crate) fn say(&self, text: &str) {
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        let _ = io::stderr().lock().write_all(visible(text).as_bytes());
     }
+}
+
+/// A text as a terminal may have it: characters that are not seen, or change how others are seen, are
+/// written as escapes of JSON. In a document of JSON they stand in strings only, so that it stays the
+/// same document. Control characters below 0x20 are ours: colours, lines, and what clears progress.
+fn visible(text: &str) -> Cow<'_, str> {
+    let is_foreign = |character: char| character >= '\u{7f}' && is_hidden(character);
+    if !text.contains(is_foreign) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_foreign(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            shown.push(character);
+        }
+    }
+    shown.into()
 }
 
 /// A text as far as it fits into a line: one that wraps could not be removed.
@@ -186,5 +212,33 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         Err(error) if !is_mistake && error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         _ if is_mistake => ExitCode::from(2),
         _ => ExitCode::SUCCESS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SEC-3: whoever sent them, such characters reach no terminal, and JSON stays what it was.
+    #[test]
+    fn characters_that_are_not_seen_are_written_as_escapes() {
+        let text =
+            "{\"a\": \"x\u{202e}y\u{2028}z\u{e0041}\u{9b}2J\"}\n\u{1b}[1mbold\u{1b}[0m größe";
+        let shown = visible(text);
+        assert_eq!(
+            shown,
+            "{\"a\": \"x\\u202ey\\u2028z\\udb40\\udc41\\u009b2J\"}\n\u{1b}[1mbold\u{1b}[0m größe"
+        );
+        let [before, after] = [text, &shown].map(|text| {
+            serde_json::from_str::<serde_json::Value>(text.lines().next().unwrap()).unwrap()
+        });
+        assert_eq!(before, after);
+    }
+
+    #[test]
+    fn a_panic_is_reported_by_its_place() {
+        let line = panic_line(Some(Location::caller()));
+        assert!(line.starts_with("error: ") && line.contains("terminal.rs:"), "{line}");
+        assert_eq!(line.lines().count(), 1);
     }
 }

@@ -59,24 +59,66 @@ fn string_length(text: &str) -> usize {
 }
 
 fn cleaned_string(string: &str) -> Cow<'_, str> {
-    let Ok(text) = serde_json::from_str::<Cow<'_, str>>(string) else { return string.into() };
+    let text = unescaped(string);
     match cleaned(&text) {
         Cow::Borrowed(_) => string.into(),
         Cow::Owned(clean) => Raw::from_string(&clean).text().to_owned().into(),
     }
 }
 
+/// The text of a JSON string, quotes and all. Half of a surrogate pair, which stands for no character,
+/// becomes U+FFFD: it must not keep the rest of its string from being looked at.
+fn unescaped(string: &str) -> String {
+    let inside = string.strip_prefix('"').unwrap_or(string);
+    let inside = inside.strip_suffix('"').unwrap_or(inside);
+    let mut text = String::with_capacity(inside.len());
+    let mut characters = inside.chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            text.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('b') => text.push('\u{8}'),
+            Some('f') => text.push('\u{c}'),
+            Some('n') => text.push('\n'),
+            Some('r') => text.push('\r'),
+            Some('t') => text.push('\t'),
+            Some('u') => text.push(escaped_character(&mut characters)),
+            Some(other) => text.push(other),
+            None => {}
+        }
+    }
+    text
+}
+
+/// The character of an escape after its `\u`, with the other half of a pair if that follows.
+fn escaped_character(rest: &mut std::str::Chars<'_>) -> char {
+    let Some(unit) = code_unit(rest) else { return char::REPLACEMENT_CHARACTER };
+    let mut after = rest.clone();
+    let is_pair = (0xd800..0xdc00).contains(&unit) && after.next() == Some('\\');
+    let low = (is_pair && after.next() == Some('u')).then(|| code_unit(&mut after)).flatten();
+    let pair = [unit, low.unwrap_or(unit)];
+    let pair = &pair[..if low.is_some() { 2 } else { 1 }];
+    match char::decode_utf16(pair.iter().copied()).next() {
+        Some(Ok(character)) => {
+            if low.is_some() {
+                *rest = after;
+            }
+            character
+        }
+        _ => char::REPLACEMENT_CHARACTER,
+    }
+}
+
+fn code_unit(rest: &mut std::str::Chars<'_>) -> Option<u16> {
+    let digits: String = rest.by_ref().take(4).collect();
+    u16::from_str_radix(&digits, 16).ok()
+}
+
 /// Whether a character deceives: it cannot be seen, and does more than break a line.
 fn is_deceptive(character: char) -> bool {
-    match character {
-        '\n' | '\t' | '\r' => false,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{2028}' | '\u{2029}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => true,
-        // Variants of letters, by which any bytes can be told; the last is what makes an emoji one.
-        '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0e}' | '\u{1d173}'..='\u{1d17a}' => true,
-        '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => true,
-        other => is_hidden(other),
-    }
+    !matches!(character, '\n' | '\t' | '\r') && is_hidden(character)
 }
 
 /// Passes over what belongs to a terminal escape.
@@ -133,6 +175,19 @@ mod tests {
             ("\u{2764}\u{fe0f}", "\u{2764}\u{fe0f}"),
         ] {
             assert_eq!(cleaned(text), expected, "{text:?}");
+        }
+    }
+
+    /// Half of a surrogate pair keeps nothing from being cleaned.
+    #[test]
+    fn a_text_that_is_no_unicode_is_cleaned_all_the_same() {
+        for (text, expected) in [
+            (r#"["\u001b[31mred \ud800"]"#, "[\"red \u{fffd}\"]"),
+            (r#"["\u202e\udc00\ud83d\ude00"]"#, "[\"\u{fffd}😀\"]"),
+            (r#"{"a\u200b\ud800":1}"#, "{\"a\u{fffd}\":1}"),
+            (r#"["\ud800\u0041\u200b"]"#, "[\"\u{fffd}A\"]"),
+        ] {
+            assert_eq!(cleaned_json(&Raw::from_text(text).unwrap()).text(), expected, "{text}");
         }
     }
 

@@ -61,8 +61,8 @@ pub use model::{
     Protocol, Provenance, Remote, RemoteProtocol, Restart, RulePlaces, Server, Share, Stdio,
     Timeouts, ToolLists, Transport, Trust,
 };
-pub use redact::printable;
-pub(crate) use redact::{is_hidden, is_like_credential};
+pub(crate) use redact::is_like_credential;
+pub use redact::{is_hidden, printable};
 pub use render::Style;
 pub use resolve::{
     NoReferences, ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, env_file_names,

@@ -6,6 +6,7 @@ mod subscription;
 mod server_notification;
 mod log_level;
 mod attendant;
+mod untrusted;
 mod generation;
 mod parameters;
 mod lists;
@@ -300,7 +301,9 @@ impl Connection {
     ) -> Result<Result<Held, RpcError>, Error> {
         let (reply, given) = oneshot::channel();
         self.command(Command::Watch(subject, principal.clone(), reply)).await?;
-        self.answered_in_time(given).await.map_err(|error| error.of(&self.server.name))
+        let given =
+            self.answered_in_time(given).await.map_err(|error| error.of(&self.server.name))?;
+        Ok(given.map_err(|error| untrusted::refusal(self.server.trust, error)))
     }
 
     /// Wants to hear this much of the server's log, now and after it has been started again. Of

@@ -52,10 +52,22 @@ pub fn printable(text: &str) -> String {
 }
 
 /// Whether a character cannot be seen, or changes how others are seen.
-pub(crate) fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+pub fn is_hidden(character: char) -> bool {
+    match character {
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => {
+            true
+        }
+        // Line and paragraph separators, blanks that look like nothing or like a space.
+        '\u{2028}' | '\u{2029}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => true,
+        // Zero width, the order of what follows, and what shapes it.
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        // Variants of letters, by which any bytes can be told; the last is what makes an emoji one.
+        '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0e}' | '\u{fff9}'..='\u{fffb}' => true,
+        '\u{13430}'..='\u{1345f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
+        // Tags, and further variants.
+        '\u{e0000}'..='\u{e0fff}' => true,
+        other => other.is_control(),
+    }
 }
 
 /// A text and what is judged in its place: the same, with as many harmless bytes for every

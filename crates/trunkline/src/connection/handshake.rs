@@ -14,6 +14,7 @@ use super::resolving::resolved;
 use super::session::{Answer, Ids, Session, late, stopping};
 use super::shadow::Shadow;
 use super::status::Described;
+use super::untrusted;
 use crate::config::{
     Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport,
 };
@@ -86,7 +87,10 @@ impl Opener<'_> {
         let spoken = spoken_in(&session);
         self.options.memory().learn(*self.fingerprint, spoken);
         match self.list_tools(&mut session).await {
-            Ok(tools) => Ok(Opened { session, described, spoken, tools }),
+            Ok(tools) => {
+                let described = untrusted::described(self.server.trust, described);
+                Ok(Opened { session, described, spoken, tools })
+            }
             Err(error) => Err(self.failed(session, error).await),
         }
     }
@@ -165,7 +169,9 @@ impl Opener<'_> {
         };
         self.shadow.hears(wire.tail());
         let declared = self.options.declared().clone();
-        let answering = (self.options.attendant(), self.server.behaviour.timeouts.question);
+        let attendant = self.options.attendant();
+        let attendant = attendant.map(|it| untrusted::attended(self.server.trust, it));
+        let answering = (attendant, self.server.behaviour.timeouts.question);
         Ok(Session::new(wire, self.ids.next(), declared, answering))
     }
 
@@ -352,7 +358,7 @@ impl Opener<'_> {
     /// Lists the tools of a server, every page of them.
     async fn list_tools(&self, session: &mut Session) -> Result<List, Error> {
         let deadline = Instant::now() + self.timeouts().list;
-        let mut pages = Pages::new(Kind::Tool, session.mirrors());
+        let mut pages = Pages::new(Kind::Tool, session.mirrors()).of(self.server.trust);
         let mut params = None;
         loop {
             let page = match self.ask(session, "tools/list", params, deadline).await? {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::parameters::{Mirrored, mirrored};
 use super::status::SetAside;
+use crate::config::{Trust, is_hidden};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::Raw;
@@ -62,6 +63,7 @@ pub(super) struct Pages {
     /// Whether arguments are repeated in headers, and which.
     mirrors: bool,
     mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
+    trust: Trust,
 }
 
 /// The parameters that ask for the page of a cursor.
@@ -103,7 +105,13 @@ impl Pages {
             ttl: None,
             mirrors: mirrors && kind == Kind::Tool,
             mirrored: HashMap::new(),
+            trust: Trust::Trusted,
         }
+    }
+
+    /// The same of a server that is trusted like this.
+    pub(super) fn of(self, trust: Trust) -> Self {
+        Self { trust, ..self }
     }
 
     /// Takes one page: the result of the request for it.
@@ -192,6 +200,9 @@ impl Pages {
         }
         if name.chars().any(char::is_control) {
             return Err("its name holds control characters");
+        }
+        if self.trust == Trust::Untrusted && name.chars().any(is_hidden) {
+            return Err("its name holds characters that cannot be seen, and it is not trusted");
         }
         if self.kind == Kind::Tool && !schema.is_some_and(|schema| schema.is_object()) {
             return Err("it has no input schema");

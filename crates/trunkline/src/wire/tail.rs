@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::config::{MASK, Secret};
+use crate::config::{MASK, Secret, is_hidden};
 
 /// Lines kept per server: enough for a stack trace, little enough for a table.
 const MAX_LINES: usize = 20;
@@ -96,8 +96,7 @@ impl Inner {
 
     fn shown(&self, bytes: &[u8]) -> String {
         let text = self.redacted(&String::from_utf8_lossy(bytes));
-        let visible =
-            text.chars().filter(|character| !character.is_control() || *character == '\t');
+        let visible = text.chars().filter(|character| !is_hidden(*character) || *character == '\t');
         let text: String = visible.collect();
         let end = text.floor_char_boundary(MAX_LINE_BYTES);
         text.get(..end).unwrap_or(&text).trim_end().to_owned()

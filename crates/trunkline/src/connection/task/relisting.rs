@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Task;
+use crate::config::Trust;
 use crate::connection::lists::{List, Next, Pages, page_params};
 use crate::connection::session::{Answer, Asked, Ids, Session, gone};
 use crate::error::{Error, ErrorKind};
@@ -40,17 +41,19 @@ struct Listing {
 pub(super) struct Asking<'a> {
     ids: &'a Ids,
     patience: Duration,
+    trust: Trust,
 }
 
 impl Task {
     pub(super) fn asking(&self) -> Asking<'_> {
-        Asking::new(&self.ids, self.server.behaviour.timeouts.list)
+        let patience = self.server.behaviour.timeouts.list;
+        Asking { trust: self.server.trust, ..Asking::new(&self.ids, patience) }
     }
 }
 
 impl<'a> Asking<'a> {
     pub(super) fn new(ids: &'a Ids, patience: Duration) -> Self {
-        Self { ids, patience }
+        Self { ids, patience, trust: Trust::Trusted }
     }
 
     fn page(
@@ -117,7 +120,7 @@ impl Relisting {
         }
         self.due = None;
         self.last = Some(Instant::now());
-        let pages = Pages::new(self.kind, session.mirrors());
+        let pages = Pages::new(self.kind, session.mirrors()).of(asking.trust);
         let answer = asking.page(session, self.kind, None);
         self.listing = Some(Listing { pages, answer });
     }

@@ -18,6 +18,7 @@ use crate::connection::lists::{List, Pages};
 use crate::connection::memory::Spoken;
 use crate::connection::server_notification::ServerNotification;
 use crate::connection::session::{Answer, Asked, Event, Session, at};
+use crate::connection::untrusted;
 use crate::item::Kind;
 use crate::message::Notification;
 
@@ -184,8 +185,10 @@ impl Task {
                 chores.relistings.of(*kind).changed();
             }
         }
+        let notification = untrusted::heard(self.server.trust, said.notification);
+        let said = ServerNotification { notification, ..said };
         if let Some(attendant) = self.options.attendant() {
-            attendant.told(notification);
+            attendant.told(&said.notification);
         }
         // Nobody may be listening.
         let _ = self.told.send(said);
