@@ -3,6 +3,7 @@
 pub mod samples;
 pub mod generate;
 pub mod invariants;
+pub mod exchanges;
 pub mod peers;
 pub mod clients;
 pub mod conformance;

@@ -1,5 +1,7 @@
 //! The library as a client, judged by the conformance suite of the protocol.
 
+mod exchanges;
+
 use trunkline_testkit::conformance::{self, Verdict};
 
 /// The client under test, which uses nothing but the public interface of the library.
