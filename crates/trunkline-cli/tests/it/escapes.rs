@@ -1,7 +1,9 @@
 //! Processes that leave the process group of their server end with it all the same (CON-10).
 
+use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -111,4 +113,67 @@ fn a_server_that_joins_our_group_does_not_take_us_with_it() {
     send("INT", escaping.program.id());
     let said = escaping.ended();
     assert!(said.contains("interrupted; the servers have been stopped"), "{said}");
+}
+
+/// A freezer of cgroup version 1, in which processes do not die until they are thawed.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    /// Nothing where the machine has none, or not for us.
+    fn create(marker: &str) -> Option<Self> {
+        let folder = PathBuf::from(format!("/sys/fs/cgroup/freezer/trunkline-test-{marker}"));
+        fs::create_dir(&folder).ok()?;
+        let freezer = Self(folder);
+        freezer.0.join("freezer.state").exists().then_some(freezer)
+    }
+
+    fn freeze(&self, process: &str) {
+        fs::write(self.0.join("cgroup.procs"), process).unwrap();
+        fs::write(self.0.join("freezer.state"), "FROZEN").unwrap();
+        let state = || fs::read_to_string(self.0.join("freezer.state")).unwrap();
+        wait_until("the process is frozen", LONGEST_START, || state().trim() == "FROZEN");
+    }
+
+    fn thaw(&self) {
+        let _ = fs::write(self.0.join("freezer.state"), "THAWED");
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.thaw();
+        // It can be removed as soon as the process in it is gone.
+        for _ in 0..500 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The number of the shell that has got away.
+fn escaped_shell(marker: &str) -> Option<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut ids = processes.filter_map(|it| it.file_name().into_string().ok());
+    ids.find(|id| {
+        let line = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        line.starts_with("/bin/sh\0") && line.contains(marker)
+    })
+}
+
+#[test]
+fn a_process_that_cannot_be_ended_is_named_once() {
+    for way in [("session", 2), ("daemon", 2)] {
+        let mut escaping = Escaping::start(way, "hang");
+        let Some(freezer) = Freezer::create(&escaping.marker) else { return };
+        let shell = escaped_shell(&escaping.marker).unwrap();
+        freezer.freeze(&shell);
+        send("INT", escaping.program.id());
+        assert!(!escaping.program.wait().unwrap().success());
+        freezer.thaw();
+        let said = escaping.ended();
+        let expected = format!("its process {shell} (`sh`) could not be ended");
+        assert_eq!(said.matches(&expected).count(), 1, "{way:?}: {said}");
+    }
 }

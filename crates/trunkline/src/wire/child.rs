@@ -213,10 +213,9 @@ impl ServerProcess {
             }
         }
         let Some(processes) = self.processes.take() else { return Vec::new() };
-        let mut remaining = lock(&processes).seen();
+        let remaining = lock(&processes).seen();
         drop(processes);
-        remaining.extend(off_worker(processes::end_orphans).await);
-        remaining
+        off_worker(move || processes::end_orphans(&remaining)).await
     }
 
     async fn tell(&mut self, order: Order) {
@@ -284,7 +283,7 @@ impl Drop for ServerProcess {
                 lock(&processes).tell(Order::Kill);
             }
             drop(processes);
-            processes::end_orphans();
+            processes::end_orphans(&[]);
         };
         drop(thread::Builder::new().name("trunkline-end".to_owned()).spawn(wait));
     }

@@ -93,16 +93,20 @@ impl ServerProcesses {
 }
 
 /// Ends orphans of which nobody knows the server, unless a server still runs. Returns those that could
-/// not be ended.
+/// not be ended, after those for which that has been tried in vain already; they are not waited for
+/// again.
 #[cfg(target_os = "linux")]
-pub(super) fn end_orphans() -> Vec<RemainingProcess> {
+pub(super) fn end_orphans(tried: &[RemainingProcess]) -> Vec<RemainingProcess> {
+    let is_new = |it: &Process| remaining(it).is_none_or(|it| !tried.contains(&it));
     let begun = Instant::now();
     let mut is_told = false;
     loop {
-        let orphans = tracker::search_orphans(Instant::now());
+        let mut orphans = tracker::search_orphans(Instant::now());
+        orphans.retain(is_new);
         let spent = begun.elapsed();
         if orphans.is_empty() || spent > ORPHAN_TERMINATION + AFTER_KILL {
-            return orphans.iter().filter_map(remaining).collect();
+            let orphans = orphans.iter().filter_map(remaining);
+            return tried.iter().cloned().chain(orphans).collect();
         }
         if spent > ORPHAN_TERMINATION {
             orphans.iter().for_each(|orphan| orphan.signal(Signal::KILL));
@@ -115,8 +119,8 @@ pub(super) fn end_orphans() -> Vec<RemainingProcess> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn end_orphans() -> Vec<RemainingProcess> {
-    Vec::new()
+pub(super) fn end_orphans(tried: &[RemainingProcess]) -> Vec<RemainingProcess> {
+    tried.to_vec()
 }
 
 #[cfg(target_os = "linux")]

@@ -57,6 +57,14 @@ struct Server {
     record: Record,
 }
 
+/// The server from which a process descends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Server(u64),
+    /// An unknown server: an orphan without a mark.
+    Unknown,
+}
+
 /// A server whose processes are tracked, until this is dropped.
 pub(crate) struct Tracked {
     key: u64,
@@ -203,77 +211,98 @@ impl Tracker {
         }
     }
 
-    /// Looks at the processes that are new since the last time.
-    fn survey(&mut self) {
-        let ids: HashSet<i32> = procfs::ids().into_iter().collect();
+    /// Takes note of what a survey has found.
+    fn update(&mut self, survey: Survey) {
+        let Survey { ids, related } = survey;
         self.unrelated.retain(|id| ids.contains(id));
-        let is_alive = |it: &Identity| Process::read(it.id).is_some_and(|now| now.identity == *it);
+        // Processes that were started after the survey are not in it.
+        let now = |id: i32| match related.get(&id) {
+            Some(process) => Some(process.identity),
+            None => Process::read(id).map(|process| process.identity),
+        };
+        let is_alive = |it: &Identity| now(it.id) == Some(*it);
         for server in self.servers.values_mut() {
             server.known.retain(is_alive);
             server.told.retain(is_alive);
         }
         self.orphans.retain(is_alive);
-        let new = ids.iter().filter(|id| !self.unrelated.contains(id));
-        let new: Vec<_> = new.filter_map(|id| Process::read(*id)).collect();
+        let new: Vec<_> = related.into_values().collect();
         self.reap(&new);
         self.assign(new);
     }
 
     /// Finds out from which server processes descend.
     fn assign(&mut self, mut new: Vec<Process>) {
-        new.retain(|it| !it.is_zombie && !self.is_known(it.identity));
+        let mut owners = self.owners();
+        new.retain(|it| !it.is_zombie && !owners.contains_key(&it.identity.id));
+        // Parents come first, so that one pass is enough for a server with thousands of processes.
+        new.sort_unstable_by_key(|process| (process.identity.started, process.identity.id));
         let mut changed = HashSet::new();
-        let mut has_new_orphans = false;
         loop {
             let before = new.len();
-            new.retain(|process| match self.server_of(process) {
-                Some(key) => {
-                    if let Some(server) = self.servers.get_mut(&key)
-                        && server.learn(process)
-                    {
-                        changed.insert(key);
-                    }
-                    false
+            new.retain(|process| {
+                let owner = owners.get(&process.parent).copied();
+                let Some(owner) = owner.or_else(|| self.owner_of_orphan(process)) else {
+                    return true;
+                };
+                owners.insert(process.identity.id, owner);
+                if self.learn(owner, process) {
+                    changed.insert(owner);
                 }
-                None if self.is_orphaned(process) => {
-                    has_new_orphans |= self.orphans.insert(process.identity);
-                    false
-                }
-                None => true,
+                false
             });
             if new.len() == before {
                 break;
             }
         }
         self.unrelated.extend(new.iter().map(|process| process.identity.id));
-        for server in changed.iter().filter_map(|key| self.servers.get(key)) {
-            server.write_record();
-        }
-        if has_new_orphans {
-            let items: Vec<_> = told(&self.orphans).collect();
-            self.orphans_record.get_or_insert_with(Record::new).write(&items);
+        for owner in changed {
+            self.tell_guard(owner);
         }
     }
 
-    /// Whether a process is an orphan of which nobody knows the server, or was started by one.
-    fn is_orphaned(&self, process: &Process) -> bool {
-        let is_below = self.orphans.iter().any(|orphan| orphan.id == process.parent);
-        self.is_subreaper && (is_below || is_orphan(process))
-    }
-
-    fn is_known(&self, process: Identity) -> bool {
-        self.orphans.contains(&process)
-            || self.servers.values().any(|server| server.known.contains(&process))
-    }
-
-    fn server_of(&self, process: &Process) -> Option<u64> {
-        let is_parent = |it: &Identity| it.id == process.parent;
-        let of_parent = self.servers.iter().find(|(_, server)| server.known.iter().any(is_parent));
-        let found = of_parent.or_else(|| {
-            let mark = is_orphan(process).then(|| process.variable(VARIABLE)).flatten()?;
-            self.servers.iter().find(|(_, server)| server.spawn_id.is_in(&mark))
+    /// The owner of every known process, by process id.
+    fn owners(&self) -> HashMap<i32, Owner> {
+        let of_servers = self.servers.iter().flat_map(|(key, server)| {
+            server.known.iter().map(|process| (process.id, Owner::Server(*key)))
         });
-        found.map(|(key, _)| *key)
+        let orphans = self.orphans.iter().map(|process| (process.id, Owner::Unknown));
+        of_servers.chain(orphans).collect()
+    }
+
+    /// The owner of a process that has become our child as an orphan; nothing if it is not an orphan.
+    fn owner_of_orphan(&self, process: &Process) -> Option<Owner> {
+        if !self.is_subreaper || !is_orphan(process) {
+            return None;
+        }
+        let mark = process.variable(VARIABLE);
+        let is_marked = |server: &Server| mark.as_ref().is_some_and(|it| server.spawn_id.is_in(it));
+        let server = self.servers.iter().find(|(_, server)| is_marked(server));
+        Some(server.map_or(Owner::Unknown, |(key, _)| Owner::Server(*key)))
+    }
+
+    /// Takes note of a process. Says whether the guard has to be told.
+    fn learn(&mut self, owner: Owner, process: &Process) -> bool {
+        match owner {
+            Owner::Unknown => self.orphans.insert(process.identity),
+            Owner::Server(key) => {
+                self.servers.get_mut(&key).is_some_and(|server| server.learn(process))
+            }
+        }
+    }
+
+    fn tell_guard(&mut self, owner: Owner) {
+        match owner {
+            Owner::Unknown => {
+                let items: Vec<_> = told(&self.orphans).collect();
+                self.orphans_record.get_or_insert_with(Record::new).write(&items);
+            }
+            Owner::Server(key) => {
+                self.servers.get(&key).inspect(|server| {
+                    server.write_record();
+                });
+            }
+        }
     }
 
     /// Reaps orphans that have ended. Nobody else waits for them.
@@ -282,6 +311,10 @@ impl Tracker {
             return;
         }
         for orphan in processes.iter().filter(|it| it.is_zombie && is_orphan(it)) {
+            // Since it was read it may have been reaped, and its id given to a child of our own.
+            if Process::read(orphan.identity.id).is_none_or(|now| now.identity != orphan.identity) {
+                continue;
+            }
             let id = Pid::from_raw(orphan.identity.id);
             let _ = id.map(|id| rustix::process::waitpid(Some(id), WaitOptions::NOHANG));
         }
@@ -300,22 +333,36 @@ impl Server {
     }
 }
 
+/// The processes of the machine at one moment, but for those that belong to no server.
+struct Survey {
+    ids: HashSet<i32>,
+    related: HashMap<i32, Process>,
+}
+
+impl Survey {
+    fn begin(unrelated: &HashSet<i32>) -> Self {
+        let ids: HashSet<i32> = procfs::ids().into_iter().collect();
+        let related = ids.difference(unrelated).filter_map(|id| Some((*id, Process::read(*id)?)));
+        let related = related.collect();
+        Self { ids, related }
+    }
+}
+
 fn survey_while_servers_run() {
     loop {
         thread::sleep(SURVEY_PERIOD);
-        let _pause = Pause::begin();
-        let has_servers = with(|tracker| {
+        let unrelated = with(|tracker| {
             let has_servers = !tracker.servers.is_empty() || !tracker.orphans.is_empty();
-            if has_servers {
-                tracker.survey();
-            } else {
+            if !has_servers {
                 tracker.unrelated.clear();
                 tracker.has_surveyor = false;
             }
-            has_servers
+            has_servers.then(|| tracker.unrelated.clone())
         });
-        if !has_servers {
-            return;
-        }
+        let Some(unrelated) = unrelated else { return };
+        // Reading thousands of processes takes long: starts of servers wait for what comes after only.
+        let survey = Survey::begin(&unrelated);
+        let _pause = Pause::begin();
+        with(|tracker| tracker.update(survey));
     }
 }
