@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail};
 use trunkline::config::{
-    Consent, DiscoveredFile, DiscoveredFiles, FileReach, Hold, LoadOptions, Loaded, Resolver as _,
-    Surroundings as _, Use, UsedFile, env_file_names, printable,
+    Consent, DiscoveredFile, DiscoveredFiles, FileOrigin, FileReach, Found, Hold, LoadOptions,
+    Loaded, Origin, Resolver as _, Surroundings as _, Use, UsedFile, env_file_names, printable,
 };
 
 use crate::arguments::quoted;
-use crate::environment::{Environment, TrustedFile};
+use crate::environment::{Environment, TrustedFile, wait};
 use crate::loading::{self, Agents, load_waiting};
 use crate::report::plural;
 use crate::settings::Settings;
@@ -197,8 +197,8 @@ pub(crate) fn load(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<(Loaded, Agents)> {
-    warn_of_unsafe(settings, environment, terminal);
     let loaded = loading::load(settings, environment, None)?;
+    warn_of_unsafe(&loaded.0, environment, terminal);
     match loaded.0.held().is_some() && terminal.can_ask() {
         true if ask(&settings.load_options(environment, None), environment, terminal)? => {
             loading::load(settings, environment, None)
@@ -244,13 +244,19 @@ pub(crate) fn remedy(hold: &Hold) -> String {
     )
 }
 
-/// Warns of a file that was named although others can change what it runs. That it was named is
-/// consent.
-fn warn_of_unsafe(settings: &Settings, environment: &Environment, terminal: &Terminal) {
-    let Some(reason) = settings.config.as_ref().and_then(|file| environment.unsafety(file)) else {
-        return;
-    };
-    terminal.warn(&format!("{}, and with it what is run here", printable(&reason)));
+/// Warns of files that were named, by an option or a variable or because they are the user's own,
+/// although others can change what they run. That they were named is consent.
+pub(crate) fn warn_of_unsafe(loaded: &Loaded, environment: &Environment, terminal: &Terminal) {
+    for origin in &loaded.origins {
+        let Origin::File(FileOrigin { path, found, .. }) = origin else { continue };
+        if *found == Found::Discovered {
+            continue;
+        }
+        let (environment, path) = (environment.clone(), path.clone());
+        if let Ok(Some(reason)) = wait(move || environment.unsafety(&path)) {
+            terminal.warn(&format!("{}, and with it what is run here", printable(&reason)));
+        }
+    }
 }
 
 /// The discovered file in use, which has to be there.

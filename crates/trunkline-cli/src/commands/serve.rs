@@ -32,6 +32,7 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let (mut following, (mut loaded, mut agents)) = Following::load(settings, environment)?;
+    consent::warn_of_unsafe(&loaded, environment, terminal);
     let may_ask = loaded.held().is_some() && terminal.can_ask() && !arguments.stdio;
     let options = settings.load_options(environment, None);
     if may_ask && consent::ask(&options, environment, terminal)? {

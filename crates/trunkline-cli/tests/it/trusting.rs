@@ -274,6 +274,35 @@ mod permissions {
         assert!(mark.exists());
     }
 
+    /// Seen before: only a file given with `--config` was warned about, and not by `serve`.
+    #[test]
+    fn named_files_that_others_can_change_are_warned_about() {
+        let folder = Folder::new().file("named.json", r#"{ "mcpServers": {} }"#);
+        let own = folder.project().join("../home/.config/trunkline/mcp.json");
+        fs::create_dir_all(own.parent().unwrap()).unwrap();
+        fs::write(&own, r#"{ "mcpServers": {} }"#).unwrap();
+        chmod(&own, 0o666);
+        chmod(&folder.project().join("named.json"), 0o666);
+        let named = "everybody can write [folder]/project/named.json, and with it what is run here";
+        let config = bare(&folder, &["status", "--config", "named.json"]);
+        assert!(config.messages.contains(named), "{config}");
+        for variable in ["TRUNKLINE_CONFIG", "MCP_CONFIG_PATH"] {
+            let run = folder.finish(folder.bare_command(&["status"]).env(variable, "named.json"));
+            assert!(run.messages.contains(named), "{variable}: {run}");
+        }
+        let run = bare(&folder, &["status"]);
+        assert!(run.messages.contains("/mcp.json, and with it what is run here"), "{run}");
+        for (arguments, file) in
+            [(&["--config", "named.json"][..], "named.json"), (&[], "mcp.json")]
+        {
+            let serving = Serving::start(&folder, arguments);
+            serving.wait_for(&format!("/{file}, and with it what is run here"));
+        }
+        chmod(&own, 0o600);
+        let run = bare(&folder, &["status"]);
+        assert!(!run.messages.contains("everybody can write"), "{run}");
+    }
+
     #[test]
     fn files_of_others_further_up_are_passed_over() {
         let folder = Folder::new();
