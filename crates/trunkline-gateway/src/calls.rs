@@ -191,7 +191,7 @@ impl Gateway {
             }
         }
         // In boxes: it is nearly never so, and needs as much room again.
-        let look = self.view_after_look(&attending.caller, view, request);
+        let look = self.view_after_look(&attending.caller, &view, request);
         let view = Box::pin(look).await?;
         let found = self.host.find(&view, relayed, &sent);
         require_repeated(&asked, &found)?;
@@ -276,7 +276,7 @@ impl Gateway {
         if !found.is_err_and(|error| is_worth_a_look(&error)) {
             return Ok(view);
         }
-        self.view_after_look(caller, view, request).await
+        self.view_after_look(caller, &view, request).await
     }
 
     /// A view after servers that have not been asked yet were, and one that is down got another
@@ -284,13 +284,15 @@ impl Gateway {
     async fn view_after_look(
         &self,
         caller: &Caller,
-        view: View,
+        view: &View,
         (relayed, params): (Relayed, &Raw),
     ) -> Result<View, RpcError> {
-        let (kinds, owners) = (kinds(relayed), owners(&view, relayed, params));
+        let (kinds, owners) = (kinds(relayed), owners(view, relayed, params));
         // Whoever says whose something is waits for that server, and for no other.
-        let has_asked = self.wait_for(owners, kinds).await || self.gather(kinds).await;
-        if has_asked { self.view(caller) } else { Ok(view) }
+        if !self.wait_for(owners, kinds).await {
+            self.gather(kinds).await;
+        }
+        self.view(caller)
     }
 
     /// Notes that somebody calls a server, while it does.

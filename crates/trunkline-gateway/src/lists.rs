@@ -84,21 +84,19 @@ impl Gateway {
         u64::try_from(shortest).unwrap_or(u64::MAX).min(LONGEST_TTL)
     }
 
-    /// Asks servers for lists that are not known or not fresh. Says whether any was asked.
-    pub(crate) async fn gather(&self, kinds: &[Kind]) -> bool {
-        self.gather_with(kinds, Patience::Grace).await
+    /// Asks servers for lists that are not known or not fresh, and waits until the catalog holds what
+    /// is known.
+    pub(crate) async fn gather(&self, kinds: &[Kind]) {
+        self.gather_with(kinds, Patience::Grace).await;
     }
 
     /// The same with another patience.
-    pub(crate) async fn gather_with(&self, kinds: &[Kind], patience: Patience) -> bool {
+    pub(crate) async fn gather_with(&self, kinds: &[Kind], patience: Patience) {
         let connections = self.host.servers().connections();
         let wanted = connections.iter().filter(|it| self.is_worth_asking(it, kinds));
         let wanted: Vec<_> = wanted.map(|it| it.server().name.clone()).collect();
-        if wanted.is_empty() {
-            return false;
-        }
+        // Also if none is asked: a list that came a moment ago may not be in the catalog yet.
         self.host.gather_of(&wanted, kinds, patience).await;
-        true
     }
 
     /// Whether a server has something to say that is not known.
