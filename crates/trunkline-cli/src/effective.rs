@@ -17,6 +17,7 @@ const BEHAVIOUR: &[&str] = &[
     "restart",
     "timeouts",
     "concurrency",
+    "redact",
     "toolsTtlMs",
     "idleTimeout",
     "maxResultBytes",

@@ -1,11 +1,12 @@
 //! Calls and their results: what is shown while one runs, and what comes of it.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use trunkline::call::{ArtifactFolder, CallError, CallOptions, Outcome as Called};
 use trunkline::config::{Trust, printable};
-use trunkline::connection::Attendant;
+use trunkline::connection::{Attendant, Connection};
 use trunkline::content::{ArtifactLimits, artifacts};
 use trunkline::message::{Notification, Raw};
 use trunkline::name::ServerName;
@@ -33,9 +34,19 @@ pub(crate) struct Watcher<'t> {
     /// Whose words are shown.
     pub(crate) speaker: String,
     pub(crate) verbosity: Verbosity,
+    /// The server that speaks, which knows what must not be shown.
+    pub(crate) connection: Option<Arc<Connection>>,
 }
 
 impl Watcher<'_> {
+    /// What a server says in a line of ours, without its secrets.
+    fn masked(&self, text: &str) -> String {
+        match &self.connection {
+            Some(connection) => connection.masked(text),
+            None => text.to_owned(),
+        }
+    }
+
     fn show(&self, progress: &str) {
         self.terminal.progress(&format!("{}…{progress}", self.doing));
     }
@@ -45,10 +56,11 @@ impl Attendant for Watcher<'_> {
     fn told(&self, notification: &Notification) {
         let Some(params) = &notification.params else { return };
         match &*notification.method {
-            "notifications/progress" => self.show(&progress_text(params)),
+            "notifications/progress" => self.show(&progress_text(params, |text| self.masked(text))),
             "notifications/message" if self.verbosity == Verbosity::Verbose => {
                 self.terminal.clear_progress();
-                self.terminal.say(&format!("[{}] {}", self.speaker, log_line(params)));
+                let line = self.masked(&log_line(params));
+                self.terminal.say(&format!("[{}] {line}", self.speaker));
             }
             _ => {}
         }
@@ -56,13 +68,14 @@ impl Attendant for Watcher<'_> {
 }
 
 /// How far a call is, as its server says: ` 3 of 10: reading`.
-fn progress_text(params: &Raw) -> String {
+fn progress_text(params: &Raw, masked: impl Fn(&str) -> String) -> String {
     let [done, total, message] = params.get_all(["progress", "total", "message"]);
     let mut text = done.map_or(String::new(), |done| format!(" {}", printable(done.text())));
     if let Some(total) = total.filter(|total| !total.is_null()) {
         text += &format!(" of {}", printable(total.text()));
     }
     if let Some(message) = message.as_ref().and_then(Raw::as_str) {
+        let message = masked(&message);
         let line = message.lines().next().unwrap_or_default();
         let short: String = printable(line).chars().take(MAX_PROGRESS).collect();
         text += &format!(": {short}");
@@ -105,7 +118,8 @@ impl Shown<'_> {
         let folder = self.bounds.artifacts.clone().map(ArtifactFolder::new);
         let verbosity = self.settings.verbosity;
         let (doing, speaker) = (self.doing.clone(), self.speaker());
-        let watcher = Watcher { terminal, doing, speaker, verbosity };
+        let connection = self.hosted.host.servers().get(self.server.as_str());
+        let watcher = Watcher { terminal, doing, speaker, verbosity, connection };
         watcher.show("");
         let options = CallOptions {
             attendant: &watcher,

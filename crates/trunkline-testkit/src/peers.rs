@@ -138,6 +138,12 @@ pub fn escaping_server() -> PathBuf {
     server("escaping.py")
 }
 
+/// The server in Python that repeats its variable `TOKEN`. It needs nothing but an interpreter.
+#[must_use]
+pub fn repeating_server() -> PathBuf {
+    server("repeating.py")
+}
+
 /// The server in Python that misbehaves on demand over HTTP. It needs nothing but an interpreter.
 #[must_use]
 pub fn scripted_http_server() -> PathBuf {

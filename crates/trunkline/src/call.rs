@@ -274,9 +274,8 @@ impl Route<'_> {
 
     /// The server answered with an error.
     fn refused(&self, error: &RpcError) -> CallError {
-        // What a server was given may be in what it says of it (SEC-2).
-        let words = self.connection.redacted(&error.message());
-        CallError::refused(&self.server, error, &words)
+        // The text of a `CallError` is ours, the error in it is the server's (SEC-2).
+        CallError::refused(&self.server, error, &self.connection.masked(&error.message()))
     }
 
     /// The server gave no answer.

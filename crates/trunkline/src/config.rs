@@ -61,7 +61,7 @@ pub use model::{
     Protocol, Provenance, Remote, RemoteProtocol, Restart, RulePlaces, Server, Share, Stdio,
     Timeouts, ToolLists, Transport, Trust,
 };
-pub(crate) use redact::is_like_credential;
+pub(crate) use redact::{is_harmless_variable, is_like_credential};
 pub use redact::{is_hidden, printable};
 pub use render::Style;
 pub use resolve::{

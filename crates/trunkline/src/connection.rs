@@ -176,9 +176,10 @@ impl Connection {
         Arc::clone(&slots.insert(known.unwrap_or_else(made)).1)
     }
 
-    /// A text of the server without anything that the server was given.
-    pub(crate) fn redacted(&self, text: &str) -> String {
-        self.shadow.redacted(text)
+    /// A text of the server without the secrets that the server was given, for logs and other places
+    /// in which the host says something itself (SEC-2).
+    pub fn masked(&self, text: &str) -> String {
+        self.shadow.mask().masked(text)
     }
 
     /// The edition of the server's tools that is known: another one whenever it begins anew or has other

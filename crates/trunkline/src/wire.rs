@@ -6,6 +6,7 @@
 
 mod lines;
 mod outbox;
+mod mask;
 mod tail;
 mod group;
 #[cfg(windows)]
@@ -47,6 +48,7 @@ pub(crate) use any::Wire;
 pub use child::{ChildOptions, RemainingProcess};
 pub(crate) use client::HttpClient;
 pub use client::HttpOptions;
+pub(crate) use mask::SecretMask;
 pub use proxies::Proxies;
 pub(crate) use tail::Tail;
 pub(crate) use target::HttpTarget;

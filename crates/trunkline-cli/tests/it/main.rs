@@ -21,6 +21,7 @@ mod calling;
 mod naming;
 mod reference;
 mod faults;
+mod secrets;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]

@@ -299,6 +299,8 @@ pub struct Behaviour {
     pub concurrency: Option<u32>,
     /// Whether all clients of a gateway use the same server, or each one of its own.
     pub share: Share,
+    /// Whether secrets of the configuration are also masked in what it answers (SEC-2).
+    pub redact: bool,
     /// How long a list of tools is used (CON-9).
     pub tools_ttl: Duration,
     /// How long it may be idle before it is stopped; absent for ever (CON-14).
@@ -317,6 +319,7 @@ impl Default for Behaviour {
             timeouts: Timeouts::default(),
             concurrency: None,
             share: Share::All,
+            redact: false,
             // Servers announce changes; this only catches those that do not.
             tools_ttl: Duration::from_secs(300),
             idle_timeout: None,

@@ -188,6 +188,12 @@ fn is_harmless_value(name: &str, value: &str, whole: &str) -> bool {
         || (is_package && is_plain(value.trim_start_matches('=')))
 }
 
+/// Whether a variable is no secret by its name and its value: a path, which messages are about. Any
+/// other value under `env` may be one (SEC-2).
+pub(crate) fn is_harmless_variable(name: &str, value: &str) -> bool {
+    !is_secret_name(name) && is_path(value)
+}
+
 /// Whether a text is one reference without a default that could be one, and nothing else.
 pub(crate) fn is_reference(text: &str) -> bool {
     let Some(inner) = text.strip_suffix('}') else { return false };
@@ -284,6 +290,19 @@ mod tests {
             "Bearer",
         ] {
             assert_eq!(all_shown(&[flag, "abc"])[1], "***", "{flag}");
+        }
+    }
+
+    #[test]
+    fn variables_are_harmless_by_name_and_value() {
+        assert!(is_harmless_variable("DATA", "/srv/my data"));
+        for (name, value) in [
+            ("API_TOKEN", "/srv/data"),
+            ("LOGIN", "swordfish"),
+            ("NUMBER", "4711471147"),
+            ("DATA", "/srv/ghp_0123456789abcdef0123456789abcdef0123"),
+        ] {
+            assert!(!is_harmless_variable(name, value), "{name}={value}");
         }
     }
 

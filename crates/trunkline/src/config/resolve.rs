@@ -9,7 +9,8 @@ use super::meaning::usable_url;
 use super::model::{
     FileOrigin, FileReach, Origin, Remote, RemoteProtocol, Server, Stdio, Transport,
 };
-use super::secret::Secret;
+use super::redact;
+use super::secret::{MASK, Secret};
 use super::surroundings::FileRefusal;
 use super::template::{Part, Reference, Target, Template};
 use crate::error::{Error, ErrorKind};
@@ -102,6 +103,8 @@ pub struct ResolvedStdio {
     pub env: BTreeMap<Box<str>, Option<Secret>>,
     /// What its references stand for, each for itself, to be found in what the server says.
     pub filled_in: Vec<Secret>,
+    /// Arguments, or parts of them, that were written by hand and look like credentials.
+    pub credentials: Vec<Secret>,
 }
 
 /// A server at an HTTP address, ready to be reached.
@@ -151,6 +154,21 @@ pub fn resolve(server: &Server, resolver: &dyn Resolver) -> Result<ResolvedTrans
     if filler.errors.is_empty() { Ok(transport) } else { Err(filler.errors) }
 }
 
+/// The arguments that are not shown as they were written, and what follows a name in them.
+fn credentials(written: &[Template], filled: &[Secret]) -> Vec<Secret> {
+    let judged: Vec<_> = written.iter().map(Template::judged).collect();
+    let shown = redact::arguments(&judged);
+    let mut found = Vec::new();
+    for ((judged, shown), filled) in judged.iter().zip(&shown).zip(filled) {
+        if *shown != judged.text {
+            let name = shown.strip_suffix(MASK);
+            found.extend(name.and_then(|name| filled.expose().strip_prefix(name)).map(Secret::new));
+            found.push(filled.clone());
+        }
+    }
+    found
+}
+
 struct Filler<'f> {
     server: &'f Server,
     resolver: &'f dyn Resolver,
@@ -175,13 +193,15 @@ impl Filler<'_> {
         if command.expose().trim().is_empty() && !self.has_errors() {
             self.unusable("the command is empty once it is filled in".to_owned());
         }
-        let args = stdio.args.iter().map(|arg| self.fill(arg)).collect();
+        let args: Vec<_> = stdio.args.iter().map(|arg| self.fill(arg)).collect();
+        let credentials = credentials(&stdio.args, &args);
         let cwd = stdio.cwd.as_ref().map(|cwd| {
             let directory = self.fill(cwd);
             path_text(&self.workspace().join(directory.expose()))
         });
         let filled_in = mem::take(&mut self.filled_in);
-        ResolvedStdio { command, shown: shown_program(&stdio.command), args, cwd, env, filled_in }
+        let shown = shown_program(&stdio.command);
+        ResolvedStdio { command, shown, args, cwd, env, filled_in, credentials }
     }
 
     fn remote(&mut self, remote: &Remote) -> ResolvedRemote {

@@ -179,6 +179,7 @@ fn behaviour_json(behaviour: &Behaviour) -> Value {
         },
         "concurrency": behaviour.concurrency,
         "share": behaviour.share.as_str(),
+        "redact": behaviour.redact.then_some(true),
         "toolsTtlMs": milliseconds(behaviour.tools_ttl),
         "idleTimeout": behaviour.idle_timeout.map(milliseconds),
         "maxResultBytes": behaviour.max_result_bytes,

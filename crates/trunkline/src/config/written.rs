@@ -73,6 +73,9 @@ written! {
         concurrency: Count = "concurrency",
         /// Whether all clients of a gateway use the same process, or each one of its own.
         share: Share = "share",
+        /// Whether secrets of the configuration are also masked in what a server answers. Default:
+        /// no.
+        redact: bool = "redact",
         /// How long a list of tools is used before it is asked for again, in milliseconds.
         tools_ttl: WrittenDuration = "toolsTtlMs",
         /// How long the server may be idle before it is stopped. Default: for ever.
@@ -241,6 +244,9 @@ written! {
         concurrency: Count = "concurrency",
         /// Whether all clients of a gateway use the same processes, or each its own. Default: all.
         share: Share = "share",
+        /// Whether secrets of the configuration are also masked in what a server answers. Default:
+        /// no.
+        redact: bool = "redact",
         /// How long a list of tools is used before it is asked for again, in milliseconds.
         tools_ttl: WrittenDuration = "toolsTtlMs",
         /// How long a server may be idle before it is stopped. Default: for ever.

@@ -172,7 +172,10 @@ impl Opener<'_> {
         let attendant = self.options.attendant();
         let attendant = attendant.map(|it| untrusted::attended(self.server.trust, it));
         let answering = (attendant, self.server.behaviour.timeouts.question);
-        Ok(Session::new(wire, self.ids.next(), declared, answering))
+        let mask = self.server.behaviour.redact.then(|| wire.tail().mask());
+        let mut session = Session::new(wire, self.ids.next(), declared, answering);
+        session.mask = mask;
+        Ok(session)
     }
 
     /// What is spoken at the server's address, as far as it was declared.

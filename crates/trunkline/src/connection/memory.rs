@@ -15,6 +15,7 @@ use super::lists::Pages;
 use crate::config::{Fingerprint, RemoteProtocol};
 use crate::item::{Item, Kind};
 use crate::message::Raw;
+use crate::wire::SecretMask;
 
 /// The version of the files. Others are not read.
 const VERSION: u64 = 1;
@@ -66,9 +67,7 @@ impl Memory {
     /// Forgets what turned out to be wrong.
     pub(super) fn forget(&self, server: &Fingerprint) {
         self.lock().remove(server);
-        if let Some(folder) = &self.folder {
-            let _ = fs::remove_file(file_of(folder, server));
-        }
+        self.forget_file(server);
     }
 
     /// What was learnt about a server before this program was started.
@@ -78,6 +77,13 @@ impl Memory {
         let remembered = read(&path).ok()??;
         self.lock().entry(*server).or_insert(remembered.spoken);
         Some(remembered)
+    }
+
+    /// Forgets the tools of a server that are kept in a file.
+    pub(super) fn forget_file(&self, server: &Fingerprint) {
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_file(file_of(folder, server));
+        }
     }
 
     /// What has to be written to remember the tools of a server; nothing, if nothing is kept.
@@ -103,6 +109,11 @@ pub(super) struct Record {
 }
 
 impl Record {
+    /// Whether a secret would be written.
+    pub(super) fn holds_secret(&self, mask: &SecretMask) -> bool {
+        mask.masked_json(&self.text, false).is_some()
+    }
+
     /// Writes the file whole or not at all, also if it is being read or written elsewhere.
     pub(super) fn write(self) -> io::Result<()> {
         if let Some(folder) = self.path.parent() {

@@ -1,6 +1,7 @@
 //! A server that is being spoken to: requests out, answers back to whoever waits for them.
 
 mod deadline;
+mod masking;
 mod past_calls;
 mod pending;
 mod questions;
@@ -17,6 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::deadline::Deadline;
 pub(super) use self::deadline::QUESTIONS;
+pub(super) use self::masking::masked_raw;
 use self::past_calls::CallEnd;
 pub(super) use self::pending::MAX_PENDING_CALLS;
 use self::pending::{Pending, Waiting};
@@ -29,7 +31,7 @@ use crate::error::{Error, ErrorKind};
 use crate::message::{Malformed, Message, Notification, Raw, Response, RpcError};
 use crate::principal::{ClientId, Requester};
 use crate::queue::Sender;
-use crate::wire::{Incoming, Outgoing, Purpose, RemainingProcess, Wire};
+use crate::wire::{Incoming, Outgoing, Purpose, RemainingProcess, SecretMask, Wire};
 
 /// What is taken from one server before others get their turn.
 const TURNS: u32 = 64;
@@ -111,6 +113,8 @@ pub(super) struct Session {
     pub(super) noise: u64,
     /// How often something has happened.
     turns: u32,
+    /// What is masked in everything the server says, if anything is.
+    pub(super) mask: Option<Arc<SecretMask>>,
 }
 
 impl Session {
@@ -136,6 +140,7 @@ impl Session {
             unsaid: None,
             noise: 0,
             turns: 0,
+            mask: None,
         }
     }
 
@@ -288,7 +293,7 @@ impl Session {
                     continue;
                 }
             };
-            match incoming {
+            match masking::masked(self.mask.as_deref(), incoming) {
                 Incoming::Message(line) => {
                     if let Some(event) = self.received(&line, None) {
                         return event;

@@ -8,12 +8,13 @@ use tokio::sync::watch;
 
 use super::lists::List;
 use super::options::Options;
-use super::session::Session;
+use super::session::{Session, masked_raw};
 use super::status::{Described, State, Status};
 use crate::error::Error;
 use crate::item::{Item, Kind};
+use crate::message::Raw;
 use crate::name::ServerName;
-use crate::wire::{RemainingProcess, Tail};
+use crate::wire::{RemainingProcess, SecretMask, Tail};
 
 /// What a server has of one kind, and until when that need not be asked for again.
 #[derive(Clone)]
@@ -130,9 +131,9 @@ impl Shadow {
         *self.tail.lock().unwrap_or_else(PoisonError::into_inner) = tail;
     }
 
-    /// A text of the server without what the server was given.
-    pub(super) fn redacted(&self, text: &str) -> String {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).redacted(text)
+    /// What the server was given and must not be shown.
+    pub(super) fn mask(&self) -> Arc<SecretMask> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).mask()
     }
 
     /// Since when the server is being started, if it is.
@@ -151,12 +152,14 @@ impl Shadow {
     }
 
     pub(super) fn ready(&self, session: &Session, described: &Described) {
+        let mask = self.mask();
+        let shown = |raw: &Option<Raw>| raw.clone().map(|raw| masked_raw(&mask, raw));
         self.status.send_modify(|status| {
             status.state = State::Ready;
             status.transport = Some(session.wire().transport());
             status.protocol = Some(session.generation.revision().into());
-            status.server_info.clone_from(&described.server_info);
-            status.capabilities.clone_from(&described.capabilities);
+            status.server_info = shown(&described.server_info);
+            status.capabilities = shown(&described.capabilities);
             status.instructions.clone_from(&described.instructions);
             status.last_error = None;
             status.process_id = session.wire().process_id();
@@ -167,7 +170,12 @@ impl Shadow {
 
     /// A list is this, and holds for so long.
     pub(super) fn took(&self, list: List, ttl: Duration) {
-        let List { kind, items, set_aside, .. } = list;
+        let List { kind, items, mut set_aside, .. } = list;
+        let mask = self.mask();
+        for item in &mut set_aside {
+            item.name = item.name.take().map(|name| mask.masked(&name).into());
+            item.reason = mask.masked(&item.reason).into();
+        }
         let count = items.len();
         let fresh_until = tokio::time::Instant::now().checked_add(ttl);
         let listed = Listed { items: items.into(), is_known: true, fresh_until };

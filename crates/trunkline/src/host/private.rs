@@ -52,6 +52,14 @@ struct Held {
     idle: Option<Duration>,
 }
 
+/// Whether a connection to one is a connection to the other: reached in the same way, and with what it
+/// says cleaned and masked alike.
+fn is_reached_alike(one: &Server, other: &Server) -> bool {
+    one.fingerprint() == other.fingerprint()
+        && one.trust == other.trust
+        && one.behaviour.redact == other.behaviour.redact
+}
+
 impl Held {
     /// Whether another call can be made of it. One that has ended for good is replaced by another at
     /// the next call: nobody but its client would notice that it is down.
@@ -64,7 +72,7 @@ impl Held {
         if Arc::ptr_eq(&self.entry, entry) {
             return true;
         }
-        let is_same = self.entry.fingerprint() == entry.fingerprint();
+        let is_same = is_reached_alike(&self.entry, entry);
         if is_same {
             self.entry = Arc::clone(entry);
         }
@@ -181,7 +189,7 @@ impl Private {
             let server = held.connection.server();
             let now = config.server(server.name.as_str()).filter(|now| now.enabled);
             now.is_some_and(|now| {
-                now.fingerprint() == server.fingerprint() && now.behaviour.share == Share::PerClient
+                is_reached_alike(now, server) && now.behaviour.share == Share::PerClient
             })
         };
         self.close(|_, held| !is_same(held)).await;

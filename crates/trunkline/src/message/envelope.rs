@@ -164,6 +164,11 @@ impl RpcError {
         Self(self.0.with("data", data))
     }
 
+    /// The same error, as something makes it.
+    pub(crate) fn map(self, change: impl FnOnce(Raw) -> Raw) -> Self {
+        Self(change(self.0))
+    }
+
     /// The same error under another code.
     #[must_use]
     pub fn with_code(&self, code: i64) -> Self {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Behaviour, Connect, Fingerprint, Restart, Server, Timeouts};
+use crate::config::{Behaviour, Connect, Fingerprint, Restart, Server, Timeouts, Trust};
 use crate::connection::Connection;
 use crate::name::ServerName;
 
@@ -34,16 +34,27 @@ struct Rules {
     timeouts: Timeouts,
     tools_ttl: Duration,
     idle_timeout: Option<Duration>,
+    redact: bool,
+    /// The connection cleans what an untrusted server says.
+    trust: Trust,
 }
 
 impl Key {
     pub(super) fn of(server: &Server) -> Self {
-        let Behaviour { connect, restart, timeouts, tools_ttl, idle_timeout, .. } =
+        let Behaviour { connect, restart, timeouts, tools_ttl, idle_timeout, redact, .. } =
             server.behaviour;
         Self {
             name: server.name.clone(),
             fingerprint: server.fingerprint(),
-            rules: Rules { connect, restart, timeouts, tools_ttl, idle_timeout },
+            rules: Rules {
+                connect,
+                restart,
+                timeouts,
+                tools_ttl,
+                idle_timeout,
+                redact,
+                trust: server.trust,
+            },
         }
     }
 }

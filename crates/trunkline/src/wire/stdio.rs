@@ -14,7 +14,7 @@ use super::lines::{Line, LineBuffer};
 use super::outbox::Outbox;
 use super::tail::Tail;
 use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing};
-use crate::config::{ResolvedStdio, Secret};
+use crate::config::{ResolvedStdio, Secret, is_harmless_variable};
 use crate::error::{Error, ErrorKind};
 
 /// How long to wait for the last words of a process that has ended, and for the end of one that has
@@ -241,12 +241,16 @@ impl Ending {
     }
 }
 
-/// What was given to the process and must not come back in what we show.
+/// What was given to the process and must not come back in what we show. Paths, packages, ports and
+/// words that were written by hand are no secrets, and are what its messages are about.
 fn secrets(program: &ResolvedStdio) -> Vec<Secret> {
     // A plain name of a program is no secret; one that refers to something is not shown as it is.
     let is_shown = Path::new(program.command.expose()).ends_with(&*program.shown);
     let command = Some(&program.command).filter(|_| !is_shown);
-    let whole = program.env.values().flatten().chain(&program.args).chain(command);
+    let variables = program.env.iter().filter_map(|(name, value)| {
+        value.as_ref().filter(|value| !is_harmless_variable(name, value.expose()))
+    });
+    let whole = variables.chain(&program.credentials).chain(command);
     // What is a part of an argument may be repeated without the rest.
     whole.chain(&program.filled_in).cloned().collect()
 }

@@ -3,16 +3,20 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::mask::{End, SecretMask};
 use crate::config::{MASK, Secret, is_hidden};
 
 /// Lines kept per server: enough for a stack trace, little enough for a table.
 const MAX_LINES: usize = 20;
 
-/// Bytes kept of one line.
+/// Lines before those that are shown, in which a secret may have begun.
+const LINES_BEFORE: usize = 4;
+
+/// Bytes shown of one line.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Shortest secret that is looked for; shorter ones would blot out ordinary words.
-const SHORTEST_SECRET: usize = 6;
+/// Bytes kept of one line: secrets in it take less room once they are masked.
+const MAX_KEPT_BYTES: usize = 2 * MAX_LINE_BYTES;
 
 /// The last lines, bounded, printable, and without the secrets the server was given. Clones are the
 /// same lines.
@@ -23,18 +27,27 @@ pub(crate) struct Tail {
 
 #[derive(Default)]
 struct Inner {
-    lines: VecDeque<String>,
+    /// As they came: a secret may go on in the next one.
+    lines: VecDeque<Line>,
     unfinished: Vec<u8>,
-    secrets: Vec<Secret>,
+    /// Whether more of the unfinished line has come than is kept.
+    is_cut: bool,
+    mask: Arc<SecretMask>,
+    /// What is shown, until another line comes.
+    shown: Option<Vec<String>>,
+}
+
+/// A line as it came.
+struct Line {
+    text: String,
+    is_cut: bool,
 }
 
 impl Tail {
     /// Keeps lines in which none of `secrets` may appear.
     pub(crate) fn without(secrets: impl IntoIterator<Item = Secret>) -> Self {
-        let mut secrets: Vec<_> = secrets.into_iter().flat_map(|secret| parts(&secret)).collect();
-        // Longest first, so that no part of one is left behind by a shorter one.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
-        Self { inner: Arc::new(Mutex::new(Inner { secrets, ..Inner::default() })) }
+        let mask = Arc::new(SecretMask::with_parts(secrets));
+        Self { inner: Arc::new(Mutex::new(Inner { mask, ..Inner::default() })) }
     }
 
     pub(super) fn add(&self, bytes: &[u8]) {
@@ -48,12 +61,12 @@ impl Tail {
 
     /// A text of the server as it can be shown: one line, without what the server was given.
     pub(super) fn quoted(&self, text: &str) -> String {
-        self.lock().shown(text.as_bytes())
+        shortened(&self.mask().masked(&visible(text)))
     }
 
-    /// A text of the server without what the server was given, as it is otherwise.
-    pub(crate) fn redacted(&self, text: &str) -> String {
-        self.lock().redacted(text)
+    /// What the server was given and must not be shown.
+    pub(crate) fn mask(&self) -> Arc<SecretMask> {
+        Arc::clone(&self.lock().mask)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -61,59 +74,96 @@ impl Tail {
     }
 }
 
-/// A secret and, if it has several lines or words, each of them: that is how they are printed.
-fn parts(secret: &Secret) -> Vec<Secret> {
-    let text = secret.expose();
-    // `Bearer` and what bears; a script, say, is made of ordinary words.
-    let words = text.split_whitespace().filter(|_| text.split_whitespace().count() <= 3);
-    let parts = text.lines().chain(words).chain([text]);
-    let worth = parts.map(str::trim).filter(|part| part.len() >= SHORTEST_SECRET);
-    let worth = worth.filter(|part| !part.eq_ignore_ascii_case("bearer"));
-    worth.map(Secret::new).collect()
-}
-
 impl Inner {
     fn add(&mut self, bytes: &[u8]) {
+        self.shown = None;
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = (MAX_LINE_BYTES * 2).saturating_sub(self.unfinished.len());
-            self.unfinished.extend_from_slice(&part[..part.len().min(room)]);
+            let room = MAX_KEPT_BYTES.saturating_sub(self.unfinished.len());
+            self.unfinished.extend(part.iter().take(room));
+            self.is_cut |= part.len() > room;
             if part.ends_with(b"\n") {
-                self.finish_line();
+                let line = self.unfinished_line();
+                self.unfinished.clear();
+                self.is_cut = false;
+                if !line.text.is_empty() {
+                    self.lines.push_back(line);
+                }
+                if self.lines.len() > MAX_LINES + LINES_BEFORE {
+                    self.lines.pop_front();
+                }
             }
         }
     }
 
-    fn finish_line(&mut self) {
-        let bytes = std::mem::take(&mut self.unfinished);
-        let line = self.shown(&bytes);
-        if !line.is_empty() {
-            self.lines.push_back(line);
-        }
-        if self.lines.len() > MAX_LINES {
-            self.lines.pop_front();
-        }
+    /// The line that has not ended yet, without what cannot be seen: it could hide a secret.
+    fn unfinished_line(&self) -> Line {
+        let text = visible(&String::from_utf8_lossy(&self.unfinished));
+        Line { text: text.trim_end().to_owned(), is_cut: self.is_cut }
     }
 
-    fn shown(&self, bytes: &[u8]) -> String {
-        let text = self.redacted(&String::from_utf8_lossy(bytes));
-        let visible = text.chars().filter(|character| !is_hidden(*character) || *character == '\t');
-        let text: String = visible.collect();
-        let end = text.floor_char_boundary(MAX_LINE_BYTES);
-        text.get(..end).unwrap_or(&text).trim_end().to_owned()
-    }
-
-    fn redacted(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for secret in &self.secrets {
-            text = text.replace(secret.expose(), MASK);
+    fn lines(&mut self) -> Vec<String> {
+        if let Some(shown) = &self.shown {
+            return shown.clone();
         }
-        text
+        let last = Some(self.unfinished_line()).filter(|line| !line.text.is_empty());
+        let has_unfinished = last.is_some();
+        let lines: Vec<_> = self.lines.iter().chain(&last).collect();
+        let shown = masked_lines(&self.mask, &lines);
+        let kept = MAX_LINES + usize::from(has_unfinished);
+        let shown: Vec<_> = shown.into_iter().rev().take(kept).rev().collect();
+        self.shown = Some(shown.clone());
+        shown
     }
+}
 
-    fn lines(&self) -> Vec<String> {
-        let last = self.shown(&self.unfinished);
-        self.lines.iter().cloned().chain((!last.is_empty()).then_some(last)).collect()
+/// Lines without secrets, also without those that go on in the next line, or beyond where a line was
+/// cut off.
+fn masked_lines(mask: &SecretMask, lines: &[&Line]) -> Vec<String> {
+    // Where a line was broken the next one may be indented.
+    let joined: String = lines.iter().map(|line| line.text.trim()).collect();
+    let across = mask.ranges(&joined, End::CutOff);
+    let mut shown = Vec::with_capacity(lines.len());
+    let mut start = 0;
+    for line in lines {
+        let indent = line.text.len() - line.text.trim_start().len();
+        let length = line.text.trim().len();
+        let (from, to) = (start, start + length);
+        let inside = across.iter().filter(|(first, end)| *first < to && *end > from);
+        let moved = |at: usize| at.clamp(from, to) - from + indent;
+        let mut ranges: Vec<_> = inside.map(|(first, end)| (moved(*first), moved(*end))).collect();
+        let end = if line.is_cut { End::CutOff } else { End::Whole };
+        ranges.extend(mask.ranges(&line.text, end));
+        shown.push(shortened(&with_masks(&line.text, ranges)));
+        start = to;
     }
+    shown
+}
+
+/// A text with masks in place of some ranges.
+fn with_masks(text: &str, mut ranges: Vec<(usize, usize)>) -> String {
+    ranges.sort_unstable();
+    let mut shown = String::with_capacity(text.len());
+    let mut position = 0;
+    for (start, end) in ranges {
+        if start >= position {
+            shown.extend(text.get(position..start));
+            shown.push_str(MASK);
+        }
+        position = position.max(end);
+    }
+    shown.extend(text.get(position..));
+    shown
+}
+
+/// A text on one line, without what a terminal would act on.
+fn visible(text: &str) -> String {
+    text.chars().filter(|character| !is_hidden(*character) || *character == '\t').collect()
+}
+
+/// The beginning of a text that is shown.
+fn shortened(text: &str) -> String {
+    let end = text.floor_char_boundary(MAX_LINE_BYTES);
+    text.get(..end).unwrap_or_default().trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -146,5 +196,50 @@ mod tests {
         tail.add(b"-----BEGIN KEY-----\nMIIEbody\n");
         assert_eq!(tail.lines(), ["***", "***"]);
         assert_eq!(tail.quoted("bad key MIIEbody\x1b[2J"), "bad key ***[2J");
+    }
+
+    #[test]
+    fn escaped_secrets_do_not_show() {
+        let tail = Tail::without([Secret::new("hunt/er\"22")]);
+        tail.add(br#"{"key":"hunt\/er\"22","again":"\u0068unt/er\u002222"} hunt%2Fer%2222"#);
+        assert_eq!(tail.lines(), [r#"{"key":"***","again":"***"} ***"#]);
+    }
+
+    #[test]
+    fn secrets_that_come_in_pieces_do_not_show() {
+        let tail = Tail::without([Secret::new("hunter22hunter22")]);
+        tail.add(b"a hunter2");
+        assert_eq!(tail.lines(), ["a ***"]);
+        tail.add(b"2hunter22 b\n");
+        assert_eq!(tail.lines(), ["a *** b"]);
+        tail.add(b"c hunter2\n   2hunt\ner22 d\n");
+        assert_eq!(tail.lines(), ["a *** b", "c ***", "   ***", "*** d"]);
+        // What cannot be seen hides nothing.
+        tail.add(b"hunter\x1b22hunter22\n");
+        assert_eq!(tail.lines()[4], "***");
+    }
+
+    #[test]
+    fn a_secret_that_began_in_a_line_that_is_gone_does_not_show() {
+        let tail = Tail::without([Secret::new("hunter22hunter22")]);
+        tail.add(b"hunter22\nhunter22\n");
+        for number in 1..MAX_LINES {
+            tail.add(format!("line {number}\n").as_bytes());
+        }
+        let lines = tail.lines();
+        assert_eq!((lines.len(), lines[0].as_str()), (MAX_LINES, "***"));
+    }
+
+    #[test]
+    fn no_beginning_of_a_secret_shows_where_a_line_is_cut() {
+        let secret = "hunter22hunter22";
+        // So many that they leave room for what is kept of the line to its end.
+        let line = format!("{} {}", format!("{secret} ").repeat(MAX_KEPT_BYTES / 17), secret);
+        for cut in 0..secret.len() {
+            let tail = Tail::without([Secret::new(secret)]);
+            tail.add(format!("{}{line}\n", "x".repeat(cut)).as_bytes());
+            let [shown] = &tail.lines()[..] else { panic!() };
+            assert!(!shown.contains("hunt"), "{cut}: {shown}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use url::Url;
 
 use super::address::{Address, origin};
 use super::connector::OUR_NAME;
+use super::mask::SecretMask;
 use crate::config::{ResolvedRemote, Secret};
 use crate::error::{Error, ErrorKind};
 
@@ -60,14 +61,14 @@ impl HttpTarget {
 
     /// A text of the server in which nothing it was told is repeated.
     pub(super) fn redacted(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for secret in self.secrets().iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
-            text = text.replace(secret, "***");
-        }
-        text
+        self.mask().masked(text)
     }
 
-    /// Longest first, so that no part of one is left behind by a shorter one.
+    /// What takes out of a text what the server was told.
+    fn mask(&self) -> SecretMask {
+        SecretMask::new(self.secrets().into_iter().map(Secret::new), SHORTEST_SECRET)
+    }
+
     pub(super) fn secrets(&self) -> Vec<String> {
         let mut secrets = Vec::new();
         for value in self.configured.values() {
@@ -78,7 +79,6 @@ impl HttpTarget {
         secrets.extend(self.address.secrets());
         secrets.extend(self.filled_in.iter().flat_map(|it| self.address.forms_of(it.expose())));
         secrets.retain(|secret| !secret.eq_ignore_ascii_case("bearer"));
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets
     }
 }

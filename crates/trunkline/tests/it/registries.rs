@@ -141,3 +141,21 @@ async fn what_a_reload_was_ending_is_gone_when_everything_is() {
         assert_eq!(stubborn.status().state, State::Stopped);
     }
 }
+
+/// TOOL-10: a connection cleans what an untrusted server says, so one that was trusted is another.
+#[tokio::test]
+async fn a_server_that_is_not_trusted_any_more_gets_another_connection() {
+    let folder = Folder::new();
+    let entry =
+        |trust: &str| folder.server("legacy", &json!({ "trust": trust, "allowTools": ["a"] }));
+    let registry = Registry::new(options());
+    let set = registry.open(&config(&json!({ "s": entry("trusted") })));
+    let shared = registry.open(&config(&json!({ "s": entry("untrusted") })));
+    let before = set.get("s").unwrap();
+    assert!(!Arc::ptr_eq(&before, &shared.get("s").unwrap()));
+    let reloaded = within(set.reload(&config(&json!({ "s": entry("untrusted") })))).await;
+    assert_eq!(reloaded.changed, names(&["s"]));
+    assert!(Arc::ptr_eq(&shared.get("s").unwrap(), &set.get("s").unwrap()));
+    within(set.close()).await;
+    within(shared.close()).await;
+}

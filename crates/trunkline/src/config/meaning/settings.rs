@@ -24,6 +24,7 @@ pub(crate) struct BehaviourChanges {
     timeouts: TimeoutChanges,
     concurrency: Option<u32>,
     share: Option<Share>,
+    redact: Option<bool>,
     tools_ttl: Option<Duration>,
     idle_timeout: Option<Duration>,
     max_result_bytes: Option<u64>,
@@ -51,6 +52,7 @@ macro_rules! changes_of {
             timeouts: TimeoutChanges::of($written.timeouts.as_ref()),
             concurrency: $written.concurrency.as_ref().map(|written| written.value.0),
             share: $written.share.as_ref().map(|written| written.value),
+            redact: $written.redact.as_ref().map(|written| written.value),
             tools_ttl: $written.tools_ttl.as_ref().map(|written| written.value.0),
             idle_timeout: duration($written.idle_timeout.as_ref()),
             max_result_bytes: $written.max_result.as_ref().map(|written| written.value.0),
@@ -126,6 +128,7 @@ impl BehaviourChanges {
         self.timeouts.apply(&mut to.timeouts);
         change(&mut to.concurrency, self.concurrency.map(Some));
         change(&mut to.share, self.share);
+        change(&mut to.redact, self.redact);
         change(&mut to.tools_ttl, self.tools_ttl);
         change(&mut to.idle_timeout, self.idle_timeout.map(Some));
         change(&mut to.max_result_bytes, self.max_result_bytes);

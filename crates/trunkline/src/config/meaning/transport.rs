@@ -460,6 +460,7 @@ fn entry_keys(entry: &ServerEntry) -> impl Iterator<Item = Span> {
         key_of(&entry.init_timeout),
         key_of(&entry.concurrency),
         key_of(&entry.share),
+        key_of(&entry.redact),
         key_of(&entry.tools_ttl),
         key_of(&entry.idle_timeout),
         key_of(&entry.max_result),

@@ -87,6 +87,7 @@ const QUANTITIES: &[&str] = &[
     "request",
     "concurrency",
     "share",
+    "redact",
     "toolsTtlMs",
     "idleTimeout",
     "maxResultBytes",

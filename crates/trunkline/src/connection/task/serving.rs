@@ -37,6 +37,9 @@ struct Chores {
     spoken: Spoken,
 }
 
+/// Why a list of tools is not written to a file.
+const HOLDS_SECRET: &str = "a tool repeats a secret of the configuration";
+
 impl Task {
     /// Serves until the server ends, nobody needs it, or we are told to end.
     pub(super) async fn serve(
@@ -272,6 +275,10 @@ impl Task {
         let record = self.options.memory().record(&self.fingerprint, spoken, &list.items);
         self.shadow.took(list, ttl);
         let Some(record) = record else { return };
+        if record.holds_secret(&self.shadow.mask()) {
+            self.options.memory().forget_file(&self.fingerprint);
+            return self.shadow.not_remembered(Some(HOLDS_SECRET.into()));
+        }
         let shadow = Arc::clone(&self.shadow);
         while self.writing.try_join_next().is_some() {}
         self.writing.spawn_blocking(move || {

@@ -14,6 +14,7 @@ fn program(command: &str, args: &[&str]) -> ResolvedStdio {
         cwd: None,
         env: std::collections::BTreeMap::new(),
         filled_in: Vec::new(),
+        credentials: Vec::new(),
     }
 }
 

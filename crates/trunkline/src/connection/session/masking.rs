@@ -1,0 +1,38 @@
+//! Secrets masked in what a server says, where its configuration wants that (SEC-2).
+
+use bytes::Bytes;
+
+use crate::message::Raw;
+use crate::wire::{Incoming, SecretMask};
+
+/// What the server said, without secrets if there is a mask.
+pub(super) fn masked(mask: Option<&SecretMask>, incoming: Incoming) -> Incoming {
+    let Some(mask) = mask else { return incoming };
+    let line = |line: Bytes| match str::from_utf8(&line) {
+        Ok(text) => mask.masked_json(text, true).map_or(line, Bytes::from),
+        // No message.
+        Err(_) => line,
+    };
+    match incoming {
+        Incoming::Message(it) => Incoming::Message(line(it)),
+        Incoming::Aside { id, line: it } => Incoming::Aside { id, line: line(it) },
+        Incoming::Answer(mut response) => {
+            response.outcome = match response.outcome {
+                Ok(result) => Ok(masked_raw(mask, result)),
+                Err(error) => Err(error.map(|raw| masked_raw(mask, raw))),
+            };
+            Incoming::Answer(response)
+        }
+        Incoming::Lost { .. } | Incoming::Ended(_) => incoming,
+    }
+}
+
+/// A value without secrets.
+pub(crate) fn masked_raw(mask: &SecretMask, raw: Raw) -> Raw {
+    match mask.masked_json(raw.text(), false) {
+        Some(text) => {
+            Raw::from_text(&text).expect("invariant: JSON with other strings in it is JSON")
+        }
+        None => raw,
+    }
+}

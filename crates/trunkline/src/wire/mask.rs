@@ -1,0 +1,423 @@
+//! Takes secrets out of text, in the forms in which programs print them.
+//!
+//! A secret is found as it is; with any of its characters escaped as in JSON (`\u0041`, `\/`, `\"`),
+//! as in C and Python (`\x41`) or percent-encoded; and in Base64 of either alphabet, also inside of
+//! longer Base64. Other encodings (hexadecimal, compression, encryption) are not found.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+use crate::config::{MASK, Secret};
+
+/// Shortest secret that is looked for in what a process says; shorter ones would blot out ordinary
+/// words.
+const SHORTEST_SECRET: usize = 6;
+
+/// Shortest beginning of a secret that is masked where a text has been cut off.
+const SHORTEST_BEGINNING: usize = 4;
+
+/// Shortest part of an encoded secret that is looked for. It is the same wherever the secret stands in
+/// what was encoded, and 36 bits are not there by chance.
+const SHORTEST_BASE64: usize = 6;
+
+/// Bytes of a secret that is looked for in Base64, and how many are: a file that is referred to may be
+/// long, and may have many lines.
+const MAX_ENCODED_BYTES: usize = 16 * 1024;
+const MAX_ENCODED_SECRETS: usize = 200;
+
+/// Words of a secret that are looked for alone: `Bearer` and what it bears. A script, say, is made of
+/// ordinary words.
+const MAX_WORDS: usize = 3;
+
+/// The secrets of a server.
+#[derive(Clone, Default)]
+pub(crate) struct SecretMask {
+    /// What is looked for in a text and in what its escapes stand for.
+    plain: Vec<Secret>,
+    /// What is looked for in a text only.
+    encoded: Vec<Secret>,
+}
+
+impl SecretMask {
+    /// A mask for secrets, and for each line and word of them, of at least [`SHORTEST_SECRET`] bytes.
+    pub(super) fn with_parts(secrets: impl IntoIterator<Item = Secret>) -> Self {
+        Self::new(secrets.into_iter().flat_map(|secret| parts(&secret)), SHORTEST_SECRET)
+    }
+
+    /// A mask for secrets that have at least so many bytes.
+    pub(super) fn new(secrets: impl IntoIterator<Item = Secret>, shortest: usize) -> Self {
+        let mut plain: Vec<Secret> = Vec::new();
+        for secret in secrets {
+            if secret.expose().len() >= shortest && !plain.contains(&secret) {
+                plain.push(secret);
+            }
+        }
+        let short = plain.iter().filter(|it| it.expose().len() <= MAX_ENCODED_BYTES);
+        let short = short.take(MAX_ENCODED_SECRETS);
+        let encoded = short.flat_map(|secret| base64_forms(secret.expose())).collect();
+        Self { plain, encoded }
+    }
+
+    /// A text without the secrets.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        let mut position = 0;
+        for (start, stop) in self.ranges(text, End::Whole) {
+            shown.extend(text.get(position..start));
+            shown.push_str(MASK);
+            position = stop;
+        }
+        shown.extend(text.get(position..));
+        shown
+    }
+
+    /// Whether there is a secret in a text.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        !self.ranges(text, End::Whole).is_empty()
+    }
+
+    /// A JSON text with the secrets masked in its strings, names of members included; nothing if there
+    /// is none. Strings of the outermost object are left alone where `spares_outermost` says so: those
+    /// of a message are the protocol's.
+    pub(crate) fn masked_json(&self, text: &str, spares_outermost: bool) -> Option<String> {
+        if self.plain.is_empty() {
+            return None;
+        }
+        let mut masked = String::new();
+        let (mut depth, mut done, mut position) = (0_usize, 0, 0);
+        let bytes = text.as_bytes();
+        while let Some(byte) = bytes.get(position) {
+            position += 1;
+            match byte {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b'"' => {
+                    let end = end_of_string(bytes, position);
+                    if let Some(content) = text.get(position..end)
+                        && !(spares_outermost && depth <= 1)
+                        && self.is_in(content)
+                    {
+                        masked.extend(text.get(done..position));
+                        masked += &self.masked(content);
+                        done = end;
+                    }
+                    position = end + 1;
+                }
+                _ => {}
+            }
+        }
+        (done > 0).then(|| {
+            masked.extend(text.get(done..));
+            masked
+        })
+    }
+
+    /// Where secrets stand in a text, in order, none touching the next.
+    pub(super) fn ranges(&self, text: &str, end: End) -> Vec<(usize, usize)> {
+        if self.plain.is_empty() {
+            return Vec::new();
+        }
+        let mut ranges = Vec::new();
+        find(&self.encoded, text.as_bytes(), |start, stop| ranges.push((start, stop)));
+        for escapes in Escapes::ALL {
+            let Some(view) = View::new(text, *escapes) else { continue };
+            find(&self.plain, &view.bytes, |start, stop| ranges.push(view.range(start, stop)));
+            if end == End::CutOff {
+                ranges.extend(
+                    self.beginning_at_end(&view.bytes)
+                        .map(|start| view.range(start, view.bytes.len())),
+                );
+            }
+        }
+        ranges.sort_unstable();
+        let mut joined: Vec<(usize, usize)> = Vec::new();
+        for (start, stop) in ranges {
+            // A match in the middle of a character is none of a text.
+            let (start, stop) = (text.floor_char_boundary(start), text.ceil_char_boundary(stop));
+            match joined.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(stop),
+                _ => joined.push((start, stop)),
+            }
+        }
+        joined
+    }
+
+    /// Where the longest beginning of a secret starts that a text ends with.
+    fn beginning_at_end(&self, text: &[u8]) -> Option<usize> {
+        let longest = |secret: &Secret| {
+            let secret = secret.expose().as_bytes();
+            let mut lengths = (SHORTEST_BEGINNING..secret.len().min(text.len() + 1)).rev();
+            lengths.find(|length| {
+                secret.get(..*length).is_some_and(|beginning| text.ends_with(beginning))
+            })
+        };
+        let longest = self.plain.iter().filter_map(longest).max()?;
+        Some(text.len() - longest)
+    }
+}
+
+/// Where the content of a JSON string ends that starts at a place.
+fn end_of_string(text: &[u8], start: usize) -> usize {
+    let mut position = start;
+    while let Some(byte) = text.get(position) {
+        match byte {
+            b'"' => break,
+            b'\\' => position += 2,
+            _ => position += 1,
+        }
+    }
+    position.min(text.len())
+}
+
+/// Whether a text ends where it is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Whole,
+    CutOff,
+}
+
+fn find(secrets: &[Secret], text: &[u8], mut found: impl FnMut(usize, usize)) {
+    for secret in secrets {
+        let secret = secret.expose().as_bytes();
+        for start in memchr::memmem::find_iter(text, secret) {
+            found(start, start + secret.len());
+        }
+    }
+}
+
+/// A secret and, if it has several lines or words, each of them: that is how they are printed.
+fn parts(secret: &Secret) -> Vec<Secret> {
+    let text = secret.expose();
+    let words = text.split_whitespace().filter(|_| text.split_whitespace().count() <= MAX_WORDS);
+    let parts = text.lines().chain(words).chain([text]);
+    let parts = parts.map(str::trim).filter(|part| !part.eq_ignore_ascii_case("bearer"));
+    parts.map(Secret::new).collect()
+}
+
+/// What Base64 of any text with the secret in it has in common, for each place in which it can stand.
+fn base64_forms(secret: &str) -> Vec<Secret> {
+    let mut forms = Vec::new();
+    for before in 0..3 {
+        let text = [vec![0; before], secret.as_bytes().to_vec()].concat();
+        // Characters that also depend on what stands before and after.
+        let (first, last) = ((before * 8).div_ceil(6), text.len() * 8 / 6);
+        for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
+            let common = encoded.get(first..last).filter(|it| it.len() >= SHORTEST_BASE64);
+            let common = common.map(Secret::new);
+            forms.extend(common.filter(|form| !forms.contains(form)));
+        }
+    }
+    forms
+}
+
+/// Which escapes are taken for what they stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Escapes {
+    /// None: a secret may hold what looks like one.
+    Kept,
+    /// Those that begin with a backslash.
+    Backslash,
+    /// Those that begin with a percent sign.
+    Percent,
+    /// Both: an address in JSON.
+    Both,
+}
+
+impl Escapes {
+    const ALL: &[Self] = &[Self::Kept, Self::Backslash, Self::Percent, Self::Both];
+
+    fn knows(self, first: u8) -> bool {
+        match first {
+            b'\\' => matches!(self, Self::Backslash | Self::Both),
+            b'%' => matches!(self, Self::Percent | Self::Both),
+            _ => false,
+        }
+    }
+}
+
+/// A text with its escapes taken for what they stand for.
+struct View {
+    bytes: Vec<u8>,
+    /// Where each byte and the end are in the text; nothing if that is at the same places.
+    places: Option<Vec<usize>>,
+}
+
+impl View {
+    /// Nothing if there are no such escapes in the text, so that there is nothing new to see.
+    fn new(text: &str, escapes: Escapes) -> Option<Self> {
+        let source = text.as_bytes();
+        if escapes == Escapes::Kept {
+            return Some(Self { bytes: source.to_vec(), places: None });
+        }
+        if !source.iter().any(|byte| escapes.knows(*byte)) {
+            return None;
+        }
+        let mut view = Self { bytes: Vec::with_capacity(source.len()), places: None };
+        let mut places = Vec::with_capacity(source.len() + 1);
+        let mut rest = source;
+        while let Some((first, after)) = rest.split_first() {
+            let place = source.len() - rest.len();
+            let escape = if escapes.knows(*first) { escape(*first, after) } else { None };
+            let before = view.bytes.len();
+            rest = match escape {
+                Some((character, length)) => {
+                    view.push(character);
+                    after.get(length..).unwrap_or_default()
+                }
+                None => {
+                    view.bytes.push(*first);
+                    after
+                }
+            };
+            places.extend(std::iter::repeat_n(place, view.bytes.len() - before));
+        }
+        places.push(source.len());
+        view.places = Some(places);
+        Some(view)
+    }
+
+    fn push(&mut self, unit: Unit) {
+        match unit {
+            Unit::Byte(byte) => self.bytes.push(byte),
+            Unit::Character(character) => {
+                self.bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+    }
+
+    fn range(&self, start: usize, stop: usize) -> (usize, usize) {
+        let place = |at: usize| match &self.places {
+            Some(places) => places.get(at).copied().unwrap_or(at),
+            None => at,
+        };
+        (place(start), place(stop))
+    }
+}
+
+/// What an escape stands for.
+#[derive(Clone, Copy)]
+enum Unit {
+    Byte(u8),
+    Character(char),
+}
+
+/// What an escape stands for whose first byte is this, and how many bytes it has after that.
+fn escape(first: u8, after: &[u8]) -> Option<(Unit, usize)> {
+    if first == b'%' {
+        return Some((Unit::Byte(u8::try_from(hexadecimal(after.get(..2)?)?).ok()?), 2));
+    }
+    let (kind, after) = after.split_first()?;
+    Some(match kind {
+        b'"' | b'\\' | b'/' | b'\'' => (Unit::Byte(*kind), 1),
+        b'n' => (Unit::Byte(b'\n'), 1),
+        b'r' => (Unit::Byte(b'\r'), 1),
+        b't' => (Unit::Byte(b'\t'), 1),
+        b'x' => (Unit::Byte(u8::try_from(hexadecimal(after.get(..2)?)?).ok()?), 3),
+        b'u' => {
+            let high = hexadecimal(after.get(..4)?)?;
+            match char::from_u32(high) {
+                Some(character) => (Unit::Character(character), 5),
+                // The first of two halves.
+                None => {
+                    let low = after.get(4..)?.strip_prefix(b"\\u")?;
+                    let low = hexadecimal(low.get(..4)?)?;
+                    let halves = [u16::try_from(high).ok()?, u16::try_from(low).ok()?];
+                    let character = char::decode_utf16(halves).next()?.ok()?;
+                    (Unit::Character(character), 11)
+                }
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<u32> {
+    let is_plain = digits.iter().all(u8::is_ascii_hexdigit);
+    u32::from_str_radix(std::str::from_utf8(digits).ok().filter(|_| is_plain)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "s3cr\"t/väl+e";
+
+    fn mask() -> SecretMask {
+        let secrets = [SECRET, "ok", "Bearer hunter22"].map(Secret::new);
+        SecretMask::with_parts(secrets)
+    }
+
+    #[test]
+    fn secrets_are_masked_and_the_rest_is_as_it_was() {
+        let mask = mask();
+        let text =
+            format!("ü {SECRET}{SECRET}, Bearer hunter22; hunter22 is ok, bearer \\u0041 %41");
+        assert_eq!(mask.masked(&text), "ü ***, ***; *** is ok, bearer \\u0041 %41");
+        for text in ["", "nothing", "\\", "\\u12", "\\ud800\\u", "%", "%4", "ü%fü"] {
+            assert_eq!(mask.masked(text), text);
+        }
+        assert_eq!(SecretMask::default().masked("text"), "text");
+    }
+
+    #[test]
+    fn escaped_secrets_are_masked() {
+        let every = |escape: fn(char) -> String| SECRET.chars().map(escape).collect::<String>();
+        let json = serde_json::to_string(SECRET).unwrap();
+        let json = json.trim_matches('"');
+        let percent = percent_encoding::utf8_percent_encode(SECRET, percent_encoding::CONTROLS);
+        for form in [
+            every(|it| format!("\\u{:04x}", u32::from(it))),
+            every(|it| format!("\\u{:04X}", u32::from(it))),
+            json.to_owned(),
+            json.replace('/', "\\/"),
+            SECRET.replace('s', "\\x73"),
+            percent.to_string(),
+            percent_encoding::percent_encode(SECRET.as_bytes(), percent_encoding::NON_ALPHANUMERIC)
+                .to_string(),
+            "s3cr%22t%2fv%c3%a4l%2be".to_owned(),
+            "s3cr\\\"t%2Fv\\u00e4l+e".to_owned(),
+        ] {
+            assert_eq!(mask().masked(&format!("a {form} b")), "a *** b", "{form}");
+        }
+        let wide = SecretMask::new([Secret::new("key-😀-key")], SHORTEST_SECRET);
+        assert_eq!(wide.masked("key-\\ud83d\\ude00-key"), MASK);
+    }
+
+    #[test]
+    fn strings_of_json_are_masked_and_the_rest_is_as_it_was() {
+        let mask = SecretMask::new([Secret::new("hunt/er22"), Secret::new("123456")], 6);
+        let text =
+            r#"{"method":"hunt/er22","x":{"a\"hunt\/er22":["\u0068unt/er22", 123456, "\\"]}}"#;
+        assert_eq!(
+            mask.masked_json(text, true).unwrap(),
+            r#"{"method":"hunt/er22","x":{"a\"***":["***", 123456, "\\"]}}"#
+        );
+        assert_eq!(mask.masked_json(r#""hunt/er22""#, false).unwrap(), r#""***""#);
+        for text in ["", "{}", r#"{"a":"b"}"#, r#"{"a":"b"#, r#"{"a":"b\"#, "\""] {
+            assert_eq!(mask.masked_json(text, false), None);
+        }
+    }
+
+    #[test]
+    fn base64_of_secrets_is_masked_wherever_they_stand_in_it() {
+        let secret = "correct horse battery staple >>>???";
+        let mask = SecretMask::new([Secret::new(secret)], SHORTEST_SECRET);
+        for before in ["", "a", "ab", "user:"] {
+            let text = format!("{before}{secret} and more");
+            for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
+                let shown = mask.masked(&encoded);
+                let kept = shown.replace(MASK, "");
+                assert!(shown.contains(MASK) && kept.len() < before.len() * 2 + 18, "{shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_secret_at_a_cut_is_masked() {
+        for text in ["key hunte", "key s3cr\\\"t\\/v"] {
+            assert_eq!(mask().ranges(text, End::CutOff), [(4, text.len())]);
+            assert_eq!(mask().ranges(text, End::Whole), []);
+        }
+        assert_eq!(mask().ranges("key hun", End::CutOff), []);
+    }
+}
