@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::sleep;
 use trunkline::config::Share;
 use trunkline::connection::{Connection, ServerNotification};
@@ -121,6 +121,13 @@ struct Watched {
 /// Somebody who listens. Dropping it ends that.
 pub(crate) struct Listening(AbortHandle);
 
+impl Listening {
+    /// Ends a task when it is dropped.
+    pub(crate) fn of(task: &JoinHandle<()>) -> Self {
+        Self(task.abort_handle())
+    }
+}
+
 impl Drop for Listening {
     fn drop(&mut self) {
         self.0.abort();
@@ -177,23 +184,24 @@ impl Begun {
                 lists.and(wanted).notifications().for_each(&tell);
             }
         });
-        Listening(task.abort_handle())
+        Listening::of(&task)
     }
 }
 
 impl Changes {
-    /// Begins to listen to the servers of a host, for as long as it lives.
-    pub(crate) fn of(host: &Arc<Host>, log: Log) -> Self {
+    /// Begins to listen to the servers of a host, for as long as the host lives and what is returned
+    /// beside the changes is held.
+    pub(crate) fn of(host: &Arc<Host>, log: Log) -> (Self, Listening) {
         let told = broadcast::Sender::new(MAX_BEHIND);
         let changes = Self { told, scopes: Arc::default(), asked: Arc::default(), log };
         let (host, following) = (Arc::downgrade(host), changes.clone());
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             // A panic costs one change, not all that follow.
             while panics::outcome_of(follow(host.clone(), following.clone())).await.is_none() {
                 sleep(PAUSE_AFTER_PANIC).await;
             }
         });
-        changes
+        (changes, Listening::of(&task))
     }
 
     /// Begins to listen for somebody who is told of it a moment later.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::time::interval;
@@ -16,7 +16,7 @@ use trunkline::view::View;
 
 use crate::asked::Asked;
 use crate::caller::Caller;
-use crate::changes::{Addresses, Changes, Lists, Log, Teller};
+use crate::changes::{Addresses, Changes, Listening, Lists, Log, Teller};
 use crate::options::Limits;
 use crate::own::OwnCalls;
 use crate::parked::Parked;
@@ -37,6 +37,8 @@ pub(crate) struct Gateway {
     pub(crate) parked: Arc<Parked>,
     pub(crate) own_calls: Arc<OwnCalls>,
     pub(crate) changes: Changes,
+    /// End with the gateway: a host may outlive many of them, one for each pair of streams.
+    _tasks: [Listening; 2],
     pub(crate) recent: Arc<Recent>,
     /// When servers that failed were last tried again.
     pub(crate) tried: Mutex<HashMap<ServerName, Instant>>,
@@ -46,26 +48,17 @@ impl Gateway {
     /// A gateway to the servers of a host, within limits.
     pub(crate) fn new(host: Arc<Host>, limits: &Limits) -> Arc<Self> {
         let recent = Arc::new(Recent::default());
-        let gateway = Arc::new(Self {
-            changes: Changes::of(&host, log_of(&recent)),
+        let (changes, following) = Changes::of(&host, log_of(&recent));
+        Arc::new_cyclic(|gateway| Self {
+            changes,
+            _tasks: [following, Listening::of(&tokio::spawn(sweep(gateway.clone())))],
             recent,
             host,
             seal: Seal::new(),
             parked: Arc::new(Parked::new(limits.answer_wait, MAX_KEPT_OF_ALL)),
             own_calls: Arc::default(),
             tried: Mutex::default(),
-        });
-        let weak = Arc::downgrade(&gateway);
-        tokio::spawn(async move {
-            let mut ticks = interval(SWEEP);
-            loop {
-                ticks.tick().await;
-                let Some(gateway) = weak.upgrade() else { return };
-                gateway.parked.sweep(Instant::now());
-                gateway.host.release_idle().await;
-            }
-        });
-        gateway
+        })
     }
 
     /// Answers a request, also if handling it panics. Whoever opens a session does it before.
@@ -223,6 +216,17 @@ impl Gateway {
     }
 }
 
+/// Gives up what no client came back for, every [`SWEEP`].
+async fn sweep(gateway: Weak<Gateway>) {
+    let mut ticks = interval(SWEEP);
+    loop {
+        ticks.tick().await;
+        let Some(gateway) = gateway.upgrade() else { return };
+        gateway.parked.sweep(Instant::now());
+        gateway.host.release_idle().await;
+    }
+}
+
 /// Passes lines of logs on to whom they can only be about.
 fn log_of(recent: &Arc<Recent>) -> Log {
     let recent = Arc::clone(recent);
@@ -249,4 +253,42 @@ fn text(params: &Raw, key: &str) -> Result<String, RpcError> {
     let value = params.get(key);
     let text = value.as_ref().and_then(Raw::as_str).map(Cow::into_owned);
     text.ok_or_else(|| invalid(&format!("`{key}` must be a text")))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{duplex, split};
+    use tokio::runtime::Handle;
+    use tokio::time::{sleep, timeout};
+    use trunkline::config::{self, NoReferences};
+    use trunkline::connection::{ChildOptions, HttpOptions, Options};
+    use trunkline::host::HostOptions;
+
+    use super::*;
+    use crate::{Scope, serve};
+
+    /// A host that serves one pair of streams after another kept a task and 100 KiB for each.
+    #[tokio::test]
+    async fn nothing_is_left_of_a_gateway_whose_streams_have_ended() {
+        let loaded = config::parse("mcp.json", "{}");
+        let child = ChildOptions::from_environment(std::iter::empty());
+        let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+        let host = HostOptions::new(options);
+        let host = Arc::new(Host::start(loaded.config, Default::default(), host));
+        let alive = || Handle::current().metrics().num_alive_tasks();
+        let before = alive();
+        for _ in 0..20 {
+            let (near, far) = duplex(1024);
+            drop(near);
+            let (reader, writer) = split(far);
+            serve(Arc::clone(&host), Scope::default(), reader, writer).await.unwrap();
+        }
+        let ended = async {
+            while alive() > before {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), ended).await.expect("no task is left");
+        host.shutdown().await;
+    }
 }
