@@ -284,7 +284,10 @@ fn agents_that_cannot_be_used_are_explained() {
     insta::assert_snapshot!(folder.run(&["check"]));
     let run = folder.run(&["tools", "--agent", "Twin"]);
     assert_eq!(run.code, 4, "{run}");
-    assert!(run.messages.contains("there is no agent `Twin`"), "{run}");
+    assert!(
+        run.messages.contains("agent `Twin` is disabled because its entry has errors"),
+        "{run}"
+    );
 }
 
 #[test]

@@ -44,7 +44,13 @@ async fn on_thread(
     thread.map_err(|error| {
         Error::new(ErrorKind::UnreadableSecret, format!("no thread can be started: {error}"))
     })?;
-    answer.await.unwrap_or_else(|_| Err(no_answer()))
+    // A thread that panics sends nothing.
+    answer.await.unwrap_or_else(|_| Err(defect()))
+}
+
+fn defect() -> Error {
+    let message = "a defect ended the reading of what its entry refers to; the log says where";
+    Error::new(ErrorKind::Broken, message)
 }
 
 fn first(resolved: Result<ResolvedTransport, Vec<Error>>) -> Result<ResolvedTransport, Error> {
