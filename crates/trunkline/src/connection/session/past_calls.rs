@@ -73,6 +73,8 @@ struct PastClient {
     unanswered: usize,
     /// Whether a call was given up that is not remembered by its id.
     is_unforgettable: bool,
+    /// Whether it shares its principal with all others: a gateway without tokens has only one.
+    is_anonymous: bool,
 }
 
 impl PastClient {
@@ -129,7 +131,19 @@ impl PastCalls {
 
     /// Whether an unattributed message can be about a call of another client than this.
     pub(super) fn has_other_than(&self, client: &ClientId, now: Instant) -> bool {
-        self.is_crowded || self.suspects(now).any(|suspect| suspect != client)
+        // An answered call of the same principal is in nobody's way.
+        let may_be_meant = |past: &PastClient| {
+            past.is_suspect(now)
+                && (!past.is_anonymous || past.unanswered > 0 || past.is_unforgettable)
+        };
+        self.is_crowded || self.clients.iter().any(|(id, past)| id != client && may_be_meant(past))
+    }
+
+    /// Notes that a client has no principal of its own.
+    pub(super) fn note_anonymous(&mut self, client: &ClientId) {
+        if let Some(past) = self.clients.get_mut(client) {
+            past.is_anonymous = true;
+        }
     }
 
     /// The only client that an unattributed message can be about, of the clients with calls in flight
@@ -158,7 +172,12 @@ impl PastCalls {
             }
             self.prune_at = (self.clients.len() * 2).clamp(FIRST_PRUNE, MAX_PAST_CLIENTS);
         }
-        let new = || PastClient { last_end: now, unanswered: 0, is_unforgettable: false };
+        let new = || PastClient {
+            last_end: now,
+            unanswered: 0,
+            is_unforgettable: false,
+            is_anonymous: false,
+        };
         Some(self.clients.entry(client.clone()).or_insert_with(new))
     }
 }

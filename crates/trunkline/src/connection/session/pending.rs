@@ -12,7 +12,7 @@ use super::past_calls::{CallEnd, PastCalls};
 use crate::connection::attendant::Update;
 use crate::error::Error;
 use crate::message::Raw;
-use crate::principal::{ClientId, FairShare, Requester};
+use crate::principal::{ClientId, FairShare, Principal, Requester};
 use crate::queue::Sender;
 
 /// Calls that may wait for one server. One principal gets half of them if it is alone, and less while
@@ -129,6 +129,10 @@ impl Pending {
         let waiting = self.take(id)?;
         if let Some(client) = waiting.client() {
             self.past.note(id, client, end, Instant::now());
+            let principal = waiting.requester.as_ref().map(|requester| &requester.principal);
+            if !matches!(principal, Some(Principal::Token(_))) {
+                self.past.note_anonymous(client);
+            }
         }
         Some(waiting)
     }
