@@ -31,6 +31,15 @@ impl Principal {
         }
     }
 
+    /// Whether both are the bearer of the same token, or both have none.
+    pub(crate) fn has_same_token(&self, other: &Self) -> bool {
+        let token = |principal: &Self| match principal {
+            Self::Token(name) => Some(name.clone()),
+            Self::Anonymous | Self::Client(_) => None,
+        };
+        token(self) == token(other)
+    }
+
     /// Accountable principal of a client: a client of nobody in particular answers for itself.
     #[must_use]
     pub fn of_client(&self, client: &ClientId) -> Self {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Answer, Generation};
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
-use crate::principal::ClientId;
+use crate::principal::{ClientId, Principal, Requester};
 
 /// Time after the answer to a call in which the server may still send messages about it. Log lines
 /// were measured up to 300 ms late; ten times that leaves room for a slow machine.
@@ -68,20 +68,22 @@ pub(super) struct PastCalls {
 }
 
 struct PastClient {
+    principal: Principal,
     last_end: Instant,
     /// Calls that were given up and not answered since.
     unanswered: usize,
     /// Whether a call was given up that is not remembered by its id.
     is_unforgettable: bool,
-    /// Whether it shares its principal with all others: a gateway without tokens has only one.
-    is_anonymous: bool,
 }
 
 impl PastClient {
     fn is_suspect(&self, now: Instant) -> bool {
-        self.unanswered > 0
-            || self.is_unforgettable
-            || now.saturating_duration_since(self.last_end) < UNATTRIBUTED_GRACE
+        self.is_unanswered() || now.saturating_duration_since(self.last_end) < UNATTRIBUTED_GRACE
+    }
+
+    /// Whether the server may still work on one of its calls.
+    fn is_unanswered(&self) -> bool {
+        self.unanswered > 0 || self.is_unforgettable
     }
 }
 
@@ -98,17 +100,17 @@ impl Default for PastCalls {
 
 impl PastCalls {
     /// Notes the end of a client's call.
-    pub(super) fn note(&mut self, id: u64, client: &ClientId, end: CallEnd, now: Instant) {
+    pub(super) fn note(&mut self, id: u64, requester: &Requester, end: CallEnd, now: Instant) {
         if end == CallEnd::Unsent {
             return;
         }
         let is_remembered = self.given_up.len() < MAX_GIVEN_UP;
-        let Some(past) = self.client(client, now) else { return };
+        let Some(past) = self.client(requester, now) else { return };
         past.last_end = now;
         match end {
             CallEnd::GivenUp if is_remembered => {
                 past.unanswered += 1;
-                self.given_up.insert(id, client.clone());
+                self.given_up.insert(id, requester.client.clone());
             }
             CallEnd::GivenUp => past.is_unforgettable = true,
             CallEnd::Answered | CallEnd::Unsent => {}
@@ -131,39 +133,47 @@ impl PastCalls {
 
     /// Whether an unattributed message can be about a call of another client than this.
     pub(super) fn has_other_than(&self, client: &ClientId, now: Instant) -> bool {
-        // An answered call of the same principal is in nobody's way.
-        let may_be_meant = |past: &PastClient| {
-            past.is_suspect(now)
-                && (!past.is_anonymous || past.unanswered > 0 || past.is_unforgettable)
-        };
-        self.is_crowded || self.clients.iter().any(|(id, past)| id != client && may_be_meant(past))
+        self.is_crowded || self.suspects(now).any(|(suspect, _)| suspect != client)
     }
 
-    /// Notes that a client has no principal of its own.
-    pub(super) fn note_anonymous(&mut self, client: &ClientId) {
-        if let Some(past) = self.clients.get_mut(client) {
-            past.is_anonymous = true;
-        }
+    /// Whether a log line during a call of this client can be about a call of another client that must
+    /// not lose it to this one. Clients without tokens belong to one user: a late line of one of them
+    /// may be shown to another.
+    pub(super) fn keeps_log_from(&self, requester: &Requester, now: Instant) -> bool {
+        let mut suspects = self.suspects(now).filter(|(client, _)| **client != requester.client);
+        let is_kept = |past: &PastClient| {
+            past.is_unanswered() || !past.principal.has_same_token(&requester.principal)
+        };
+        self.is_crowded || suspects.any(|(_, past)| is_kept(past))
     }
 
     /// The only client that an unattributed message can be about, of the clients with calls in flight
-    /// and those of past calls.
+    /// and those of past calls. Of clients without tokens and without calls, it is the last to have
+    /// had an answer.
     pub(super) fn sole_client<'c>(
         &'c self,
-        in_flight: impl Iterator<Item = &'c ClientId>,
+        mut in_flight: impl Iterator<Item = &'c Requester>,
         now: Instant,
     ) -> Option<&'c ClientId> {
-        let mut suspects = in_flight.chain(self.suspects(now));
-        let first = suspects.next().filter(|_| !self.is_crowded)?;
-        suspects.all(|other| other == first).then_some(first)
+        if self.is_crowded {
+            return None;
+        }
+        if let Some(first) = in_flight.next() {
+            let is_alone = in_flight.all(|other| other.client == first.client);
+            return (is_alone && !self.keeps_log_from(first, now)).then_some(&first.client);
+        }
+        let (client, last) = self.suspects(now).max_by_key(|(_, past)| past.last_end)?;
+        let last = Requester { client: client.clone(), principal: last.principal.clone() };
+        (!self.keeps_log_from(&last, now)).then_some(client)
     }
 
-    fn suspects(&self, now: Instant) -> impl Iterator<Item = &ClientId> {
-        self.clients.iter().filter(move |(_, past)| past.is_suspect(now)).map(|(id, _)| id)
+    fn suspects(&self, now: Instant) -> impl Iterator<Item = (&ClientId, &PastClient)> {
+        self.clients.iter().filter(move |(_, past)| past.is_suspect(now))
     }
 
     /// The entry of a client, if there is room for it.
-    fn client(&mut self, client: &ClientId, now: Instant) -> Option<&mut PastClient> {
+    fn client(&mut self, requester: &Requester, now: Instant) -> Option<&mut PastClient> {
+        let Requester { client, principal } = requester;
         if self.clients.len() >= self.prune_at && !self.clients.contains_key(client) {
             self.clients.retain(|_, past| past.is_suspect(now));
             if self.clients.len() >= MAX_PAST_CLIENTS {
@@ -173,10 +183,10 @@ impl PastCalls {
             self.prune_at = (self.clients.len() * 2).clamp(FIRST_PRUNE, MAX_PAST_CLIENTS);
         }
         let new = || PastClient {
+            principal: principal.clone(),
             last_end: now,
             unanswered: 0,
             is_unforgettable: false,
-            is_anonymous: false,
         };
         Some(self.clients.entry(client.clone()).or_insert_with(new))
     }
@@ -188,8 +198,13 @@ mod tests {
 
     use super::*;
 
-    fn ids() -> [ClientId; 2] {
-        ["ann", "bob"].map(ClientId::from)
+    /// The only client of a token of its own.
+    fn bearer(name: &str) -> Requester {
+        Requester { client: name.into(), principal: Principal::Token(name.into()) }
+    }
+
+    fn bearers() -> [Requester; 2] {
+        ["ann", "bob"].map(bearer)
     }
 
     fn after(now: Instant, milliseconds: u64) -> Instant {
@@ -216,42 +231,74 @@ mod tests {
 
     #[tokio::test]
     async fn an_answered_call_is_suspect_for_a_while() {
-        let ([ann, bob], now) = (ids(), Instant::now());
+        let ([ann, bob], now) = (bearers(), Instant::now());
         let mut past = PastCalls::default();
         past.note(1, &ann, CallEnd::Answered, now);
-        assert!(!past.has_other_than(&ann, now));
-        assert!(past.has_other_than(&bob, after(now, 2900)));
+        assert!(!past.has_other_than(&ann.client, now));
+        assert!(past.has_other_than(&bob.client, after(now, 2900)));
         assert_eq!(past.sole_client(iter::once(&bob), now), None);
-        assert_eq!(past.sole_client(iter::empty(), now), Some(&ann));
-        assert_eq!(past.sole_client(iter::once(&ann), now), Some(&ann));
-        assert!(!past.has_other_than(&bob, after(now, 3100)));
-        assert_eq!(past.sole_client(iter::once(&bob), after(now, 3100)), Some(&bob));
+        assert_eq!(past.sole_client(iter::empty(), now), Some(&ann.client));
+        assert_eq!(past.sole_client(iter::once(&ann), now), Some(&ann.client));
+        assert!(!past.has_other_than(&bob.client, after(now, 3100)));
+        assert_eq!(past.sole_client(iter::once(&bob), after(now, 3100)), Some(&bob.client));
         assert_eq!(past.sole_client(iter::empty(), after(now, 3100)), None);
+    }
+
+    /// Each scenario of the conformance suite is a new session, seconds after the one before.
+    #[tokio::test]
+    async fn late_log_lines_of_clients_with_one_token_or_none_are_not_lost() {
+        let now = Instant::now();
+        let client = |name: &str, principal: &Principal| {
+            let client = ClientId::from(name);
+            Requester { principal: principal.of_client(&client), client }
+        };
+        for principal in [Principal::Anonymous, Principal::Token("team".into())] {
+            let [ann, bob] = ["ann", "bob"].map(|name| client(name, &principal));
+            let mut past = PastCalls::default();
+            past.note(1, &ann, CallEnd::Answered, now);
+            past.note(2, &bob, CallEnd::Answered, after(now, 10));
+            let later = after(now, 20);
+            assert!(past.has_other_than(&bob.client, later), "a question is refused");
+            assert!(!past.keeps_log_from(&bob, later));
+            assert_eq!(past.sole_client(iter::once(&ann), later), Some(&ann.client));
+            assert_eq!(past.sole_client(iter::empty(), later), Some(&bob.client));
+            let carol = bearer("carol");
+            assert!(past.keeps_log_from(&carol, later), "another token");
+            assert_eq!(past.sole_client(iter::once(&carol), later), None);
+            past.note(3, &ann, CallEnd::GivenUp, later);
+            assert!(past.keeps_log_from(&bob, later), "the server still works for ann");
+            assert_eq!(past.sole_client(iter::empty(), later), Some(&ann.client));
+            past.note(4, &carol, CallEnd::Answered, later);
+            assert_eq!(past.sole_client(iter::empty(), later), None);
+        }
     }
 
     #[tokio::test]
     async fn a_call_that_was_given_up_is_suspect_until_it_is_answered() {
-        let ([ann, bob], now) = (ids(), Instant::now());
+        let ([ann, bob], now) = (bearers(), Instant::now());
         let mut past = PastCalls::default();
         past.note(1, &ann, CallEnd::GivenUp, now);
         past.note(2, &ann, CallEnd::GivenUp, now);
         past.note(3, &bob, CallEnd::Unsent, now);
         let day = now + Duration::from_secs(86_400);
-        assert!(past.has_other_than(&bob, day));
-        assert_eq!(past.client_of(1), Some(&ann));
+        assert!(past.has_other_than(&bob.client, day));
+        assert_eq!(past.client_of(1), Some(&ann.client));
         past.note_late_answer(1, day);
-        assert!(past.has_other_than(&bob, after(day, 3100)), "the other one is not answered");
+        assert!(
+            past.has_other_than(&bob.client, after(day, 3100)),
+            "the other one is not answered"
+        );
         past.note_late_answer(2, day);
         past.note_late_answer(2, day);
-        assert!(past.has_other_than(&bob, after(day, 2900)));
-        assert!(!past.has_other_than(&bob, after(day, 3100)));
-        assert!(!past.has_other_than(&ann, now), "bob's was never sent");
+        assert!(past.has_other_than(&bob.client, after(day, 2900)));
+        assert!(!past.has_other_than(&bob.client, after(day, 3100)));
+        assert!(!past.has_other_than(&ann.client, now), "bob's was never sent");
     }
 
     /// A client alone loses nothing, however many of its calls it gives up.
     #[tokio::test]
     async fn at_its_bounds_it_attributes_less_and_never_to_others() {
-        let ([ann, bob], now) = (ids(), Instant::now());
+        let ([ann, bob], now) = (bearers(), Instant::now());
         let mut past = PastCalls::default();
         for id in 0..2 * MAX_GIVEN_UP as u64 {
             past.note(id, &ann, CallEnd::GivenUp, now);
@@ -261,13 +308,12 @@ mod tests {
             past.note_late_answer(id, now);
         }
         let day = now + Duration::from_secs(86_400);
-        assert!(past.has_other_than(&bob, day) && !past.has_other_than(&ann, day));
+        assert!(past.has_other_than(&bob.client, day) && !past.has_other_than(&ann.client, day));
         for number in 0..=MAX_PAST_CLIENTS {
-            let client = ClientId::from(number.to_string().as_str());
-            past.note(0, &client, CallEnd::Answered, now);
+            past.note(0, &bearer(&number.to_string()), CallEnd::Answered, now);
         }
         assert!(past.clients.len() <= MAX_PAST_CLIENTS);
-        assert!(past.has_other_than(&ann, day), "it lost count of its clients");
+        assert!(past.has_other_than(&ann.client, day), "it lost count of its clients");
     }
 
     #[tokio::test]
@@ -275,8 +321,7 @@ mod tests {
         let mut now = Instant::now();
         let mut past = PastCalls::default();
         for number in 0..3 * MAX_PAST_CLIENTS {
-            let client = ClientId::from(number.to_string().as_str());
-            past.note(0, &client, CallEnd::Answered, now);
+            past.note(0, &bearer(&number.to_string()), CallEnd::Answered, now);
             now += Duration::from_millis(10);
         }
         assert!(!past.is_crowded && past.clients.len() < 1000, "{}", past.clients.len());

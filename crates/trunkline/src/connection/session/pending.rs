@@ -12,7 +12,7 @@ use super::past_calls::{CallEnd, PastCalls};
 use crate::connection::attendant::Update;
 use crate::error::Error;
 use crate::message::Raw;
-use crate::principal::{ClientId, FairShare, Principal, Requester};
+use crate::principal::{ClientId, FairShare, Requester};
 use crate::queue::Sender;
 
 /// Calls that may wait for one server. One principal gets half of them if it is alone, and less while
@@ -127,12 +127,8 @@ impl Pending {
     /// Forgets a request, but remembers its client for messages that come after its end.
     pub(super) fn end(&mut self, id: u64, end: CallEnd) -> Option<Waiting> {
         let waiting = self.take(id)?;
-        if let Some(client) = waiting.client() {
-            self.past.note(id, client, end, Instant::now());
-            let principal = waiting.requester.as_ref().map(|requester| &requester.principal);
-            if !matches!(principal, Some(Principal::Token(_))) {
-                self.past.note_anonymous(client);
-            }
+        if let Some(requester) = &waiting.requester {
+            self.past.note(id, requester, end, Instant::now());
         }
         Some(waiting)
     }
@@ -225,9 +221,17 @@ impl Pending {
         }
     }
 
+    /// The request that an unattributed log line may be shown to, although it can be about a call of
+    /// another client that is over.
+    pub(super) fn listener_of_log(&self, id: u64) -> Option<&Waiting> {
+        let waiting = self.get(id)?;
+        let requester = waiting.requester.as_ref()?;
+        (!self.past.keeps_log_from(requester, Instant::now())).then_some(waiting)
+    }
+
     /// The only client that a message can be about, which came on the stream of a request or on none.
     pub(super) fn client(&self, about: Option<u64>) -> Option<&ClientId> {
-        let in_flight = self.waiting.values().filter_map(Waiting::client);
+        let in_flight = self.waiting.values().filter_map(|waiting| waiting.requester.as_ref());
         match about.map(|id| (id, self.waiting.get(&id))) {
             Some((_, Some(Waiting { requester: Some(requester), .. }))) => Some(&requester.client),
             // The stream of a call that is over.

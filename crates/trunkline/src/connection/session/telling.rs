@@ -47,7 +47,8 @@ impl Session {
             }
             method if is_for_one(method) => match self.pending.whose(about) {
                 Whose::Of(_, waiting) => Some(waiting),
-                Whose::Nobody | Whose::Unclear | Whose::Crossing(_) => None,
+                Whose::Crossing(id) => self.pending.listener_of_log(id),
+                Whose::Nobody | Whose::Unclear => None,
             },
             _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),
         }
