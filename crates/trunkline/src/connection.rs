@@ -45,7 +45,7 @@ pub use subscription::{ResourceSubscription, TaskSubscription};
 
 pub use crate::wire::{ChildOptions, HttpOptions, Proxies, RemainingProcess};
 
-use crate::config::{Fingerprint, Server};
+use crate::config::{Behaviour, Fingerprint, Restart, Server, Transport};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Notification, RpcError};
@@ -68,6 +68,8 @@ const MAX_UNHEARD: usize = 256;
 /// [`Connection::close`] for that.
 pub struct Connection {
     server: Arc<Server>,
+    /// Bounds and rules, which may change while it runs.
+    behaviour: watch::Sender<Arc<Behaviour>>,
     fingerprint: Fingerprint,
     ids: Arc<Ids>,
     commands: mpsc::Sender<Command>,
@@ -103,9 +105,11 @@ impl Connection {
         let remembered = options.memory().recall(&fingerprint);
         let remembered = remembered.map(|remembered| remembered.tools).unwrap_or_default();
         let shadow = Arc::new(Shadow::new(remembered));
+        let behaviour = watch::Sender::new(Arc::new(server.behaviour.clone()));
         let (server, ids) = (Arc::new(server), Arc::new(Ids::default()));
         let task = Task {
             server: Arc::clone(&server),
+            behaviour: behaviour.subscribe(),
             fingerprint,
             options,
             ids: Arc::clone(&ids),
@@ -123,6 +127,7 @@ impl Connection {
         let (slots, refreshes) = (Mutex::default(), Refreshes::default());
         Self {
             server,
+            behaviour,
             fingerprint,
             ids,
             commands,
@@ -136,9 +141,20 @@ impl Connection {
         }
     }
 
-    /// The server as it is configured.
+    /// The server as it was configured when the connection was made. Bounds and rules may be other
+    /// ones by now.
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// The bounds and rules of now.
+    pub(crate) fn behaviour(&self) -> Arc<Behaviour> {
+        Arc::clone(&self.behaviour.borrow())
+    }
+
+    /// Follows other bounds and rules from now on. What is under way keeps those it began with.
+    pub(crate) fn follow(&self, behaviour: &Behaviour) {
+        self.behaviour.send_replace(Arc::new(behaviour.clone()));
     }
 
     /// The fingerprint of how the server is reached.
@@ -154,13 +170,18 @@ impl Connection {
     /// Whether what went wrong with the server in this way may work later, though nobody does
     /// anything about it.
     pub fn may_pass(&self, kind: ErrorKind) -> bool {
-        prospects::may_pass(&self.server, &self.shadow.watch().borrow(), kind)
+        prospects::may_pass(self.current(), &self.shadow.watch().borrow(), kind)
     }
 
     /// Whether the server, if it cannot be used, may be there later, though nobody does anything
     /// about it.
     pub fn may_return(&self) -> bool {
-        prospects::may_return(&self.server, &self.shadow.watch().borrow())
+        prospects::may_return(self.current(), &self.shadow.watch().borrow())
+    }
+
+    /// How the server is reached, and whether it is started again by the rules of now.
+    fn current(&self) -> (&Transport, Restart) {
+        (&self.server.transport, self.behaviour().restart)
     }
 
     /// Whether the server has failed and does not come back by itself.
@@ -355,7 +376,7 @@ impl Connection {
         answer: oneshot::Receiver<Result<T, Error>>,
     ) -> Result<T, Error> {
         // The start lists the tools as well.
-        let bound = self.patience_with_start() + self.server.behaviour.timeouts.list * 2;
+        let bound = self.patience_with_start() + self.behaviour().timeouts.list * 2;
         match timeout(bound, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(self.gone())),
             Err(_) => Err(late()),

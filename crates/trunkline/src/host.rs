@@ -455,7 +455,7 @@ async fn gathered(
     patience: Patience,
 ) -> Result<(), Error> {
     let server = connection.server();
-    let grace = server.behaviour.timeouts.grace;
+    let grace = connection.behaviour().timeouts.grace;
     // All are asked for before one is waited for.
     let asked: Vec<_> = kinds
         .iter()

@@ -40,7 +40,7 @@ pub use watch::{Change, Watch};
 
 use self::member::Key;
 use crate::config::{Config, Connect, Server};
-use crate::connection::{Connection, Options, Remaining};
+use crate::connection::{Connection, Options, Remaining, State};
 
 /// All connections there are. Clones are the same registry.
 #[derive(Clone)]
@@ -107,6 +107,28 @@ impl Registry {
         });
         lease.holders += 1;
         Arc::clone(&lease.connection)
+    }
+
+    /// Lets a connection that nobody else has follow other rules, in the place of a new one. Says
+    /// whether it does: one that has failed waits by its old rules, and a new one starts at once.
+    fn follow(&self, (old, new): (&Key, &Key), connection: &Connection, server: &Server) -> bool {
+        let mut leases = self.leases();
+        let has_ended = connection.is_closed() || connection.status().state == State::Failed;
+        let is_free = !leases.contains_key(new) && !has_ended;
+        let is_own = |lease: &Lease| {
+            lease.holders == 1 && std::ptr::eq(Arc::as_ptr(&lease.connection), connection)
+        };
+        if !is_free || !leases.get(old).is_some_and(is_own) {
+            return false;
+        }
+        if let Some(lease) = leases.remove(old) {
+            leases.insert(new.clone(), lease);
+        }
+        connection.follow(&server.behaviour);
+        if server.behaviour.connect == Connect::Eager {
+            connection.start();
+        }
+        true
     }
 
     /// Gives a connection back. It is returned if nobody else has it, to be closed.

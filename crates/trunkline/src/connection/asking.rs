@@ -168,14 +168,14 @@ impl Connection {
 
     /// How long a request may take once the server has it.
     fn patience(&self, ask: &Ask) -> Duration {
-        let bound = self.server.behaviour.timeouts.call;
+        let bound = self.behaviour().timeouts.call;
         ask.timeout.map_or(bound, |timeout| timeout.min(bound))
     }
 
     /// How long the server may take to start, if it does not run: once at once, and once more if
     /// it is between two attempts.
     pub(super) fn patience_with_start(&self) -> Duration {
-        let behaviour = &self.server.behaviour;
+        let behaviour = self.behaviour();
         let start = behaviour.timeouts.connect + behaviour.timeouts.handshake;
         match (self.shadow.state(), behaviour.restart) {
             (State::Ready, _) => Duration::ZERO,
@@ -186,7 +186,7 @@ impl Connection {
 
     /// An error with whose it is and, for a call that took too long, how long that is.
     fn explained(&self, error: Error, ask: &Ask) -> Error {
-        let bound = self.server.behaviour.timeouts.call;
+        let bound = self.behaviour().timeouts.call;
         // An error that names its server already is about its start, and one with advice about a
         // question, not about the call.
         let error = match (error.kind(), error.server(), ask.timeout) {
@@ -225,7 +225,7 @@ impl Budget {
             Some(_) => Duration::ZERO,
             None => connection.patience_with_start(),
         };
-        let questions = connection.server.behaviour.timeouts.question * QUESTIONS;
+        let questions = connection.behaviour().timeouts.question * QUESTIONS;
         Self { start, call: connection.patience(ask), questions }
     }
 
@@ -284,7 +284,7 @@ impl Wait<'_> {
 
     /// Waits for the answer while somebody attends to what the server says.
     async fn attended(&mut self, attendant: &dyn Attendant, mut inbox: Receiver<Update>) -> Answer {
-        let bound = self.connection.server.behaviour.timeouts.question;
+        let bound = self.connection.behaviour().timeouts.question;
         let mut answers = Answers::new(attendant, bound);
         loop {
             tokio::select! {

@@ -14,13 +14,22 @@ const REACHING: Backoff =
 
 /// The attempts to start a server again, counted.
 pub(super) struct Attempts {
+    /// As it is configured.
+    configured: Restart,
     rule: Restart,
     in_a_row: u32,
 }
 
 impl Attempts {
     pub(super) fn new(rule: Restart) -> Self {
-        Self { rule, in_a_row: 0 }
+        Self { configured: rule, rule, in_a_row: 0 }
+    }
+
+    /// Goes over to another rule, if that is configured by now.
+    pub(super) fn follow(&mut self, rule: Restart) {
+        if rule != self.configured {
+            (self.configured, self.rule) = (rule, rule);
+        }
     }
 
     /// Tries from now on until the server is there again, unless there is a rule already: it is at

@@ -129,7 +129,8 @@ impl<'c> Conversing<'c> {
         let method = method.as_ref().and_then(Raw::as_str).unwrap_or_default();
         let question = Question { method: method.into(), params };
         let server = &self.connection.server;
-        let bound = server.behaviour.timeouts.question.min(self.budget.questions);
+        let question_timeout = self.connection.behaviour().timeouts.question;
+        let bound = question_timeout.min(self.budget.questions);
         let begin = Instant::now();
         let answer = answer_within(bound, self.attendant, question).await;
         self.budget.questions = self.budget.questions.saturating_sub(begin.elapsed());

@@ -1,5 +1,6 @@
 //! Starting a server and agreeing with it on what is spoken (CON-2, CON-4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -16,7 +17,8 @@ use super::shadow::Shadow;
 use super::status::Described;
 use super::untrusted;
 use crate::config::{
-    Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts, Transport,
+    Behaviour, Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts,
+    Transport,
 };
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
@@ -42,6 +44,8 @@ pub(super) struct Opened {
 /// Starts servers.
 pub(super) struct Opener<'o> {
     pub(super) server: &'o Server,
+    /// The bounds and rules of this start.
+    pub(super) behaviour: Arc<Behaviour>,
     pub(super) fingerprint: &'o Fingerprint,
     pub(super) options: &'o Options,
     pub(super) ids: &'o Ids,
@@ -171,7 +175,7 @@ impl Opener<'_> {
         let declared = self.options.declared().clone();
         let attendant = self.options.attendant();
         let attendant = attendant.map(|it| untrusted::attended(self.server.trust, it));
-        let answering = (attendant, self.server.behaviour.timeouts.question);
+        let answering = (attendant, self.timeouts().question);
         let mask = self.server.behaviour.redact.then(|| wire.tail().mask());
         let mut session = Session::new(wire, self.ids.next(), declared, answering);
         session.mask = mask;
@@ -297,7 +301,7 @@ impl Opener<'_> {
     }
 
     fn timeouts(&self) -> &Timeouts {
-        &self.server.behaviour.timeouts
+        &self.behaviour.timeouts
     }
 
     async fn probe(&self, session: &mut Session, bound: Instant) -> Probed {

@@ -25,7 +25,7 @@ use super::session::{Asked, Ids, MAX_PENDING_CALLS, at, stopping};
 use super::shadow::Shadow;
 use super::subscription::{Hold, Subject};
 use super::watching::{Given, Watched};
-use crate::config::{Fingerprint, Server, Transport};
+use crate::config::{Behaviour, Fingerprint, Server, Transport};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Notification, Response};
@@ -80,6 +80,8 @@ impl Command {
 /// The task of one server.
 pub(super) struct Task {
     pub(super) server: Arc<Server>,
+    /// Bounds and rules, which may change while it runs.
+    pub(super) behaviour: watch::Receiver<Arc<Behaviour>>,
     pub(super) fingerprint: Fingerprint,
     pub(super) options: Options,
     pub(super) ids: Arc<Ids>,
@@ -154,7 +156,7 @@ impl Task {
     }
 
     async fn run_from(&mut self, mut down: Down) {
-        let mut attempts = Attempts::new(self.server.behaviour.restart);
+        let mut attempts = Attempts::new(self.behaviour().restart);
         loop {
             let waiting = match self.wanted(&down, &mut attempts).await {
                 Wanted::By(waiting) => waiting,
@@ -239,6 +241,7 @@ impl Task {
         let (stop, stopped) = watch::channel(false);
         let opener = Opener {
             server: &self.server,
+            behaviour: self.behaviour(),
             fingerprint: &self.fingerprint,
             options: &self.options,
             ids: &self.ids,
@@ -254,7 +257,7 @@ impl Task {
                 stop.send_replace(true);
                 refuse_all(waiting, &stopping());
                 if let Ok(opened) = opening.await {
-                    let patience = self.server.behaviour.timeouts.shutdown;
+                    let patience = self.behaviour().timeouts.shutdown;
                     let remaining = opened.session.close(patience).await;
                     self.shadow.left_behind(&self.server.name, remaining, &self.options);
                 }
@@ -274,6 +277,7 @@ impl Task {
     }
 
     fn failed(&mut self, error: &Error, attempts: &mut Attempts) -> Down {
+        attempts.follow(self.behaviour().restart);
         self.watched.fail(&Err(error.clone()));
         if self.may_return() && !self.watched.is_empty() {
             attempts.keep_reaching();
@@ -298,7 +302,12 @@ impl Task {
     }
 
     fn shutdown_patience(&self) -> Duration {
-        self.server.behaviour.timeouts.shutdown
+        self.behaviour().timeouts.shutdown
+    }
+
+    /// The bounds and rules of now: a new configuration may have other ones.
+    fn behaviour(&self) -> Arc<Behaviour> {
+        Arc::clone(&self.behaviour.borrow())
     }
 }
 

@@ -67,13 +67,15 @@ impl Held {
         !self.connection.is_closed() && !self.connection.is_over()
     }
 
-    /// Whether it is a connection to what an entry says now. Entries are looked into once.
+    /// Whether it is a connection to what an entry says now, and with its timeouts and restart rule
+    /// from now on. Entries are looked into once.
     fn is_to(&mut self, entry: &Arc<Server>) -> bool {
         if Arc::ptr_eq(&self.entry, entry) {
             return true;
         }
         let is_same = is_reached_alike(&self.entry, entry);
         if is_same {
+            self.connection.follow(&entry.behaviour);
             self.entry = Arc::clone(entry);
         }
         is_same
@@ -282,6 +284,11 @@ mod tests {
         let first = owned.connection(("ann", ""), None).unwrap();
         owned.server = entry("x");
         assert!(Arc::ptr_eq(&first, &owned.connection(("ann", ""), None).unwrap()), "the same");
+        let mut patient = Server::clone(&owned.server);
+        patient.behaviour.timeouts.call = Duration::from_secs(77);
+        owned.server = Arc::new(patient);
+        assert!(Arc::ptr_eq(&first, &owned.connection(("ann", ""), None).unwrap()), "the same");
+        assert_eq!(first.behaviour().timeouts.call, Duration::from_secs(77));
         owned.server = entry("y");
         let second = owned.connection(("ann", ""), None).unwrap();
         assert!(!Arc::ptr_eq(&first, &second));

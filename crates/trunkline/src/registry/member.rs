@@ -40,6 +40,15 @@ struct Rules {
 }
 
 impl Key {
+    /// Whether a connection to one can follow the rules of the other. Masking and cleaning are part of
+    /// an open connection: a change of `redact` or `trust` needs a new one.
+    pub(super) fn can_follow(&self, other: &Self) -> bool {
+        let (rules, new) = (&self.rules, &other.rules);
+        self.name == other.name
+            && self.fingerprint == other.fingerprint
+            && (rules.redact, rules.trust) == (new.redact, new.trust)
+    }
+
     pub(super) fn of(server: &Server) -> Self {
         let Behaviour { connect, restart, timeouts, tools_ttl, idle_timeout, redact, .. } =
             server.behaviour;

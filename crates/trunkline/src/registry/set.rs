@@ -37,7 +37,7 @@ pub struct Reloaded {
 
 impl ServerSet {
     pub(super) fn new(registry: Registry, config: &Config) -> Self {
-        let members = members(&registry, config);
+        let members = members(&registry, config, &Members::default());
         Self { registry, members: watch::Sender::new(members), endings: Endings::default() }
     }
 
@@ -60,7 +60,8 @@ impl ServerSet {
     /// Takes over another configuration. Servers that are the same in it do not notice; those that
     /// are gone or changed are ended, unless another set has them, before this returns.
     pub async fn reload(&self, config: &Config) -> Reloaded {
-        let new = members(&self.registry, config);
+        let old = Arc::clone(&self.members.borrow());
+        let new = members(&self.registry, config, &old);
         let old = self.members.send_replace(Arc::clone(&new));
         let reloaded = compare(&old, &new);
         // Each set holds each of its servers once, so those that stay are held twice just now.
@@ -113,11 +114,20 @@ impl Drop for ServerSet {
     }
 }
 
-/// Takes a connection to every server that is switched on.
-fn members(registry: &Registry, config: &Config) -> Members {
+/// Takes a connection to every server that is switched on: the one there was, where only bounds and
+/// rules are other ones (CFG-10).
+fn members(registry: &Registry, config: &Config, old: &Members) -> Members {
     let member = |server: &crate::config::Server| {
         let key = Key::of(server);
-        let connection = registry.take(&key, server);
+        let same = old.get(server.name.as_str()).filter(|it| {
+            it.key != key
+                && it.key.can_follow(&key)
+                && registry.follow((&it.key, &key), &it.connection, server)
+        });
+        let connection = match same {
+            Some(member) => Arc::clone(&member.connection),
+            None => registry.take(&key, server),
+        };
         (server.name.clone(), Member { key, connection })
     };
     Arc::new(config.servers().filter(|server| server.enabled).map(member).collect())

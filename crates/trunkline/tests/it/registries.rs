@@ -25,10 +25,12 @@ async fn a_new_configuration_touches_only_what_changed() {
     let set = Registry::new(options()).open(&before);
     assert!(within(set.connect_all()).await.is_empty());
     let (kept_before, removed_before) = (set.get("kept").unwrap(), set.get("removed").unwrap());
-    // What may be seen of a server is no reason to start it again; how long it may take is.
+    // What may be seen of a server, and how long it may take, are no reason to start it again; how it
+    // is reached is.
+    let rules = json!({ "access": "read-write", "denyTools": ["x"], "timeouts": { "call": "7s" } });
     let after = config(&json!({
-        "kept": kept.server("legacy", &json!({ "access": "read-write", "denyTools": ["x"] })),
-        "changed": changed.server("legacy", &json!({ "timeouts": { "call": "7s" } })),
+        "kept": kept.server("legacy", &rules),
+        "changed": changed.server("legacy", &json!({ "protocol": "legacy" })),
         "added": servers(&removed),
     }));
     let reloaded = within(set.reload(&after)).await;
@@ -158,4 +160,79 @@ async fn a_server_that_is_not_trusted_any_more_gets_another_connection() {
     assert!(Arc::ptr_eq(&shared.get("s").unwrap(), &set.get("s").unwrap()));
     within(set.close()).await;
     within(shared.close()).await;
+}
+
+/// Seen before: every server was started again when a default for all of them was changed.
+#[tokio::test]
+async fn other_bounds_and_rules_are_followed_without_a_new_start() {
+    let folder = Folder::new();
+    let server =
+        |rules: &serde_json::Value| config(&json!({ "s": folder.server("legacy", rules) }));
+    let set = Registry::new(options()).open(&server(&json!({})));
+    assert!(within(set.connect_all()).await.is_empty());
+    let connection = set.get("s").unwrap();
+    for rules in [
+        json!({ "timeouts": { "call": "100ms", "list": "9s" } }),
+        json!({ "restart": "on-failure", "toolsTtlMs": 7 }),
+        json!({ "idleTimeout": "1h", "connect": "eager" }),
+    ] {
+        let reloaded = within(set.reload(&server(&rules))).await;
+        assert_eq!(reloaded, Reloaded { kept: names(&["s"]), ..Reloaded::default() }, "{rules}");
+        assert!(Arc::ptr_eq(&connection, &set.get("s").unwrap()));
+        if rules.get("timeouts").is_some() {
+            let params = json!({ "name": "wait", "arguments": {} });
+            let params = trunkline::message::Raw::from_value(&params);
+            let error = connection.request("tools/call", Some(params)).await.unwrap_err();
+            assert_eq!(error.kind(), trunkline::error::ErrorKind::TimedOut, "the new bound holds");
+        }
+    }
+    assert_eq!(call(&connection, "started").await, "1");
+    within(set.close()).await;
+    assert_eq!(connection.status().state, State::Stopped);
+}
+
+/// A server that nobody uses notices a new `idleTimeout` although nothing else happens to it.
+#[tokio::test]
+async fn a_new_idle_timeout_stops_a_server_that_is_idle_already() {
+    let folder = Folder::new();
+    let server =
+        |rules: &serde_json::Value| config(&json!({ "s": folder.server("legacy", rules) }));
+    let set = Registry::new(options()).open(&server(&json!({})));
+    assert!(within(set.connect_all()).await.is_empty());
+    let connection = set.get("s").unwrap();
+    let reloaded = within(set.reload(&server(&json!({ "idleTimeout": "200ms" })))).await;
+    assert_eq!(reloaded.kept, names(&["s"]));
+    until_state(&connection, State::Idle).await;
+    within(set.close()).await;
+}
+
+/// A server that waits for its next attempt does not wait by rules that are gone.
+#[tokio::test]
+async fn a_server_that_has_failed_begins_anew_with_other_rules() {
+    let server = |restart: &str| {
+        config(&json!({ "s": { "command": "false", "restart": restart, "connect": "lazy" } }))
+    };
+    let set = Registry::new(options()).open(&server("on-failure"));
+    let failed = set.get("s").unwrap();
+    assert_eq!(within(set.connect_all()).await.len(), 1);
+    assert_eq!(failed.status().state, State::Failed);
+    let reloaded = within(set.reload(&server("never"))).await;
+    assert_eq!(reloaded.changed, names(&["s"]));
+    assert_eq!(failed.status().state, State::Stopped);
+    within(set.close()).await;
+}
+
+/// A connection that another configuration has as well goes on by its rules.
+#[tokio::test]
+async fn rules_of_one_configuration_do_not_reach_another() {
+    let folder = Folder::new();
+    let server =
+        |rules: &serde_json::Value| config(&json!({ "s": folder.server("legacy", rules) }));
+    let registry = Registry::new(options());
+    let (one, two) = (registry.open(&server(&json!({}))), registry.open(&server(&json!({}))));
+    let reloaded = within(one.reload(&server(&json!({ "timeouts": { "call": "7s" } })))).await;
+    assert_eq!(reloaded.changed, names(&["s"]));
+    assert!(!Arc::ptr_eq(&one.get("s").unwrap(), &two.get("s").unwrap()));
+    within(one.close()).await;
+    within(two.close()).await;
 }

@@ -46,7 +46,7 @@ pub(super) struct Asking<'a> {
 
 impl Task {
     pub(super) fn asking(&self) -> Asking<'_> {
-        let patience = self.server.behaviour.timeouts.list;
+        let patience = self.behaviour().timeouts.list;
         Asking { trust: self.server.trust, ..Asking::new(&self.ids, patience) }
     }
 }

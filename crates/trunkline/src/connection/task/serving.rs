@@ -69,6 +69,7 @@ impl Task {
         self.see_to_watched(&mut session, &mut chores);
         let end = self.run_session(&mut session, &mut chores).await;
         self.shadow.noticed(&session);
+        attempts.follow(self.behaviour().restart);
         attempts.lived(since.elapsed());
         // Whoever hears that a call came to nothing sees what has become of the server.
         let down = self.down_after(&end, attempts);
@@ -145,6 +146,8 @@ impl Task {
                     self.see_to_watched(session, chores);
                 }
                 Ok(()) = self.log_level.changed() => self.see_to_log(session, chores),
+                // Another `idleTimeout` counts from when the server was last needed.
+                Ok(()) = self.behaviour.changed() => {}
                 Some(abandoned) = self.abandoned.recv() => session.abandon(abandoned),
                 command = self.commands.recv() => match command {
                     Some(command) => {
@@ -161,7 +164,7 @@ impl Task {
 
     /// When the server is stopped because nobody needs it (CON-14).
     fn idle_at(&self, session: &Session, chores: &Chores) -> Option<Instant> {
-        let patience = self.server.behaviour.idle_timeout.filter(|_| self.watched.is_empty())?;
+        let patience = self.behaviour().idle_timeout.filter(|_| self.watched.is_empty())?;
         let since = session.idle_since().filter(|_| !chores.relistings.is_any_on())?;
         since.checked_add(patience)
     }
@@ -267,7 +270,7 @@ impl Task {
 
     /// Takes a list that is complete, for everybody and, if it is of tools, for the next time.
     fn took_list(&mut self, session: &mut Session, spoken: Spoken, list: List) {
-        let ttl = list.ttl.unwrap_or(self.server.behaviour.tools_ttl);
+        let ttl = list.ttl.unwrap_or(self.behaviour().tools_ttl);
         if list.kind != Kind::Tool {
             return self.shadow.took(list, ttl);
         }
@@ -309,7 +312,7 @@ impl Task {
         match session.generation {
             Generation::Modern => chores.subscription.see_to(&mut self.watched),
             Generation::Legacy(_) => {
-                let patience = self.server.behaviour.timeouts.list;
+                let patience = self.behaviour().timeouts.list;
                 let asking = Asking::new(&self.ids, patience);
                 chores.errands.run(session, &mut self.watched, asking);
             }
