@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use trunkline::call::{CallError, CallErrorKind};
-use trunkline::config::printable;
+use trunkline::config::{ChainError, printable};
 use trunkline::error::Error;
 use trunkline::name::ServerName;
 use trunkline::policy::NoSuchCaller;
@@ -145,6 +145,12 @@ impl From<NoSuchCaller> for Failure {
     fn from(error: NoSuchCaller) -> Self {
         let message = error.to_string();
         Self::new(FailureKind::Unknown, message).suggesting(error.suggestion.into_iter().collect())
+    }
+}
+
+impl From<ChainError> for Failure {
+    fn from(error: ChainError) -> Self {
+        Self::new(FailureKind::Usage, error.to_string()).with_hint(error.hint())
     }
 }
 

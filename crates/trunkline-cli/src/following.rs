@@ -163,6 +163,11 @@ impl<'e> Following<'e> {
             }
             Replacement::Normal | Replacement::Revoked => {}
         }
+        if let Err(error) = host.chain().enter(&loaded) {
+            let kept = "what was loaded before stays in use";
+            terminal.say(&format!("error: {files} changed: {error}; {kept}\n  {}\n", error.hint()));
+            return;
+        }
         self.in_use = InUse::of(&loaded);
         let reloaded = host.reload(loaded.config, agents).await;
         terminal.tell(&format!("{files} changed: {}\n", described(&reloaded)));

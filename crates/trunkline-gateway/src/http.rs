@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use tokio::net::TcpListener;
+use trunkline::config::CHAIN_HEADER;
 use trunkline::host::Host;
 
 pub use self::accepting::Accepting;
@@ -29,6 +30,9 @@ use crate::gateway::Gateway;
 use crate::options::Options;
 use crate::panics;
 use crate::scope::Scope;
+
+/// Answer to a request that this gateway has sent itself, perhaps by way of others.
+const LOOP: &str = "this address leads back to the gateway that sent the request; it would call itself without end\n";
 
 /// Everything a handler needs.
 pub(crate) struct Door {
@@ -145,11 +149,20 @@ async fn enter(door: &Arc<Door>, scope: &Scope, mut request: Request) -> Respons
     }
 }
 
+/// Whether this gateway itself has sent a request: one of its servers is its own address (CON-16).
+fn comes_from_itself(door: &Door, headers: &HeaderMap) -> bool {
+    let chain = headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok());
+    chain.is_some_and(|chain| door.gateway.host.chain().is_loop(chain))
+}
+
 async fn answer(door: &Arc<Door>, scope: &Scope, headers: HeaderMap, request: Request) -> Response {
     let identity = match door.guard.identify(&headers, scope) {
         Ok(identity) => Arc::new(identity),
         Err(refusal) => return refusal.into_response(),
     };
+    if comes_from_itself(door, &headers) {
+        return (StatusCode::LOOP_DETECTED, LOOP).into_response();
+    }
     if let Err(unknown) = identity.scope.check(&door.gateway.host) {
         return (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response();
     }

@@ -40,7 +40,9 @@ mod dialect;
 mod meaning;
 mod merge;
 mod discovery;
+mod identity;
 mod load;
+mod chain;
 mod agents;
 mod conversation;
 mod resolve;
@@ -50,6 +52,7 @@ mod uses;
 mod schema;
 
 pub use agents::{AgentFile, LoadedAgents, load_agents, parse_agents};
+pub use chain::{CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, MAX_NESTED_PROCESSES};
 pub use conversation::{Conversation, WrittenSwitch, parse_conversation};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
 pub use discovery::{Candidate, Places, Walk, discover};

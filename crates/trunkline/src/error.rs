@@ -91,7 +91,8 @@ impl ErrorKind {
             | Self::BegunAnew
             | Self::TimedOut
             | Self::Busy => true,
-            Self::Refused(status) => status == 429 || status >= 500,
+            // 508: the address leads back to the gateway that asks, which no waiting changes.
+            Self::Refused(status) => status == 429 || (status >= 500 && status != 508),
             _ => false,
         }
     }

@@ -53,7 +53,7 @@ use crate::call::{
     CallError, CallErrorKind, CallOptions, Client, Completion, Guard, Outcome, Route,
 };
 use crate::catalog::{Catalog, Entry};
-use crate::config::{Agent, Config, Server, Share};
+use crate::config::{Agent, Chain, Config, Server, Share};
 use crate::connection::{Connection, Options, Remaining, are_same_but_for_headers};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
@@ -124,6 +124,7 @@ pub struct Host {
     keeper: AbortHandle,
     /// Whether it is being ended.
     ending: watch::Sender<bool>,
+    chain: Chain,
 }
 
 impl Host {
@@ -135,6 +136,7 @@ impl Host {
     ///
     /// Outside of a tokio runtime.
     pub fn start(config: Config, agents: BTreeMap<AgentName, Agent>, options: HostOptions) -> Self {
+        let chain = options.connections.chain().clone();
         let private = Private::new(options.connections.clone());
         let own = || Registry::new(options.connections);
         let registry = options.registry.unwrap_or_else(own);
@@ -144,7 +146,12 @@ impl Host {
             Keeper::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
         let keeper = tokio::spawn(keeper.run()).abort_handle();
         let ending = watch::Sender::new(false);
-        Self { servers, standing, catalog, looks, private, keeper, ending }
+        Self { servers, standing, catalog, looks, private, keeper, ending, chain }
+    }
+
+    /// The processes above this one, as its servers are told (CON-16).
+    pub fn chain(&self) -> &Chain {
+        &self.chain
     }
 
     /// The servers.

@@ -35,6 +35,8 @@ mod watching;
 #[cfg(target_os = "linux")]
 mod serving;
 #[cfg(target_os = "linux")]
+mod chain;
+#[cfg(target_os = "linux")]
 mod serving_streams;
 #[cfg(target_os = "linux")]
 mod serving_failures;

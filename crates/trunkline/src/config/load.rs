@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::diagnostic::Diagnostic;
 use super::discovery::{FoundFile, Places, decoded, find_file, first_set};
+use super::identity::configuration_id;
 use super::meaning::{Layer, read_layer};
 use super::merge::{Merged, merge};
 use super::model::{Config, FileReach, Found, Hold, HoldReason, Origin};
@@ -68,6 +69,8 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// The layers there were, the highest first.
     pub origins: Vec<Origin>,
+    /// What tells each of the layers from all others, the lowest first.
+    pub(super) ids: Vec<Box<str>>,
     /// The file that was only found, if that is the one that is used, and whether it may run.
     pub discovered: Option<(DiscoveredFile, Consent)>,
 }
@@ -154,6 +157,7 @@ struct Loader {
     layers: Vec<Layer>,
     /// Those of the layers that were read.
     origins: Vec<Origin>,
+    ids: Vec<Box<str>>,
     suggestions: Suggestions,
     diagnostics: Vec<Diagnostic>,
     discovered: Option<(DiscoveredFile, Consent)>,
@@ -195,6 +199,7 @@ impl Loader {
     }
 
     fn add(&mut self, name: &str, bytes: &[u8], origin: Origin) {
+        let id = configuration_id(&origin, bytes);
         let source = match decoded(name, bytes) {
             Ok(source) => Arc::new(source),
             Err(found) => {
@@ -208,6 +213,7 @@ impl Loader {
         layer.hold = hold;
         self.diagnostics.extend(diagnostics);
         self.origins.push(layer.origin.clone());
+        self.ids.push(id);
         self.layers.push(layer);
     }
 
@@ -215,8 +221,8 @@ impl Loader {
         let layers = std::mem::take(&mut self.layers);
         let Merged { config, diagnostics } = merge(layers, &mut self.suggestions);
         self.diagnostics.extend(diagnostics);
-        let Self { origins, diagnostics, discovered, .. } = self;
+        let Self { origins, ids, diagnostics, discovered, .. } = self;
         let origins = origins.into_iter().rev().collect();
-        Loaded { config, diagnostics, origins, discovered }
+        Loaded { config, diagnostics, origins, ids, discovered }
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use super::attendant::Attendant;
 use super::generation::{Declared, empty};
 use super::memory::Memory;
-use crate::config::Resolver;
+use crate::config::{Chain, Resolver};
 use crate::error::Error;
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -115,6 +115,12 @@ impl Options {
         std::mem::take(&mut *self.remaining.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// This process and those above it, as children and gateways are told. A host that might be in its
+    /// own configuration calls [`Chain::enter`] before it starts anything (CON-16).
+    pub fn chain(&self) -> &Chain {
+        self.reach.child.chain()
+    }
+
     pub(super) fn resolver(&self) -> Arc<dyn Resolver + Send + Sync> {
         Arc::clone(&self.reach.resolver)
     }
@@ -129,7 +135,8 @@ impl Options {
     }
 
     pub(super) fn client(&self) -> Result<HttpClient, Error> {
-        self.reach.client.get_or_init(|| HttpClient::new(&self.reach.http)).clone()
+        let client = || HttpClient::of_process(&self.reach.http, Some(self.chain()));
+        self.reach.client.get_or_init(client).clone()
     }
 
     pub(super) fn memory(&self) -> &Memory {

@@ -27,7 +27,7 @@ use spawn_id::SpawnId;
 use super::group::{Group, Order};
 use super::guard::{self, Reserved};
 use super::own_children;
-use crate::config::{ResolvedStdio, Secret};
+use crate::config::{CHAIN_VARIABLE, Chain, ResolvedStdio, Secret};
 use crate::error::{Error, ErrorKind};
 
 /// How long a server gets to end by itself once its input is closed, before it is told to.
@@ -85,6 +85,9 @@ pub struct ChildOptions {
     outer: Option<OsString>,
     is_subreaper: bool,
     with_cgroups: bool,
+    /// This process below others of its kind, as servers are told in [`CHAIN_VARIABLE`], which no entry
+    /// can change.
+    chain: Chain,
 }
 
 impl ChildOptions {
@@ -96,6 +99,8 @@ impl ChildOptions {
         for (name, value) in variables {
             if name == spawn_id::VARIABLE {
                 options.outer = Some(value);
+            } else if name == CHAIN_VARIABLE {
+                options.chain = Chain::below(&value.to_string_lossy());
             } else if passes(&name) {
                 options.inherited.push((name, value));
             }
@@ -120,6 +125,11 @@ impl ChildOptions {
     #[must_use]
     pub fn with_cgroups(self) -> Self {
         Self { with_cgroups: true, ..self }
+    }
+
+    /// This process and those above it.
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
     }
 }
 
@@ -160,6 +170,7 @@ impl ServerProcess {
                 None => command.env_remove(&**name),
             };
         }
+        command.env(CHAIN_VARIABLE, options.chain.variable());
         if let Some(directory) = &program.cwd {
             command.current_dir(directory.expose());
         }

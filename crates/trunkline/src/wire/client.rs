@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::header::HeaderValue;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::crypto::{CryptoProvider, ring};
@@ -16,6 +17,7 @@ use rustls_platform_verifier::Verifier;
 
 use super::connector::Connector;
 use super::proxies::{Detours, Proxies};
+use crate::config::Chain;
 use crate::error::{Error, ErrorKind};
 
 /// How long a connection nobody uses is kept: less than the 60 s after which common load balancers
@@ -68,6 +70,7 @@ struct Shared {
     pool: Pool,
     detours: Arc<Detours>,
     root_certificates_hint: Option<Box<str>>,
+    chain: Option<Chain>,
 }
 
 /// Connections that are used again.
@@ -80,8 +83,14 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// A client as the options say.
+    /// A client as the options say, which does not say which process it is.
+    #[cfg(test)]
     pub(crate) fn new(options: &HttpOptions) -> Result<Self, Error> {
+        Self::of_process(options, None)
+    }
+
+    /// A client as the options say, for a process.
+    pub(crate) fn of_process(options: &HttpOptions, chain: Option<&Chain>) -> Result<Self, Error> {
         let detours = Arc::new(Detours::new(&options.proxies)?);
         let tls = tls(&options.extra_root_certificates)?;
         let connector = Connector::new(tls, Arc::clone(&detours), options.connect_timeout);
@@ -93,7 +102,8 @@ impl HttpClient {
             .http1_max_buf_size(MAX_HEAD_BYTES)
             .build(connector);
         let root_certificates_hint = options.root_certificates_hint.clone();
-        Ok(Self(Arc::new(Shared { pool, detours, root_certificates_hint })))
+        let chain = chain.cloned();
+        Ok(Self(Arc::new(Shared { pool, detours, root_certificates_hint, chain })))
     }
 
     /// The connections to all servers.
@@ -104,6 +114,11 @@ impl HttpClient {
     /// The proxies on the way.
     pub(super) fn detours(&self) -> &Detours {
         &self.0.detours
+    }
+
+    /// Through which processes requests come, as a header says it.
+    pub(super) fn chain(&self) -> Option<HeaderValue> {
+        HeaderValue::try_from(self.0.chain.as_ref()?.header()).ok()
     }
 
     /// How the user can trust another authority.

@@ -200,6 +200,7 @@ impl Answer<'_> {
             401 => return Some(self.credentials_hint()),
             403 => "check that the credentials in `headers` allow this",
             404 if !self.has_session => "is the path of the address right?",
+            508 => "remove the server from the configuration of the gateway at this address",
             500..=599 => "the server is in trouble: its own log says more",
             405 => "this may be a server of the older SSE transport: try `\"type\": \"sse\"`",
             _ => return None,

@@ -18,6 +18,7 @@ use super::client::{HttpClient, MAX_HEAD_BYTES};
 use super::events::{Event, EventDecoder};
 use super::preliminary::Preliminary;
 use super::{MAX_MESSAGE_BYTES, Purpose, beside, failure};
+use crate::config::CHAIN_HEADER;
 use crate::error::{Error, ErrorKind};
 
 /// Redirects that are followed at most: one adds a slash, one changes a path; more is a loop.
@@ -132,6 +133,9 @@ impl HttpClient {
         *sent.method_mut() = request.method.clone();
         *sent.uri_mut() = address.uri().clone();
         *sent.headers_mut() = request.headers_for(address);
+        if let Some(chain) = self.chain() {
+            sent.headers_mut().insert(CHAIN_HEADER, chain);
+        }
         if let Some(credentials) = self.detours().credentials(address.uri()) {
             sent.headers_mut().entry(PROXY_AUTHORIZATION).or_insert(credentials);
         }

@@ -145,8 +145,8 @@ impl Reopening {
 /// Whether a server that refuses a stream with this status may give it another time. Some allow
 /// one stream, and notice late that the last one is gone: they say 409.
 pub(super) fn is_passing(status: StatusCode) -> bool {
-    (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
-        || matches!(status.as_u16(), 408 | 409 | 425 | 429)
+    let is_final = matches!(status, StatusCode::NOT_IMPLEMENTED | StatusCode::LOOP_DETECTED);
+    (status.is_server_error() && !is_final) || matches!(status.as_u16(), 408 | 409 | 425 | 429)
 }
 
 #[cfg(test)]

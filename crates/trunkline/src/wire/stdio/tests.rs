@@ -306,6 +306,9 @@ async fn children_see_only_what_they_may() {
         !line.starts_with("PWD=") && !line.starts_with("_=") && !line.starts_with("SHLVL=")
     });
     let mark = seen.pop().unwrap();
+    let chain = seen.pop().unwrap();
+    let own = options.chain().variable();
+    assert_eq!(chain.strip_prefix("TRUNKLINE_CHAIN="), Some(own.as_str()));
     assert_eq!(seen, ["OWN=1", "PATH=/usr/bin:/bin"]);
     assert_eq!(mark.strip_prefix("TRUNKLINE_SPAWN_ID=").map(str::len), Some(32), "{mark}");
     wire.close(PATIENCE).await;

@@ -1,0 +1,102 @@
+//! CON-16: Trunkline never starts itself without end, neither as a process nor at its own address.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{Serving, tools_at};
+use crate::listening::free_port;
+use crate::run::{Folder, Run};
+use crate::serving::demo;
+
+/// Processes after which the script refuses to start another, whatever the program does.
+const HARD_STOP: usize = 6;
+
+/// Processes for one start of a server that ends at once: one for each era of the protocol.
+const MAX_STARTS: usize = 2;
+
+/// The entry of the README with a `trunkline` on PATH that counts its starts.
+#[test]
+fn the_entry_for_clients_in_a_discovered_file_does_not_start_itself() {
+    let wrapper = format!(
+        "#!/bin/sh\necho started >> starts.txt\n\
+         if [ $(wc -l < starts.txt) -gt {HARD_STOP} ]; then exit 1; fi\n\
+         exec {} \"$@\"\n",
+        env!("CARGO_BIN_EXE_trunkline")
+    );
+    let entry = json!({ "command": "trunkline", "args": ["serve", "--stdio"] });
+    let config = json!({ "mcpServers": { "trunkline": entry, "words": demo("words", "beside") } });
+    let folder = Folder::new().file(".mcp.json", config.to_string()).file("bin/trunkline", wrapper);
+    let program = folder.project().join("bin/trunkline");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    let run = folder.finish(folder.command(&["tools"]).env("PATH", &path));
+    assert!(starts(&folder) <= MAX_STARTS, "{} starts: {run}", starts(&folder));
+    assert!(run.messages.contains("server `trunkline`"), "{run}");
+    assert!(run.messages.contains("it would start itself without end"), "{run}");
+    assert!(run.output.contains("words_"), "{run}");
+}
+
+/// A server that runs the program with a configuration, through a script that counts how often.
+fn nested(config: &str) -> Value {
+    let script = format!(
+        "echo started >> starts.txt\n\
+         if [ $(wc -l < starts.txt) -gt {HARD_STOP} ]; then exit 1; fi\n\
+         exec {} serve --stdio --config {config}",
+        env!("CARGO_BIN_EXE_trunkline")
+    );
+    json!({ "command": "sh", "args": ["-c", script] })
+}
+
+fn starts(folder: &Folder) -> usize {
+    fs::read_to_string(folder.project().join("starts.txt")).map_or(0, |text| text.lines().count())
+}
+
+fn tools(folder: &Folder, config: &str) -> Run {
+    let mut command = folder.command(&["tools", "--config", config, "--verbose"]);
+    folder.finish(command.env("PATH", std::env::var_os("PATH").unwrap()))
+}
+
+#[test]
+fn a_configuration_does_not_start_itself_and_its_neighbours_are_there() {
+    let servers = json!({ "me": nested("mcp.json"), "words": demo("words", "neighbour") });
+    let folder = Folder::new().file("mcp.json", json!({ "mcpServers": servers }).to_string());
+    let run = tools(&folder, "mcp.json");
+    assert!(starts(&folder) <= MAX_STARTS, "{run}");
+    assert!(run.messages.contains("it would start itself without end"), "{run}");
+    assert!(run.messages.contains("mcp.json"), "{run}");
+    assert!(run.output.contains("words_"), "{run}");
+}
+
+#[test]
+fn two_configurations_do_not_start_each_other_without_end() {
+    let with = |config: &str| json!({ "mcpServers": { "other": nested(config) } }).to_string();
+    let folder = Folder::new().file("a.json", with("b.json")).file("b.json", with("a.json"));
+    let run = tools(&folder, "a.json");
+    assert!(starts(&folder) <= 1 + MAX_STARTS, "{run}");
+}
+
+#[test]
+fn another_configuration_may_be_nested() {
+    let inner = json!({ "mcpServers": { "words": demo("words", "inner") } }).to_string();
+    let outer = json!({ "mcpServers": { "inner": nested("inner.json") } }).to_string();
+    let folder = Folder::new().file("inner.json", inner).file("outer.json", outer);
+    let run = tools(&folder, "outer.json");
+    assert!(run.output.contains("inner_words_"), "{run}");
+    assert_eq!(starts(&folder), 1, "{run}");
+}
+
+#[test]
+fn a_gateway_finds_itself_behind_its_own_address() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let itself = json!({ "type": "http", "url": format!("http://{address}/mcp") });
+    let servers = json!({ "itself": itself, "words": demo("words", "beside") });
+    let config = json!({ "mcpServers": servers, "timeouts": { "grace": "20s" } });
+    let folder = Folder::new().file("trunkline.json", config.to_string());
+    let gateway = Serving::start_with(&folder, &["--listen", &address]);
+    let names = tools_at(&folder, gateway.url(), None);
+    assert!(names.iter().any(|name| name.starts_with("words_")), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("itself_")), "{names:?}");
+    gateway.wait_for("leads back to the gateway");
+}
