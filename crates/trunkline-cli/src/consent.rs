@@ -1,17 +1,17 @@
 //! Consent to a configuration file that was only found: what it would use, the question, and what is
 //! said where nobody can be asked (SEC-1).
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail};
 use trunkline::config::{
-    Consent, DiscoveredFile, DiscoveredFiles, FileOrigin, FileReach, Found, Hold, LoadOptions,
-    Loaded, Origin, Resolver as _, Surroundings as _, Use, UsedFile, env_file_names, printable,
+    Consent, ContentDigest, DiscoveredFile, DiscoveredFiles, FileOrigin, FileReach, Found, Hold,
+    LoadOptions, Loaded, Origin, Resolver as _, Surroundings as _, Use, UsedFile, env_file_names,
+    printable,
 };
 
 use crate::arguments::quoted;
-use crate::environment::{Environment, TrustedFile, wait};
+use crate::environment::{Environment, TrustedFile, TrustedUse, wait};
 use crate::loading::{self, Agents, load_waiting};
 use crate::report::plural;
 use crate::settings::Settings;
@@ -35,16 +35,20 @@ struct ReviewLine {
     server: String,
     verb: &'static str,
     exact: String,
-    /// The same without secrets, to be kept and compared.
-    redacted: String,
+    /// The same to be kept: without secrets, and with a digest to compare.
+    used: TrustedUse,
     is_outside: bool,
 }
 
 impl ReviewLine {
     fn new(server: &str, used: Use, is_outside: bool, names: &str) -> Self {
         let Use { verb, exact, redacted, .. } = used;
-        let redacted = format!("{server}: {verb} {redacted}");
-        Self { server: server.to_owned(), verb, exact: exact + names, redacted, is_outside }
+        let exact = exact + names;
+        let used = TrustedUse {
+            text: format!("{server}: {verb} {redacted}"),
+            digest: ContentDigest::of(format!("{server}: {verb} {exact}").as_bytes()).to_string(),
+        };
+        Self { server: server.to_owned(), verb, exact, used, is_outside }
     }
 }
 
@@ -73,7 +77,7 @@ impl Review {
     pub(crate) fn as_text(&self) -> String {
         let empty = Vec::new();
         let before = self.before.as_ref().map_or(&empty, |before| &before.uses);
-        let is_new = |line: &ReviewLine| self.before.is_some() && !before.contains(&line.redacted);
+        let is_new = |line: &ReviewLine| self.before.is_some() && !before.contains(&line.used);
         let mut text = String::new();
         let mut server = "";
         for line in &self.lines {
@@ -88,19 +92,19 @@ impl Review {
         if self.lines.is_empty() {
             text.push_str("  nothing: it has no servers that can be used\n");
         }
-        let now: BTreeSet<&str> = self.lines.iter().map(|line| line.redacted.as_str()).collect();
-        for gone in before.iter().filter(|line| !now.contains(line.as_str())) {
-            let _ = writeln!(text, "-   {}", printable(gone));
+        let is_gone = |used: &&TrustedUse| self.lines.iter().all(|line| line.used != **used);
+        for gone in before.iter().filter(is_gone) {
+            let _ = writeln!(text, "-   {}", printable(&gone.text));
         }
         if self.before.is_some() && !text.lines().any(|line| line.starts_with(['+', '-'])) {
-            text.push_str("  (what has changed are values, settings or comments)\n");
+            text.push_str("  (it uses the same as before: settings or comments have changed)\n");
         }
         text
     }
 
     /// The same for a program.
     pub(crate) fn used(&self) -> Vec<&str> {
-        self.lines.iter().map(|line| line.redacted.as_str()).collect()
+        self.lines.iter().map(|line| line.used.text.as_str()).collect()
     }
 
     /// Why it is asked about, on one line.
@@ -142,7 +146,7 @@ impl Review {
         let trusted = TrustedFile {
             digest: self.file.digest.to_string(),
             reach,
-            uses: self.used().into_iter().map(str::to_owned).collect(),
+            uses: self.lines.iter().map(|line| line.used.clone()).collect(),
             since: Environment::today(),
         };
         let mut store = environment.trust_store()?;

@@ -23,7 +23,7 @@ use trunkline::connection::{ChildOptions, HttpOptions, Proxies};
 pub(crate) use answer::{answered, wait};
 pub(crate) use private::PrivateFile;
 pub(crate) use seen::Seen;
-pub(crate) use trust::{TrustStore, TrustedFile};
+pub(crate) use trust::{TrustStore, TrustedFile, TrustedUse};
 
 const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority of your own, name \
                                       the file with that one in NODE_EXTRA_CA_CERTS";

@@ -207,6 +207,6 @@ fn file_json(path: &str, file: &TrustedFile) -> Value {
         "sha256": file.digest,
         "outsideFiles": file.reach == FileReach::Anywhere,
         "since": file.since,
-        "uses": file.uses,
+        "uses": file.uses.iter().map(|used| used.text.as_str()).collect::<Vec<_>>(),
     })
 }

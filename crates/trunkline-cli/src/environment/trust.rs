@@ -20,10 +20,30 @@ pub(crate) struct TrustedFile {
     pub(crate) digest: String,
     /// Which files it may refer to.
     pub(crate) reach: FileReach,
-    /// What it would run and use, without secrets, to say what has changed.
-    pub(crate) uses: Vec<String>,
+    /// Everything it would run and use, to say what has changed.
+    pub(crate) uses: Vec<TrustedUse>,
     /// The day of the consent.
     pub(crate) since: String,
+}
+
+/// One thing that a file would run or use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TrustedUse {
+    /// What it is, without secrets.
+    pub(crate) text: String,
+    /// The digest of exactly what it is: a secret, or a script, changes without its redacted text.
+    pub(crate) digest: String,
+}
+
+impl TrustedUse {
+    fn from_json(written: &Value) -> Option<Self> {
+        let text = |key: &str| written.get(key)?.as_str().map(str::to_owned);
+        Some(Self { text: text("use")?, digest: text("sha256")? })
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "use": self.text, "sha256": self.digest })
+    }
 }
 
 /// All files that were consented to, as they are kept in the state folder.
@@ -99,7 +119,7 @@ impl TrustStore {
             let written = json!({
                 "sha256": trusted.digest,
                 "outsideFiles": trusted.reach == FileReach::Anywhere,
-                "uses": trusted.uses,
+                "uses": trusted.uses.iter().map(TrustedUse::to_json).collect::<Vec<_>>(),
                 "since": trusted.since,
             });
             (path.clone(), written)
@@ -134,7 +154,12 @@ fn trusted_file(entry: &Value) -> Option<TrustedFile> {
             true => FileReach::Anywhere,
             false => FileReach::Workspace,
         },
-        uses: entry.get("uses")?.as_array()?.iter().map(text).collect::<Option<_>>()?,
+        uses: entry
+            .get("uses")?
+            .as_array()?
+            .iter()
+            .map(TrustedUse::from_json)
+            .collect::<Option<_>>()?,
         since: text(entry.get("since")?)?,
     })
 }
@@ -146,7 +171,7 @@ mod tests {
     #[test]
     fn a_store_is_understood_whole_or_not_at_all() {
         let good = r#"{ "version": 1, "files": { "/p/.mcp.json": { "sha256": "ab",
-            "outsideFiles": true, "uses": ["s: runs x"], "since": "2026-07-28" } } }"#;
+            "outsideFiles": true, "uses": [{ "use": "s: runs x", "sha256": "cd" }], "since": "2026-07-28" } } }"#;
         let files = parse(good.as_bytes()).unwrap();
         assert_eq!(files["/p/.mcp.json"].reach, FileReach::Anywhere);
         for bad in [
@@ -158,6 +183,7 @@ mod tests {
             r#"{ "version": 1, "files": { "/p": {} } }"#,
             r#"{ "version": 1, "files": { "/p": { "sha256": 1, "outsideFiles": true, "uses": [], "since": "" } } }"#,
             r#"{ "version": 1, "files": { "/p": { "sha256": "", "outsideFiles": "no", "uses": [], "since": "" } } }"#,
+            r#"{ "version": 1, "files": { "/p": { "sha256": "", "outsideFiles": true, "uses": ["s: runs x"], "since": "" } } }"#,
         ] {
             assert!(parse(bad.as_bytes()).is_none(), "{bad}");
         }
