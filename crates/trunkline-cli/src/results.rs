@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use trunkline::call::{ArtifactFolder, CallError, CallOptions, Outcome as Called};
 use trunkline::config::{Trust, printable};
 use trunkline::connection::{Attendant, Connection};
-use trunkline::content::{ArtifactLimits, artifacts};
+use trunkline::content::{ArtifactLimits, ResultKind, artifacts};
 use trunkline::message::{Notification, Raw};
 use trunkline::name::ServerName;
 
@@ -152,7 +152,7 @@ impl Shown<'_> {
     /// kept are links in it by now.
     fn say_what_was_kept(&self, called: &Called, terminal: &Terminal) {
         let Some(folder) = &self.bounds.artifacts else { return };
-        for artifact in artifacts(&called.result, ArtifactLimits::default()) {
+        for artifact in artifacts(called.kind(), &called.result, ArtifactLimits::default()) {
             let path = folder.join(artifact.suggested_name);
             let shown = printable(&path.to_string_lossy());
             match self.environment.has_file(&path) {
@@ -168,14 +168,14 @@ fn printed(called: &Called, format: Format) -> String {
         Format::Raw => format!("{}\n", called.result),
         Format::Json => report::indented(&called.result),
         // One value a line: whoever reads them would take anything else for one.
-        Format::Text if completes_nothing(&called.result) => String::new(),
+        Format::Text if completes_nothing(called) => String::new(),
         Format::Text => text_of(called),
     }
 }
 
-fn completes_nothing(result: &Raw) -> bool {
-    let completion = result.get("completion");
-    completion.is_some_and(|it| it.get("values").is_none_or(|values| values.items().is_empty()))
+fn completes_nothing(called: &Called) -> bool {
+    let values = called.result.get("completion").and_then(|completion| completion.get("values"));
+    called.kind() == ResultKind::Completion && values.is_none_or(|it| it.items().is_empty())
 }
 
 /// What a result says, for people.

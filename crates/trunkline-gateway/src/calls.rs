@@ -252,7 +252,7 @@ impl Gateway {
         (relayed, params): (Relayed, &Raw),
         outcome: &Outcome,
     ) -> Reply {
-        let looked = Looked::at(&outcome.result);
+        let looked = Looked::at_outcome(outcome);
         if looked.asks()
             && let Some(sealed) = self.with_state_sealed(caller, params, &outcome.result)
         {

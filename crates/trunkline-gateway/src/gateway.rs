@@ -205,7 +205,9 @@ impl Gateway {
             ..CallOptions::default()
         };
         match self.host.relay_to(&view, &server, (method, sent), options).await {
-            Ok(outcome) => Ok(translate::result(asking.era, Relayed::Call, &outcome.result)),
+            Ok(outcome) => {
+                Ok(translate::Looked::at_outcome(&outcome).for_client(asking.era, Relayed::Call))
+            }
             Err(error) => match error.refusal() {
                 Some(refusal) => {
                     translate::error(&asking, Relayed::Call, params, refusal).map(Reply::from)

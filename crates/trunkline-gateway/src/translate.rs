@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
-use trunkline::call::{CallError, CallErrorKind};
+use trunkline::call::{CallError, CallErrorKind, Outcome};
 use trunkline::host::Relayed;
 use trunkline::message::{Raw, RpcError, code};
 
@@ -26,14 +26,16 @@ static COMPLETE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("complete"));
 static PRIVATE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("private"));
 static ZERO: LazyLock<Raw> = LazyLock::new(|| Raw::from_number(0));
 
-/// A result as a client of this generation expects it.
+/// A result in the words of the modern generation, as a client of this generation expects it.
 pub(crate) fn result(era: Era, relayed: Relayed, result: &Raw) -> Reply {
-    Looked::at(result).for_client(era, relayed)
+    Looked::at(result, Era::Modern).for_client(era, relayed)
 }
 
 /// A result that has been looked through. It may be long, so that this is done once.
 pub(crate) struct Looked<'r> {
     result: &'r Raw,
+    /// The generation that it was answered in. Keys of the modern one mean nothing in the older one.
+    answered_in: Era,
     kind: Option<Raw>,
     ttl: Option<Raw>,
     scope: Option<Raw>,
@@ -42,10 +44,16 @@ pub(crate) struct Looked<'r> {
 }
 
 impl<'r> Looked<'r> {
-    pub(crate) fn at(result: &'r Raw) -> Self {
+    pub(crate) fn at(result: &'r Raw, answered_in: Era) -> Self {
         let keys = ["resultType", "ttlMs", "cacheScope", "_meta", "structuredContent"];
         let [kind, ttl, scope, said, structured] = result.get_all(keys);
-        Self { result, kind, ttl, scope, said, structured }
+        Self { result, answered_in, kind, ttl, scope, said, structured }
+    }
+
+    /// The result of a server, in the generation that it was asked in.
+    pub(crate) fn at_outcome(outcome: &'r Outcome) -> Self {
+        let answered_in = if outcome.is_modern() { Era::Modern } else { Era::Legacy };
+        Self::at(&outcome.result, answered_in)
     }
 
     /// Whether a task has been made of the request.
@@ -59,7 +67,8 @@ impl<'r> Looked<'r> {
     }
 
     fn is_of_kind(&self, name: &str) -> bool {
-        self.kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == name)
+        self.answered_in == Era::Modern
+            && self.kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == name)
     }
 
     /// The result as a client of this generation expects it.
@@ -72,7 +81,8 @@ impl<'r> Looked<'r> {
 
     fn for_modern(&self, relayed: Relayed) -> Reply {
         let (complete, zero, private) = (&*COMPLETE, &*ZERO, &*PRIVATE);
-        let is_complete = self.kind.is_none() || self.is_of_kind("complete");
+        let is_older = self.answered_in == Era::Legacy;
+        let is_complete = is_older || self.kind.is_none() || self.is_of_kind("complete");
         let is_cached = relayed == Relayed::Read && is_complete;
         let new = [
             self.kind.is_none().then_some(("resultType", complete)),
@@ -87,15 +97,25 @@ impl<'r> Looked<'r> {
             }
             _ => self.result.clone(),
         };
+        let result = match &self.kind {
+            // To a modern client it would have the meaning that it has not.
+            Some(kind) if self.answered_in == Era::Legacy && kind != complete => {
+                result.with("resultType", complete)
+            }
+            _ => result,
+        };
         Reply::new(result, new)
     }
 
     fn for_legacy(&self, relayed: Relayed) -> Raw {
         let mut result = self.result.clone();
-        for (key, value) in
-            [("resultType", &self.kind), ("ttlMs", &self.ttl), ("cacheScope", &self.scope)]
-        {
-            if value.is_some() {
+        let is_cacheable = relayed == Relayed::Read;
+        for (key, value, is_of_era) in [
+            ("resultType", &self.kind, true),
+            ("ttlMs", &self.ttl, is_cacheable),
+            ("cacheScope", &self.scope, is_cacheable),
+        ] {
+            if value.is_some() && is_of_era && self.answered_in == Era::Modern {
                 result = result.without(key);
             }
         }
@@ -254,6 +274,24 @@ mod tests {
         assert_eq!(legacy(&sent).text(), r#"{"content":[]}"#);
         let same = raw(r#"{"content":[],"structuredContent":{"a":1}}"#);
         assert_eq!(legacy(&same), same);
+    }
+
+    /// A server of the older generation may use any key for itself.
+    #[test]
+    fn keys_of_the_modern_generation_mean_nothing_in_an_older_result() {
+        let own = raw(r#"{"content":[],"resultType":"task","ttlMs":5,"cacheScope":"x"}"#);
+        let looked = Looked::at(&own, Era::Legacy);
+        assert!(!looked.is_task() && !looked.asks());
+        assert_eq!(looked.for_client(Era::Legacy, Relayed::Call).into_raw(), own);
+        let modern = looked.for_client(Era::Modern, Relayed::Call).into_raw();
+        assert_eq!(modern.get("resultType").unwrap().text(), "\"complete\"");
+        assert_eq!(modern.get("ttlMs").unwrap().text(), "5");
+        // Of a modern result, only keys that its method has are taken out.
+        let called =
+            result(Era::Legacy, Relayed::Call, &raw(r#"{"resultType":"complete","ttlMs":5}"#));
+        assert_eq!(called.into_raw().text(), r#"{"ttlMs":5}"#);
+        let read = result(Era::Legacy, Relayed::Read, &raw(r#"{"contents":[],"ttlMs":5}"#));
+        assert_eq!(read.into_raw().text(), r#"{"contents":[]}"#);
     }
 
     #[test]

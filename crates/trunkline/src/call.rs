@@ -27,7 +27,7 @@ use crate::connection::{
     Ask, Attendant, Connection, Conversing, LogLevel, Round, Rounds, Unattended,
     are_same_but_for_headers,
 };
-use crate::content::{check_arguments, with_addresses};
+use crate::content::{ResultKind, check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Raw, RpcError};
@@ -153,6 +153,7 @@ impl Route<'_> {
         let begin = Instant::now();
         let (_slot, mut has_waited) = self.slot(options).await?;
         let timeout = left_of(options, begin, has_waited);
+        let kind = ResultKind::of_method(method);
         let ask = Ask {
             timeout,
             rounds: options.rounds,
@@ -173,10 +174,10 @@ impl Route<'_> {
             conversing.within(edition);
             has_waited = true;
             match conversing.round().await {
-                Ok(Round::Last(answer)) => return self.outcome(Ok(answer), options).await,
+                Ok(Round::Last(answer)) => return self.outcome(kind, Ok(answer), options).await,
                 Ok(Round::Another) => {}
                 Err(error) if error.kind() == ErrorKind::BegunAnew => looks_in_vain += 1,
-                Err(error) => return self.outcome(Err(error), options).await,
+                Err(error) => return self.outcome(kind, Err(error), options).await,
             }
         }
         let message = "it begins anew, or has other tools, again and again, and was not asked";
@@ -194,6 +195,7 @@ impl Route<'_> {
         let begin = Instant::now();
         let (_slot, has_waited) = self.slot(options).await?;
         let timeout = left_of(options, begin, has_waited);
+        let kind = ResultKind::of_method(method);
         let ask = Ask {
             timeout,
             rounds: options.rounds,
@@ -202,7 +204,7 @@ impl Route<'_> {
         };
         let cleaning = Cleaning(options.attendant);
         let answer = self.connection.converse(ask, self.attendant(options, &cleaning)).await;
-        self.outcome(answer, options).await
+        self.outcome(kind, answer, options).await
     }
 
     /// Who attends to what the server says, which is cleaned if it is not trusted.
@@ -253,6 +255,7 @@ impl Route<'_> {
     /// Makes an outcome of an answer.
     async fn outcome(
         &self,
+        kind: ResultKind,
         answer: Result<Result<Raw, RpcError>, Error>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
@@ -265,7 +268,8 @@ impl Route<'_> {
         let exposed = |uri: &str| self.exposed_address(uri);
         let tells_apart = self.read.is_some() || self.view.catalog().tells_addresses_apart();
         let exposed: Option<Exposed<'_>> = if tells_apart { Some(&exposed) } else { None };
-        let outcome = outcome(&result, &self.server, exposed);
+        let outcome = outcome((kind, &result), &self.server, exposed);
+        let outcome = outcome.in_modern_era(self.connection.is_modern());
         match options.artifacts {
             Some(folder) => Ok(outcome.with_files_in(folder).await),
             None => Ok(outcome),
@@ -343,7 +347,11 @@ fn left_of(options: CallOptions<'_>, begin: Instant, has_waited: bool) -> Option
 type Exposed<'c> = &'c dyn Fn(&str) -> Option<String>;
 
 /// What a server says as callers are to see it: with the addresses they know, and within its bound.
-fn outcome(said: &Raw, server: &Server, exposed: Option<Exposed<'_>>) -> Outcome {
+fn outcome(
+    (kind, said): (ResultKind, &Raw),
+    server: &Server,
+    exposed: Option<Exposed<'_>>,
+) -> Outcome {
     let said = said.clone().with_keys_once();
     let said = match server.trust {
         // Before addresses are looked at: what is taken away may be what makes one look like another.
@@ -352,7 +360,7 @@ fn outcome(said: &Raw, server: &Server, exposed: Option<Exposed<'_>>) -> Outcome
     };
     let said = exposed.map_or_else(|| said.clone(), |exposed| with_addresses(&said, exposed));
     let bound = usize::try_from(server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
-    Outcome::new(&said, &server.name, server.trust, bound)
+    Outcome::new((kind, &said), (&server.name, server.trust), bound)
 }
 
 fn empty() -> Raw {

@@ -203,6 +203,11 @@ impl Connection {
         self.shadow.mask().masked(text)
     }
 
+    /// Whether the server is spoken to in revision 2026-07-28, or was the last time.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.shadow.speaks(generation::MODERN)
+    }
+
     /// The edition of the server's tools that is known: another one whenever it begins anew or has other
     /// tools; zero, if it is not ready.
     pub fn edition(&self) -> u64 {

@@ -11,6 +11,7 @@ mod addresses;
 pub use addresses::with_addresses;
 pub use arguments::{BadArguments, check_arguments};
 pub use artifact::{Artifact, ArtifactLimits, RESOURCE, artifacts, with_artifacts};
+pub use block::ResultKind;
 pub use cap::{Capped, capped};
 pub use text::{Speaker, text_for_model};
 

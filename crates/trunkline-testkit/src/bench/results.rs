@@ -1,7 +1,7 @@
 //! Results on their way to a caller: within their bound, cut to it, as text for a model.
 
 use serde_json::{Value, json};
-use trunkline::content::{Speaker, capped, text_for_model};
+use trunkline::content::{ResultKind, Speaker, capped, text_for_model};
 use trunkline::message::Raw;
 
 use crate::measure::{Effort, in_turn, time};
@@ -33,10 +33,11 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
                     aim,
                 });
             };
-            let capped_to = |bound: usize| capped(&result, bound).result.bytes().len();
+            let kind = ResultKind::ToolCall;
+            let capped_to = |bound: usize| capped(kind, &result, bound).result.bytes().len();
             compare("within the bound", Some(PASSING), &|| capped_to(2 * size));
             compare("cut to a half", None, &|| capped_to(size / 2));
-            compare("as text", None, &|| text_for_model(&result, Speaker::Trusted).len());
+            compare("as text", None, &|| text_for_model(kind, &result, Speaker::Trusted).len());
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{CallError, CallErrorKind, CallOptions, Outcome, Route, empty};
+use crate::content::ResultKind;
 use crate::message::{Raw, code};
 
 /// What has arguments that can be completed, by the name it has in a view.
@@ -67,6 +68,7 @@ impl Route<'_> {
 
     fn nothing(&self) -> Outcome {
         let result = Raw::from_value(&json!({ "completion": { "values": [] } }));
-        Outcome::new(&result, &self.server.name, self.server.trust, usize::MAX)
+        let server = (&self.server.name, self.server.trust);
+        Outcome::new((ResultKind::Completion, &result), server, usize::MAX)
     }
 }

@@ -3,8 +3,8 @@
 use super::keeping::ArtifactFolder;
 use crate::config::Trust;
 use crate::content::{
-    ArtifactLimits, Speaker, artifacts, capped, is_error, marked_untrusted, text_for_model,
-    with_artifacts,
+    ArtifactLimits, ResultKind, Speaker, artifacts, capped, is_error, marked_untrusted,
+    text_for_model, with_artifacts,
 };
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -19,19 +19,41 @@ pub struct Outcome {
     pub is_error: bool,
     /// How many bytes were cut.
     pub missing: usize,
+    kind: ResultKind,
+    is_modern: bool,
     server: ServerName,
     trust: Trust,
 }
 
 impl Outcome {
-    pub(super) fn new(result: &Raw, server: &ServerName, trust: Trust, bound: usize) -> Self {
-        let is_error = is_error(result);
-        let capped = capped(result, bound);
+    pub(super) fn new(
+        (kind, result): (ResultKind, &Raw),
+        (server, trust): (&ServerName, Trust),
+        bound: usize,
+    ) -> Self {
+        let is_error = kind == ResultKind::ToolCall && is_error(result);
+        let capped = capped(kind, result, bound);
         let result = match trust {
             Trust::Untrusted => marked_untrusted(&capped.result),
             Trust::Trusted => capped.result,
         };
-        Self { result, is_error, missing: capped.missing, server: server.clone(), trust }
+        let (missing, is_modern, server) = (capped.missing, false, server.clone());
+        Self { result, is_error, missing, kind, is_modern, server, trust }
+    }
+
+    /// The kind of the result, by the method that was called.
+    pub fn kind(&self) -> ResultKind {
+        self.kind
+    }
+
+    /// The same, of a server that was spoken to in revision 2026-07-28 or not.
+    pub(super) fn in_modern_era(self, is_modern: bool) -> Self {
+        Self { is_modern, ..self }
+    }
+
+    /// Whether the server answered in revision 2026-07-28, which gives keys such as `resultType` a meaning.
+    pub fn is_modern(&self) -> bool {
+        self.is_modern
     }
 
     /// The server it comes from.
@@ -45,12 +67,12 @@ impl Outcome {
             Trust::Trusted => Speaker::Trusted,
             Trust::Untrusted => Speaker::Untrusted(&self.server),
         };
-        text_for_model(&self.result, speaker)
+        text_for_model(self.kind, &self.result, speaker)
     }
 
     /// The same, with files in place of binary blocks. What cannot be written stays in it.
     pub(super) async fn with_files_in(self, folder: &ArtifactFolder) -> Self {
-        let found = artifacts(&self.result, ArtifactLimits::default());
+        let found = artifacts(self.kind, &self.result, ArtifactLimits::default());
         if found.is_empty() {
             return self;
         }
@@ -60,6 +82,6 @@ impl Outcome {
             .zip(&addresses)
             .filter_map(|(artifact, address)| Some((artifact, address.as_deref()?)))
             .collect();
-        Self { result: with_artifacts(&self.result, &written), ..self }
+        Self { result: with_artifacts(self.kind, &self.result, &written), ..self }
     }
 }

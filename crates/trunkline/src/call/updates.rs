@@ -8,6 +8,7 @@ use super::{CallError, Outcome, Route, outcome};
 use crate::catalog::Catalog;
 use crate::config::Server;
 use crate::connection::{ServerNotification, TaskSubscription};
+use crate::content::ResultKind;
 use crate::message::{Notification, Raw};
 use crate::principal::Principal;
 
@@ -32,7 +33,7 @@ impl TaskUpdates {
                         let tells_apart = self.catalog.tells_addresses_apart();
                         let exposed: Option<super::Exposed<'_>> =
                             if tells_apart { Some(&exposed) } else { None };
-                        return Some(outcome(&said, &self.server, exposed));
+                        return Some(outcome((ResultKind::Other, &said), &self.server, exposed));
                     }
                 }
                 Err(RecvError::Lagged(_)) => {}

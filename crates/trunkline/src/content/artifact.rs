@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::block::{Binary, Block, Form, blocks, string};
+use super::block::{Binary, Block, ResultKind, string};
 use crate::message::Raw;
 use crate::name::digest;
 
@@ -75,23 +75,24 @@ pub struct Artifact {
 /// is.
 ///
 /// ```
-/// use trunkline::content::{ArtifactLimits, artifacts, with_artifacts};
+/// use trunkline::content::{ArtifactLimits, ResultKind, artifacts, with_artifacts};
 /// use trunkline::message::Raw;
 ///
 /// let text = r#"{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw=="}]}"#;
 /// let result = Raw::from_text(text).unwrap();
-/// let found = artifacts(&result, ArtifactLimits::default());
+/// let kind = ResultKind::ToolCall;
+/// let found = artifacts(kind, &result, ArtifactLimits::default());
 /// assert_eq!(found[0].suggested_name, "image-mfdjo22m3ao5d7sm.png");
-/// let replaced = with_artifacts(&result, &[(&found[0], "file:///tmp/image.png")]);
+/// let replaced = with_artifacts(kind, &result, &[(&found[0], "file:///tmp/image.png")]);
 /// assert_eq!(
 ///     replaced.text(),
 ///     r#"{"content":[{"type":"resource_link","mimeType":"image/png","uri":"file:///tmp/image.png","name":"image-mfdjo22m3ao5d7sm.png","size":4}]}"#
 /// );
 /// ```
-pub fn artifacts(result: &Raw, limits: ArtifactLimits) -> Vec<Artifact> {
+pub fn artifacts(kind: ResultKind, result: &Raw, limits: ArtifactLimits) -> Vec<Artifact> {
     let mut found = Vec::new();
     let mut room = limits.total_bytes;
-    for (index, block) in blocks(result).iter().enumerate() {
+    for (index, block) in kind.blocks(result).iter().enumerate() {
         let Block::Binary(binary) = Block::of(block) else { continue };
         if found.len() >= limits.count || binary.size() > room {
             continue;
@@ -109,12 +110,12 @@ pub fn artifacts(result: &Raw, limits: ArtifactLimits) -> Vec<Artifact> {
 /// What else a block says stays; of a resource in it, everything but its bytes is in `_meta` of the
 /// link, under [`RESOURCE`].
 #[must_use]
-pub fn with_artifacts(result: &Raw, written: &[(&Artifact, &str)]) -> Raw {
+pub fn with_artifacts(kind: ResultKind, result: &Raw, written: &[(&Artifact, &str)]) -> Raw {
     // What was read of a resource has no links in it.
-    if matches!(Form::of(result), None | Some((Form::Contents, _))) {
+    if kind == ResultKind::Resource {
         return result.clone();
     }
-    let blocks = blocks(result);
+    let blocks = kind.blocks(result);
     let edit = |(artifact, address): &(&Artifact, &str)| {
         let block = blocks.get(artifact.block)?;
         Some((block.clone(), link(block, artifact, address)))
@@ -181,7 +182,8 @@ mod tests {
     }
 
     fn name(uri: &str, media_type: &str) -> String {
-        let found = artifacts(&resource(uri, media_type), ArtifactLimits::default());
+        let found =
+            artifacts(ResultKind::ToolCall, &resource(uri, media_type), ArtifactLimits::default());
         let name = found[0].suggested_name.clone();
         let sign = digest(&[&found[0].bytes], DIGEST);
         name.replace(&sign, "#")
@@ -203,10 +205,11 @@ mod tests {
         let result = serde_json::json!({ "content": [image("!!"), image("AAAA"), image("AAAA"), image("AA")] });
         let result = Raw::from_value(&result);
         let limits = ArtifactLimits { count: 10, total_bytes: 5 };
-        let found: Vec<_> = artifacts(&result, limits).iter().map(|it| it.block).collect();
+        let found: Vec<_> =
+            artifacts(ResultKind::ToolCall, &result, limits).iter().map(|it| it.block).collect();
         assert_eq!(found, [1, 3]);
         let limits = ArtifactLimits { count: 1, total_bytes: 100 };
-        assert_eq!(artifacts(&result, limits).len(), 1);
+        assert_eq!(artifacts(ResultKind::ToolCall, &result, limits).len(), 1);
     }
 
     /// CALL-4: only the bytes are replaced.
@@ -216,9 +219,10 @@ mod tests {
             "annotations":{"priority":1.0},"_meta":{"a":1},"later":2}}, {"role":"user","content":[{"type":"text","text":"x"},
             {"type":"resource","resource":{"uri":"x://a.pdf","blob":"AAAA","mimeType":"application/pdf","_meta":{"b":2}},"_meta":{"c":3}}]}],"n":1.50}"#;
         let result = Raw::from_text(text).unwrap();
-        let found = artifacts(&result, ArtifactLimits::default());
+        let found = artifacts(ResultKind::Prompt, &result, ArtifactLimits::default());
         assert_eq!(found.iter().map(|it| it.block).collect::<Vec<_>>(), [0, 2]);
-        let linked = with_artifacts(&result, &[(&found[0], "file:///1"), (&found[1], "file:///2")]);
+        let written = [(&found[0], "file:///1"), (&found[1], "file:///2")];
+        let linked = with_artifacts(ResultKind::Prompt, &result, &written);
         assert!(linked.text().ends_with(r#""n":1.50}"#), "{linked}");
         let messages = linked.get("messages").unwrap().items();
         let image = messages[0].get("content").unwrap();
@@ -235,7 +239,7 @@ mod tests {
     proptest! {
         #[test]
         fn names_are_harmless(uri in "\\PC{0,40}", media_type in "\\PC{0,20}") {
-            let found = artifacts(&resource(&uri, &media_type), ArtifactLimits::default());
+            let found = artifacts(ResultKind::ToolCall, &resource(&uri, &media_type), ArtifactLimits::default());
             let name = &found[0].suggested_name;
             let plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '.';
             prop_assert!(name.chars().all(plain) && name.len() < 80, "{}", name);

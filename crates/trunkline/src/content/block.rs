@@ -74,7 +74,61 @@ impl Block {
     }
 }
 
-/// What a result holds a list of.
+/// The kind of a result, by the method that it answers. A result may have any other key, so that its keys
+/// do not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultKind {
+    /// Of `tools/call`.
+    ToolCall,
+    /// Of `prompts/get`.
+    Prompt,
+    /// Of `resources/read`.
+    Resource,
+    /// Of `completion/complete`.
+    Completion,
+    /// Of a method whose results have no content.
+    Other,
+}
+
+impl ResultKind {
+    /// The kind of the results of a method.
+    pub fn of_method(method: &str) -> Self {
+        match method {
+            "tools/call" => Self::ToolCall,
+            "prompts/get" => Self::Prompt,
+            "resources/read" => Self::Resource,
+            "completion/complete" => Self::Completion,
+            _ => Self::Other,
+        }
+    }
+
+    /// The form of the list that results of this kind hold.
+    pub(super) fn form(self) -> Option<Form> {
+        match self {
+            Self::ToolCall => Some(Form::Content),
+            Self::Prompt => Some(Form::Messages),
+            Self::Resource => Some(Form::Contents),
+            Self::Completion | Self::Other => None,
+        }
+    }
+
+    /// The items of the list of a result.
+    pub(super) fn items(self, result: &Raw) -> Vec<Raw> {
+        let list = self.form().and_then(|form| result.get(form.key())).filter(is_list);
+        list.map(|list| list.items()).unwrap_or_default()
+    }
+
+    /// The blocks of a result, those of all its messages included. Each is a part of it.
+    pub(super) fn blocks(self, result: &Raw) -> Vec<Raw> {
+        let items = self.items(result);
+        match self.form() {
+            Some(Form::Messages) => items.iter().flat_map(message_blocks).collect(),
+            _ => items,
+        }
+    }
+}
+
+/// The form of the list in a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Blocks: the result of a call.
@@ -93,26 +147,6 @@ impl Form {
             Self::Contents => "contents",
             Self::Messages => "messages",
         }
-    }
-
-    /// What a result holds, and the items of its list.
-    pub(super) fn of(result: &Raw) -> Option<(Self, Vec<Raw>)> {
-        let forms = [Self::Content, Self::Contents, Self::Messages];
-        let lists = result.get_all(forms.map(Self::key));
-        let mut found = forms.into_iter().zip(lists);
-        found.find_map(|(form, list)| {
-            let list = list.filter(is_list)?;
-            Some((form, list.items()))
-        })
-    }
-}
-
-/// The blocks of a result, those of all its messages included. Each is a part of it.
-pub(super) fn blocks(result: &Raw) -> Vec<Raw> {
-    match Form::of(result) {
-        None => Vec::new(),
-        Some((Form::Content | Form::Contents, blocks)) => blocks,
-        Some((Form::Messages, messages)) => messages.iter().flat_map(message_blocks).collect(),
     }
 }
 

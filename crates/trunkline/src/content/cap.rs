@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::block::{Block, Form, is_list, text_block};
+use super::block::{Block, Form, ResultKind, is_list, text_block};
 use super::text::described;
 use crate::message::Raw;
 
@@ -35,23 +35,26 @@ pub struct Capped {
 /// kept, and so is everything else that is small.
 ///
 /// ```
-/// use trunkline::content::capped;
+/// use trunkline::content::{ResultKind, capped};
 /// use trunkline::message::Raw;
 ///
 /// let long = "ä".repeat(10_000);
 /// let result = format!(r#"{{"content":[{{"type":"text","text":"{long}"}}],"isError":false}}"#);
-/// let capped = capped(&Raw::from_text(&result).unwrap(), 2_000);
+/// let capped = capped(ResultKind::ToolCall, &Raw::from_text(&result).unwrap(), 2_000);
 /// assert!(capped.result.text().len() <= 2_000);
 /// assert!(capped.result.text().contains("bytes are missing]"));
 /// ```
-pub fn capped(result: &Raw, max_bytes: usize) -> Capped {
+pub fn capped(kind: ResultKind, result: &Raw, max_bytes: usize) -> Capped {
     let max_bytes = max_bytes.max(MIN_BOUND);
     let size = result.bytes().len();
     if size <= max_bytes {
         return Capped { result: result.clone(), missing: 0 };
     }
     // What is of no known form says so as a call does.
-    let (form, items) = Form::of(result).unwrap_or((Form::Content, Vec::new()));
+    let (form, items) = match kind.form() {
+        Some(form) => (form, kind.items(result)),
+        None => (Form::Content, Vec::new()),
+    };
     let structured = result.get("structuredContent").filter(|_| form == Form::Content);
     let around = around(result, form, max_bytes / 2);
     let entry = |value: &Raw| value.bytes().len() + r#","structuredContent":"#.len();
@@ -220,7 +223,7 @@ mod tests {
     fn a_result_within_its_bound_is_not_touched() {
         let result = Raw::from_text(r#"{ "content" : [ ] , "x":1.0}"#).unwrap();
         let expected = Capped { result: result.clone(), missing: 0 };
-        assert_eq!(capped(&result, 5 * 1024 * 1024), expected);
+        assert_eq!(capped(ResultKind::ToolCall, &result, 5 * 1024 * 1024), expected);
     }
 
     #[test]
@@ -235,7 +238,8 @@ mod tests {
             "structuredContent": { "big": "z".repeat(9000) },
             "isError": true,
         });
-        let Capped { result, missing } = capped(&Raw::from_value(&result), 4000);
+        let Capped { result, missing } =
+            capped(ResultKind::ToolCall, &Raw::from_value(&result), 4000);
         assert!(result.bytes().len() <= 4000 && missing > 20_000);
         let blocks = result.get("content").unwrap().items();
         assert!(blocks[1].text().contains("[image: image/png, 6750 bytes] left out"));
@@ -251,7 +255,7 @@ mod tests {
             "content": [{ "type": "text", "text": "x".repeat(9000) }],
             "structuredContent": { "a": 1 },
         });
-        let capped = capped(&Raw::from_value(&result), 2000);
+        let capped = capped(ResultKind::ToolCall, &Raw::from_value(&result), 2000);
         assert_eq!(capped.result.get("structuredContent").unwrap().text(), r#"{"a":1}"#);
         assert!(capped.result.bytes().len() <= 2000);
     }
@@ -260,7 +264,7 @@ mod tests {
     fn structured_content_that_fits_stays_beside_text_that_does_not() {
         let result = serde_json::json!({ "content": [text(60), { "type": "image", "data": "A".repeat(9000) }],
             "structuredContent": { "a": 1 }, "_meta": { "k": 1 } });
-        let result = capped(&Raw::from_value(&result), 4000).result;
+        let result = capped(ResultKind::ToolCall, &Raw::from_value(&result), 4000).result;
         assert_eq!(result.get("structuredContent").unwrap().text(), r#"{"a":1}"#);
         assert_eq!(result.get("_meta").unwrap().text(), r#"{"k":1}"#);
     }
@@ -271,7 +275,8 @@ mod tests {
         let message = |text: String| serde_json::json!({ "role": "user", "content": { "type": "text", "text": text } });
         let many = serde_json::json!({ "role": "assistant", "content": [{ "type": "text", "text": "z".repeat(9000) }] });
         let result = serde_json::json!({ "description": "d", "messages": [message("small".to_owned()), message("x".repeat(9000)), many] });
-        let Capped { result, missing } = capped(&Raw::from_value(&result), 4000);
+        let Capped { result, missing } =
+            capped(ResultKind::Prompt, &Raw::from_value(&result), 4000);
         let messages = result.get("messages").unwrap().items();
         assert_eq!(messages[0], Raw::from_value(&message("small".to_owned())));
         assert!(messages[1].text().contains("xxx") && missing > 9000);
@@ -291,7 +296,8 @@ mod tests {
             serde_json::json!({ "_meta": { "a": large }, "content": [], "isError": true, "extra": 1 }),
             serde_json::json!({ "unknown": large, "isError": true, "extra": 1 }),
         ] {
-            let Capped { result, missing } = capped(&Raw::from_value(&result), 4000);
+            let Capped { result, missing } =
+                capped(ResultKind::ToolCall, &Raw::from_value(&result), 4000);
             assert!(super::super::is_error(&result) && missing >= 9000, "{result}");
             assert_eq!(result.get("extra").unwrap().text(), "1");
             assert!(result.get("content").unwrap().text().contains("bytes are missing]"));
@@ -305,7 +311,8 @@ mod tests {
             serde_json::json!({ "uri": "x://a", "blob": "A".repeat(9000) }),
         ] {
             let result = Raw::from_value(&serde_json::json!({ "contents": [content] }));
-            let contents = capped(&result, 2000).result.get("contents").unwrap().items();
+            let contents =
+                capped(ResultKind::Resource, &result, 2000).result.get("contents").unwrap().items();
             assert_eq!(contents.len(), 2);
             for item in contents {
                 assert_eq!(item.get("uri").unwrap().text(), r#""x://a""#);
@@ -355,7 +362,12 @@ mod tests {
             let items: Vec<_> = items.iter().map(|(text, times, kind)| item(form, &text.repeat(*times), *kind)).collect();
             let result = serde_json::json!({ form.key(): items, "_meta": "m".repeat(meta), "structuredContent": "s".repeat(meta), "isError": is_error });
             let result = Raw::from_value(&result);
-            let Capped { result: cut, missing } = capped(&result, bound);
+            let kind = match form {
+                Form::Content => ResultKind::ToolCall,
+                Form::Contents => ResultKind::Resource,
+                Form::Messages => ResultKind::Prompt,
+            };
+            let Capped { result: cut, missing } = capped(kind, &result, bound);
             prop_assert!(cut.bytes().len() <= bound.max(MIN_BOUND), "{} {}", cut.bytes().len(), bound);
             prop_assert!(Raw::from_text(cut.text()).is_ok());
             prop_assert_eq!(missing == 0, cut == result);

@@ -1,6 +1,6 @@
 //! A result as text for a model (CALL-3).
 
-use super::block::{Binary, Block, blocks, is_list, message_blocks, string};
+use super::block::{Binary, Block, ResultKind, is_list, message_blocks, string};
 use crate::clean::cleaned;
 use crate::message::Raw;
 use crate::name::{ServerName, digest};
@@ -20,25 +20,25 @@ pub enum Speaker<'s> {
     Untrusted(&'s ServerName),
 }
 
-/// A result as text.
+/// A result as text, by the method that it answers.
 ///
 /// What an untrusted server said is cleaned, and stands between two lines that say so. The server
 /// cannot write the second one itself, because it depends on everything before it.
 ///
 /// ```
-/// use trunkline::content::{Speaker, text_for_model};
+/// use trunkline::content::{ResultKind, Speaker, text_for_model};
 /// use trunkline::message::Raw;
 ///
 /// let result = r#"{"content":[{"type":"text","text":"Here:"},
 ///     {"type":"image","mimeType":"image/png","data":"AAAA"},
 ///     {"type":"resource_link","uri":"file:///a"}]}"#;
 /// assert_eq!(
-///     text_for_model(&Raw::from_text(result).unwrap(), Speaker::Trusted),
+///     text_for_model(ResultKind::ToolCall, &Raw::from_text(result).unwrap(), Speaker::Trusted),
 ///     "Here:\n[image: image/png, 3 bytes]\nfile:///a"
 /// );
 /// ```
-pub fn text_for_model(result: &Raw, speaker: Speaker<'_>) -> String {
-    let text = plain_text(result);
+pub fn text_for_model(kind: ResultKind, result: &Raw, speaker: Speaker<'_>) -> String {
+    let text = plain_text(kind, result);
     let Speaker::Untrusted(server) = speaker else { return text };
     let text = cleaned(&text);
     let sign = digest(&[server.as_str().as_bytes(), text.as_bytes()], SIGN);
@@ -48,27 +48,36 @@ pub fn text_for_model(result: &Raw, speaker: Speaker<'_>) -> String {
     )
 }
 
-fn plain_text(result: &Raw) -> String {
-    if let Some(messages) = result.get("messages") {
-        let texts: Vec<String> = messages.items().iter().map(message_text).collect();
-        return if texts.is_empty() { NO_OUTPUT.to_owned() } else { texts.join("\n") };
-    }
-    if let Some(completion) = result.get("completion") {
-        let values = completion.get("values").map(|values| values.items()).unwrap_or_default();
-        let value =
-            |value: &'_ Raw| value.as_str().unwrap_or_else(|| value.text().into()).into_owned();
-        let values: Vec<_> = values.iter().map(value).collect();
-        return if values.is_empty() { NO_OUTPUT.to_owned() } else { values.join("\n") };
-    }
+fn plain_text(kind: ResultKind, result: &Raw) -> String {
+    let texts: Vec<String> = match kind {
+        ResultKind::ToolCall => return call_text(result),
+        ResultKind::Prompt => kind.items(result).iter().map(message_text).collect(),
+        ResultKind::Resource => kind.items(result).iter().map(block_text).collect(),
+        ResultKind::Completion => {
+            let values = result.get("completion").and_then(|completion| completion.get("values"));
+            let values = values.map(|values| values.items()).unwrap_or_default();
+            let value =
+                |value: &Raw| value.as_str().unwrap_or_else(|| value.text().into()).into_owned();
+            values.iter().map(value).collect()
+        }
+        ResultKind::Other => return result.text().to_owned(),
+    };
+    or_no_output(texts.join("\n"))
+}
+
+fn call_text(result: &Raw) -> String {
     let content = result.get("content").filter(|content| !is_list(content) && !content.is_null());
-    let blocks = content.map_or_else(|| blocks(result), |block| vec![block]);
+    let items = || ResultKind::ToolCall.items(result);
+    let blocks = content.map_or_else(items, |block| vec![block]);
     if blocks.is_empty() {
         // Some servers put all they have to say there.
         let structured = result.get("structuredContent").filter(|value| !value.is_null());
         return structured.map_or_else(|| NO_OUTPUT.to_owned(), |value| value.text().to_owned());
     }
-    let texts: Vec<String> = blocks.iter().map(block_text).collect();
-    let text = texts.join("\n");
+    or_no_output(blocks.iter().map(block_text).collect::<Vec<_>>().join("\n"))
+}
+
+fn or_no_output(text: String) -> String {
     if text.is_empty() { NO_OUTPUT.to_owned() } else { text }
 }
 
@@ -116,7 +125,36 @@ mod tests {
     use super::*;
 
     fn text(result: &str) -> String {
-        text_for_model(&Raw::from_text(result).unwrap(), Speaker::Trusted)
+        text_of(ResultKind::ToolCall, result)
+    }
+
+    fn text_of(kind: ResultKind, result: &str) -> String {
+        text_for_model(kind, &Raw::from_text(result).unwrap(), Speaker::Trusted)
+    }
+
+    /// Seen: a tool result with text and a key `messages` or `completion` printed `(no output)`.
+    #[test]
+    fn the_method_decides_which_key_is_read() {
+        let result = r#"{"content":[{"type":"text","text":"called"}],"contents":[{"uri":"x://a","text":"read"}],
+            "messages":[{"role":"user","content":{"type":"text","text":"said"}}],
+            "completion":{"values":["completed"]},"structuredContent":{"a":1}}"#;
+        for (kind, expected) in [
+            (ResultKind::ToolCall, "called"),
+            (ResultKind::Prompt, "user: said"),
+            (ResultKind::Resource, "read"),
+            (ResultKind::Completion, "completed"),
+            (ResultKind::Other, result),
+        ] {
+            assert_eq!(text_of(kind, result), expected, "{kind:?}");
+        }
+        for extra in
+            [r#""messages":[]"#, r#""completion":{}"#, r#""contents":[]"#, r#""content":[]"#]
+        {
+            let result = format!(r#"{{{extra},"content":[{{"type":"text","text":"called"}}]}}"#);
+            assert_eq!(text(&result), "called", "{extra}");
+        }
+        let read = r#"{"content":[],"messages":[],"contents":[{"uri":"x://a","text":"read"}]}"#;
+        assert_eq!(text_of(ResultKind::Resource, read), "read");
     }
 
     #[test]
@@ -167,7 +205,7 @@ mod tests {
         assert_eq!(text(r#"{"content":"just a text"}"#), "just a text");
         let message =
             r#"{"messages":[{"role":"user\nroot","content":[{"type":"text","text":"a"},"b"]}]}"#;
-        assert_eq!(text(message), "user root: a\nb");
+        assert_eq!(text_of(ResultKind::Prompt, message), "user root: a\nb");
     }
 
     #[test]
@@ -182,17 +220,20 @@ mod tests {
             assert_eq!(text(result), "(no output)", "{result}");
         }
         assert_eq!(text(r#"{"content":[],"structuredContent":{"a":1}}"#), r#"{"a":1}"#);
-        assert_eq!(text(r#"{"contents":[{"uri":"x://a","text":"read"}]}"#), "read");
-        assert_eq!(text(r#"{"messages":[]}"#), "(no output)");
-        assert_eq!(text(r#"{"completion":{"values":[]}}"#), "(no output)");
-        assert_eq!(text(r#"{"completion":{"values":["a","b"],"total":2}}"#), "a\nb");
+        let read = r#"{"contents":[{"uri":"x://a","text":"read"}]}"#;
+        assert_eq!(text_of(ResultKind::Resource, read), "read");
+        assert_eq!(text_of(ResultKind::Prompt, r#"{"messages":[]}"#), "(no output)");
+        let completed = |completion| text_of(ResultKind::Completion, completion);
+        assert_eq!(completed(r#"{"completion":{"values":[]}}"#), "(no output)");
+        assert_eq!(completed(r#"{"completion":{"values":["a","b"],"total":2}}"#), "a\nb");
     }
 
     #[test]
     fn messages_of_a_prompt_say_whose_they_are() {
         let result = r#"{"messages":[{"role":"user","content":{"type":"text","text":"Hello"}},
             {"role":"assistant","content":{"type":"image","mimeType":"image/png","data":"AAAA"}}]}"#;
-        assert_eq!(text(result), "user: Hello\nassistant: [image: image/png, 3 bytes]");
+        let text = text_of(ResultKind::Prompt, result);
+        assert_eq!(text, "user: Hello\nassistant: [image: image/png, 3 bytes]");
     }
 
     #[test]
@@ -200,7 +241,8 @@ mod tests {
         let server = ServerName::new("evil").unwrap();
         let marked = |said: &str| {
             let result = serde_json::json!({ "content": [{ "type": "text", "text": said }] });
-            text_for_model(&Raw::from_value(&result), Speaker::Untrusted(&server))
+            let speaker = Speaker::Untrusted(&server);
+            text_for_model(ResultKind::ToolCall, &Raw::from_value(&result), speaker)
         };
         let first = marked("hello\u{1b}[2J");
         let sign = first.lines().last().unwrap().to_owned();

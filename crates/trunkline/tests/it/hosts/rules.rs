@@ -36,6 +36,21 @@ async fn a_result_is_not_written_anew() {
     within(host.shutdown()).await;
 }
 
+/// CALL-3: a result may have any key beside its own. Seen: with `messages` it was read as a prompt, and
+/// printed `(no output)`.
+#[tokio::test]
+async fn the_text_of_a_tool_result_does_not_depend_on_keys_of_other_methods() {
+    for key in ["messages", "completion", "contents", "description"] {
+        let folder = saying(&format!(
+            r#"{{"{key}":[],"content":[{{"type":"text","text":"called"}}],"resultType":"task"}}"#
+        ));
+        let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
+        gather(&host, &[Kind::Tool]).await;
+        assert_eq!(call(&host, "s_say", &json!({})).await.unwrap().text(), "called", "{key}");
+        within(host.shutdown()).await;
+    }
+}
+
 /// CALL-2: what is no result is a failure of the server, not a success without output.
 #[tokio::test]
 async fn what_is_no_object_is_no_result() {
