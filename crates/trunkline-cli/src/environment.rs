@@ -9,7 +9,7 @@ mod trust;
 mod seen;
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -78,6 +78,19 @@ impl Environment {
             root_certificates_hint: Some(ROOT_CERTIFICATES_HINT.into()),
             ..HttpOptions::default()
         }
+    }
+
+    /// Whether a program is there, also without the extension that Windows adds to it.
+    pub(crate) fn is_program(&self, path: &Path) -> bool {
+        let mut extensions = ["exe", "cmd", "bat"].into_iter();
+        files::is_executable(path)
+            || (cfg!(windows)
+                && extensions.any(|it| files::is_executable(&path.with_added_extension(it))))
+    }
+
+    /// The folders of a list such as PATH.
+    pub(crate) fn folders(&self, list: &OsStr) -> Vec<PathBuf> {
+        env::split_paths(list).map(|folder| self.working_directory.join(folder)).collect()
     }
 
     /// Whether a file is there.

@@ -37,6 +37,7 @@ mod model;
 mod surroundings;
 mod written;
 mod dialect;
+mod format;
 mod meaning;
 mod merge;
 mod discovery;
@@ -50,6 +51,7 @@ mod fingerprint;
 mod show;
 mod uses;
 mod schema;
+mod inspect;
 
 pub use agents::{AgentFile, LoadedAgents, load_agents, parse_agents};
 pub use chain::{CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, MAX_NESTED_PROCESSES};
@@ -57,6 +59,7 @@ pub use conversation::{Conversation, WrittenSwitch, parse_conversation};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
 pub use discovery::{Candidate, Places, Walk, discover};
 pub use fingerprint::Fingerprint;
+pub use inspect::{Inspector, inspect, unserved_bundles};
 pub use load::{DiscoveredFiles, LoadOptions, Loaded, Overrides, load, parse};
 pub use model::{
     Access, Addresses, Agent, AgentPattern, Agents, Backoff, Behaviour, Bundle, BundleMode, Config,

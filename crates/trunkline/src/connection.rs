@@ -43,7 +43,7 @@ pub use server_notification::ServerNotification;
 pub use status::{SetAside, State, Status};
 pub use subscription::{ResourceSubscription, TaskSubscription};
 
-pub use crate::wire::{ChildOptions, HttpOptions, Proxies, RemainingProcess};
+pub use crate::wire::{ChildOptions, HttpOptions, MAX_MESSAGE_BYTES, Proxies, RemainingProcess};
 
 use crate::config::{Behaviour, Fingerprint, Restart, Server, Transport};
 use crate::error::{Error, ErrorKind};

@@ -58,7 +58,7 @@ use crate::message::Response;
 
 /// Bytes of one message, line, body or event that are accepted at most. Results are capped far
 /// below; this is what a server may send before it is not listened to any more.
-pub(crate) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// A message on its way to a server.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ use trunkline::config::{Hold, Loaded};
 use crate::arguments::{CheckArguments, Format};
 use crate::environment::Environment;
 use crate::exit::Outcome;
+use crate::inspection;
 use crate::loading;
 use crate::report::{self, plural};
 use crate::settings::{Settings, Verbosity};
@@ -19,6 +20,7 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let (loaded, hold) = loading::inspect(settings, environment, arguments.file)?;
+    let loaded = inspection::inspected(loaded, environment)?;
     let outcome = if loaded.fails(arguments.strict) { Outcome::Bad } else { Outcome::Good };
     match settings.format {
         Format::Json | Format::Raw => {

@@ -19,6 +19,7 @@ use crate::environment::Environment;
 use crate::exit::Outcome;
 use crate::following::Following;
 use crate::health::report_on;
+use crate::inspection;
 use crate::report::{self, NOTHING_FOUND, plural};
 use crate::servers::{self, Hosted};
 use crate::settings::{Settings, Verbosity};
@@ -39,6 +40,8 @@ pub(crate) fn run(
         (following, (loaded, agents)) = Following::load(settings, environment)?;
     }
     consent::say_held(&loaded, terminal);
+    let unserved = inspection::unserved(&loaded, environment);
+    loaded.diagnostics.extend(unserved);
     let tokens = arguments.tokens.as_ref();
     let tokens = tokens.map(|named| following.read_tokens(named.as_deref())).transpose()?;
     let options = options_of(arguments, tokens.as_ref().map(|(_, tokens)| tokens.clone()))?;

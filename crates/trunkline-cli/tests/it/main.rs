@@ -10,6 +10,7 @@ mod processes;
 #[cfg(target_os = "linux")]
 mod gateway;
 mod check;
+mod inspecting;
 mod config;
 mod general;
 mod schema;

@@ -99,6 +99,16 @@ codes! {
     Contradiction = "contradiction",
     /// A bundle, an agent or a layer is not used because of its errors.
     Disabled = "disabled",
+    /// A server refers to a variable, a file or an input that has no value here.
+    UnresolvedReference = "unresolved-reference",
+    /// The program of a server is not there.
+    MissingProgram = "missing-program",
+    /// A server runs Trunkline with the configuration that it is in.
+    StartsItself = "starts-itself",
+    /// Nothing provides credentials under an id.
+    UnknownAuthProvider = "unknown-auth-provider",
+    /// Something that is asked for is not served here.
+    NotServed = "not-served",
     /// A name that cannot be used.
     BadName = "bad-name",
     /// A server has both a command and a URL.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::decode::{Anything, Decoder, FromNode, Spanned, Written};
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
+use super::format::foreign_format;
 use super::model::{Access, Agents, Hold, Inputs, Kept, ListPlaces, Origin, ToolLists};
 use super::redact::quoted;
 use super::secret::Secret;
@@ -94,7 +95,10 @@ pub(crate) fn read_layer(
     origin: Origin,
     suggestions: &mut Suggestions,
 ) -> (Layer, Vec<Diagnostic>) {
-    let Document { root, mistakes, is_whole } = syntax::read(source);
+    let Document { mut root, mut mistakes, is_whole } = syntax::read(source);
+    if let Some(found) = foreign_format(source, root.as_ref()) {
+        (root, mistakes) = (None, vec![found]);
+    }
     let mut decoder = Decoder::new(source, suggestions);
     let mut reader = LayerReader { decoder: &mut decoder, source, origin, mistakes, is_whole };
     let layer = reader.layer(root.as_ref());

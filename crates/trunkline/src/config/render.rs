@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthChar;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::redact::{self, is_hidden, printable};
+use super::redact::{self, is_hidden, printable, quoted};
 use super::secret::MASK;
 use super::source::{Location, Span};
 
@@ -76,7 +76,8 @@ impl Report {
     fn diagnostic(&mut self, found: &Diagnostic) {
         let title = format!("{}[{}]", found.severity.as_str(), found.code);
         let title = self.paint.severity(found.severity, &title);
-        let message = self.paint.strong(&format!(": {}", printable(&found.message)));
+        let message = format!(": {}{}", subject(found), printable(&found.message));
+        let message = self.paint.strong(&message);
         self.line(&format!("{title}{message}"));
         let gutter = gutter_width(found);
         if let Some(location) = &found.location {
@@ -111,6 +112,13 @@ impl Report {
     fn line(&mut self, text: &str) {
         let _ = writeln!(self.text, "{}", text.trim_end());
     }
+}
+
+/// The server that a problem is about, unless its message names it.
+fn subject(found: &Diagnostic) -> String {
+    let Some(server) = &found.server else { return String::new() };
+    let name = quoted(server.as_str());
+    if found.message.contains(&name) { String::new() } else { format!("server {name}: ") }
 }
 
 /// Room for the largest line number shown.

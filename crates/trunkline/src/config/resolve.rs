@@ -9,7 +9,7 @@ use super::meaning::usable_url;
 use super::model::{
     FileOrigin, FileReach, Origin, Remote, RemoteProtocol, Server, Stdio, Transport,
 };
-use super::redact;
+use super::redact::{self, quoted};
 use super::secret::{MASK, Secret};
 use super::surroundings::FileRefusal;
 use super::template::{Part, Reference, Target, Template};
@@ -45,11 +45,18 @@ pub trait Resolver {
         PathBuf::from(".")
     }
 
+    /// The value of the `Authorization` header for a server with this `authProviderId` (CON-12).
+    fn authorization(&self, _provider: &str) -> Option<Secret> {
+        None
+    }
+
     /// How the user can answer an input that has no answer, for the message.
     fn input_hint(&self, _id: &str) -> Option<String> {
         None
     }
 }
+
+const AUTHORIZATION: &str = "Authorization";
 
 /// What to do about a file that a discovered configuration may not read.
 const OUTSIDE_HINT: &str = "its configuration was found, not named: `trunkline trust \
@@ -146,12 +153,38 @@ pub struct ResolvedRemote {
 /// assert!(!format!("{transport:?}").contains("hunter2"));
 /// ```
 pub fn resolve(server: &Server, resolver: &dyn Resolver) -> Result<ResolvedTransport, Vec<Error>> {
+    let (transport, mut errors) = fill_references(server, resolver);
+    errors.extend(unknown_provider(server, resolver));
+    if errors.is_empty() { Ok(transport) } else { Err(errors) }
+}
+
+/// Fills in references, and says which of them could not be: nothing stands in their places.
+pub(super) fn fill_references(
+    server: &Server,
+    resolver: &dyn Resolver,
+) -> (ResolvedTransport, Vec<Error>) {
     let mut filler = Filler { server, resolver, errors: Vec::new(), filled_in: Vec::new() };
     let transport = match &server.transport {
         Transport::Stdio(stdio) => ResolvedTransport::Stdio(filler.stdio(stdio)),
         Transport::Remote(remote) => ResolvedTransport::Remote(filler.remote(remote)),
     };
-    if filler.errors.is_empty() { Ok(transport) } else { Err(filler.errors) }
+    (transport, filler.errors)
+}
+
+/// The `authProviderId` of a server at an address that has no `Authorization` header of its own.
+fn needed_provider(server: &Server) -> Option<&str> {
+    let Transport::Remote(remote) = &server.transport else { return None };
+    let mut names = remote.headers.iter().map(|(name, _)| name);
+    let has_own = names.any(|name| name.eq_ignore_ascii_case(AUTHORIZATION));
+    server.auth_provider.as_deref().filter(|_| !has_own)
+}
+
+/// Reports that nothing provides the credentials that a server needs (CON-12).
+pub(super) fn unknown_provider(server: &Server, resolver: &dyn Resolver) -> Option<Error> {
+    let id = needed_provider(server).filter(|id| resolver.authorization(id).is_none())?;
+    let message = format!("nothing here provides credentials for `authProviderId` {}", quoted(id));
+    let error = Error::new(ErrorKind::MissingSecret, message).of(&server.name);
+    Some(error.with_hint("set an `Authorization` header in `headers` instead: `Bearer ${TOKEN}`"))
 }
 
 /// The arguments that are not shown as they were written, and what follows a name in them.
@@ -216,6 +249,11 @@ impl Filler<'_> {
                 self.unusable(format!("the header `{name}` would hold a control character"));
             }
             headers.push((name.clone(), value));
+        }
+        let provider = needed_provider(self.server);
+        if let Some(value) = provider.and_then(|id| self.resolver.authorization(id)) {
+            self.filled_in.push(value.clone());
+            headers.push((AUTHORIZATION.into(), value));
         }
         let filled_in = mem::take(&mut self.filled_in);
         ResolvedRemote { url, headers, protocol: remote.protocol, filled_in }
@@ -362,7 +400,10 @@ impl Filler<'_> {
 /// not be shown.
 fn read_failure(error: &io::Error) -> String {
     let refusal = FileRefusal::within(error).map(ToString::to_string);
-    refusal.unwrap_or_else(|| error.kind().to_string())
+    refusal.unwrap_or_else(|| match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        kind => kind.to_string(),
+    })
 }
 
 fn read_hint(error: &io::Error) -> Option<&'static str> {

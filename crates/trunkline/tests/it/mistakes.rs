@@ -106,6 +106,11 @@ const ELSEWHERE: &[Code] = &[
     Code::ShadowedFile,
     Code::UnsafeFile,
     Code::ShadowedServer,
+    Code::UnresolvedReference,
+    Code::MissingProgram,
+    Code::StartsItself,
+    Code::UnknownAuthProvider,
+    Code::NotServed,
 ];
 
 fn report(loaded: &Loaded) -> String {

@@ -138,7 +138,7 @@ fn everything_missing_is_named_at_once() {
         [
             "server `s`: the variable `B` is not set",
             "server `s`: the variable `A` is not set",
-            "server `s`: `${file:gone}` cannot be read: entity not found",
+            "server `s`: `${file:gone}` cannot be read: there is no such file",
         ]
     );
     assert!(errors.iter().all(|error| error.kind() == ErrorKind::MissingSecret));

@@ -1,0 +1,138 @@
+//! Checks a configuration against its surroundings: values that servers refer to, programs they run,
+//! and what the host offers them. Nothing is started.
+
+use super::diagnostic::{Code, Diagnostic, Severity};
+use super::model::{Bundle, BundleMode, Config, Server, Transport};
+use super::resolve::{
+    ResolvedStdio, ResolvedTransport, Resolver, fill_references, unknown_provider,
+};
+use crate::error::Error;
+use crate::name::BundleName;
+
+/// Answers what [`inspect`] asks about the process and the host around a configuration.
+pub trait Inspector: Resolver {
+    /// Why a program could not be started, for the message: "the program `uvx` is in none of the 7
+    /// folders of PATH". Nothing if it could, or if that cannot be told.
+    fn program_problem(&self, program: &ResolvedStdio) -> Option<String>;
+
+    /// Whether a program is this host with the configuration that is inspected (CON-16).
+    fn is_itself(&self, _program: &ResolvedStdio) -> bool {
+        false
+    }
+
+    /// Whether the host serves bundles in a mode.
+    fn serves(&self, mode: BundleMode) -> bool {
+        mode == BundleMode::Direct
+    }
+
+    /// The longest message that a server can send, in bytes, which bounds every result.
+    fn max_message_bytes(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+/// Reports everything that would keep a configuration from working here. Problems that another
+/// environment may not have are warnings.
+pub fn inspect(config: &Config, inspector: &dyn Inspector) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let most = inspector.max_message_bytes();
+    let of_all = config.defaults().max_result_bytes;
+    if of_all > most {
+        found.push(large_result("", of_all, most));
+    }
+    for server in config.servers().filter(|server| server.enabled) {
+        let inspection = ServerInspection { server, inspector };
+        found.extend(inspection.diagnostics());
+        let own = server.behaviour.max_result_bytes;
+        if own > most && own != of_all {
+            found.push(inspection.located(large_result("its ", own, most)));
+        }
+    }
+    found.extend(unserved_bundles(config, inspector));
+    found
+}
+
+/// Reports bundles in modes that the host does not serve.
+pub fn unserved_bundles(config: &Config, inspector: &dyn Inspector) -> Vec<Diagnostic> {
+    let bundles = config.bundles();
+    let unserved = bundles.filter(|(_, bundle)| !inspector.serves(bundle.mode));
+    let warning = |(name, bundle): (&BundleName, &Bundle)| {
+        let mode = bundle.mode.as_str();
+        let message = format!(
+            "bundle `{name}` of server `{}`: mode `{mode}` is not served here; its tools are listed \
+             directly",
+            bundle.server
+        );
+        Diagnostic::new(Severity::Warning, Code::NotServed, message)
+            .at_location(bundle.location.clone())
+            .of_server(&bundle.server)
+            .help("remove `mode`, or write `\"mode\": \"direct\"`")
+    };
+    unserved.map(warning).collect()
+}
+
+fn large_result(whose: &str, wanted: u64, most: u64) -> Diagnostic {
+    let message = format!(
+        "{whose}`maxResultBytes` is {wanted}, and a message of a server may have {most} bytes"
+    );
+    let found = Diagnostic::new(Severity::Error, Code::OutOfRange, message);
+    found.help(format!("write at most {most}"))
+}
+
+/// One server against its surroundings.
+struct ServerInspection<'i> {
+    server: &'i Server,
+    inspector: &'i dyn Inspector,
+}
+
+impl ServerInspection<'_> {
+    fn diagnostics(&self) -> Vec<Diagnostic> {
+        let (transport, errors) = fill_references(self.server, self.inspector);
+        let warning = |error: &Error| {
+            let warning = self.warning(Code::UnresolvedReference, error.message().to_owned());
+            warning.maybe_help(error.hint().map(str::to_owned))
+        };
+        let mut found: Vec<_> = errors.iter().map(warning).collect();
+        if let (ResolvedTransport::Stdio(program), Transport::Stdio(written)) =
+            (&transport, &self.server.transport)
+        {
+            // Which program it is, and where, may depend on what could not be filled in.
+            let is_known = written.command.as_literal().is_some() && written.cwd.is_none();
+            if errors.is_empty() || is_known {
+                found.extend(self.program(program));
+            }
+        }
+        found.extend(unknown_provider(self.server, self.inspector).map(|error| {
+            let found =
+                Diagnostic::new(Severity::Error, Code::UnknownAuthProvider, error.message());
+            self.located(found).maybe_help(error.hint().map(str::to_owned))
+        }));
+        found
+    }
+
+    fn program(&self, program: &ResolvedStdio) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        if self.inspector.is_itself(program) {
+            let message = "it runs Trunkline with this configuration, which is refused: it would \
+                           start itself without end";
+            let error = Diagnostic::new(Severity::Error, Code::StartsItself, message);
+            let help = "remove it, or give it a configuration of its own with `--config`";
+            found.push(self.located(error).help(help));
+        }
+        if let Some(problem) = self.inspector.program_problem(program) {
+            let help = "install it or correct the entry, unless it runs in another environment";
+            found.push(self.warning(Code::MissingProgram, problem).help(help));
+        }
+        found
+    }
+
+    fn warning(&self, code: Code, message: String) -> Diagnostic {
+        let found = Diagnostic::new(Severity::Warning, code, message);
+        self.located(found).label("as seen from the environment of this command")
+    }
+
+    fn located(&self, found: Diagnostic) -> Diagnostic {
+        let place = self.server.provenance.location.clone();
+        found.at_location(place).of_server(&self.server.name)
+    }
+}
