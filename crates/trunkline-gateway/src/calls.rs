@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use trunkline::call::{self, CallError, CallErrorKind, CallOptions, Outcome};
+use trunkline::call::{self, CallError, CallErrorKind, CallOptions, NoResult, Outcome};
 use trunkline::config::Share;
-use trunkline::connection::{Rounds, State};
-use trunkline::error::ErrorKind;
+use trunkline::connection::Rounds;
 use trunkline::host::{Found, Relayed};
 use trunkline::item::Kind;
 use trunkline::message::{Raw, RpcError, code};
@@ -24,7 +23,7 @@ use crate::protocol::{Era, invalid, lacks};
 use crate::reply::{Answer, Reply};
 use crate::seal::{Unopened, Use};
 use crate::tasks::Tasks;
-use crate::translate::{Cause, Looked};
+use crate::translate::Looked;
 use crate::unable::Noting;
 use crate::{headers, protocol, translate};
 
@@ -347,23 +346,9 @@ impl Gateway {
                 translate::error(client, relayed, params, &error).map(Reply::from)
             }
             _ if relayed == Relayed::Call => {
-                let (cause, words) = (self.cause(error), error.to_string());
-                let result = translate::no_result(cause, &words, error.is_retryable());
-                Ok(translate::result(era, relayed, &result))
+                Ok(translate::result(era, relayed, &error.to_result()))
             }
             _ => Err(translate::failed(error)),
-        }
-    }
-
-    /// Why a call came to no result. Of an answer that is late, or none, the state of the server
-    /// tells whether it was to the call or to its start.
-    fn cause(&self, error: &CallError) -> Cause {
-        let connection = error.server().and_then(|it| self.host.servers().get(it.as_str()));
-        let is_down = connection.is_some_and(|it| it.watch().borrow().state == State::Failed);
-        match error.kind() {
-            CallErrorKind::Failed(ErrorKind::Stopping) if !error.is_retryable() => Cause::Gone,
-            CallErrorKind::Failed(kind) if is_reached(kind) && !is_down => Cause::NoAnswer,
-            _ => Cause::Down,
         }
     }
 
@@ -433,28 +418,12 @@ fn is_worth_a_look(error: &CallError) -> bool {
     matches!(error.kind(), CallErrorKind::Unknown | CallErrorKind::Unavailable)
 }
 
-/// Whether an error says that the server was there, whatever it answered.
-fn is_reached(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::Broken
-            | ErrorKind::Unauthorized
-            | ErrorKind::Refused(_)
-            | ErrorKind::SessionExpired
-            | ErrorKind::TimedOut
-            | ErrorKind::TooLarge
-            | ErrorKind::Busy
-            | ErrorKind::NotMcp
-            | ErrorKind::Stopping
-    )
-}
-
 /// The answer to a legacy client that cannot be asked what the server of its call has to know.
 fn not_asked(server: Option<&ServerName>, relayed: Relayed, unable: &RpcError) -> Answer {
     let server = server.map(ServerName::as_str).unwrap_or_default();
     let words = format!("server `{server}` has a question, and {}", unable.message());
     if relayed == Relayed::Call {
-        let result = translate::no_result(Cause::NoAnswer, &words, false);
+        let result = NoResult::Failed.result(&words, false);
         return Ok(translate::result(Era::Legacy, relayed, &result));
     }
     let data = Raw::from_value(&serde_json::json!({ "retry": false }));

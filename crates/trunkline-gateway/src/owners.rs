@@ -1,6 +1,6 @@
 //! Whose something would be that nobody has said to have: servers that are on their way up, or down.
 
-use trunkline::call::{CallError, CallErrorKind};
+use trunkline::call::{CallError, CallErrorKind, NoResult};
 use trunkline::connection::State;
 use trunkline::error::Error;
 use trunkline::host::{Patience, Relayed};
@@ -13,7 +13,7 @@ use trunkline::view::View;
 use crate::gateway::Gateway;
 use crate::protocol::Era;
 use crate::reply::Answer;
-use crate::translate::{self, Cause};
+use crate::translate;
 
 /// The servers that what a request is about would be of, by the name or the address it has. Whoever
 /// could not see it learns nothing of its server.
@@ -54,7 +54,7 @@ impl Down {
     pub(crate) fn answer(&self, era: Era, relayed: Relayed) -> Answer {
         let words = self.why.to_string();
         if relayed == Relayed::Call {
-            let result = translate::no_result(Cause::Down, &words, self.may_return);
+            let result = NoResult::Unreachable.result(&words, self.may_return);
             return Ok(translate::result(era, relayed, &result));
         }
         let data = Raw::from_value(&serde_json::json!({ "retry": self.may_return }));

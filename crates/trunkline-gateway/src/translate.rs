@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use trunkline::call::{CallError, CallErrorKind, Outcome};
 use trunkline::host::Relayed;
 use trunkline::message::{Raw, RpcError, code};
@@ -197,34 +197,6 @@ pub(crate) fn definition(era: Era, definition: Raw) -> Raw {
 fn has_other_output(definition: &Raw) -> bool {
     let Some(schema) = definition.get("outputSchema") else { return false };
     schema.get("type").as_ref().and_then(Raw::as_str).as_deref() != Some("object")
-}
-
-/// Why a call came to no result of its tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// Its server cannot be used.
-    Down,
-    /// Its server was reached, and gave no answer that is one.
-    NoAnswer,
-    /// Its server has been taken away.
-    Gone,
-}
-
-/// The result of a call that its tool has not given: for the model to read (CALL-2).
-pub(crate) fn no_result(cause: Cause, message: &str, is_retryable: bool) -> Raw {
-    let what = match cause {
-        Cause::Down => "MCP server unreachable",
-        Cause::NoAnswer | Cause::Gone => "The call failed",
-    };
-    let advice = match (is_retryable, cause) {
-        (true, _) => "Trying again later may help.",
-        (false, Cause::Gone) => "Trying again will not help: list the tools again.",
-        (false, _) => "Trying again will not help before somebody has looked at it.",
-    };
-    let text = format!("{what}: {message}. {advice}");
-    let retry: Value = json!({ "io.trunkline/retry": is_retryable });
-    let content = json!([{ "type": "text", "text": text }]);
-    Raw::from_value(&json!({ "content": content, "isError": true, "_meta": retry }))
 }
 
 /// The error of a request that came to no answer of its server.

@@ -59,7 +59,7 @@ fn append_mcp_tools(registry: &mut Registry, host: &Arc<Host>) -> Result<(), Box
                 match host.call(&view, &name, arguments, CallOptions::default()).await {
                     Ok(outcome) => ToolOutput { error: outcome.is_error, output: outcome.text() },
                     // The model reads it and tries something else.
-                    Err(error) => ToolOutput { error: true, output: error.to_string() },
+                    Err(error) => ToolOutput { error: true, output: error.text_for_model() },
                 }
             })
         };

@@ -1,6 +1,7 @@
 //! The call, in one straight line: a route, a slot, the server's answer, an outcome (CALL-1 … CALL-7).
 
 mod completion;
+mod no_result;
 mod failure;
 mod keeping;
 mod outcome;
@@ -15,6 +16,7 @@ use tokio::time::timeout;
 pub use completion::{Completion, CompletionOf};
 pub use failure::{CallError, CallErrorKind};
 pub use keeping::ArtifactFolder;
+pub use no_result::{NoResult, RETRY};
 pub use outcome::Outcome;
 pub use updates::TaskUpdates;
 

@@ -54,7 +54,7 @@ use crate::call::{
 };
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Chain, Config, Server, Share};
-use crate::connection::{Connection, Options, Remaining, are_same_but_for_headers};
+use crate::connection::{Connection, Options, Remaining, State, are_same_but_for_headers};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Notification, Raw};
@@ -408,10 +408,10 @@ impl Host {
             let is_used = config.server(server.as_str()).is_some_and(|server| server.enabled);
             return if is_used { error.that_may_pass(true) } else { CallError::removed(server) };
         }
-        match self.servers.get(server.as_str()).filter(|_| is_down) {
-            Some(connection) => error.that_may_pass(connection.may_return()),
-            None => error,
-        }
+        let Some(connection) = self.servers.get(server.as_str()) else { return error };
+        let has_failed = connection.watch().borrow().state == State::Failed;
+        let error = if has_failed { error.unreachable() } else { error };
+        if is_down { error.that_may_pass(connection.may_return()) } else { error }
     }
 
     /// What the same caller sees now.

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use super::no_result::NoResult;
 use crate::catalog::Entry;
 use crate::clean::cleaned;
 use crate::config::{Server, Trust};
 use crate::content::BadArguments;
 use crate::error::{Error, ErrorKind};
-use crate::message::RpcError;
+use crate::message::{Raw, RpcError};
 use crate::name::ServerName;
 use crate::policy::NoSuchCaller;
 use crate::view::NoRoute;
@@ -24,6 +25,7 @@ pub struct CallError {
     is_retryable: bool,
     refusal: Option<RpcError>,
     server: Option<ServerName>,
+    cause: NoResult,
 }
 
 /// What kind of trouble it is, for code that has to decide what to do about it.
@@ -41,7 +43,38 @@ pub enum CallErrorKind {
     Failed(ErrorKind),
 }
 
+impl CallErrorKind {
+    /// Why there is no result, by the kind alone. Of an answer that is late, or none, only the state of the
+    /// server tells whether it was to the call or to its start.
+    fn no_result(self) -> NoResult {
+        match self {
+            Self::Unavailable => NoResult::Unreachable,
+            Self::Failed(kind) if !is_reached(kind) => NoResult::Unreachable,
+            _ => NoResult::Failed,
+        }
+    }
+}
+
 impl CallError {
+    /// Why the call has no result.
+    pub fn no_result(&self) -> NoResult {
+        match self.kind() {
+            CallErrorKind::Failed(ErrorKind::Stopping) if !self.is_retryable() => NoResult::Removed,
+            _ => self.cause,
+        }
+    }
+
+    /// The error as the result of a tool call, for a model to read: `MCP server unreachable: …` where the
+    /// server is down.
+    pub fn to_result(&self) -> Raw {
+        self.no_result().result(&self.to_string(), self.is_retryable())
+    }
+
+    /// The text of [`to_result`](Self::to_result).
+    pub fn text_for_model(&self) -> String {
+        self.no_result().text(&self.to_string(), self.is_retryable())
+    }
+
     /// What kind of trouble it is.
     pub fn kind(&self) -> CallErrorKind {
         self.kind
@@ -68,6 +101,12 @@ impl CallError {
         Self { is_retryable, ..self }
     }
 
+    /// The same, of a server that is down: whatever it was asked, it could not be reached.
+    #[must_use]
+    pub(crate) fn unreachable(self) -> Self {
+        Self { cause: NoResult::Unreachable, ..self }
+    }
+
     /// The error that the server answered with, for those who pass it on, in its own words. That of an untrusted
     /// server is without what deceives, and says whose it is.
     pub fn refusal(&self) -> Option<&RpcError> {
@@ -75,8 +114,15 @@ impl CallError {
     }
 
     fn new(kind: CallErrorKind, message: String) -> Self {
-        let message = message.into();
-        Self { kind, message, hint: None, is_retryable: false, refusal: None, server: None }
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            is_retryable: false,
+            refusal: None,
+            server: None,
+            cause: kind.no_result(),
+        }
     }
 
     pub(super) fn not_an_object() -> Self {
@@ -159,15 +205,29 @@ impl CallError {
     }
 }
 
+/// Whether an error says that the server was there, whatever it answered.
+fn is_reached(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Broken
+            | ErrorKind::Unauthorized
+            | ErrorKind::Refused(_)
+            | ErrorKind::SessionExpired
+            | ErrorKind::TimedOut
+            | ErrorKind::TooLarge
+            | ErrorKind::Busy
+            | ErrorKind::NotMcp
+            | ErrorKind::Stopping
+    )
+}
+
 impl From<Error> for CallError {
     fn from(error: Error) -> Self {
         Self {
-            kind: CallErrorKind::Failed(error.kind()),
-            message: error.to_string().into(),
             hint: error.hint().map(Into::into),
             is_retryable: error.kind().is_retryable(),
-            refusal: None,
             server: error.server().cloned(),
+            ..Self::new(CallErrorKind::Failed(error.kind()), error.to_string())
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trunkline::call::{CallErrorKind, CallOptions, Client};
+use trunkline::call::{CallErrorKind, CallOptions, Client, RETRY};
 use trunkline::catalog::Availability;
 use trunkline::connection::State;
 use trunkline::error::ErrorKind;
@@ -54,6 +54,7 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
     let died = call(&host, "dead_die", &json!({})).await.unwrap_err();
     assert_eq!(died.kind(), CallErrorKind::Failed(ErrorKind::Exited));
     assert!(!died.is_retryable());
+    assert!(died.text_for_model().starts_with("MCP server unreachable: server `dead`: "), "{died}");
     until_down(&host, "dead").await;
     for _ in 0..2 {
         let view = view(&host);
@@ -63,6 +64,12 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
         assert_eq!(gone.kind(), CallErrorKind::Unavailable);
         assert!(gone.to_string().starts_with("server `dead` is down: "), "{gone}");
         assert!(gone.hint().is_some() && !gone.is_retryable(), "nobody starts it again");
+        // A host can give it to the model as the result of the call.
+        let result = gone.to_result().to_value();
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("MCP server unreachable: server `dead` is down: "), "{text}");
+        assert!(text.ends_with("Trying again will not help before somebody has looked at it."));
+        assert_eq!((&result["isError"], &result["_meta"][RETRY]), (&json!(true), &json!(false)));
         assert_eq!(call(&host, "alive_started", &json!({})).await.unwrap().text(), "1");
         let reloaded = reload(&host, &json!({ "mcpServers": servers })).await;
         assert_eq!(reloaded.kept.len(), 2);

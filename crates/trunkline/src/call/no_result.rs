@@ -1,0 +1,51 @@
+//! A call without a result of its tool, as a result that a model can read (CALL-2).
+
+use serde_json::json;
+
+use crate::message::Raw;
+
+/// The key in `_meta` of an error result that says whether the same call may succeed later.
+pub const RETRY: &str = "io.trunkline/retry";
+
+/// Why a call has no result of its tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoResult {
+    /// Its server is down, or cannot be reached.
+    Unreachable,
+    /// Its server was reached and gave no result, or the call was refused before.
+    Failed,
+    /// Its server is not in the configuration any more.
+    Removed,
+}
+
+impl NoResult {
+    /// The result of a call that its tool has not given.
+    ///
+    /// ```
+    /// use trunkline::call::NoResult;
+    ///
+    /// let result = NoResult::Unreachable.result("server `docs` is down: it ended", true);
+    /// assert_eq!(
+    ///     result.text(),
+    ///     r#"{"_meta":{"io.trunkline/retry":true},"content":[{"text":"MCP server unreachable: server `docs` is down: it ended. Trying again later may help.","type":"text"}],"isError":true}"#
+    /// );
+    /// ```
+    pub fn result(self, message: &str, is_retryable: bool) -> Raw {
+        let content = json!([{ "type": "text", "text": self.text(message, is_retryable) }]);
+        let retry = json!({ RETRY: is_retryable });
+        Raw::from_value(&json!({ "content": content, "isError": true, "_meta": retry }))
+    }
+
+    pub(super) fn text(self, message: &str, is_retryable: bool) -> String {
+        let what = match self {
+            Self::Unreachable => "MCP server unreachable",
+            Self::Failed | Self::Removed => "The call failed",
+        };
+        let advice = match (is_retryable, self) {
+            (true, _) => "Trying again later may help.",
+            (false, Self::Removed) => "Trying again will not help: list the tools again.",
+            (false, _) => "Trying again will not help before somebody has looked at it.",
+        };
+        format!("{what}: {message}. {advice}")
+    }
+}
