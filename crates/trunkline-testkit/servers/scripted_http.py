@@ -105,6 +105,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 result = {"content": [{"type": "text", "text": said}]}
                 body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
                 self.reply(200, body, {"content-type": "application/json"})
+            case "empty":
+                self.reply(200)
+            case "empty-stream":
+                self.reply(200, headers={"content-type": "text/event-stream"})
+            case "accepted":
+                self.reply(202)
+            case "dead-session" if self.headers["mcp-session-id"] == "1":
+                self.reply(200)
+            case "forget-second" if method == "tools/call":
+                session = self.headers["mcp-session-id"]
+                if session == "2":
+                    self.reply(404)
+                    return True
+                result = {"content": [{"type": "text", "text": session}]}
+                body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+                self.reply(200, body, {"content-type": "application/json"})
             case "forget-session" if self.headers["mcp-session-id"] == "1":
                 self.reply(404)
             case _:

@@ -96,6 +96,9 @@ pub(crate) enum Incoming {
     Answer(Response),
     /// A request gets no answer any more; others do.
     Lost { id: u64, error: Error },
+    /// The server ended the reply to a request of a session with nothing in it. Others may be answered,
+    /// unless the session is dead.
+    Empty { id: u64, error: Error },
     /// Nothing comes any more, and nothing can be sent.
     Ended(Error),
 }

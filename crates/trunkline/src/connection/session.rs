@@ -1,10 +1,12 @@
 //! A server that is being spoken to: requests out, answers back to whoever waits for them.
 
 mod deadline;
+mod empty_replies;
 mod masking;
 mod past_calls;
 mod pending;
 mod questions;
+mod reading;
 mod telling;
 
 use std::collections::HashMap;
@@ -18,17 +20,19 @@ use tokio::time::{Instant, sleep_until};
 
 use self::deadline::Deadline;
 pub(super) use self::deadline::QUESTIONS;
+use self::empty_replies::EmptyReplies;
 pub(super) use self::masking::masked_raw;
 use self::past_calls::CallEnd;
 pub(super) use self::pending::MAX_PENDING_CALLS;
 use self::pending::{Pending, Waiting};
 use self::questions::{Asides, Open};
+use self::reading::{after_noise, unreadable};
 use super::attendant::{Abandoned, Attendant, Update};
 use super::explaining::explained;
 use super::generation::{Declared, Generation, with_progress_token};
 use super::parameters::{Mirrored, headers, subject};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Malformed, Message, Notification, Raw, Response, RpcError};
+use crate::message::{Message, Notification, Raw, Response, RpcError};
 use crate::principal::{ClientId, Requester};
 use crate::queue::Sender;
 use crate::wire::{Incoming, Outgoing, Purpose, RemainingProcess, SecretMask, Wire};
@@ -109,6 +113,7 @@ pub(super) struct Session {
     /// What is still to be said to one request, or to all: it ends the conversation, and whoever hears
     /// it should find everything as it is then.
     unsaid: Option<(Option<u64>, Error)>,
+    empty_replies: EmptyReplies,
     /// Lines that were no messages.
     pub(super) noise: u64,
     /// How often something has happened.
@@ -138,6 +143,7 @@ impl Session {
             mirrored: HashMap::new(),
             last_answer: Instant::now(),
             unsaid: None,
+            empty_replies: EmptyReplies::default(),
             noise: 0,
             turns: 0,
             mask: None,
@@ -316,6 +322,11 @@ impl Session {
                     }
                     None => self.answer(id, Err(error)),
                 },
+                Incoming::Empty { id, error } => {
+                    if let Some(event) = self.on_empty_reply(id, error) {
+                        return event;
+                    }
+                }
                 Incoming::Ended(error) => {
                     let error = explained(error, &self.wire.last_lines(), 0);
                     self.unsaid = Some((None, error.clone()));
@@ -323,6 +334,17 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Fails the request of an empty reply. After several without an answer between, the session is dead.
+    fn on_empty_reply(&mut self, id: u64, error: Error) -> Option<Event> {
+        let is_alone = self.pending.len() <= 1 && self.pending.contains(id);
+        if !self.empty_replies.is_last(is_alone) {
+            self.answer(id, Err(error));
+            return None;
+        }
+        self.unsaid = Some((Some(id), error));
+        Some(Event::Forgotten)
     }
 
     fn say_unsaid(&mut self) {
@@ -365,6 +387,7 @@ impl Session {
             number.iter().for_each(|id| self.pending.answered_late(*id));
             return self.noise();
         };
+        self.empty_replies.reset();
         self.answer(id, Ok(outcome.map_err(RpcError::bounded)));
         None
     }
@@ -453,23 +476,6 @@ fn consequence(error: &Error) -> Option<Event> {
         kind if kind.is_out_of_reach() => Some(Event::OutOfReach(error.clone())),
         _ => None,
     }
-}
-
-/// The request that a line seems to answer, and why it does not.
-fn unreadable(line: &Bytes, malformed: Malformed) -> Option<(u64, &'static str)> {
-    let (id, problem) = match malformed {
-        Malformed::NotRpc(id) => (id?, "the answer is not a JSON-RPC message"),
-        Malformed::TooDeep(id) => (id?, "the answer is nested deeper than 512 levels"),
-        Malformed::NotJson => (Message::garbled_answer(line)?, "the answer is not UTF-8"),
-    };
-    Some((id.as_number()?, problem))
-}
-
-/// What may be a message on a line that begins with something else: a program wrote half a line
-/// before it spoke.
-fn after_noise(line: &Bytes) -> Option<Bytes> {
-    let start = memchr::memchr(b'{', line).filter(|start| *start > 0)?;
-    Some(line.slice(start..))
 }
 
 /// The server is being ended by us.

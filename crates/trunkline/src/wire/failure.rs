@@ -177,8 +177,10 @@ impl Answer<'_> {
     /// Something that is no refusal and no answer either.
     pub(super) fn nonsense(&self) -> Error {
         let origin = origin(self.target.address.url());
-        let what = if self.body.is_empty() { "nothing" } else { "something that is not MCP" };
-        let mut message = format!("{origin} answered with {what}");
+        if self.body.is_empty() {
+            return self.no_reply(&origin);
+        }
+        let mut message = format!("{origin} answered with something that is not MCP");
         if let Some(excerpt) = self.excerpt() {
             message = format!("{message}: {excerpt}");
         }
@@ -187,6 +189,18 @@ impl Answer<'_> {
             None => "is the path of the address right?",
         };
         Error::new(ErrorKind::NotMcp, message).with_hint(hint)
+    }
+
+    /// A success without a reply. In a session that may mean that the session is dead, behind something
+    /// that does not know it.
+    fn no_reply(&self, origin: &str) -> Error {
+        let message = format!("{origin} answered {} with nothing in it", self.status);
+        match self.has_session {
+            true => Error::new(ErrorKind::Broken, message)
+                .with_hint("its session may have ended; a new one is begun if that happens again"),
+            false => Error::new(ErrorKind::NotMcp, message)
+                .with_hint("is the path of the address right?"),
+        }
     }
 
     /// The encoding that the body is in. None was asked for, and none is understood.

@@ -145,7 +145,7 @@ async fn ask_with(options: &HttpOptions, url: &str) -> Result<(), Error> {
     let mut wire = HttpWire::new(HttpClient::new(options).unwrap(), target(url));
     wire.send(request(1, "ping"));
     match timeout(PATIENCE, wire.next()).await.unwrap() {
-        Incoming::Lost { error, .. } => Err(error),
+        Incoming::Lost { error, .. } | Incoming::Empty { error, .. } => Err(error),
         _ => Ok(()),
     }
 }

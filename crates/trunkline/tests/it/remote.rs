@@ -1,13 +1,19 @@
 //! Servers at addresses: that forget their sessions, say something beside their answers, or go away.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use trunkline::call::{CallOptions, Client};
 use trunkline::connection::{Connection, State};
 use trunkline::error::{Error, ErrorKind};
+use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::item::Kind;
+use trunkline::message::Raw;
+use trunkline::policy::Who;
+use trunkline::principal::Principal;
 use trunkline_testkit::peers;
 
 use crate::lively::{
@@ -84,26 +90,110 @@ async fn a_server_that_refuses_connections_is_down_until_it_is_back() {
     within(listening.connection.close()).await;
 }
 
-/// One request that goes wrong says nothing about the others.
-#[tokio::test]
-async fn a_request_that_fails_does_not_take_the_server_away() {
-    for mode in ["500", "429", "reset", "half", "slow-head"] {
+/// A server over HTTP that misbehaves in calls, and its entry.
+struct Scripted {
+    process: Child,
+    entry: Value,
+}
+
+impl Scripted {
+    fn new(mode: &str) -> Self {
         let mut command = Command::new(peers::python());
         command.arg("-I").arg(peers::scripted_http_server()).args(["tools/call", mode]);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut port = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
         let url = format!("http://127.0.0.1:{}/mcp", port.trim());
-        let entry = json!({ "type": "http", "url": url, "timeouts": { "call": "300ms" } });
-        let config = config(&json!({ "s": entry }));
-        let connection = Connection::new(config.server("s").unwrap().clone(), options());
+        let entry = json!({ "type": "http", "url": url, "timeouts": { "call": "10s" } });
+        Self { process, entry }
+    }
+
+    fn connection(&self) -> Connection {
+        let config = config(&json!({ "s": self.entry }));
+        Connection::new(config.server("s").unwrap().clone(), options())
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// CALL-2: a success without a reply is a failure that says so, and does not take the server away.
+#[tokio::test]
+async fn a_reply_with_nothing_in_it_is_an_error_with_its_cause() {
+    for (mode, status) in
+        [("empty", "200 OK"), ("empty-stream", "200 OK"), ("accepted", "202 Accepted")]
+    {
+        let scripted = Scripted::new(mode);
+        let connection = scripted.connection();
+        within(connection.connect()).await.unwrap();
+        for _ in 0..3 {
+            let error = failed_call(&connection, "wait").await;
+            assert_eq!(error.kind(), ErrorKind::Broken, "{mode}: {error}");
+            let expected = format!("answered {status} with nothing in it");
+            assert!(error.message().ends_with(&expected), "{mode}: {error}");
+            assert!(error.hint().unwrap().contains("session"), "{mode}");
+        }
+        within(connection.request("ping", None)).await.unwrap().unwrap_err();
+        within(connection.close()).await;
+    }
+}
+
+/// A session that answers nothing any more is given up for a new one.
+#[tokio::test]
+async fn a_dead_session_behind_empty_replies_is_begun_anew() {
+    let scripted = Scripted::new("dead-session");
+    let connection = scripted.connection();
+    within(connection.connect()).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(failed_call(&connection, "wait").await.kind(), ErrorKind::Broken);
+    }
+    assert_eq!(call(&connection, "wait").await, "waited");
+    within(connection.close()).await;
+}
+
+/// CON-2: of several sessions with one server, only the one that expired is begun anew.
+#[tokio::test]
+async fn a_session_that_expires_is_opened_again_alone() {
+    let mut scripted = Scripted::new("forget-second");
+    scripted.entry["share"] = "per-client".into();
+    let config = config(&json!({ "s": scripted.entry }));
+    let host = Host::start(config, BTreeMap::new(), HostOptions::new(options()));
+    within(host.gather(&[Kind::Tool], Patience::UntilAllAreReady)).await;
+    let view = host.view(Who::default()).unwrap();
+    let client = |id: &str| Client {
+        id: id.into(),
+        owner: Principal::Token(id.into()),
+        capabilities: Raw::empty_object(),
+        attendant: None,
+        log_level: None,
+        idle: None,
+    };
+    // The server says in which of its sessions it was called. Lists are those of the first.
+    for (id, session) in [("a", "3"), ("b", "4"), ("a", "3"), ("b", "4")] {
+        let client = client(id);
+        let options = CallOptions { client: Some(&client), ..CallOptions::default() };
+        let called = within(host.call(&view, "s_wait", Raw::empty_object(), options)).await;
+        assert_eq!(called.unwrap().text(), session, "{id}");
+    }
+    within(host.shutdown()).await;
+}
+
+/// One request that goes wrong says nothing about the others.
+#[tokio::test]
+async fn a_request_that_fails_does_not_take_the_server_away() {
+    for mode in ["500", "429", "reset", "half", "slow-head"] {
+        let mut scripted = Scripted::new(mode);
+        scripted.entry["timeouts"]["call"] = "300ms".into();
+        let connection = scripted.connection();
         within(connection.connect()).await.unwrap();
         failed_call(&connection, "wait").await;
         within(connection.request("ping", None)).await.unwrap().unwrap_err();
         assert_eq!(connection.status().state, State::Ready, "{mode}");
         within(connection.close()).await;
-        let _ = process.kill();
-        let _ = process.wait();
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn masked(mask: Option<&SecretMask>, incoming: Incoming) -> Incoming 
             };
             Incoming::Answer(response)
         }
-        Incoming::Lost { .. } | Incoming::Ended(_) => incoming,
+        Incoming::Lost { .. } | Incoming::Empty { .. } | Incoming::Ended(_) => incoming,
     }
 }
 

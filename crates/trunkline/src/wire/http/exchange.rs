@@ -43,6 +43,8 @@ pub(super) struct Exchange {
     question: Question,
     stream: Reopening,
     stage: Stage,
+    /// Whether an event has come.
+    has_events: bool,
 }
 
 /// What has to be done next, with what that needs.
@@ -59,7 +61,7 @@ impl Exchange {
     /// An exchange that has not begun.
     pub(super) fn new(client: HttpClient, target: Arc<HttpTarget>, question: Question) -> Self {
         let stream = Reopening::new(client.clone(), Arc::clone(&question.request));
-        Self { client, target, question, stream, stage: Stage::Post }
+        Self { client, target, question, stream, stage: Stage::Post, has_events: false }
     }
 
     /// Everything that comes of it, up to the last word.
@@ -120,9 +122,11 @@ impl Exchange {
             let message = format!("the answer is nested deeper than {MAX_DEPTH} levels");
             return self.lost(Error::new(ErrorKind::NotMcp, message));
         }
-        let is_refused = !response.status().is_success();
-        let error = if is_refused { answer.refusal() } else { answer.nonsense() };
-        self.lost(error)
+        if !response.status().is_success() {
+            return self.lost(answer.refusal());
+        }
+        let error = answer.nonsense();
+        if body.is_empty() && answer.has_session { self.empty(error) } else { self.lost(error) }
     }
 
     fn judge<'a>(&'a self, response: &'a HttpResponse, body: &'a [u8]) -> Answer<'a> {
@@ -137,7 +141,13 @@ impl Exchange {
 
     async fn events(&mut self, mut stream: HttpResponse) -> Option<Step> {
         match self.stream.event(&mut stream).await {
-            Ok(Some(event)) => self.take(event, stream),
+            Ok(Some(event)) => {
+                self.has_events = true;
+                self.take(event, stream)
+            }
+            Ok(None) if self.is_over_without_event() => {
+                self.empty(self.judge(&stream, b"").nonsense())
+            }
             Ok(None) => self.go_on(failure::broken_off(self.target.address.url())),
             Err(error) => self.go_on(error),
         }
@@ -185,6 +195,17 @@ impl Exchange {
     fn answered(&self, found: Found) -> Option<Step> {
         let response = Response { id: Id::number(self.question.id), outcome: found.outcome };
         Some(Step::Last(self.question.id, Incoming::Answer(response)))
+    }
+
+    /// Whether a stream of a session that ended has had nothing in it, and can not be taken up again.
+    fn is_over_without_event(&self) -> bool {
+        let has_session = self.question.request.headers.contains_key(beside::SESSION_ID);
+        has_session && !self.has_events && !self.stream.has_place()
+    }
+
+    fn empty(&self, error: Error) -> Option<Step> {
+        let id = self.question.id;
+        Some(Step::Last(id, Incoming::Empty { id, error }))
     }
 
     fn lost(&self, error: Error) -> Option<Step> {
