@@ -5,7 +5,7 @@ use anyhow::Result;
 use trunkline::call::CallError;
 use trunkline::catalog::Kind;
 use trunkline::error::Error;
-use trunkline::name::ServerName;
+use trunkline::name::{ServerName, address_of};
 use trunkline::policy::Chance;
 use trunkline::view::{NoRoute, View};
 
@@ -147,6 +147,12 @@ impl Search<'_> {
             NoRoute::Ambiguous { forms, .. } => {
                 let forms = forms.clone();
                 return Nowhere::Denied(Failure::from(CallError::from(none)).suggesting(forms));
+            }
+            NoRoute::Unlisted { suggestions, servers, .. } => {
+                let forms = servers.iter().map(|server| address_of(server, self.name));
+                let forms: Vec<_> = suggestions.iter().cloned().chain(forms).collect();
+                let failure = Failure::from(CallError::from(none)).suggesting(forms);
+                return Nowhere::Unknown { failure, is_strange: false };
             }
             NoRoute::Denied(_) => return Nowhere::Denied(CallError::from(none).into()),
         };

@@ -40,7 +40,7 @@ pub(crate) async fn followable(
             return None;
         }
         let whole = address_of(&server, uri);
-        let leads_somewhere = has_others && !catalog.resolve(&whole).is_empty();
+        let leads_somewhere = has_others && catalog.may_have(&server, uri);
         catalog.exposed_address(&server, uri).or(leads_somewhere.then_some(whole))
     };
     called.result = with_addresses(&called.result, &exposed);

@@ -183,7 +183,7 @@ impl Gateway {
         let view = self.view(&attending.caller)?;
         let request = (relayed, &asked.params);
         match self.host.find(&view, relayed, &sent) {
-            Err(error) if is_worth_a_look(&error) => {}
+            found if is_worth_a_look(&found) => {}
             found => {
                 require_repeated(&asked, &found)?;
                 return self.relay_found(attending, &view, request, found).await;
@@ -205,7 +205,8 @@ impl Gateway {
         (relayed, params): (Relayed, &Raw),
         found: Result<Found<'_>, CallError>,
     ) -> Answer {
-        let server = found.as_ref().ok().map(|found| &found.entry().server().name);
+        let server = found.as_ref().ok().map(|found| found.entry().server().name.clone());
+        let server = server.as_ref();
         let attending = attending.with_server(server);
         let caller = &attending.caller;
         let rounds = match caller.era() {
@@ -271,8 +272,7 @@ impl Gateway {
         request: (Relayed, &Raw),
     ) -> Result<View, RpcError> {
         let view = self.view(caller)?;
-        let found = self.host.find(&view, request.0, request.1);
-        if !found.is_err_and(|error| is_worth_a_look(&error)) {
+        if !is_worth_a_look(&self.host.find(&view, request.0, request.1)) {
             return Ok(view);
         }
         self.view_after_look(caller, &view, request).await
@@ -413,9 +413,15 @@ fn require_repeated(asked: &Asked, found: &Result<Found<'_>, CallError>) -> Resu
     }
 }
 
-/// Whether something that cannot be had may be there if servers are asked again.
-fn is_worth_a_look(error: &CallError) -> bool {
-    matches!(error.kind(), CallErrorKind::Unknown | CallErrorKind::Unavailable)
+/// Whether something that cannot be had may be there if servers are asked again. A resource that no list
+/// has may be listed by a server whose list is not known yet.
+fn is_worth_a_look(found: &Result<Found<'_>, CallError>) -> bool {
+    match found {
+        Ok(found) => !found.entry().is_listed(),
+        Err(error) => {
+            matches!(error.kind(), CallErrorKind::Unknown | CallErrorKind::Unavailable)
+        }
+    }
 }
 
 /// The answer to a legacy client that cannot be asked what the server of its call has to know.

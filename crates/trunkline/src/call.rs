@@ -8,6 +8,7 @@ mod outcome;
 mod untrusted;
 mod updates;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,10 @@ const MAX_LOOKS: usize = 3;
 
 /// How often a call that waits for its turn says so.
 const REMINDER: Duration = Duration::from_secs(5);
+
+/// Links in one result for which the rules of the caller are asked where they lead. Results of real servers
+/// have fewer; any more are written in the form that says whose they are where another server may be meant.
+const MAX_LINKS_LOOKED_UP: usize = 256;
 
 /// How a call is made.
 #[derive(Clone, Copy)]
@@ -267,15 +272,20 @@ impl Route<'_> {
             let message = "its result is not an object, which every result has to be";
             return Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name).into());
         }
-        let exposed = |uri: &str| self.exposed_address(uri);
-        let tells_apart = self.read.is_some() || self.view.catalog().tells_addresses_apart();
-        let exposed: Option<Exposed<'_>> = if tells_apart { Some(&exposed) } else { None };
-        let outcome = outcome((kind, &result), &self.server, exposed);
-        let outcome = outcome.in_modern_era(self.connection.is_modern());
+        let outcome = self.exposed(kind, &result).in_modern_era(self.connection.is_modern());
         match options.artifacts {
             Some(folder) => Ok(outcome.with_files_in(folder).await),
             None => Ok(outcome),
         }
+    }
+
+    /// A result with the addresses that the caller knows, and within its bound.
+    fn exposed(&self, kind: ResultKind, result: &Raw) -> Outcome {
+        let looks = Cell::new(0);
+        let exposed = |uri: &str| self.exposed_address(uri, &looks);
+        let tells_apart = self.read.is_some() || self.view.catalog().tells_addresses_apart();
+        let exposed: Option<Exposed<'_>> = if tells_apart { Some(&exposed) } else { None };
+        outcome((kind, result), &self.server, exposed)
     }
 
     /// The server answered with an error.
@@ -293,10 +303,14 @@ impl Route<'_> {
     }
 
     /// What the caller calls an address of the server, if not as the server does.
-    fn exposed_address(&self, uri: &str) -> Option<String> {
-        match &self.read {
-            Some(read) if read.own == uri => Some(read.address.clone()),
-            _ => self.view.catalog().exposed_address(&self.server.name, uri),
+    fn exposed_address(&self, uri: &str, looks: &Cell<usize>) -> Option<String> {
+        if let Some(read) = self.read.as_ref().filter(|read| read.own == uri) {
+            return Some(read.address.clone());
+        }
+        looks.set(looks.get() + 1);
+        match looks.get() <= MAX_LINKS_LOOKED_UP {
+            true => self.view.exposed_address(&self.server.name, uri),
+            false => self.view.catalog().exposed_address(&self.server.name, uri),
         }
     }
 

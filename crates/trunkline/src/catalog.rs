@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use addresses::AddressIndex;
-pub(crate) use addresses::closest;
+pub(crate) use addresses::{closest, template_pieces};
 pub use build::Sources;
 pub use listing::Listing;
 
@@ -33,6 +33,9 @@ pub struct CatalogServer {
     pub name: ServerName,
     /// Whether it can be called.
     pub availability: Availability,
+    /// Whether it lists resources or templates, or declares the capability. It may have resources that it
+    /// does not list.
+    pub serves_resources: bool,
 }
 
 /// One thing that a server has.
@@ -48,6 +51,7 @@ pub struct Entry {
     /// Those of its item: a look at every entry should not have to leave the list.
     hints: Hints,
     adjusted: Option<Box<Adjusted>>,
+    is_listed: bool,
 }
 
 impl Entry {
@@ -100,6 +104,11 @@ impl Entry {
         let is_named = matches!(self.kind, Kind::Tool | Kind::Prompt);
         (is_named && !self.exposed.ends_with(self.name()))
             .then(|| (self.name(), "it has characters that names may not have".to_owned()))
+    }
+
+    /// Whether its server lists it. A resource may also be addressed without being listed.
+    pub fn is_listed(&self) -> bool {
+        self.is_listed
     }
 
     /// The pairs of characters in its scope.

@@ -431,6 +431,12 @@ impl Guard for Host {
     /// the rules of now.
     fn admits(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
         let now = self.as_of_now(view)?;
+        if !entry.is_listed() {
+            // Rules may be about its URI, and another server may list it by now.
+            let found = now.route_resource(entry.exposed())?;
+            let is_same = found.entry.server().name == entry.server().name;
+            return if is_same { Ok(()) } else { Err(CallError::gone(entry)) };
+        }
         if Arc::ptr_eq(now.catalog(), view.catalog()) {
             return Ok(now.admits(entry)?);
         }

@@ -4,15 +4,15 @@
 mod digest;
 mod namespace;
 mod exposed;
-mod address;
 mod pattern;
+mod address;
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use address::Spellings;
 pub use address::{MAX_ADDRESS_BYTES, UriClaim, UriForm, address_of, expose_uris, split_address};
+pub(crate) use address::{Spellings, is_web, scheme};
 pub(crate) use digest::digest;
 pub use exposed::{Adjusted, Adjustment, Claim, Exposed, ExposedName};
 pub use namespace::{NameOptions, Namespaces};

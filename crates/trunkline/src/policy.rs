@@ -29,12 +29,13 @@ mod steps;
 mod addresses;
 mod names;
 
-pub(crate) use addresses::{explain_address, hides_address};
+pub(crate) use addresses::{explain_address, hides_address, hides_unlisted};
 pub use caller::{Caller, Limit, NoSuchCaller, Who};
 pub use names::Chance;
 pub(crate) use names::{chance, chance_of_address};
 pub use reason::{Reason, Rule};
 pub use rules::Rules;
+pub(crate) use steps::unavailable;
 pub use switches::{Switch, Switches};
 
 use crate::catalog::Entry;

@@ -4,6 +4,7 @@
 mod listed;
 mod route;
 mod unknown;
+mod unlisted;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::policy::{
     explain, is_unlimited,
 };
 
-pub use route::{NoRoute, ResourceRoute};
+pub use route::{NoRoute, ResourceRoute, RoutedEntry};
 pub use unknown::UnknownName;
 
 /// What one caller sees. Cheap to make and to keep: nothing is computed before it is asked for.

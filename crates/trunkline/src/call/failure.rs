@@ -242,7 +242,7 @@ impl From<NoRoute<'_>> for CallError {
     fn from(none: NoRoute<'_>) -> Self {
         let message = none.to_string();
         match none {
-            NoRoute::Unknown { .. } | NoRoute::Ambiguous { .. } => {
+            NoRoute::Unknown { .. } | NoRoute::Ambiguous { .. } | NoRoute::Unlisted { .. } => {
                 Self::new(CallErrorKind::Unknown, message)
             }
             NoRoute::Denied(reason) => Self {

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 
-use super::{Catalog, Entry, Kind};
-use crate::name::{Pieces, ServerName, address_of, split_address};
+use super::{Catalog, CatalogServer, Entry, Kind};
+use crate::name::{Pieces, ServerName, address_of, is_web, scheme, split_address};
 
 /// Finds entries by the addresses that their servers gave them. A result may link to as many resources
 /// as there is room for in it.
@@ -16,6 +16,8 @@ pub(super) struct AddressIndex {
     resources: HashMap<u64, Vec<u32>>,
     /// The given parts of each template, in the order of the entries.
     templates: Box<[Pieces]>,
+    /// The servers that list URIs of the web, by the scheme.
+    web_servers: HashMap<String, BTreeSet<ServerName>>,
 }
 
 impl AddressIndex {
@@ -25,8 +27,14 @@ impl AddressIndex {
         for (place, entry) in (0..).zip(resources) {
             places.entry(hasher.hash_one(entry.name())).or_default().push(place);
         }
+        let mut web_servers: HashMap<String, BTreeSet<ServerName>> = HashMap::new();
+        for entry in resources.iter().chain(templates) {
+            if let Some(scheme) = scheme(entry.name()).filter(|scheme| is_web(scheme)) {
+                web_servers.entry(scheme).or_default().insert(entry.server.name.clone());
+            }
+        }
         let templates = templates.iter().map(|entry| template_pieces(entry.name())).collect();
-        Self { hasher, resources: places, templates }
+        Self { hasher, resources: places, templates, web_servers }
     }
 }
 
@@ -69,10 +77,46 @@ impl Catalog {
     /// bare address would lead elsewhere, or is not what is shown.
     pub fn exposed_address(&self, server: &ServerName, own: &str) -> Option<String> {
         let meant = closest(self.resolve(own));
+        if meant.is_empty() && self.may_lead_elsewhere(server, own) {
+            return Some(address_of(server, own));
+        }
         let leads_here = meant.iter().all(|(entry, _)| entry.server.name == *server);
         let is_shown_so = meant.first().is_none_or(|(entry, _)| entry.is_shown_bare());
         let is_bare = leads_here && is_shown_so && split_address(own).is_none();
         (!is_bare).then(|| address_of(server, own))
+    }
+}
+
+impl Catalog {
+    /// Whether a server can be asked for a URI in its own words: it lists it, or may have it without
+    /// listing it.
+    pub fn may_have(&self, server: &ServerName, own: &str) -> bool {
+        if !self.resolve(&address_of(server, own)).is_empty() {
+            return true;
+        }
+        let is_listing = |scheme: String| {
+            self.addresses.web_servers.get(&scheme).is_some_and(|it| it.contains(server))
+        };
+        let serves = self.servers().any(|it| it.name == *server && it.serves_resources);
+        serves && scheme(own).filter(|scheme| is_web(scheme)).is_none_or(is_listing)
+    }
+
+    /// Whether no list names a URI.
+    pub(crate) fn is_unlisted(&self, own: &str) -> bool {
+        self.resolve(own).is_empty()
+    }
+
+    /// Whether a URI that no list names could be read from another server than this one, for any caller.
+    /// The rules of a caller may leave only that one.
+    fn may_lead_elsewhere(&self, server: &ServerName, own: &str) -> bool {
+        let is_other = |it: &&CatalogServer| it.name != *server && it.serves_resources;
+        match scheme(own).filter(|scheme| is_web(scheme)) {
+            Some(scheme) => {
+                let listing = self.addresses.web_servers.get(&*scheme);
+                listing.is_some_and(|listing| listing.iter().any(|it| it != server))
+            }
+            None => self.servers().any(|it| is_other(&it)),
+        }
     }
 }
 
@@ -97,7 +141,7 @@ pub(crate) fn closest<T>(mut found: Vec<(&Entry, T)>) -> Vec<(&Entry, T)> {
 }
 
 /// What is given in a template of addresses. Every expression may stand for anything.
-fn template_pieces(template: &str) -> Pieces {
+pub(crate) fn template_pieces(template: &str) -> Pieces {
     let mut pieces = Vec::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {

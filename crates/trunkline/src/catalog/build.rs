@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::addresses::AddressIndex;
 use super::{Availability, Catalog, CatalogServer, Entries, Entry, Item, Kind, Listing};
 use crate::config::{Addresses, Config, Trust};
+use crate::message::Raw;
 use crate::name::{
     Claim, Exposed, NameOptions, Namespaces, Pairs, ServerName, UriClaim, UriForm, expose_uris,
 };
@@ -89,6 +90,7 @@ impl Catalog {
             Arc::new(CatalogServer {
                 name: name.clone(),
                 availability: source.availability.clone(),
+                serves_resources: source.listing.serves_resources(),
             })
         };
         let servers: Vec<_> = sources.servers.iter().map(server).collect();
@@ -136,6 +138,7 @@ fn named(drafts: &[Draft<'_>], namespaces: &Namespaces) -> Vec<Entry> {
         exposed: exposed.name.into_text(),
         scope: None,
         adjusted: exposed.adjusted.map(Box::new),
+        is_listed: true,
     };
     drafts.iter().zip(exposed).map(entry).collect()
 }
@@ -152,19 +155,50 @@ fn addressed(drafts: &[Draft<'_>], sources: &Sources) -> Vec<Entry> {
         .collect();
     let exposed = expose_uris(&claims, sources.uri_form);
     let entry = |(draft, exposed): (&Draft<'_>, String)| {
-        let prefix = prefix(draft);
-        let separator = if prefix.is_empty() { "" } else { sources.namespaces.separator() };
-        let scope = format!("{prefix}{separator}{}", draft.item.name());
-        Entry {
-            kind: draft.item.kind(),
-            server: Arc::clone(draft.server),
-            item: Arc::clone(draft.item),
-            hints: draft.item.hints(),
+        let (server, item) = (Arc::clone(draft.server), Arc::clone(draft.item));
+        Entry::at_address((server, item), &sources.namespaces, &exposed)
+    };
+    drafts.iter().zip(exposed).map(entry).collect()
+}
+
+impl Entry {
+    /// Something of a server that callers know by an address.
+    fn at_address(
+        (server, item): (Arc<CatalogServer>, Arc<Item>),
+        namespaces: &Namespaces,
+        exposed: &str,
+    ) -> Self {
+        let prefix = namespaces.prefix(&server.name).unwrap_or("");
+        let separator = if prefix.is_empty() { "" } else { namespaces.separator() };
+        let scope = format!("{prefix}{separator}{}", item.name());
+        Self {
+            kind: item.kind(),
+            hints: item.hints(),
+            server,
+            item,
             exposed: exposed.into(),
             pairs: Pairs::of(&scope),
             scope: Some(scope.into()),
             adjusted: None,
+            is_listed: true,
         }
-    };
-    drafts.iter().zip(exposed).map(entry).collect()
+    }
+}
+
+impl Catalog {
+    /// A resource of a server that serves resources, at a URI in the server's own words that no list
+    /// has. Callers know it by `exposed`.
+    pub(crate) fn unlisted<'c>(
+        &'c self,
+        own: &'c str,
+        exposed: &'c str,
+    ) -> impl Iterator<Item = Entry> + 'c {
+        let servers = self.servers.iter().filter(|server| server.serves_resources);
+        servers.map(move |server| {
+            let definition = Raw::empty_object().with("uri", &Raw::from_string(own));
+            let item = Arc::new(Item::new(Kind::Resource, own, definition));
+            let entry = Entry::at_address((Arc::clone(server), item), &self.namespaces, exposed);
+            Entry { is_listed: false, ..entry }
+        })
+    }
 }

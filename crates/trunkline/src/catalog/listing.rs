@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::item::Item;
+use crate::item::{Item, Kind};
 
 /// Everything one server has. Made once, and shared by every catalog that holds it.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     items: Vec<Arc<Item>>,
+    declares_resources: bool,
 }
 
 impl Listing {
@@ -17,7 +18,20 @@ impl Listing {
         let mut seen: HashSet<(_, Box<str>)> = HashSet::new();
         let mut is_new = |item: &Arc<Item>| seen.insert((item.kind(), Box::from(item.name())));
         let items = items.into_iter().map(Into::into).filter(|item| is_new(item)).collect();
-        Self { items }
+        Self { items, declares_resources: false }
+    }
+
+    /// The same, of a server that declares the capability `resources`, or does not.
+    #[must_use]
+    pub fn declaring_resources(self, declares_resources: bool) -> Self {
+        Self { declares_resources, ..self }
+    }
+
+    /// Whether the server lists resources or templates, or declares the capability.
+    pub(crate) fn serves_resources(&self) -> bool {
+        let is_resource =
+            |item: &Arc<Item>| item.kind().capability() == Kind::Resource.capability();
+        self.declares_resources || self.items.iter().any(is_resource)
     }
 
     /// Its things, in the order of its lists.
@@ -28,6 +42,7 @@ impl Listing {
     /// The same without anything that could deceive.
     #[must_use]
     pub fn cleaned(&self) -> Self {
-        Self { items: self.items.iter().map(|item| Arc::new(item.cleaned())).collect() }
+        let items = self.items.iter().map(|item| Arc::new(item.cleaned())).collect();
+        Self { items, declares_resources: self.declares_resources }
     }
 }

@@ -11,6 +11,7 @@ use crate::catalog::{Availability, Catalog, Listing, Sources};
 use crate::config::{Config, Fingerprint};
 use crate::connection::{Connection, State};
 use crate::item::{Item, Kind};
+use crate::message::Raw;
 use crate::name::ServerName;
 use crate::registry::{ServerSet, Watch};
 
@@ -22,6 +23,7 @@ struct Seen {
     lists: [Arc<[Arc<Item>]>; Kind::ALL.len()],
     state: State,
     down: Option<Box<str>>,
+    declares_resources: bool,
 }
 
 impl Seen {
@@ -37,12 +39,16 @@ impl Seen {
             State::Idle | State::Ready | State::Stopped => None,
         };
         let lists = Kind::ALL.map(|kind| connection.list(kind));
-        Self { lists, state: status.state, down }
+        let capability = Kind::Resource.capability();
+        let declares = |capabilities: &Raw| capabilities.get(capability).is_some();
+        let declares_resources = status.capabilities.as_ref().is_some_and(declares);
+        Self { lists, state: status.state, down, declares_resources }
     }
 
     fn is_as(&self, other: &Self) -> bool {
         let are_same = |(left, right): (&Arc<[_]>, &Arc<[_]>)| Arc::ptr_eq(left, right);
         self.down == other.down
+            && self.declares_resources == other.declares_resources
             && self.says_something() == other.says_something()
             && self.lists.iter().zip(&other.lists).all(are_same)
     }
@@ -167,7 +173,7 @@ impl Keeper {
             Some(known) if !now.says_something() => Arc::clone(&known.listing),
             _ => {
                 let items = now.lists.iter().flat_map(|list| list.iter().cloned());
-                Arc::new(Listing::new(items))
+                Arc::new(Listing::new(items).declaring_resources(now.declares_resources))
             }
         };
         self.sources.add(server, Arc::clone(&listing));

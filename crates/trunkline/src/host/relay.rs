@@ -10,7 +10,7 @@ use crate::connection::META_KEYS;
 use crate::message::{Ambiguous, Raw};
 use crate::name::{MAX_ADDRESS_BYTES, ServerName};
 use crate::principal::Principal;
-use crate::view::{ResourceRoute, View};
+use crate::view::{ResourceRoute, RoutedEntry, View};
 
 /// Longest name or address in a request, in bytes as it is written: an address, with escapes and with
 /// the name of its server before it. Nothing has a longer one, so that it is refused unread.
@@ -82,14 +82,14 @@ pub struct Found<'v> {
 
 impl<'v> Found<'v> {
     /// What it is about: its server and its definition.
-    pub fn entry(&self) -> &'v Entry {
-        self.resolved.entry
+    pub fn entry(&self) -> &Entry {
+        &self.resolved.entry
     }
 }
 
 /// What a request is about, in the words of its server.
 struct Resolved<'v> {
-    entry: &'v Entry,
+    entry: RoutedEntry<'v>,
     params: Raw,
     read: Option<Read>,
 }
@@ -130,7 +130,7 @@ impl Host {
             // Rules may be about the address as well as about the template that it fits.
             relayed.resolve(&self.as_of_now(view)?, &params)?;
         }
-        let route = Route { read, ..self.bind(view, entry, options.client)? };
+        let route = Route { read, ..self.bind(view, &entry, options.client)? };
         match relayed {
             Relayed::Completion => route.complete(sent, options).await,
             _ => route.ask(relayed.method(), sent, options).await,
@@ -197,7 +197,7 @@ fn named<'v>(view: &'v View, kind: Kind, params: &Raw) -> Result<Resolved<'v>, C
     let name = Word::of(params, "name")?;
     let entry = view.route(kind, &name.text())?;
     let params = name.in_words_of_server(params, entry.name());
-    Ok(Resolved { entry, params, read: None })
+    Ok(Resolved { entry: RoutedEntry::Listed(entry), params, read: None })
 }
 
 fn addressed<'v>(view: &'v View, params: &Raw) -> Result<Resolved<'v>, CallError> {
@@ -213,7 +213,7 @@ fn template<'v>(view: &'v View, reference: &Raw) -> Result<Resolved<'v>, CallErr
     let address = Word::of(reference, "uri")?;
     let entry = view.route_template(&address.text())?;
     let params = address.in_words_of_server(reference, entry.name());
-    Ok(Resolved { entry, params, read: None })
+    Ok(Resolved { entry: RoutedEntry::Listed(entry), params, read: None })
 }
 
 /// What parameters call something: a part of them, found once.

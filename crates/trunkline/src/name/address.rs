@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::ServerName;
+use super::pattern::Pieces;
 
 /// What an address in the form that says whose it is starts with.
 const SCHEME: &str = "trunkline://";
@@ -138,17 +139,62 @@ impl Spellings {
         other == self.whole || other == self.path
     }
 
+    /// Whether the address may be one that a URI template produces. An expression may stand for anything.
+    pub(crate) fn fit(&self, template: &str) -> bool {
+        let (marked, without) =
+            (expressions_replaced(template, "\u{fffc}"), expressions_replaced(template, ""));
+        let marked = normalised(&marked);
+        let pieces = Pieces::new(marked.split('\u{fffc}'));
+        pieces.matches(&self.whole) || pieces.matches(&self.path) || self.mean(&without)
+    }
+
+    /// The spelling that keeps the query, with one to three slashes after the scheme.
+    pub(crate) fn written_whole(&self) -> Vec<String> {
+        with_slashes(&self.whole)
+    }
+
     /// The spellings as people write addresses, for patterns: with one to three slashes after the
     /// scheme.
     pub(crate) fn written(&self) -> Vec<String> {
-        let slashes = |text: &String| match text.split_once(":/") {
-            Some((scheme, rest)) => {
-                ["/", "//", "///"].map(|it| format!("{scheme}:{it}{rest}")).to_vec()
-            }
-            None => vec![text.clone()],
-        };
-        [&self.whole, &self.path].into_iter().flat_map(slashes).collect()
+        [&self.whole, &self.path].into_iter().flat_map(|text| with_slashes(text)).collect()
     }
+}
+
+fn with_slashes(text: &str) -> Vec<String> {
+    match text.split_once(":/") {
+        Some((scheme, rest)) => {
+            ["/", "//", "///"].map(|it| format!("{scheme}:{it}{rest}")).to_vec()
+        }
+        None => vec![text.to_owned()],
+    }
+}
+
+/// A URI template with something else in place of each expression.
+fn expressions_replaced(template: &str, replacement: &str) -> String {
+    let mut replaced = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((_, after)) = after.split_once('}') else { break };
+        replaced.push_str(before);
+        replaced.push_str(replacement);
+        rest = after;
+    }
+    replaced.push_str(rest);
+    replaced
+}
+
+/// Whether a scheme is that of the web. Clients may fetch such a URI themselves, and a link with it need
+/// not be about a resource of any server.
+pub(crate) fn is_web(scheme: &str) -> bool {
+    matches!(scheme, "http" | "https")
+}
+
+/// The scheme of a URI, in small letters, if it has one (RFC 3986).
+pub(crate) fn scheme(uri: &str) -> Option<String> {
+    let (scheme, _) = uri.split_once(':')?;
+    let is_scheme = scheme.starts_with(|it: char| it.is_ascii_alphabetic())
+        && scheme.chars().all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it));
+    is_scheme.then(|| scheme.to_ascii_lowercase())
 }
 
 /// An address for comparing: spellings that a server may take for the same become the same.

@@ -17,7 +17,7 @@ pub(crate) fn hides_address<'r>(
     spellings: &Spellings,
 ) -> Option<Reason<'r>> {
     let server = &template.server().name;
-    let denies = |lists: &Lists| lists.deny.iter().any(|denied| spellings.mean(denied));
+    let denies = |lists: &Lists| lists.deny.iter().any(|denied| covers(denied, spellings));
     if let Some(lists) = rules.server(server).map(|it| &it.lists).filter(|it| denies(it)) {
         let (finding, location) = (Finding::InDenyList, lists.places.deny.as_ref());
         return Some(Reason::new(Rule::ServerLists, finding, location));
@@ -37,6 +37,24 @@ pub(crate) fn hides_address<'r>(
         Some(Reason { limit: limit.name, ..Reason::new(Rule::Agent, finding, location) })
     };
     caller.limits().iter().find_map(by_limit)
+}
+
+/// Whether a name of a deny list means an address: in any spelling, or as a template that it fits.
+fn covers(denied: &str, spellings: &Spellings) -> bool {
+    spellings.mean(denied) || (denied.contains('{') && spellings.fit(denied))
+}
+
+/// Whether a rule hides a resource that no list has, under any spelling of its URI. What patterns of the
+/// agent include, they have to include in its plain spelling as well: `x://public/../private` is not below
+/// `x://public/`.
+pub(crate) fn hides_unlisted(
+    (rules, caller): (&Rules, &Caller),
+    entry: &Entry,
+    spellings: &Spellings,
+) -> bool {
+    let whole = scopes_of(entry, spellings.written_whole());
+    hides_address((rules, caller), entry, entry.name(), spellings).is_some()
+        || !caller.limits().iter().all(|limit| includes(limit, &whole))
 }
 
 /// What every rule has to say about an address that fits a template.
@@ -64,21 +82,40 @@ pub(crate) fn explain_address<'r>(
 
 /// What patterns of an agent see of an address: what they would see of a resource that had it, in
 /// every spelling.
-fn scopes(template: &Entry, own: &str, spellings: &Spellings) -> Vec<String> {
-    let prefix = template.scope().strip_suffix(template.name()).unwrap_or_default();
-    let written = spellings.written().into_iter();
-    let written = written.map(|uri| format!("{prefix}{uri}").to_lowercase());
-    [format!("{prefix}{own}")].into_iter().chain(written).collect()
+fn scopes(entry: &Entry, own: &str, spellings: &Spellings) -> Vec<String> {
+    let mut scopes = scopes_of(entry, spellings.written());
+    scopes.insert(0, format!("{}{own}", prefix(entry)));
+    scopes
 }
 
-/// The pattern that takes away something of one of these names: the last that matches it. Spellings
-/// are in small letters, and so are patterns compared with them.
+fn scopes_of(entry: &Entry, written: Vec<String>) -> Vec<String> {
+    let prefix = prefix(entry);
+    written.into_iter().map(|uri| format!("{prefix}{uri}").to_lowercase()).collect()
+}
+
+/// What patterns see before the URIs of a server.
+fn prefix(entry: &Entry) -> &str {
+    entry.scope().strip_suffix(entry.name()).unwrap_or_default()
+}
+
+/// The pattern that takes away something of one of these names: the last that matches it.
 fn excluding<'r>(limit: &'r CallerLimit, scopes: &[String]) -> Option<&'r AgentPattern> {
     let patterns = limit.patterns()?;
-    let matches = |it: &AgentPattern, scope: &String| {
+    scopes.iter().filter_map(|scope| last_match(patterns, scope)).find(|it| it.pattern.excludes())
+}
+
+/// Whether the patterns of a limit, if it has any, include one of these names.
+fn includes(limit: &CallerLimit, scopes: &[String]) -> bool {
+    let Some(patterns) = limit.patterns() else { return true };
+    let mut deciding = scopes.iter().filter_map(|scope| last_match(patterns, scope));
+    deciding.any(|it| !it.pattern.excludes())
+}
+
+/// The last pattern that matches a name. Spellings are in small letters, and so are patterns compared
+/// with them.
+fn last_match<'p>(patterns: &'p [AgentPattern], scope: &str) -> Option<&'p AgentPattern> {
+    patterns.iter().rev().find(|it| {
         let small = NamePattern::new(&it.pattern.as_str().to_lowercase());
         it.pattern.matches(scope) || small.is_ok_and(|small| small.matches(scope))
-    };
-    let last = |scope: &String| patterns.iter().rev().find(|it| matches(it, scope));
-    scopes.iter().filter_map(last).find(|it| it.pattern.excludes())
+    })
 }

@@ -117,6 +117,14 @@ impl<'r> Reason<'r> {
         }
     }
 
+    /// Whether a list denies it or a pattern excludes it, rather than that nothing names it.
+    pub(crate) fn takes_away(&self) -> bool {
+        matches!(
+            self.finding,
+            Finding::InDenyList | Finding::DeniedByBundle(_) | Finding::ExcludedBy(_)
+        )
+    }
+
     /// How to allow what this hides.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self.finding {

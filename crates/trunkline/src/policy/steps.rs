@@ -5,7 +5,7 @@ use super::caller::{Caller, CallerLimit};
 use super::reason::{Finding, Reason, Rule};
 use super::rules::ServerRules;
 use super::switches::Switch;
-use crate::catalog::{Availability, Entry, Kind};
+use crate::catalog::{Availability, CatalogServer, Entry, Kind};
 use crate::config::{Access, AgentPattern, Location, Trust};
 
 /// What is asked: may this caller have this entry?
@@ -209,12 +209,9 @@ impl<'r> Question<'r> {
     }
 
     fn available(&self) -> Answer<'r> {
-        match &self.entry.server().availability {
-            Availability::Available => pass(Rule::Available, Finding::Available, None),
-            Availability::Down(reason) => {
-                let finding = Finding::Down(&self.entry.server().name, reason);
-                (Verdict::Deny, Reason::new(Rule::Available, finding, None))
-            }
+        match unavailable(self.entry.server()) {
+            None => pass(Rule::Available, Finding::Available, None),
+            Some(reason) => (Verdict::Deny, reason),
         }
     }
 
@@ -232,6 +229,16 @@ impl<'r> Question<'r> {
             (pattern.excludes() || !adjusted.reason.is_ambiguous())
                 && pattern.matches(&adjusted.plain)
         })
+    }
+}
+
+/// Why nothing of a server can be had now, if it is down.
+pub(crate) fn unavailable(server: &CatalogServer) -> Option<Reason<'_>> {
+    match &server.availability {
+        Availability::Available => None,
+        Availability::Down(why) => {
+            Some(Reason::new(Rule::Available, Finding::Down(&server.name, why), None))
+        }
     }
 }
 

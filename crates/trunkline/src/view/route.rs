@@ -1,19 +1,22 @@
 //! From an exposed name to what it stands for; the one place where that is decided.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use super::View;
-use crate::catalog::{Entry, Kind, closest};
+use crate::catalog::{Entry, Kind, closest, template_pieces};
 use crate::config::{Suggestions, printable};
-use crate::name::{MAX_ADDRESS_BYTES, Spellings, address_of, split_address};
-use crate::policy::{Decision, Reason, Step, explain_address, hides_address};
+use crate::name::{MAX_ADDRESS_BYTES, ServerName, Spellings, address_of, split_address};
+use crate::policy::{Decision, Reason, Step, explain_address, hides_address, unavailable};
 
 /// Most names that are suggested for one that does not exist.
 const MAX_SUGGESTIONS: usize = 3;
 
 /// Longest part of an unknown name that a message repeats, in characters.
 const SHOWN_NAME: usize = 80;
+
+/// Most servers that a message names as those that could have a resource: more are not read.
+const MAX_SHOWN_SERVERS: usize = 10;
 
 /// Why a name leads nowhere.
 #[derive(Clone, Debug)]
@@ -35,6 +38,15 @@ pub enum NoRoute<'v> {
         /// Those that say whose they are, one for each server.
         forms: Vec<String>,
     },
+    /// No list has the URI, and several servers could.
+    Unlisted {
+        /// The address.
+        address: String,
+        /// Addresses the caller knows that may have been meant.
+        suggestions: Vec<String>,
+        /// The servers that could have it.
+        servers: Vec<ServerName>,
+    },
     /// The caller may know of it, and cannot have it now.
     Denied(Reason<'v>),
 }
@@ -51,6 +63,10 @@ impl fmt::Display for NoRoute<'_> {
                     "several servers have `{address}`; did you mean `{}`?",
                     forms.join("` or `")
                 )
+            }
+            Self::Unlisted { address, suggestions, servers } => {
+                let address: String = address.chars().take(SHOWN_NAME).collect();
+                f.write_str(&could_have(&address, suggestions, servers))
             }
             Self::Unknown { kind, name, suggestions } => {
                 let name = shown(name);
@@ -75,9 +91,29 @@ fn shown(name: &str) -> String {
 #[derive(Clone, Debug)]
 pub struct ResourceRoute<'v> {
     /// The resource, or the template that its address fits.
-    pub entry: &'v Entry,
+    pub entry: RoutedEntry<'v>,
     /// Its address in the words of its server.
     pub uri: String,
+}
+
+/// An entry of a catalog, or of a resource that no list names.
+#[derive(Clone, Debug)]
+pub enum RoutedEntry<'v> {
+    /// As the catalog has it.
+    Listed(&'v Entry),
+    /// No list has it; one server can be meant.
+    Unlisted(Box<Entry>),
+}
+
+impl std::ops::Deref for RoutedEntry<'_> {
+    type Target = Entry;
+
+    fn deref(&self) -> &Entry {
+        match self {
+            Self::Listed(entry) => entry,
+            Self::Unlisted(entry) => entry,
+        }
+    }
 }
 
 impl View {
@@ -108,7 +144,8 @@ impl View {
     }
 
     /// Where an address is read: by the server that has a resource of that address, or else by the
-    /// server with a template that it fits. What the caller does not know of makes no difference.
+    /// server with a template that it fits, or else by the one server that can be meant. What the caller
+    /// does not know of makes no difference.
     pub fn route_resource(&self, address: &str) -> Result<ResourceRoute<'_>, NoRoute<'_>> {
         let own = split_address(address).map_or(address, |(_, own)| own);
         if own.len() > MAX_ADDRESS_BYTES {
@@ -116,15 +153,15 @@ impl View {
             return Err(NoRoute::Unknown { kind, name: shown(address), suggestions });
         }
         let mut known = self.catalog.resolve(address);
-        // Whether an address spells something hidden depends on the server alone. Asked of each of its
-        // templates, that would be as much work as there are pairs of resources and templates.
-        let mut spelling_hidden = BTreeMap::new();
+        // What hides an address depends on the server alone. Asked of each of its templates, that would be
+        // as much work as there are pairs of resources and templates.
+        let mut covers = BTreeMap::new();
         known.retain(|(entry, uri)| {
-            let mut spells = || {
-                let spells = || self.spells_hidden(entry, uri);
-                *spelling_hidden.entry(&entry.server().name).or_insert_with(spells)
+            let mut is_covered = || {
+                let cover = || self.cover(entry, uri);
+                covers.entry(&entry.server().name).or_insert_with(cover).hides(entry)
             };
-            !self.is_hidden(entry) && (entry.kind() == Kind::Resource || !spells())
+            !self.is_hidden(entry) && (entry.kind() == Kind::Resource || !is_covered())
         });
         let meant = closest(known);
         let servers: BTreeSet<_> = meant.iter().map(|(entry, _)| &entry.server().name).collect();
@@ -135,12 +172,25 @@ impl View {
         let mut denied = None;
         for (entry, uri) in meant {
             match self.decide(entry) {
-                Decision::Allow => return Ok(ResourceRoute { entry, uri: uri.to_owned() }),
+                Decision::Allow => {
+                    let entry = RoutedEntry::Listed(entry);
+                    return Ok(ResourceRoute { entry, uri: uri.to_owned() });
+                }
                 Decision::Deny(reason) => denied = denied.or(Some(reason)),
                 Decision::Hide(_) => {}
             }
         }
-        Err(denied.map_or_else(|| self.unknown(Kind::Resource, address), NoRoute::Denied))
+        if let Some(reason) = denied {
+            return Err(NoRoute::Denied(reason));
+        }
+        let entry = self.unlisted(address)?;
+        let mut servers = self.catalog.servers();
+        let server = servers.find(|server| server.name == entry.server().name);
+        if let Some(reason) = server.and_then(unavailable) {
+            return Err(NoRoute::Denied(reason));
+        }
+        let uri = entry.name().to_owned();
+        Ok(ResourceRoute { entry: RoutedEntry::Unlisted(Box::new(entry)), uri })
     }
 
     /// The template that is shown under an address, or whose server the address says.
@@ -152,21 +202,38 @@ impl View {
         self.route(kind, found.map_or(address, Entry::exposed))
     }
 
-    fn is_hidden(&self, entry: &Entry) -> bool {
+    pub(super) fn is_hidden(&self, entry: &Entry) -> bool {
         matches!(self.decide(entry), Decision::Hide(_))
     }
 
-    /// Whether an address that fits a template may be another spelling for a resource that is hidden,
-    /// or is hidden by itself.
-    fn spells_hidden(&self, template: &Entry, uri: &str) -> bool {
+    /// What hides an address of the server of a template: a hidden resource of which it may be another
+    /// spelling, a rule about the address itself, or a template that a rule takes away.
+    fn cover(&self, template: &Entry, uri: &str) -> Cover {
         let spellings = Spellings::of(uri);
         let rules = (&*self.rules, &*self.caller);
-        self.hidden_under(template, &spellings).is_some()
+        if self.hidden_under(template, &spellings).is_some()
             || hides_address(rules, template, uri, &spellings).is_some()
+        {
+            return Cover::Address;
+        }
+        self.denied_template(template, &spellings).map_or(Cover::None, Cover::Template)
+    }
+
+    /// How much is given in the most specific template that an address fits and a rule takes away, of the
+    /// server of an entry.
+    pub(super) fn denied_template(&self, entry: &Entry, spellings: &Spellings) -> Option<usize> {
+        let is_denied = |template: &&Entry| match self.decide(template) {
+            Decision::Hide(reason) => reason.takes_away(),
+            Decision::Allow | Decision::Deny(_) => false,
+        };
+        let templates = self.catalog.entries(Kind::ResourceTemplate).iter();
+        let own = templates.filter(|template| template.server().name == entry.server().name);
+        let fitting = own.filter(|template| spellings.fit(template.name()));
+        fitting.filter(is_denied).map(|template| template_pieces(template.name()).given()).max()
     }
 
     /// A hidden resource of the server of a template that an address may mean.
-    fn hidden_under(&self, template: &Entry, spellings: &Spellings) -> Option<&Entry> {
+    pub(super) fn hidden_under(&self, template: &Entry, spellings: &Spellings) -> Option<&Entry> {
         let server = &template.server().name;
         let mut resources = self.catalog.entries(Kind::Resource).iter();
         resources.find(|entry| {
@@ -188,12 +255,12 @@ impl View {
         }
     }
 
-    fn unknown(&self, kind: Kind, name: &str) -> NoRoute<'_> {
+    pub(super) fn unknown(&self, kind: Kind, name: &str) -> NoRoute<'_> {
         let suggestions = self.suggestions(kind, name);
         NoRoute::Unknown { kind, name: name.to_owned(), suggestions }
     }
 
-    fn suggestions(&self, kind: Kind, name: &str) -> Vec<String> {
+    pub(super) fn suggestions(&self, kind: Kind, name: &str) -> Vec<String> {
         alike(name, &self.entries(kind).collect::<Vec<_>>())
     }
 
@@ -220,4 +287,45 @@ fn alike(name: &str, entries: &[&Entry]) -> Vec<String> {
         found.push(nearest);
     }
     found.into_iter().map(str::to_owned).collect()
+}
+
+/// What hides an address of a server that fits a template of it.
+enum Cover {
+    /// Nothing.
+    None,
+    /// A rule, or a hidden resource: under any template.
+    Address,
+    /// A denied template, by how much is given in it. Next to a template that the caller may have, it
+    /// counts if it is the more specific one: otherwise it covers more than this address.
+    Template(usize),
+}
+
+impl Cover {
+    fn hides(&self, template: &Entry) -> bool {
+        match self {
+            Self::None => false,
+            Self::Address => true,
+            Self::Template(given) => *given > template_pieces(template.name()).given(),
+        }
+    }
+}
+
+/// The message for a URI that no list names and several servers could have.
+fn could_have(address: &str, suggestions: &[String], servers: &[ServerName]) -> String {
+    let mut message = format!("no server lists the resource `{}`", printable(address));
+    if !suggestions.is_empty() {
+        let _ = write!(message, " (did you mean `{}`?)", suggestions.join("` or `"));
+    }
+    let shown: Vec<_> =
+        servers.iter().take(MAX_SHOWN_SERVERS).map(|it| format!("`{it}`")).collect();
+    let _ = write!(message, "; {} could have it", shown.join(", "));
+    let more = servers.len().saturating_sub(MAX_SHOWN_SERVERS);
+    if more > 0 {
+        let _ = write!(message, ", and {more} more");
+    }
+    if let Some(first) = servers.first() {
+        let form = address_of(first, address);
+        let _ = write!(message, ": name the server, as in `{}`", printable(&form));
+    }
+    message
 }

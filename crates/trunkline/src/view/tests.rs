@@ -1,5 +1,7 @@
 //! What a caller sees and where names lead.
 
+mod unlisted;
+
 use super::*;
 use crate::catalog::{Availability, Item, Listing, Sources};
 use crate::config;
@@ -94,7 +96,13 @@ fn resources_are_scoped_like_tools() {
     assert_eq!(view.entries(Kind::Resource).count(), 1);
     assert_eq!(view.route_resource("a://r").unwrap().entry.server().name.as_str(), "a");
     assert_eq!(view.route_resource("a://t/1").unwrap().uri, "a://t/1");
-    assert!(view.route_resource("b://r").is_err() && view.route_resource("b://t/1").is_err());
+    // To this caller they are URIs that no list names, and `a` is the only server there is.
+    for address in ["b://r", "b://t/1"] {
+        let route = view.route_resource(address).unwrap();
+        assert!(!route.entry.is_listed() && route.entry.server().name.as_str() == "a", "{address}");
+        let form = format!("trunkline://b/{address}");
+        assert!(view.route_resource(&form).is_err(), "{address}");
+    }
 }
 
 /// TOOL-6: an unknown plain name is an error once its server is known to be up.

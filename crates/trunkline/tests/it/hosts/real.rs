@@ -166,7 +166,11 @@ async fn resources_are_read_and_prompts_filled_in() {
     let prompt = host.prompt(&view, "e_args-prompt", city, CallOptions::default());
     let prompt = within(prompt).await.unwrap().result;
     assert!(prompt.text().contains("What's weather in Ulm?"), "{prompt}");
-    let unknown = host.read(&view, "demo://nothing", CallOptions::default());
+    // No list names it, so that the only server with resources is asked, which does not have it.
+    let unlisted = host.read(&view, "demo://nothing", CallOptions::default());
+    let refused = within(unlisted).await.unwrap_err().kind();
+    assert_eq!(refused, CallErrorKind::Refused(-32602));
+    let unknown = host.read(&view, "https://nowhere.example/", CallOptions::default());
     assert_eq!(within(unknown).await.unwrap_err().kind(), CallErrorKind::Unknown);
     within(host.shutdown()).await;
 }

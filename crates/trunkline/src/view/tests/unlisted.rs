@@ -1,0 +1,199 @@
+//! URIs that no list names: which server reads them, and which rules still hold.
+
+use super::*;
+
+const TWO: &str = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#;
+
+fn read(view: &View, address: &str) -> String {
+    match view.route_resource(address) {
+        Ok(route) if route.entry.is_listed() => format!("{} lists it", route.entry.server().name),
+        Ok(route) => format!("{} {}", route.entry.server().name, route.uri),
+        Err(none) => none.to_string(),
+    }
+}
+
+/// TOOL-14: the only server with resources is meant, also by a URI of another scheme. A URI of the web is
+/// nobody's unless a server lists such URIs.
+#[test]
+fn the_only_server_with_resources_reads_a_uri_that_no_list_names() {
+    let servers = [("a", addressed(&["x://one"])), ("b", vec![named("tool")])];
+    let view = view(TWO, &servers, Who::default());
+    assert_eq!(read(&view, "x://one"), "a lists it");
+    assert_eq!(read(&view, "x://other"), "a x://other");
+    assert!(read(&view, "https://example.com/a").starts_with("there is no resource"));
+    assert_eq!(read(&view, "trunkline://a/https://example.com/a"), "a https://example.com/a");
+    assert_eq!(read(&view, "trunkline://a/x://other"), "a x://other");
+    assert!(read(&view, "trunkline://b/x://other").starts_with("there is no resource"));
+    for bad in ["", "x://\u{7}", &format!("x://{}", "y".repeat(9000))] {
+        assert!(view.route_resource(bad).is_err(), "{bad}");
+    }
+}
+
+/// A server that lists nothing has resources if it declares them.
+#[test]
+fn a_server_that_declares_resources_and_lists_none_can_be_meant() {
+    let config = config::parse("mcp.json", TWO).config;
+    let mut sources = Sources::new(&config);
+    let listing = Listing::new([named("tool")]).declaring_resources(true);
+    sources.add(&ServerName::new("b").unwrap(), Arc::new(listing));
+    sources.add(&ServerName::new("a").unwrap(), Arc::new(Listing::new([named("tool")])));
+    let rules = Arc::new(Rules::new(&config, config.agents().named.clone()));
+    let view = View::new(Arc::new(Catalog::build(&sources)), rules, Arc::default());
+    assert_eq!(read(&view, "x://other"), "b x://other");
+}
+
+/// TOOL-14: of several servers the one that lists the scheme is meant; else the message names them.
+#[test]
+fn of_several_servers_the_scheme_decides_or_the_message_names_them() {
+    let servers =
+        [("a", addressed(&["x://one", "z://1"])), ("b", addressed(&["y://{n}/data", "z://2"]))];
+    let view = view(TWO, &servers, Who::default());
+    assert_eq!(read(&view, "x://other"), "a x://other");
+    assert_eq!(read(&view, "Y:other"), "b Y:other");
+    assert_eq!(
+        read(&view, "q://other"),
+        "no server lists the resource `q://other`; `a`, `b` could have it: \
+         name the server, as in `trunkline://a/q://other`"
+    );
+    assert_eq!(
+        read(&view, "z://3"),
+        "no server lists the resource `z://3` (did you mean `z://1` or `z://2`?); `a`, `b` could have it: \
+         name the server, as in `trunkline://a/z://3`"
+    );
+    assert_eq!(read(&view, "trunkline://b/q://other"), "b q://other");
+    // A link of `a` to a URI that no list names leads back to `a`, or to the error above.
+    let exposed = |server: &str, uri| view.exposed_address(&ServerName::new(server).unwrap(), uri);
+    assert_eq!(exposed("a", "y://other").as_deref(), Some("trunkline://a/y://other"));
+    assert_eq!(exposed("b", "y://other"), None);
+    assert_eq!(exposed("a", "q://other"), None);
+    assert_eq!(exposed("a", "https://example.com"), None);
+}
+
+/// Seen: `a` has no resources, and links to a URI that only `b` could be asked for.
+#[test]
+fn a_link_never_leads_to_the_unlisted_resource_of_another_server() {
+    let servers =
+        [("a", vec![named("tool")]), ("b", addressed(&["y://one", "https://b.example/"]))];
+    let view = view(TWO, &servers, Who::default());
+    let a = ServerName::new("a").unwrap();
+    for own in ["y://other", "q://other", "file:///etc/passwd", "https://c.example/", "other"] {
+        let link = view.exposed_address(&a, own).unwrap_or_else(|| own.to_owned());
+        let led = view.route_resource(&link);
+        assert!(led.is_err(), "{own}: {led:?}");
+    }
+    // Nobody else can be meant by it, so that it stays as it is.
+    assert_eq!(view.exposed_address(&a, "http://c.example/"), None);
+}
+
+/// Where a rule keeps the caller from the resources of `a`, a link of `a` does not lead to those of `b`.
+#[test]
+fn a_link_to_what_is_denied_does_not_lead_to_another_server() {
+    let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["q://{any}"] }, "b": { "command": "x" } } }"#;
+    let servers = [("a", addressed(&["x://one"])), ("b", addressed(&["y://one"]))];
+    let view = view(text, &servers, Who::default());
+    let link = view.exposed_address(&ServerName::new("a").unwrap(), "q://other").unwrap();
+    assert_eq!(link, "trunkline://a/q://other");
+    assert!(view.route_resource(&link).is_err());
+}
+
+/// What a server denies that lists the scheme is not asked of another one, which would learn of it.
+#[test]
+fn a_denied_uri_is_not_read_from_another_server() {
+    let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://secret"] }, "b": { "command": "x" } } }"#;
+    let servers = [("a", addressed(&["x://one"])), ("b", addressed(&["y://one"]))];
+    let view = view(text, &servers, Who::default());
+    for spelling in ["x://secret", "X://%73ecret", "trunkline://a/x://secret"] {
+        assert!(view.route_resource(spelling).is_err(), "{spelling}");
+    }
+}
+
+#[test]
+fn a_server_that_is_down_is_said_to_be_down() {
+    let text = r#"{ "servers": { "down": { "command": "x" } } }"#;
+    let view = view(text, &[("down", addressed(&["x://one"]))], Who::default());
+    assert_eq!(read(&view, "x://other"), "server `down` is down: refused");
+}
+
+/// TOOL-12: deny lists and templates in them hold for URIs that no list names, in every spelling.
+#[test]
+fn what_is_denied_is_not_read_as_unlisted() {
+    let text = r#"{ "servers": { "a": { "command": "x",
+        "denyTools": ["x://secret", "x://keys/{name}", "x://{owner}/private"] } } }"#;
+    let items = addressed(&["x://one", "x://keys/{name}"]);
+    let view = view(text, &[("a", items)], Who::default());
+    for hidden in [
+        "x://secret",
+        "X://secret",
+        "x://%73ecret",
+        "x:///secret",
+        "x://a/../secret",
+        "x://secret?a=1",
+        "trunkline://a/x://./secret",
+        "x://keys/1",
+        "X://KEYS/1",
+        "x://%6beys/a/b",
+        "x://keys/",
+        "x://keys",
+        "x://a/../keys/1",
+        "x://me/private",
+        "x://me/%70rivate",
+        "trunkline://a/x://me//private",
+    ] {
+        assert!(view.route_resource(hidden).is_err(), "{hidden}");
+    }
+    for seen in ["x://secrets", "x://key/1", "x://me/privates", "y://secret"] {
+        assert!(view.route_resource(seen).is_ok(), "{seen}");
+    }
+}
+
+/// What an agent may have by a pattern, it may have in the plain spelling of the URI only.
+#[test]
+fn patterns_of_an_agent_hold_for_unlisted_uris() {
+    let text = r#"{ "servers": { "a": { "command": "x" } },
+        "agents": { "few": { "tools": ["a_x://public/*", "!a_x://public/draft*"] } } }"#;
+    let who = Who { agent: Some("few"), ..Who::default() };
+    let view = view(text, &[("a", addressed(&["x://public/one", "x://{+any}"]))], who);
+    assert_eq!(read(&view, "x://public/one"), "a lists it");
+    assert_eq!(read(&view, "x://public/two"), "a x://public/two");
+    assert_eq!(read(&view, "x://public/Two%20three?q=1"), "a x://public/Two%20three?q=1");
+    for hidden in [
+        "x://private",
+        "x://public/../private",
+        "x://public/%2e%2e/private",
+        "x://public/draft",
+        "x://public/%64raft/1",
+        "x://public/a/../draft",
+        "trunkline://a/x://public/../private",
+    ] {
+        assert!(view.route_resource(hidden).is_err(), "{hidden}");
+    }
+}
+
+/// Allow lists and trust name what may be had, and nothing else may.
+#[test]
+fn allow_lists_and_trust_hold_for_unlisted_uris() {
+    let text = r#"{ "servers": { "a": { "command": "x", "allowTools": ["x://given"] },
+            "b": { "command": "x", "trust": "untrusted" } },
+        "bundles": { "few": { "serverId": "a", "allowTools": ["x://one"] } } }"#;
+    let servers = [("a", addressed(&["x://one"])), ("b", addressed(&["y://one"]))];
+    let all = view(text, &servers, Who::default());
+    assert_eq!(read(&all, "x://given"), "a x://given");
+    for hidden in ["x://other", "X://given", "y://one", "y://other", "trunkline://b/y://other"] {
+        assert!(all.route_resource(hidden).is_err(), "{hidden}");
+    }
+    let few = view(text, &servers, Who { bundles: &["few"], ..Who::default() });
+    assert!(few.route_resource("x://given").is_err());
+}
+
+/// A template that a rule denies hides what it covers, though a template that says less of it is shown.
+#[test]
+fn a_more_specific_denied_template_hides_what_it_covers() {
+    let text = r#"{ "servers": { "a": { "command": "x" } },
+        "agents": { "a": { "tools": ["*", "!a_x://keys/{name}"] }, "b": { "tools": ["a_x://public/{name}"] } } }"#;
+    let items = || addressed(&["x://{+any}", "x://keys/{name}", "x://public/{name}"]);
+    let of = |agent| view(text, &[("a", items())], Who { agent: Some(agent), ..Who::default() });
+    assert!(of("a").route_resource("x://keys/1").is_err());
+    assert!(of("a").route_resource("x://%6beys/1").is_err());
+    assert_eq!(read(&of("a"), "x://other/1"), "a lists it");
+    assert_eq!(read(&of("b"), "x://public/1"), "a lists it");
+}
