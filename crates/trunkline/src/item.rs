@@ -106,6 +106,22 @@ impl Hints {
     }
 }
 
+/// The links of a tool, or of its result, to views of MCP Apps: `_meta.ui.resourceUri`, and the older
+/// `_meta["ui/resourceUri"]`. Those under keys that are there twice as well, since readers disagree on which
+/// of them counts.
+pub(crate) fn app_links(value: &Raw) -> Vec<Raw> {
+    let mut links = Vec::new();
+    for (_, meta) in value.get_alike(["_meta"]) {
+        for (number, value) in meta.get_alike(["ui", "ui/resourceUri"]) {
+            match number {
+                0 => links.extend(value.get_alike(["resourceUri"]).into_iter().map(|it| it.1)),
+                _ => links.push(value),
+            }
+        }
+    }
+    links
+}
+
 /// One thing of a server, as the server described it.
 #[derive(Clone, Debug)]
 pub struct Item {

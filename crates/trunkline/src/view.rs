@@ -123,7 +123,7 @@ impl View {
 
     /// The definition of one entry in the same way.
     pub fn definition(&self, entry: &Entry, describe: Describe) -> Raw {
-        listed::definition(entry, describe)
+        listed::definition(self, entry, describe)
     }
 
     /// Whether anything of a server can be in it, whatever the server has. One of which nothing can

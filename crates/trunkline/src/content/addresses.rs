@@ -1,5 +1,6 @@
 //! Addresses in a result, as its reader knows them.
 
+use crate::item::app_links;
 use crate::message::Raw;
 
 /// How deep results are looked into that hold others, as that of a task does. The protocol has no
@@ -7,7 +8,8 @@ use crate::message::Raw;
 const MAX_NESTING: usize = 2;
 
 /// A result with the addresses of resources in it as callers know them, so that they can follow
-/// them: of links, of resources in blocks and in messages of prompts, and of what was read.
+/// them: of links, of resources in blocks and in messages of prompts, of what was read, and of views of MCP
+/// Apps.
 ///
 /// `exposed` says what callers call an address of the server, if not as the server does. Every other
 /// byte stays.
@@ -58,6 +60,7 @@ fn of_result(result: &Raw, depth: usize, found: &mut Vec<Raw>) {
             _ => {}
         }
     }
+    found.extend(app_links(result));
 }
 
 /// The addresses in one block, or in a list of them.
@@ -115,6 +118,9 @@ mod tests {
             r#"{"content":[{"type":"resource_link","type":"text","uri":"x://a"}]}"#.to_owned(),
             r#"{"content":[{"type":"resource_link","uri":"x://a","uri":"x://b"}]}"#.to_owned(),
             r#"{"content":[{"type":"resource","resource":{"URI":"x://a"}}]}"#.to_owned(),
+            r#"{"_meta":{"ui":{"resourceUri":"x://a"},"ui/resourceUri":"x://a"}}"#.to_owned(),
+            r#"{"_meta":{"ui":{"resourceUri":"x://a","resourceUri":"x://b"},"ui":{}},"_meta":{}}"#
+                .to_owned(),
             format!(r#"{{"taskId":"1","result":{{"content":[{link}]}}}}"#),
             format!(
                 r#"{{"messages":[{{"content":{{"type":"tool_result","content":[{link}]}}}}]}}"#

@@ -9,6 +9,13 @@ use super::pattern::Pieces;
 /// What an address in the form that says whose it is starts with.
 const SCHEME: &str = "trunkline://";
 
+/// The scheme of views of MCP Apps. Hosts take no other, so that URIs of it keep it in the form that says
+/// whose they are: `ui://trunkline/SERVER/ui://…`.
+const APP_SCHEME: &str = "ui://";
+
+/// The prefix of such a URI in the form that says whose it is.
+const APP_PREFIX: &str = "ui://trunkline/";
+
 /// Longest address of a resource, in bytes: as long as the longest that common HTTP servers take.
 /// Longer ones are set aside in lists, and refused in requests before any work is done on them.
 pub const MAX_ADDRESS_BYTES: usize = 8 * 1024;
@@ -62,7 +69,7 @@ pub fn expose_uris(claims: &[UriClaim<'_>], form: UriForm) -> Vec<String> {
         let is_alone = all == 1 && (claim.is_bare || form == UriForm::WhereNeeded);
         let is_only_bare = claim.is_bare && bare == 1;
         // What looks like our own form must not be taken for it.
-        if (is_alone || is_only_bare) && !claim.uri.starts_with(SCHEME) {
+        if (is_alone || is_only_bare) && without_prefix(claim.uri).is_none() {
             claim.uri.to_owned()
         } else {
             address_of(claim.server, claim.uri)
@@ -80,8 +87,9 @@ struct Holders {
 /// An address in the form that says whose it is. The server's own words stand at its end as they
 /// are, so that it can be taken apart again and a template stays one.
 pub fn address_of(server: &ServerName, uri: &str) -> String {
-    let mut address = String::with_capacity(SCHEME.len() + server.as_str().len() + uri.len() + 1);
-    address.push_str(SCHEME);
+    let prefix = if uri.starts_with(APP_SCHEME) { APP_PREFIX } else { SCHEME };
+    let mut address = String::with_capacity(prefix.len() + server.as_str().len() + uri.len() + 1);
+    address.push_str(prefix);
     for byte in server.as_str().bytes() {
         // Capitals as well: some programs write this part of an address in small letters.
         match byte {
@@ -96,9 +104,14 @@ pub fn address_of(server: &ServerName, uri: &str) -> String {
     address
 }
 
+/// What follows the prefix of the form that says whose an address is.
+fn without_prefix(address: &str) -> Option<&str> {
+    address.strip_prefix(SCHEME).or_else(|| address.strip_prefix(APP_PREFIX))
+}
+
 /// The server and its own words for an address in the form that says whose it is.
 pub fn split_address(address: &str) -> Option<(ServerName, &str)> {
-    let (server, uri) = address.strip_prefix(SCHEME)?.split_once('/')?;
+    let (server, uri) = without_prefix(address)?.split_once('/')?;
     let mut bytes = Vec::with_capacity(server.len());
     let mut rest = server.as_bytes();
     while let [first, after @ ..] = rest {
@@ -276,6 +289,18 @@ mod tests {
     fn what_looks_like_our_form_is_put_into_it() {
         let claims = [("a", "trunkline://b/x", true)];
         assert_eq!(exposed(&claims, UriForm::WhereNeeded), ["trunkline://a/trunkline://b/x"]);
+    }
+
+    /// Hosts of MCP Apps take views only from URIs that begin with `ui://`.
+    #[test]
+    fn a_view_of_an_app_keeps_its_scheme() {
+        let claims = [("a b", "ui://chart/view.html", false), ("c", "ui://chart/view.html", false)];
+        let exposed = exposed(&claims, UriForm::WhereNeeded);
+        assert_eq!(exposed[0], "ui://trunkline/a%20b/ui://chart/view.html");
+        assert_eq!(split_address(&exposed[0]), Some((name("a b"), "ui://chart/view.html")));
+        let bare = [("a", "ui://chart/view.html", false), ("b", "ui://trunkline/a/x", false)];
+        let exposed = self::exposed(&bare, UriForm::WhereNeeded);
+        assert_eq!(exposed, ["ui://chart/view.html", "ui://trunkline/b/ui://trunkline/a/x"]);
     }
 
     #[test]

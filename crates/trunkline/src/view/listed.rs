@@ -1,13 +1,25 @@
 //! A definition as a caller sees it: another name, a word about its server, and every other byte as
 //! the server wrote it (TOOL-3).
 
-use super::Describe;
+use super::{Describe, View};
 use crate::catalog::{Entry, Kind};
+use crate::item::app_links;
 use crate::message::Raw;
 
-/// The definition of an entry under its exposed name.
-pub(super) fn definition(entry: &Entry, describe: Describe) -> Raw {
+/// The definition of an entry under its exposed name, with links to views of MCP Apps as callers know
+/// them.
+pub(super) fn definition(view: &View, entry: &Entry, describe: Describe) -> Raw {
     let mut definition = entry.definition().clone();
+    if entry.kind() == Kind::Tool && view.catalog().tells_addresses_apart() {
+        let exposed = |link: Raw| {
+            let known = view.exposed_address(&entry.server().name, &link.as_str()?)?;
+            Some((link, Raw::from_string(&known)))
+        };
+        let edits: Vec<_> = app_links(&definition).into_iter().filter_map(exposed).collect();
+        if !edits.is_empty() {
+            definition = definition.with_parts(&edits);
+        }
+    }
     if entry.exposed() != entry.name() {
         definition = definition.with(entry.kind().name_key(), &Raw::from_string(entry.exposed()));
     }

@@ -156,6 +156,34 @@ fn an_address_of_several_servers_has_to_say_whose_it_is() {
     assert!(read(&one, "trunkline://b/x://one").starts_with("there is no resource "));
 }
 
+/// MCP Apps: a tool names its view by the URI under which the view is listed and read.
+#[test]
+fn a_tool_links_to_its_view_as_callers_know_it() {
+    let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#;
+    let chart = r#"{"name":"chart","inputSchema":{},"_meta":{"ui": {"resourceUri":"ui://chart","x":1},"ui/resourceUri":"ui://chart"}}"#;
+    let items = || {
+        let mut items = addressed(&["ui://chart"]);
+        items.push(tool(chart));
+        items
+    };
+    let both = view(text, &[("a", items()), ("b", items())], Who::default());
+    let tools = both.list(Kind::Tool, Describe::AsWritten);
+    let resources = both.list(Kind::Resource, Describe::AsWritten);
+    for (server, (tool, resource)) in ["a", "b"].iter().zip(tools.iter().zip(&resources)) {
+        let uri = format!("ui://trunkline/{server}/ui://chart");
+        let expected =
+            chart.replace("ui://chart", &uri).replace("\"chart\"", &format!("\"{server}_chart\""));
+        assert_eq!(tool.text(), expected);
+        assert_eq!(resource.get("uri").unwrap().as_str().unwrap(), uri);
+        assert_eq!(both.route_resource(&uri).unwrap().uri, "ui://chart");
+    }
+    let one = view(text, &[("a", items()), ("b", vec![named("t")])], Who::default());
+    assert_eq!(
+        one.list(Kind::Tool, Describe::AsWritten)[0].text(),
+        chart.replace("\"chart\"", "\"a_chart\"")
+    );
+}
+
 /// TOOL-12: what is hidden cannot be had under another spelling that fits a template.
 #[test]
 fn a_hidden_resource_has_no_other_spelling() {
