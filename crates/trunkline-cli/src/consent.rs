@@ -3,15 +3,15 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail, ensure};
 use trunkline::config::{
     Consent, ContentDigest, DiscoveredFile, DiscoveredFiles, FileOrigin, FileReach, Found, Hold,
-    LoadOptions, Loaded, Origin, Resolver as _, Surroundings as _, Use, UsedFile, env_file_names,
-    printable,
+    HoldReason, LoadOptions, Loaded, Origin, Resolver as _, Style, Surroundings as _, Use,
+    UsedFile, env_file_names, printable,
 };
 
 use crate::arguments::quoted;
-use crate::environment::{Environment, TrustedFile, TrustedUse, wait};
+use crate::environment::{Environment, OutsideFile, TrustedFile, TrustedUse, wait};
 use crate::loading::{self, Agents, load_waiting};
 use crate::report::plural;
 use crate::settings::Settings;
@@ -37,18 +37,19 @@ struct ReviewLine {
     exact: String,
     /// The same to be kept: without secrets, and with a digest to compare.
     used: TrustedUse,
-    is_outside: bool,
+    /// The file it reads, if that is outside of the folder of the configuration.
+    outside: Option<OutsideFile>,
 }
 
 impl ReviewLine {
-    fn new(server: &str, used: Use, is_outside: bool, names: &str) -> Self {
+    fn new(server: &str, used: Use, outside: Option<OutsideFile>, names: &str) -> Self {
         let Use { verb, exact, redacted, .. } = used;
         let exact = exact + names;
         let used = TrustedUse {
             text: format!("{server}: {verb} {redacted}"),
             digest: ContentDigest::of(format!("{server}: {verb} {exact}").as_bytes()).to_string(),
         };
-        Self { server: server.to_owned(), verb, exact, used, is_outside }
+        Self { server: server.to_owned(), verb, exact, used, outside }
     }
 }
 
@@ -60,16 +61,32 @@ impl Review {
         options.places.inline_variables.clear();
         options.overrides = None;
         let (loaded, _) = load_waiting(environment, options)?;
-        let Some((file, _)) = loaded.discovered.clone() else { return Ok(None) };
+        let Some((file, _)) = loaded.discovered.clone() else {
+            // A file that is refused is not simply missing.
+            let style = Style::Plain;
+            let problems: String = loaded.diagnostics.iter().map(|it| it.render(style)).collect();
+            ensure!(problems.is_empty(), "no file here can be trusted\n{}", problems.trim_end());
+            return Ok(None);
+        };
         let before = environment.trust_store()?.get(&file.path).cloned();
         let consent = environment.consent(&file);
         let lines = lines(&loaded, &file, environment);
         Ok(Some(Self { file, loaded, consent, before, lines }))
     }
 
-    /// Whether it reads files outside of its folder.
-    pub(crate) fn reads_outside(&self) -> bool {
-        self.lines.iter().any(|line| line.is_outside)
+    /// The files it may read if it may read those outside of its folder that were shown, where they
+    /// are now. A path that a variable decides can be any.
+    pub(crate) fn outside_reach(&self) -> FileReach {
+        let outside = || self.lines.iter().filter_map(|line| line.outside.as_ref());
+        let path = |file: &OutsideFile| match file {
+            OutsideFile::At(path) => Some(path.clone()),
+            OutsideFile::Anywhere => None,
+        };
+        match outside().map(path).collect::<Option<Vec<_>>>() {
+            None => FileReach::Anywhere,
+            Some(paths) if paths.is_empty() => FileReach::Workspace,
+            Some(paths) => FileReach::Listed(paths.into()),
+        }
     }
 
     /// Everything it would use, for the person who decides. What is new since the last consent is
@@ -86,7 +103,7 @@ impl Review {
                 let _ = writeln!(text, "  {server}");
             }
             let mark = if is_new(line) { '+' } else { ' ' };
-            let outside = if line.is_outside { "  (outside of its folder)" } else { "" };
+            let outside = if line.outside.is_some() { "  (outside of its folder)" } else { "" };
             let _ = writeln!(text, "{mark}   {:<7} {}{outside}", line.verb, line.exact);
         }
         if self.lines.is_empty() {
@@ -133,9 +150,9 @@ impl Review {
             return Ok(false);
         }
         let question = "May they be given the files outside of its folder as well?";
-        let reach = match self.reads_outside() && terminal.ask(question)? {
-            true => FileReach::Anywhere,
-            false => FileReach::Workspace,
+        let reach = match self.outside_reach() {
+            reach if reach != FileReach::Workspace && terminal.ask(question)? => reach,
+            _ => FileReach::Workspace,
         };
         self.remember(reach, environment)?;
         Ok(true)
@@ -150,7 +167,8 @@ impl Review {
             since: Environment::today(),
         };
         let mut store = environment.trust_store()?;
-        store.insert(&self.file.path, trusted).context("the trust store cannot be written")
+        store.insert(&self.file.path, trusted)?;
+        Ok(())
     }
 }
 
@@ -160,20 +178,21 @@ fn lines(loaded: &Loaded, file: &DiscoveredFile, environment: &Environment) -> V
     let found = loaded.config.servers();
     for server in found.filter(|server| server.provenance.origin.workspace() == file.workspace) {
         let off = if server.enabled { "" } else { ", switched off" };
-        let name = printable(server.name.as_str());
+        // A name must not look like more than a name.
+        let name = printable(server.name.as_str()).replace('`', "\\`");
         let name = format!("server `{name}` ({}{off})", server.transport_word());
         for used in server.uses() {
-            let is_outside =
-                used.file.as_ref().is_some_and(|it| !environment.is_within(&file.workspace, it));
+            let read = used.file.as_ref();
+            let outside = read.and_then(|it| environment.outside(&file.workspace, it));
             let names = variable_names(&used, environment);
-            lines.push(ReviewLine::new(&name, used, is_outside, &names));
+            lines.push(ReviewLine::new(&name, used, outside, &names));
         }
     }
     let agents = loaded.config.agents();
     for path in &agents.files {
         let exact = format!("{:?}", agents.folder.join(&**path));
         let used = Use { verb: "reads", redacted: exact.clone(), exact, file: None };
-        lines.push(ReviewLine::new("agents", used, false, ""));
+        lines.push(ReviewLine::new("agents", used, None, ""));
     }
     lines
 }
@@ -243,6 +262,9 @@ pub(crate) fn say_held(loaded: &Loaded, terminal: &Terminal) {
 /// What to do about a file that nobody has consented to.
 pub(crate) fn remedy(hold: &Hold) -> String {
     let path = printable(&quoted(&hold.file.to_string_lossy()));
+    if matches!(hold.reason, HoldReason::Unknown(_)) {
+        return format!("correct that, or run it without trust: `--config {path}`");
+    }
     format!(
         "`trunkline trust {path}` shows what it would run and asks; `--config {path}` runs it without"
     )

@@ -23,7 +23,7 @@ use trunkline::connection::{ChildOptions, HttpOptions, Proxies};
 pub(crate) use answer::{answered, wait};
 pub(crate) use private::PrivateFile;
 pub(crate) use seen::Seen;
-pub(crate) use trust::{TrustStore, TrustedFile, TrustedUse};
+pub(crate) use trust::{TrustStore, TrustedFile, TrustedUse, outside_files};
 
 const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority of your own, name \
                                       the file with that one in NODE_EXTRA_CA_CERTS";
@@ -157,15 +157,16 @@ impl Environment {
         files::unsafety(&self.working_directory.join(path))
     }
 
-    /// Whether a file that a server has read for it is inside of a folder.
-    pub(crate) fn is_within(&self, folder: &Path, file: &UsedFile) -> bool {
-        match file {
-            UsedFile::At(path) => files::is_within(folder, path),
-            UsedFile::InHome(path) => {
-                env::home_dir().is_some_and(|home| files::is_within(folder, &home.join(path)))
-            }
-            UsedFile::Anywhere => false,
-        }
+    /// Where a file is that a server has read for it, if it is outside of a folder.
+    pub(crate) fn outside(&self, folder: &Path, file: &UsedFile) -> Option<OutsideFile> {
+        let path = match file {
+            UsedFile::At(path) => Some(path.clone()),
+            UsedFile::InHome(path) => env::home_dir().map(|home| home.join(path)),
+            UsedFile::Anywhere => None,
+        };
+        let Some(path) = path else { return Some(OutsideFile::Anywhere) };
+        let outside = || OutsideFile::At(files::place(&path).unwrap_or(path.clone()));
+        (!files::is_within(folder, &path)).then(outside)
     }
 
     /// The folder of what has to outlast a run and is no configuration, as each platform has it.
@@ -197,6 +198,14 @@ impl Environment {
         });
         base.map(|base| base.join("trunkline"))
     }
+}
+
+/// A file outside of the folder of the configuration that refers to it.
+pub(crate) enum OutsideFile {
+    /// At this path, links followed.
+    At(PathBuf),
+    /// Where a variable or another file says.
+    Anywhere,
 }
 
 const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
@@ -276,8 +285,8 @@ impl Resolver for Environment {
         text.map(Secret::new).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
-    fn file_within(&self, folder: &Path, path: &Path) -> io::Result<Secret> {
-        self.file(&files::inside(folder, path)?)
+    fn file_within(&self, places: &[PathBuf], path: &Path) -> io::Result<Secret> {
+        self.file(&files::inside(places, path)?)
     }
 
     fn input(&self, id: &str) -> Option<Secret> {

@@ -150,7 +150,9 @@ impl<'e> Following<'e> {
         terminal.say(&report::problems(&loaded, self.settings.verbosity, style));
         let files = self.named(&changed);
         consent::say_held(&loaded, terminal);
+        let is_revoked = self.is_revoked().await;
         match self.in_use.replaced_by(&loaded) {
+            _ if is_revoked => {}
             Replacement::Withheld => {
                 let what = "what was trusted before stays in use until then";
                 terminal.say(&format!("  {files} changed: {what}\n"));
@@ -163,6 +165,11 @@ impl<'e> Following<'e> {
             }
             Replacement::Normal | Replacement::Revoked => {}
         }
+        // Nothing of a revoked file goes on, whatever has taken its place.
+        let loaded = match is_revoked && loaded.fails(false) {
+            true => Loaded::default(),
+            false => loaded,
+        };
         if let Err(error) = host.chain().enter(&loaded) {
             let kept = "what was loaded before stays in use";
             terminal.say(&format!("error: {files} changed: {error}; {kept}\n  {}\n", error.hint()));
@@ -181,6 +188,15 @@ impl<'e> Following<'e> {
 }
 
 impl Following<'_> {
+    /// Whether the user has taken back the consent to the file in use, also while another file is found
+    /// in its place.
+    async fn is_revoked(&self) -> bool {
+        let InUse::Discovered(path) = &self.in_use else { return false };
+        let (environment, path) = (self.environment.clone(), path.clone());
+        let looked = answered(move || environment.trust_store().map(|it| it.get(&path).is_none()));
+        matches!(looked.await, Ok(Ok(true)))
+    }
+
     /// The names of files, for a message. The trust store is called what it is.
     fn named(&self, files: &[PathBuf]) -> String {
         let store = self.environment.trust_file();
@@ -198,7 +214,12 @@ fn loading_of(
     options: &LoadOptions,
 ) -> impl FnOnce() -> (Seen, (Loaded, Agents)) + Send + 'static {
     let (seen, options) = (Seen::through(environment), options.clone());
+    let store = environment.trust_file();
     move || {
+        // Consent can be taken back while it is not asked about.
+        if let Some(store) = &store {
+            seen.note(store);
+        }
         let loaded = load_through(&seen, &options);
         (seen, loaded)
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use trunkline::config::{
     Candidate, Consent, DiscoveredFiles, FileReach, LoadOptions, Places, Walk, printable,
@@ -10,7 +10,7 @@ use trunkline::config::{
 
 use crate::arguments::{Format, TrustArguments, quoted};
 use crate::consent::{Review, required};
-use crate::environment::{Environment, TrustedFile};
+use crate::environment::{Environment, TrustedFile, outside_files};
 use crate::exit::Outcome;
 use crate::report::{self, plural};
 use crate::settings::{Settings, Verbosity};
@@ -47,14 +47,15 @@ impl Trusting<'_> {
         ));
         let is_trusted = match (self.arguments.yes, &review.consent) {
             (true, _) => {
+                require_usable(&review)?;
                 let reach = match self.arguments.outside_files {
-                    true => FileReach::Anywhere,
+                    true => review.outside_reach(),
                     false => FileReach::Workspace,
                 };
                 review.remember(reach, self.environment)?;
                 true
             }
-            (false, Consent::Given(reach)) if self.is_enough(*reach, &review) => true,
+            (false, Consent::Given(reach)) if self.is_enough(reach, &review) => true,
             (false, _) if terminal.can_ask() => review.ask(self.environment, terminal)?,
             (false, _) => {
                 terminal.print(&self.shown(&review, false))?;
@@ -72,9 +73,8 @@ impl Trusting<'_> {
     }
 
     /// Whether what was consented to already is all that is asked for now.
-    fn is_enough(&self, reach: FileReach, review: &Review) -> bool {
-        let wants_more = self.arguments.outside_files && reach == FileReach::Workspace;
-        !(wants_more && review.reads_outside())
+    fn is_enough(&self, reach: &FileReach, review: &Review) -> bool {
+        !self.arguments.outside_files || *reach == review.outside_reach()
     }
 
     fn says_more(&self) -> bool {
@@ -107,13 +107,16 @@ impl Trusting<'_> {
             Format::Text if store.files.is_empty() => "No file is trusted.\n".to_owned(),
             Format::Text => {
                 let line = |(path, file): (&String, &TrustedFile)| {
-                    let outside = match file.reach {
-                        FileReach::Anywhere => "with files outside of its folder",
-                        FileReach::Workspace => "",
+                    let outside = match &file.reach {
+                        FileReach::Anywhere => "with any files outside of its folder".to_owned(),
+                        FileReach::Listed(files) => {
+                            format!("with {} outside of its folder", plural(files.len(), "file"))
+                        }
+                        FileReach::Workspace => String::new(),
                     };
                     let digest: String = file.digest.chars().take(12).collect();
                     let since = printable(&file.since);
-                    [printable(path), printable(&digest), since, outside.to_owned()]
+                    [printable(path), printable(&digest), since, outside]
                 };
                 report::table(&store.files.iter().map(line).collect::<Vec<_>>())
             }
@@ -131,7 +134,7 @@ impl Trusting<'_> {
         let mut store = self.environment.trust_store()?;
         let mut removed = Vec::new();
         for path in self.named_files() {
-            if store.remove(&path).context("the trust store cannot be written")? {
+            if store.remove(&path)? {
                 removed.push(path);
             }
         }
@@ -194,6 +197,17 @@ impl Trusting<'_> {
     }
 }
 
+/// Refuses a file of which nothing can be used: there is nothing to consent to.
+fn require_usable(review: &Review) -> Result<()> {
+    let is_empty = review.loaded.config.servers().len() == 0;
+    ensure!(
+        !(is_empty && review.loaded.fails(false)),
+        "{} has errors and no server that can be used: it is not trusted",
+        printable(&review.file.path.to_string_lossy())
+    );
+    Ok(())
+}
+
 /// The folder in which a file would be found, and as what.
 fn split(path: &Path, candidates: &[Candidate]) -> Option<(PathBuf, Candidate)> {
     let candidate = candidates.iter().find(|candidate| path.ends_with(&candidate.path))?;
@@ -205,7 +219,7 @@ fn file_json(path: &str, file: &TrustedFile) -> Value {
     json!({
         "path": path,
         "sha256": file.digest,
-        "outsideFiles": file.reach == FileReach::Anywhere,
+        "outsideFiles": outside_files(&file.reach),
         "since": file.since,
         "uses": file.uses.iter().map(|used| used.text.as_str()).collect::<Vec<_>>(),
     })

@@ -36,17 +36,24 @@ pub(super) fn unsafety(path: &Path) -> Option<String> {
 /// Whether a file is inside of a folder, once links are followed. For one that is not there, the
 /// folder that it would be in decides.
 pub(super) fn is_within(folder: &Path, path: &Path) -> bool {
-    let place = fs::canonicalize(path).or_else(|_| {
-        let (parent, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::NotFound)?;
-        fs::canonicalize(parent).map(|parent| parent.join(name))
-    });
-    place.and_then(|place| Ok(place.starts_with(fs::canonicalize(folder)?))).unwrap_or(false)
+    place(path).and_then(|place| Ok(place.starts_with(fs::canonicalize(folder)?))).unwrap_or(false)
 }
 
-/// The place of a file that has to be inside of a folder, once links are followed.
-pub(super) fn inside(folder: &Path, path: &Path) -> io::Result<PathBuf> {
+/// The place of a file, once links are followed; of one that is not there, in the folder that it would
+/// be in.
+pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path).or_else(|_| {
+        let (parent, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::NotFound)?;
+        fs::canonicalize(parent).map(|parent| parent.join(name))
+    })
+}
+
+/// The place of a file that has to be one of these or inside of one of them, once links are followed.
+pub(super) fn inside(places: &[PathBuf], path: &Path) -> io::Result<PathBuf> {
     let place = fs::canonicalize(path)?;
-    match place.starts_with(fs::canonicalize(folder)?) {
+    let is_inside =
+        |allowed: &PathBuf| fs::canonicalize(allowed).is_ok_and(|it| place.starts_with(it));
+    match places.iter().any(is_inside) {
         true => Ok(place),
         false => Err(FileRefusal::Outside.into()),
     }

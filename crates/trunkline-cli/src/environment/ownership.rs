@@ -33,10 +33,9 @@ pub(super) fn check(path: &Path, file: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// The problem with the file itself, for files that are used all the same.
+/// Who else can change a file, for files that are used all the same.
 pub(super) fn problem(path: &Path, file: &Metadata) -> Option<String> {
-    let user = User { id: rustix::process::geteuid().as_raw() };
-    user.check_file(path, file).err().map(|problem| problem.to_string())
+    check(path, file).err().map(|problem| problem.to_string())
 }
 
 /// Every folder through which a path leads to a file, as written and as it is once links are

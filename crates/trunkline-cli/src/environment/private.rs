@@ -1,6 +1,6 @@
 //! A file that is for its owner's eyes only, and is written whole or not at all.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ impl PrivateFile {
     /// time one would be lost: a token that was removed would be back.
     pub(crate) fn hold(&self) -> io::Result<Hold> {
         if let Some(folder) = self.path.parent().filter(|it| !it.as_os_str().is_empty()) {
-            fs::create_dir_all(folder)?;
+            create_private_folders(folder)?;
         }
         let mut options = OpenOptions::new();
         let lock = private(options.write(true).create(true)).open(self.beside(".lock"))?;
@@ -92,6 +92,18 @@ fn write_new(path: &Path, content: &str) -> io::Result<()> {
     let mut file = private(options.write(true).create_new(true)).open(path)?;
     file.write_all(content.as_bytes())?;
     file.sync_all()
+}
+
+/// Makes a folder and those above it that are missing, for their owner only whatever the umask says.
+fn create_private_folders(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
 }
 
 /// What is made with these options is for its owner only.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use trunkline::config::{Consent, DiscoveredFile, FileReach, HoldReason, printable};
+use trunkline::config::{Consent, DiscoveredFile, FileReach, FileRefusal, HoldReason, printable};
 
 use super::private::PrivateFile;
 
@@ -58,7 +58,14 @@ impl TrustStore {
     pub(crate) fn read(path: PathBuf) -> io::Result<Self> {
         let file = PrivateFile::at(path);
         let shown = printable(&file.path().to_string_lossy());
-        let named = |error: io::Error| io::Error::new(error.kind(), format!("{shown}: {error}"));
+        let named = |error: io::Error| {
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<FileRefusal>());
+            let advice = match inner {
+                Some(FileRefusal::Unsafe(_)) => " (`chmod go-w` takes that right away)",
+                _ => "",
+            };
+            io::Error::new(error.kind(), format!("{shown}: {error}{advice}"))
+        };
         let Some(bytes) = file.read_safely().map_err(named)? else {
             return Ok(Self { file, files: BTreeMap::new() });
         };
@@ -74,7 +81,7 @@ impl TrustStore {
         match key(&file.path).and_then(|key| self.files.get(&key)) {
             None => Consent::Withheld(HoldReason::NotTrusted),
             Some(trusted) if trusted.digest == file.digest.to_string() => {
-                Consent::Given(trusted.reach)
+                Consent::Given(trusted.reach.clone())
             }
             Some(_) => Consent::Withheld(HoldReason::Changed),
         }
@@ -106,10 +113,17 @@ impl TrustStore {
         &mut self,
         change: impl FnOnce(&mut BTreeMap<String, TrustedFile>) -> T,
     ) -> io::Result<T> {
-        let hold = self.file.hold()?;
-        let mut now = Self::read(self.file.path().to_owned())?;
+        let path = self.file.path().to_owned();
+        let unwritable = |error: io::Error| {
+            let shown = printable(&path.to_string_lossy());
+            io::Error::new(error.kind(), format!("{shown} cannot be written: {error}"))
+        };
+        let hold = self.file.hold().map_err(unwritable)?;
+        let mut now = Self::read(path.clone())?;
         let changed = change(&mut now.files);
-        self.file.replace(&hold, &now.as_text())?;
+        self.file.replace(&hold, &now.as_text()).map_err(unwritable)?;
+        // Folders that others can change would make it worthless, and the next run would say so.
+        Self::read(path.clone())?;
         self.files = now.files;
         Ok(changed)
     }
@@ -118,7 +132,7 @@ impl TrustStore {
         let files = self.files.iter().map(|(path, trusted)| {
             let written = json!({
                 "sha256": trusted.digest,
-                "outsideFiles": trusted.reach == FileReach::Anywhere,
+                "outsideFiles": outside_files(&trusted.reach),
                 "uses": trusted.uses.iter().map(TrustedUse::to_json).collect::<Vec<_>>(),
                 "since": trusted.since,
             });
@@ -146,14 +160,32 @@ fn parse(bytes: &[u8]) -> Option<BTreeMap<String, TrustedFile>> {
     files.iter().map(|(path, entry)| Some((path.clone(), trusted_file(entry)?))).collect()
 }
 
+/// Which files outside of its folder a file may read: all, none, or these.
+pub(crate) fn outside_files(reach: &FileReach) -> Value {
+    match reach {
+        FileReach::Workspace => json!(false),
+        FileReach::Anywhere => json!(true),
+        FileReach::Listed(files) => files.iter().map(|it| it.to_string_lossy()).collect(),
+    }
+}
+
+fn reach(written: &Value) -> Option<FileReach> {
+    let path = |path: &Value| path.as_str().map(PathBuf::from);
+    match written {
+        Value::Bool(true) => Some(FileReach::Anywhere),
+        Value::Bool(false) => Some(FileReach::Workspace),
+        Value::Array(files) => {
+            Some(FileReach::Listed(files.iter().map(path).collect::<Option<Vec<_>>>()?.into()))
+        }
+        _ => None,
+    }
+}
+
 fn trusted_file(entry: &Value) -> Option<TrustedFile> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     Some(TrustedFile {
         digest: text(entry.get("sha256")?)?,
-        reach: match entry.get("outsideFiles")?.as_bool()? {
-            true => FileReach::Anywhere,
-            false => FileReach::Workspace,
-        },
+        reach: reach(entry.get("outsideFiles")?)?,
         uses: entry
             .get("uses")?
             .as_array()?

@@ -174,7 +174,10 @@ fn a_pipe_in_the_place_of_a_file_is_passed_over() {
     let made =
         std::process::Command::new("mkfifo").arg(folder.project().join(".mcp.json")).status();
     assert!(made.unwrap().success());
-    assert_eq!(folder.run(&["check"]).code, 0);
+    let run = folder.run(&["check"]);
+    assert_eq!(run.code, 0, "{run}");
+    let said = run.messages.clone() + &run.output;
+    assert!(said.contains(".mcp.json") && said.contains("it is passed over"), "{run}");
 }
 
 #[test]

@@ -223,6 +223,32 @@ fn a_gateway_follows_what_is_trusted() {
     assert!(tools_at(&folder, serving.url(), None).is_empty());
 }
 
+/// Seen before: servers of a revoked file went on while another file was found in its place.
+#[test]
+fn taking_trust_back_stops_what_runs_also_while_another_file_is_found() {
+    let folder = Folder::new();
+    let marker = marker();
+    write(&folder, ".mcp.json", &json!({ "words": demo("words", &marker) }));
+    let serving = Serving::start(&folder, &[]);
+    assert!(tools_at(&folder, serving.url(), None).contains(&"words_shout".to_owned()));
+    write(&folder, "trunkline.json", &json!({ "evil": marking(&folder).0 }));
+    serving.wait_for("what was trusted before stays in use until then");
+    assert_eq!(bare(&folder, &["trust", "--revoke", ".mcp.json"]).code, 0);
+    wait_until_gone(&marker);
+    assert!(tools_at(&folder, serving.url(), None).is_empty());
+}
+
+/// Seen before: what cannot be read was said to be trusted, with 0 servers.
+#[test]
+fn a_file_that_cannot_be_read_is_not_trusted() {
+    let folder = Folder::new();
+    fs::write(folder.project().join(".mcp.json"), "{ \"mcpServers\": ").unwrap();
+    let run = bare(&folder, &["trust", "--yes"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.messages.contains("has errors and no server that can be used"), "{run}");
+    assert_eq!(bare(&folder, &["trust", "--list"]).output, "No file is trusted.\n");
+}
+
 #[test]
 fn clients_of_a_gateway_learn_why_servers_are_missing() {
     let folder = Folder::new();
@@ -277,7 +303,9 @@ mod permissions {
             let run = bare(&folder, &["status"]);
             assert!(run.messages.contains("error[unsafe-file]"), "{path:?}: {run}");
             assert!(run.messages.contains("everybody can write"), "{path:?}: {run}");
-            assert_eq!(bare(&folder, &["trust", "--yes"]).code, 1, "{path:?}");
+            let trusted = bare(&folder, &["trust", "--yes"]);
+            assert_eq!(trusted.code, 1, "{path:?}");
+            assert!(trusted.messages.contains("everybody can write"), "{path:?}: {trusted}");
             assert!(!mark.exists(), "{path:?}");
             chmod(&path, back);
         }
@@ -314,6 +342,64 @@ mod permissions {
         chmod(&own, 0o600);
         let run = bare(&folder, &["status"]);
         assert!(!run.messages.contains("everybody can write"), "{run}");
+        // Whoever can replace a file can change it.
+        let above = own.parent().unwrap();
+        chmod(above, 0o777);
+        let run = bare(&folder, &["status"]);
+        assert!(run.messages.contains("/trunkline, and with it what is run here"), "{run}");
+        chmod(above, 0o755);
+    }
+
+    /// Seen before: with a umask of 002 the folders of the store were open to the group, and the next
+    /// command refused the store.
+    #[test]
+    fn the_folders_of_the_store_are_private_whatever_the_umask() {
+        let folder = Folder::new();
+        let (server, mark) = marking(&folder);
+        write(&folder, ".mcp.json", &json!({ "s": server }));
+        let trust = folder.bare_command(&["trust", "--yes"]);
+        let mut open = std::process::Command::new("sh");
+        open.args(["-c", "umask 000; exec \"$0\" trust --yes"]).arg(trust.get_program());
+        open.current_dir(folder.project());
+        for (name, value) in trust.get_envs() {
+            match value {
+                Some(value) => open.env(name, value),
+                None => open.env_remove(name),
+            };
+        }
+        let run = folder.finish(&mut open);
+        assert_eq!(run.code, 0, "{run}");
+        let state = folder.project().join("../home/.local/state");
+        let mode = fs::metadata(&state).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        bare(&folder, &["status"]);
+        assert!(mark.exists(), "it is trusted");
+    }
+
+    /// Seen before: consent to one file outside opened all, once a link inside led to another.
+    #[test]
+    fn consent_to_a_file_outside_is_for_that_file() {
+        let folder = Folder::new();
+        let home = folder.project().join("../home");
+        fs::create_dir_all(&home).unwrap();
+        fs::write(home.join("shown.txt"), "shown").unwrap();
+        fs::write(home.join("hidden.txt"), "hidden").unwrap();
+        fs::write(folder.project().join("version.txt"), "1").unwrap();
+        let output = folder.project().join("output");
+        let script = format!("echo \"$K-$L\" > {}", output.display());
+        let env = json!({ "K": "${file:~/shown.txt}", "L": "${file:version.txt}" });
+        let server = json!({ "command": "sh", "args": ["-c", script], "env": env });
+        write(&folder, ".mcp.json", &json!({ "s": server }));
+        assert_eq!(bare(&folder, &["trust", "--yes", "--outside-files"]).code, 0);
+        let run = bare(&folder, &["status"]);
+        assert_eq!(fs::read_to_string(&output).unwrap_or_default(), "shown-1\n", "{run}");
+
+        fs::remove_file(&output).unwrap();
+        fs::remove_file(folder.project().join("version.txt")).unwrap();
+        symlink(home.join("hidden.txt"), folder.project().join("version.txt")).unwrap();
+        let run = bare(&folder, &["status"]);
+        assert!(!output.exists(), "{run}");
+        assert!(run.messages.contains("outside") || run.output.contains("outside"), "{run}");
     }
 
     #[test]

@@ -268,7 +268,8 @@ fn discovered(
                 Err(error) => {
                     let mut found = unreadable(&path, &Found::Discovered, &error);
                     // Here it is meant, if nothing goes before it; above it may be somebody else's.
-                    if directory == working_directory && present.is_empty() {
+                    let is_meant = directory == working_directory && present.is_empty();
+                    if is_meant && !is_irregular(&error) {
                         diagnostics.push(found);
                         return Discovered::Unreadable;
                     }
@@ -303,7 +304,7 @@ fn candidate_bytes(
     path: &Path,
 ) -> io::Result<Option<Vec<u8>>> {
     if !surroundings.is_regular_file(path) {
-        return Ok(None);
+        return Err(FileRefusal::NotRegular.into());
     }
     let bytes = match surroundings.read_discovered(path) {
         Ok(bytes) => bytes,
@@ -312,6 +313,12 @@ fn candidate_bytes(
     };
     let counts = candidate.needs_key.as_ref().is_none_or(|key| has_key(&bytes, key));
     Ok(counts.then_some(bytes))
+}
+
+/// Whether a path leads to a pipe or a device, which holds no configuration.
+fn is_irregular(error: &io::Error) -> bool {
+    let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<FileRefusal>());
+    matches!(refusal, Some(FileRefusal::NotRegular))
 }
 
 fn is_absent(error: &io::Error) -> bool {

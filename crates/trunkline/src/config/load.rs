@@ -180,8 +180,8 @@ impl Loader {
                 DiscoveredFiles::Run => Consent::Given(FileReach::Anywhere),
                 DiscoveredFiles::NeedConsent => surroundings.consent(&file),
             };
-            if let Consent::Given(reach) = consent {
-                origin.reach = reach;
+            if let Consent::Given(reach) = &consent {
+                origin.reach = reach.clone();
             }
             self.discovered = Some((file, consent));
         }

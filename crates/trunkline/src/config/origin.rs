@@ -1,6 +1,7 @@
 //! Where a layer of configuration comes from, what it may read, and why it may not run.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A layer of configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +30,12 @@ pub struct FileOrigin {
 }
 
 /// Which files `${file:…}` and `envFile` of a configuration file may read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileReach {
     /// Those inside of its workspace, links resolved.
     Workspace,
+    /// Those as well, links resolved.
+    Listed(Arc<[PathBuf]>),
     /// Any.
     Anywhere,
 }

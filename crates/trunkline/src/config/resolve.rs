@@ -23,10 +23,10 @@ pub trait Resolver {
     /// The content of a file.
     fn file(&self, path: &Path) -> io::Result<Secret>;
 
-    /// The content of a file that has to be inside of a folder once links are resolved, for a
-    /// configuration that may read no others; [`FileRefusal::Outside`] is the error for one that is
-    /// not. The default reads none, because only the host knows its links.
-    fn file_within(&self, _folder: &Path, _path: &Path) -> io::Result<Secret> {
+    /// The content of a file that has to be one of these, or inside of one of them, once links are
+    /// resolved, for a configuration that may read no others; [`FileRefusal::Outside`] is the error
+    /// for one that is not. The default reads none, because only the host knows its links.
+    fn file_within(&self, _places: &[PathBuf], _path: &Path) -> io::Result<Secret> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -373,8 +373,16 @@ impl Filler<'_> {
             }
         };
         let content = match &self.server.provenance.origin {
-            Origin::File(FileOrigin { workspace, reach: FileReach::Workspace, .. }) => {
-                self.resolver.file_within(&self.under_working_directory(workspace), &path)?
+            Origin::File(FileOrigin { workspace, reach, .. }) => {
+                let mut places = vec![self.under_working_directory(workspace)];
+                match reach {
+                    FileReach::Anywhere => self.resolver.file(&path)?,
+                    FileReach::Workspace => self.resolver.file_within(&places, &path)?,
+                    FileReach::Listed(files) => {
+                        places.extend_from_slice(files);
+                        self.resolver.file_within(&places, &path)?
+                    }
+                }
             }
             _ => self.resolver.file(&path)?,
         };

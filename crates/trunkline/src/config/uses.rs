@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::model::{Remote, Server, Stdio, Transport};
-use super::redact::is_secret_name;
+use super::redact::{is_like_credential, is_secret_name};
 use super::secret::MASK;
 use super::template::{Part, Target, Template};
 
@@ -102,16 +102,28 @@ impl UseList<'_> {
         for reference in template.references() {
             let (text, file) = match reference.target() {
                 Target::Variable(name) => (format!("the variable {name}"), None),
-                Target::Input(id) => (format!("the answer to the input `{}`", one_line(id)), None),
+                Target::Input(id) => (self.input(id), None),
                 Target::File(path) => {
                     (format!("the file {}", one_word(path)), Some(self.file(path)))
                 }
                 _ => continue,
             };
             if self.said.insert(text.clone()) {
-                let redacted = text.clone();
+                let redacted = match reference.target() {
+                    Target::Input(id) => format!("the answer to the input `{}`", one_line(id)),
+                    _ => text.clone(),
+                };
                 self.uses.push(Use { verb: "reads", exact: text, redacted, file });
             }
+        }
+    }
+
+    /// An input, with the default that stands in for an answer: it may be the command that runs.
+    fn input(&self, id: &str) -> String {
+        let answer = format!("the answer to the input `{}`", one_line(id));
+        match self.server.inputs.get(id).and_then(Option::as_ref) {
+            Some(default) => format!("{answer}, by default {}", one_word(default.expose())),
+            None => answer,
         }
     }
 
@@ -142,11 +154,13 @@ fn written(template: &Template) -> String {
 }
 
 /// The value of a variable or a header: exact, unless it is one plain word under the name of a
-/// credential. A path or a command under such a name (`GIT_ASKPASS`) is shown.
+/// credential. A path or a command under such a name is shown, and so is what programs run.
 fn value_text(name: &str, value: &Template) -> String {
-    let is_plain = |text: &str| text.bytes().all(|it| it.is_ascii_alphanumeric() || is_mark(it));
+    let is_word = |text: &str| text.bytes().all(|it| it.is_ascii_alphanumeric() || is_mark(it));
+    let is_plain = |text: &str| is_word(text) && (!text.contains('.') || is_like_credential(text));
+    let is_hidden = is_secret_name(name) && !is_run_by_programs(name);
     let part = |part: &Part| match part {
-        Part::Literal(text) if is_secret_name(name) => match text.trim().split_once(' ') {
+        Part::Literal(text) if is_hidden => match text.trim().split_once(' ') {
             Some((scheme, rest)) if is_plain(scheme) && is_plain(rest) => {
                 format!("{scheme} {MASK}")
             }
@@ -157,6 +171,13 @@ fn value_text(name: &str, value: &Template) -> String {
         Part::Reference(reference) => reference.written().to_owned(),
     };
     value.parts().iter().map(part).collect()
+}
+
+/// Whether the value of a variable is a command, or names one, although the name of the variable looks
+/// like that of a credential.
+fn is_run_by_programs(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    name.ends_with("ASKPASS") || name.starts_with("GIT_CONFIG_")
 }
 
 /// Marks that stand in credentials, and not in paths and command lines.
@@ -205,6 +226,41 @@ mod tests {
                 r#"sets P="a\u{202e}b""#,
             ]
         );
+    }
+
+    #[test]
+    fn what_programs_run_is_exact_under_the_name_of_a_credential() {
+        let entry = r#"{ "command": "git", "env": { "GIT_ASKPASS": "steal", "SSH_ASKPASS": "steal.sh",
+            "GIT_CONFIG_KEY_0": "core.sshCommand", "TOKEN_HELPER": "steal.sh", "MY_TOKEN": "abc123" } }"#;
+        assert_eq!(
+            uses(entry),
+            [
+                "runs git",
+                "sets GIT_ASKPASS=steal",
+                "sets SSH_ASKPASS=steal.sh",
+                "sets GIT_CONFIG_KEY_0=core.sshCommand",
+                "sets TOKEN_HELPER=steal.sh",
+                "sets MY_TOKEN=***",
+            ]
+        );
+    }
+
+    /// Seen before: the prompt said `runs ${input:p}`, and what ran was the default.
+    #[test]
+    fn the_default_of_an_input_is_shown() {
+        let text = r#"{ "inputs": [{ "id": "p", "type": "promptString", "default": "/tmp/evil.sh" },
+                { "id": "q", "type": "promptString" }],
+            "servers": { "s": { "command": "${input:p}", "args": ["${input:q}"] } } }"#;
+        let loaded = parse("mcp.json", text);
+        let uses = loaded.config.server("s").unwrap().uses();
+        let exact: Vec<_> = uses.iter().map(|it| format!("{} {}", it.verb, it.exact)).collect();
+        let expected = [
+            "runs ${input:p} ${input:q}",
+            "reads the answer to the input `p`, by default /tmp/evil.sh",
+            "reads the answer to the input `q`",
+        ];
+        assert_eq!(exact, expected);
+        assert_eq!(uses[1].redacted, "the answer to the input `p`");
     }
 
     #[test]
