@@ -12,6 +12,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::{Value, from_value, json};
 
+use crate::profile::Profile;
 use crate::world::World;
 
 /// What a legacy client has set up on its connection.
@@ -87,7 +88,7 @@ impl Call {
         state: Option<&str>,
     ) -> Result<InputResponses, Exit> {
         if !self.is_modern() {
-            return self.ask_on_the_way(requests(questions)).await;
+            return self.ask_in_requests(questions).await;
         }
         let is_answered = |key: &String| self.answers.get(key).is_some_and(Value::is_object);
         let keys = questions.as_object().expect("invariant: questions are an object").keys();
@@ -95,6 +96,15 @@ impl Call {
             return Ok(self.answers.clone());
         }
         Err(self.question(questions, state))
+    }
+
+    /// The answers to all questions, of a tool that does not know the newer era: in that profile it sends
+    /// requests to clients of either.
+    pub(crate) async fn ask_in_either_era(&self, questions: Value) -> Result<InputResponses, Exit> {
+        match self.world.profile {
+            Profile::Strict => self.ask(questions, None).await,
+            Profile::SdkExample => self.ask_in_requests(questions).await,
+        }
     }
 
     /// The end of this round: the client has to answer these questions.
@@ -110,7 +120,8 @@ impl Call {
         Exit::Ask(InputRequiredResult::new(Some(requests), state))
     }
 
-    async fn ask_on_the_way(&self, requests: InputRequests) -> Result<InputResponses, Exit> {
+    async fn ask_in_requests(&self, questions: Value) -> Result<InputResponses, Exit> {
+        let requests = requests(questions);
         let mut answers = InputResponses::new();
         for (key, request) in requests {
             let (method, _) = needs(&request);

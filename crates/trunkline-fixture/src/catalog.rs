@@ -6,6 +6,9 @@ use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
 use serde_json::Value;
 use serde_json::from_value;
 
+use crate::profile::Profile;
+use crate::world::WATCHED;
+
 static CATALOG: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("catalog.json")).expect("invariant: catalog.json is JSON")
 });
@@ -33,9 +36,14 @@ pub(crate) fn prompts(with_added: bool) -> Vec<Prompt> {
     prompts
 }
 
-/// All resources that have an address of their own.
-pub(crate) fn resources() -> Vec<Resource> {
-    from_value(part("resources")).expect("invariant: resources are resources")
+/// The resources that have an address of their own and are listed.
+pub(crate) fn resources(profile: Profile) -> Vec<Resource> {
+    let mut resources: Vec<Resource> =
+        from_value(part("resources")).expect("invariant: resources are resources");
+    if profile == Profile::SdkExample {
+        resources.retain(|resource| resource.uri != WATCHED);
+    }
+    resources
 }
 
 /// All templates of resources.

@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::generation::Generation;
+use crate::profile::Profile;
 use crate::server::Fixture;
 use crate::world::World;
 
@@ -26,14 +27,18 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// Serves until our input is closed or we are told to end. The first line that it prints is the
 /// address, as in `http://127.0.0.1:4321/mcp`.
-pub(crate) async fn serve(listen: SocketAddr, generation: Generation) -> Result<()> {
+pub(crate) async fn serve(
+    listen: SocketAddr,
+    generation: Generation,
+    profile: Profile,
+) -> Result<()> {
     let listener = TcpListener::bind(listen).await;
     let listener = listener.with_context(|| format!("cannot listen at {listen}"))?;
     // Whoever reads the address may tell us to end at once.
     let mut terminated = signal(SignalKind::terminate())?;
     announce(listener.local_addr()?);
     tokio::select! {
-        served = axum::serve(listener, router(generation)) => served?,
+        served = axum::serve(listener, router(generation, profile)) => served?,
         () = input_ends() => {}
         _ = terminated.recv() => {}
     }
@@ -51,8 +56,8 @@ async fn input_ends() {
     while input.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
 }
 
-fn router(generation: Generation) -> Router {
-    let world = Arc::new(World::new());
+fn router(generation: Generation, profile: Profile) -> Router {
+    let world = Arc::new(World::new(profile));
     let sessions = world.sessions.clone();
     let is_modern = generation == Generation::Modern;
     let config = StreamableHttpServerConfig::default()

@@ -7,8 +7,9 @@
 )]
 
 mod generation;
-mod catalog;
+mod profile;
 mod world;
+mod catalog;
 mod call;
 mod content;
 mod tools;
@@ -25,6 +26,7 @@ use clap::{Parser, ValueEnum};
 use tokio::runtime::Builder;
 
 use generation::Generation;
+use profile::Profile;
 
 /// An MCP server for tests.
 #[derive(Parser)]
@@ -37,6 +39,9 @@ struct Arguments {
     /// Which generations of the protocol it speaks.
     #[arg(long, default_value = "both")]
     generation: Generation,
+    /// How it behaves where servers differ.
+    #[arg(long, default_value = "strict")]
+    profile: Profile,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -46,12 +51,12 @@ enum TransportKind {
 }
 
 fn main() -> Result<()> {
-    let Arguments { transport, listen, generation } = Arguments::parse();
+    let Arguments { transport, listen, generation, profile } = Arguments::parse();
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         match transport {
-            TransportKind::Stdio => stdio::serve(generation).await,
-            TransportKind::Http => http::serve(listen, generation).await,
+            TransportKind::Stdio => stdio::serve(generation, profile).await,
+            TransportKind::Http => http::serve(listen, generation, profile).await,
         }
     });
     // Whoever still reads our input must not keep us from ending.

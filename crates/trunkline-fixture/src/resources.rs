@@ -4,9 +4,7 @@ use rmcp::model::{ErrorData, ReadResourceResponse};
 use serde_json::{Value, from_value, json};
 
 use crate::content::PICTURE;
-
-/// The resource that clients may subscribe to.
-pub(crate) const WATCHED: &str = "test://watched-resource";
+use crate::world::WATCHED;
 
 /// Reads a resource.
 pub(crate) fn read(uri: &str) -> Result<ReadResourceResponse, ErrorData> {

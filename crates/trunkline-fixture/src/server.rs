@@ -18,7 +18,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::call::{Call, Session};
 use crate::generation::Generation;
-use crate::world::{Change, World};
+use crate::world::{Change, WATCHED, World};
 use crate::{catalog, prompts, resources, tools};
 
 /// The server of one connection, or of one request where there are no connections.
@@ -131,7 +131,7 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(catalog::resources()))
+        Ok(ListResourcesResult::with_all_items(catalog::resources(self.world.profile)))
     }
 
     async fn list_resource_templates(
@@ -208,9 +208,7 @@ impl ServerHandler for Fixture {
             let _ = match change {
                 Ok(Change::Tools) => sink.notify_tool_list_changed().await,
                 Ok(Change::Prompts) => sink.notify_prompt_list_changed().await,
-                Ok(Change::WatchedResource) => {
-                    sink.notify_resource_updated(resources::WATCHED).await
-                }
+                Ok(Change::WatchedResource) => sink.notify_resource_updated(WATCHED).await,
                 Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => return Ok(()),
             };
@@ -249,8 +247,8 @@ async fn tell_session(world: Arc<World>, session: Arc<Session>, peer: Peer<RoleS
         let told = match changes.recv().await {
             Ok(Change::Tools) => peer.notify_tool_list_changed().await,
             Ok(Change::Prompts) => peer.notify_prompt_list_changed().await,
-            Ok(Change::WatchedResource) if session.is_subscribed(resources::WATCHED) => {
-                let update = ResourceUpdatedNotificationParam::new(resources::WATCHED);
+            Ok(Change::WatchedResource) if session.is_subscribed(WATCHED) => {
+                let update = ResourceUpdatedNotificationParam::new(WATCHED);
                 peer.notify_resource_updated(update).await
             }
             Ok(Change::WatchedResource) | Err(RecvError::Lagged(_)) => Ok(()),

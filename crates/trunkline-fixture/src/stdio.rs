@@ -10,13 +10,14 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleServer, ServiceExt};
 
 use crate::generation::Generation;
+use crate::profile::Profile;
 use crate::server::Fixture;
 use crate::world::World;
 
 /// Serves one client until it closes our input.
-pub(crate) async fn serve(generation: Generation) -> Result<()> {
+pub(crate) async fn serve(generation: Generation, profile: Profile) -> Result<()> {
     let inner = AsyncRwTransport::new(tokio::io::stdin(), tokio::io::stdout());
-    let fixture = Fixture::new(Arc::new(World::new()), generation);
+    let fixture = Fixture::new(Arc::new(World::new(profile)), generation);
     match fixture.serve(Gate { inner, generation }).await {
         Ok(running) => running.waiting().await.map(drop)?,
         // A client that asks nothing, or only what there is, has not done anything wrong.

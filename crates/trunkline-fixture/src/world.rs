@@ -9,6 +9,11 @@ use rmcp::task_manager::TaskManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::sync::broadcast;
 
+use crate::profile::Profile;
+
+/// The resource that clients may subscribe to.
+pub(crate) const WATCHED: &str = "test://watched-resource";
+
 /// More than anybody triggers before the others have been told.
 const CHANGES_KEPT: usize = 64;
 
@@ -22,6 +27,7 @@ pub(crate) enum Change {
 
 /// The shared state of one run.
 pub(crate) struct World {
+    pub(crate) profile: Profile,
     pub(crate) tasks: TaskManager,
     /// The sessions of legacy clients over HTTP; empty over stdio.
     pub(crate) sessions: Arc<LocalSessionManager>,
@@ -34,8 +40,9 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(profile: Profile) -> Self {
         Self {
+            profile,
             tasks: TaskManager::new(),
             sessions: Arc::new(LocalSessionManager::default()),
             changes: broadcast::channel(CHANGES_KEPT).0,

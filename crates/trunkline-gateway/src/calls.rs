@@ -221,6 +221,7 @@ impl Gateway {
             attendant: &noting,
             rounds,
             client,
+            older_era: (caller.era() == Era::Legacy).then_some(&caller.client.capabilities),
             requester: Some(&requester),
             ..CallOptions::default()
         };

@@ -143,8 +143,9 @@ impl Gateway {
         // A server of which this caller can see nothing has nothing to log for it.
         let view = self.view(caller)?;
         for connection in self.host.servers().connections() {
-            if view.may_hold(&connection.server().name) {
-                connection.want_log_level(level);
+            let server = &connection.server().name;
+            if view.may_hold(server) {
+                self.host.want_log_level(server, level);
             }
         }
         Ok(empty())
@@ -201,6 +202,7 @@ impl Gateway {
             attendant: &attending,
             rounds: Rounds::Passed,
             client: engaged.client(),
+            older_era: (asking.era == Era::Legacy).then_some(&asking.capabilities),
             requester: Some(&requester),
             ..CallOptions::default()
         };

@@ -8,7 +8,7 @@ more tools, one a line; they are announced when `change` is called. Such a tool 
 as its result, byte for byte. `FOLDER/writing` has the names of tools that declare that they write, `FOLDER/prompts`
 those of prompts, `FOLDER/mismatched` that of a tool whose next call is refused because of its headers,
 `FOLDER/word` what `work` writes to the log. `FOLDER/dying`, if it is there, makes the server
-end at its start; `slow` makes it wait for a second first; `noisy` makes it announce a change with every list; `loner`
+end at its start; `slow` makes it wait for a second first; `requesting` makes it ask in requests in either generation; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
 its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. Not listed: `stall`
 asks and says nothing more, `deaf` makes it close its input, `tell` refuses with what its variable TOKEN holds.
@@ -61,7 +61,7 @@ def text(words):
 def ask(request):
     question = {"message": "How much?", "requestedSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
     params = request["params"]
-    if GENERATION == "legacy":
+    if GENERATION == "legacy" or (FOLDER / "requesting").exists():
         waiting["q"] = None if params["name"] == "stall" else request["id"]
         send(id="q", method="elicitation/create", params=question)
         return None

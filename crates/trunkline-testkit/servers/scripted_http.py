@@ -2,7 +2,8 @@
 
     python scripted_http.py WHEN MODE [CERTIFICATE KEY]
 
-WHEN is the method of the requests it misbehaves in, or `always`. MODE `well` is none. It prints its port
+WHEN is the method of the requests it misbehaves in, or `always`. MODE `well` is none; `request` is a server of the
+newer era that sends a request of its own and waits for the answer. It prints its port
 once it listens. With the files of a certificate and its key it speaks TLS.
 """
 
@@ -28,6 +29,10 @@ def result_of(request):
         case "initialize":
             info = {"name": "scripted", "version": "1"}
             return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+        case "server/discover" if MODE == "request":
+            return {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+        case "tools/list" if MODE == "request":
+            return {"resultType": "complete", "tools": [TOOL], "ttlMs": 0, "cacheScope": "private"}
         case "tools/list":
             return {"tools": [TOOL]}
         case "tools/call":
@@ -105,6 +110,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 result = {"content": [{"type": "text", "text": said}]}
                 body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
                 self.reply(200, body, {"content-type": "application/json"})
+            case "request":
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.end_headers()
+                asked = {"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": {"messages": []}}
+                self.wfile.write(f"data: {json.dumps(asked)}\n\n".encode())
+                time.sleep(60)
             case "empty":
                 self.reply(200)
             case "empty-stream":

@@ -65,6 +65,9 @@ pub struct CallOptions<'c> {
     pub rounds: Rounds,
     /// On whose behalf it is made, if there are several.
     pub client: Option<&'c Client>,
+    /// The capabilities of a caller of the older era, which a server of both eras over HTTP is then spoken
+    /// to in.
+    pub older_era: Option<&'c Raw>,
     /// The client it is made for, also of servers that all clients share. `None` is the host itself.
     pub requester: Option<&'c Requester>,
 }
@@ -97,6 +100,7 @@ impl Default for CallOptions<'_> {
             artifacts: None,
             rounds: Rounds::Driven,
             client: None,
+            older_era: None,
             requester: None,
         }
     }
@@ -114,6 +118,8 @@ pub(crate) struct Route<'v> {
     pub(crate) connection: Arc<Connection>,
     /// Whether no other client has that connection.
     pub(crate) is_own: bool,
+    /// The connection that all callers share, if this is another one of theirs in the older era.
+    pub(crate) first: Option<Arc<Connection>>,
     pub(crate) server: Arc<Server>,
     /// What was shown; it says how callers know addresses as well.
     pub(crate) view: &'v View,
@@ -255,8 +261,9 @@ impl Route<'_> {
         let tool = cleaned.as_ref().unwrap_or(tool);
         let (now, shown) = (tool.definition(), self.entry.definition());
         let is_same = |key| now.get(key) == shown.get(key);
+        let is_other = self.is_own || self.first.is_some();
         are_same_but_for_headers(now, shown)
-            || (self.is_own && is_same("inputSchema") && is_same("annotations"))
+            || (is_other && is_same("inputSchema") && is_same("annotations"))
     }
 
     /// Makes an outcome of an answer.
@@ -297,7 +304,7 @@ impl Route<'_> {
     /// The server gave no answer.
     fn failed(&self, error: Error) -> CallError {
         // Another one takes the place of what a client had for itself.
-        let is_replaced = self.is_own && self.connection.is_over();
+        let is_replaced = (self.is_own || self.first.is_some()) && self.connection.is_over();
         let may_pass = is_replaced || self.connection.may_pass(error.kind());
         CallError::from(error).that_may_pass(may_pass)
     }
@@ -319,7 +326,8 @@ impl Route<'_> {
         let Some(limit) = self.server.behaviour.concurrency else {
             return Ok((None, false));
         };
-        let slots = self.connection.slots(limit);
+        // However many connections there are, the server has so many slots.
+        let slots = self.first.as_ref().unwrap_or(&self.connection).slots(limit);
         if let Some(slot) = slots.try_acquire() {
             return Ok((Some(slot), false));
         }

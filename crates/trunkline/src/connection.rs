@@ -45,7 +45,7 @@ pub use subscription::{ResourceSubscription, TaskSubscription};
 
 pub use crate::wire::{ChildOptions, HttpOptions, MAX_MESSAGE_BYTES, Proxies, RemainingProcess};
 
-use crate::config::{Behaviour, Fingerprint, Restart, Server, Transport};
+use crate::config::{Behaviour, Fingerprint, Protocol, Restart, Server, Transport};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Notification, RpcError};
@@ -206,6 +206,46 @@ impl Connection {
     /// Whether the server is spoken to in revision 2026-07-28, or was the last time.
     pub(crate) fn is_modern(&self) -> bool {
         self.shadow.speaks(generation::MODERN)
+    }
+
+    /// Whether the server may be reached over HTTP in the older era as well: it says so, and the
+    /// configuration leaves it open.
+    pub(crate) fn speaks_both_eras(&self) -> bool {
+        self.may_speak_both_eras() && self.shadow.speaks_both_eras()
+    }
+
+    /// Whether that can be, as far as the configuration tells.
+    pub(crate) fn may_speak_both_eras(&self) -> bool {
+        let is_remote = matches!(self.server.transport, Transport::Remote(_));
+        is_remote && self.server.behaviour.protocol == Protocol::Auto
+    }
+
+    /// Wants as much of the log as is wanted of another connection.
+    pub(crate) fn want_log_of(&self, other: &Self) {
+        let wanted = *other.log_level.borrow();
+        if let Some(level) = wanted {
+            self.want_log_level(level);
+        }
+    }
+
+    /// Tells whoever listens to this connection what the server says on another one, but for what it
+    /// says here as well.
+    pub(crate) fn repeat_notifications_of(&self, other: &Self) {
+        let (mut said, told) = (other.notifications(), self.told.downgrade());
+        tokio::spawn(async move {
+            loop {
+                let notification = match said.recv().await {
+                    Ok(notification) => notification,
+                    Err(broadcast::error::RecvError::Lagged(_)) => continue,
+                    Err(broadcast::error::RecvError::Closed) => return,
+                };
+                let Some(told) = told.upgrade() else { return };
+                if !is_said_on_each(&notification.notification.method) {
+                    // Nobody may be listening.
+                    let _ = told.send(notification);
+                }
+            }
+        });
     }
 
     /// The edition of the server's tools that is known: another one whenever it begins anew or has other
@@ -395,4 +435,9 @@ impl Connection {
     fn gone(&self) -> Error {
         gone().of(&self.server.name)
     }
+}
+
+/// Whether a server says something on every connection that it has.
+fn is_said_on_each(method: &str) -> bool {
+    !Kind::changed_by(method).is_empty() || method == "notifications/resources/updated"
 }

@@ -33,7 +33,9 @@
 //! # });
 //! ```
 
+mod binding;
 mod keeper;
+mod older_era;
 mod private;
 mod relay;
 
@@ -46,12 +48,11 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
 use self::keeper::{Keeper, Looks};
+use self::older_era::OlderEra;
 pub use self::private::OwnEnd;
 use self::private::Private;
 pub use self::relay::{Found, Relayed};
-use crate::call::{
-    CallError, CallErrorKind, CallOptions, Client, Completion, Guard, Outcome, Route,
-};
+use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Guard, Outcome};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Agent, Chain, Config, Server, Share};
 use crate::connection::{Connection, Options, Remaining, State, are_same_but_for_headers};
@@ -121,6 +122,7 @@ pub struct Host {
     catalog: watch::Receiver<Arc<Catalog>>,
     looks: Looks,
     private: Private,
+    older_era: OlderEra,
     keeper: AbortHandle,
     /// Whether it is being ended.
     ending: watch::Sender<bool>,
@@ -138,6 +140,7 @@ impl Host {
     pub fn start(config: Config, agents: BTreeMap<AgentName, Agent>, options: HostOptions) -> Self {
         let chain = options.connections.chain().clone();
         let private = Private::new(options.connections.clone());
+        let older_era = OlderEra::new(options.connections.clone());
         let own = || Registry::new(options.connections);
         let registry = options.registry.unwrap_or_else(own);
         let servers = Arc::new(registry.open(&config));
@@ -146,7 +149,7 @@ impl Host {
             Keeper::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
         let keeper = tokio::spawn(keeper.run()).abort_handle();
         let ending = watch::Sender::new(false);
-        Self { servers, standing, catalog, looks, private, keeper, ending, chain }
+        Self { servers, standing, catalog, looks, private, older_era, keeper, ending, chain }
     }
 
     /// The processes above this one, as its servers are told (CON-16).
@@ -242,7 +245,7 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let called = async {
-            let route = self.bind(view, view.route(Kind::Tool, name)?, options.client)?;
+            let route = self.bind(view, view.route(Kind::Tool, name)?, &options).await?;
             route.call(arguments, options).await
         };
         called.await.map_err(|error| self.judged(error))
@@ -299,8 +302,9 @@ impl Host {
             }
             _ => self.servers.get(server.as_str()),
         };
-        if let Some(connection) = connection {
-            let _ = connection.tell(notification).await;
+        let older = self.older_era.all_of(server);
+        for connection in connection.into_iter().chain(older) {
+            let _ = connection.tell(notification.clone()).await;
         }
     }
 
@@ -320,6 +324,7 @@ impl Host {
         // Neither waits for the other: a server may take its time to end.
         let (reloaded, ()) =
             tokio::join!(self.servers.reload(&config), self.private.follow(&config));
+        self.older_era.follow(&self.servers.connections()).await;
         self.looks.again().await;
         reloaded
     }
@@ -329,7 +334,7 @@ impl Host {
     pub async fn shutdown(&self) -> Vec<Remaining> {
         self.ending.send_replace(true);
         self.keeper.abort();
-        tokio::join!(self.servers.close(), self.private.close_all());
+        tokio::join!(self.servers.close(), self.private.close_all(), self.older_era.close_all());
         self.take_remaining()
     }
 
@@ -347,7 +352,8 @@ impl Host {
 
     /// Ends the servers that clients have for themselves and have not used for as long as they may.
     pub async fn release_idle(&self) {
-        self.private.release_idle(Instant::now()).await;
+        let now = Instant::now();
+        tokio::join!(self.private.release_idle(now), self.older_era.release_idle(now));
     }
 
     /// The connections that a client has for itself just now.
@@ -378,25 +384,6 @@ impl Host {
     /// notice: lists come from the one that all share.
     pub fn own_ends(&self) -> broadcast::Receiver<OwnEnd> {
         self.private.ends()
-    }
-
-    /// Binds an entry to the connection that serves it, to this client if each has its own.
-    fn bind<'v>(
-        &'v self,
-        view: &'v View,
-        entry: &'v Entry,
-        client: Option<&Client>,
-    ) -> Result<Route<'v>, CallError> {
-        self.admits(view, entry)?;
-        let name = &entry.server().name;
-        let connection = self.servers.get(name.as_str()).ok_or_else(|| lost(name))?;
-        // The rules for it may be other ones than when it was started.
-        let server = self.standing.borrow().servers.get(name).cloned();
-        let server = server.ok_or_else(|| lost(name))?;
-        let own = self.private.connection(&server, client)?;
-        let is_own = own.is_some();
-        let connection = own.unwrap_or(connection);
-        Ok(Route { entry, connection, is_own, server, view, guard: self, read: None })
     }
 
     /// An error that says whether trying again helps, as far as that is a matter of the whole host.

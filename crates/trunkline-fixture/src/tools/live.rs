@@ -32,8 +32,12 @@ pub(super) async fn call(name: &str, call: &Call) -> Outcome {
         "test_reconnection" => answer_later(call).await,
         "test_sampling" => ask_the_model(call).await,
         "test_elicitation" => ask_the_user(call).await,
-        "test_elicitation_sep1034_defaults" => elicit(call, defaults()).await,
-        "test_elicitation_sep1330_enums" => elicit(call, enumerations()).await,
+        "test_elicitation_sep1034_defaults" => {
+            completed(&call.ask_in_either_era(json!({ "user": defaults() })).await?)
+        }
+        "test_elicitation_sep1330_enums" => {
+            completed(&call.ask_in_either_era(json!({ "user": enumerations() })).await?)
+        }
         "test_streaming_elicitation" => {
             progress(call, 1.0).await;
             let confirmed = json!({ "confirmed": { "type": "boolean" } });
@@ -104,7 +108,8 @@ async fn answer_later(call: &Call) -> Outcome {
 }
 
 async fn ask_the_model(call: &Call) -> Outcome {
-    let answers = call.ask(json!({ "model": sample(call.text("prompt"), 100) }), None).await?;
+    let answers =
+        call.ask_in_either_era(json!({ "model": sample(call.text("prompt"), 100) })).await?;
     Ok(text(format!("LLM response: {}", said(&answers, "model"))))
 }
 
@@ -119,14 +124,17 @@ async fn ask_the_user(call: &Call) -> Outcome {
         "email": { "type": "string", "description": "User's email address" },
     });
     let question = form(call.text("message"), &properties, &["username", "email"]);
-    let answers = call.ask(json!({ "user": question }), None).await?;
+    let answers = call.ask_in_either_era(json!({ "user": question })).await?;
     let answer = &answers["user"];
     let (action, content) = (&answer["action"], &answer["content"]);
     Ok(text(format!("User response: action: {action}, content: {content}")))
 }
 
 async fn elicit(call: &Call, question: Value) -> Outcome {
-    let answers = call.ask(json!({ "user": question }), None).await?;
+    completed(&call.ask(json!({ "user": question }), None).await?)
+}
+
+fn completed(answers: &InputResponses) -> Outcome {
     let answer = &answers["user"];
     let action = answer["action"].as_str().unwrap_or_default();
     Ok(text(format!("Elicitation completed: action={action}, content={}", answer["content"])))

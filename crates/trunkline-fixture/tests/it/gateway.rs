@@ -44,13 +44,18 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// A gateway to a server that speaks these generations.
     pub(crate) async fn to(upstream: Upstream, generation: &str, shared: Shared) -> Self {
+        Self::to_server(upstream, &["--generation", generation], shared).await
+    }
+
+    /// A gateway to a server with these options.
+    pub(crate) async fn to_server(upstream: Upstream, options: &[&str], shared: Shared) -> Self {
         let (server, mut entry) = match upstream {
             Upstream::Stdio => {
-                let arguments = ["stdio", "--generation", generation];
+                let arguments = [&["stdio"], options].concat();
                 (None, json!({ "command": PROGRAM, "args": arguments }))
             }
             Upstream::Http => {
-                let server = Listening::new(generation);
+                let server = Listening::with(options);
                 let entry = json!({ "url": server.url });
                 (Some(server), entry)
             }

@@ -15,8 +15,13 @@ pub(crate) struct Listening {
 impl Listening {
     /// Starts a server that speaks these generations.
     pub(crate) fn new(generation: &str) -> Self {
+        Self::with(&["--generation", generation])
+    }
+
+    /// Starts a server with these options.
+    pub(crate) fn with(options: &[&str]) -> Self {
         let mut command = Command::new(PROGRAM);
-        command.args(["http", "--generation", generation]);
+        command.arg("http").args(options);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -61,6 +61,42 @@ async fn legacy_clients_miss_nothing_of_a_modern_server() {
     assert_legacy_at_once(&http);
 }
 
+/// CALL-8, TOOL-14: a server of both eras that sends requests to clients of either, and does not list what
+/// clients may subscribe to, as the example server of the official Rust SDK.
+async fn check_sdk_example(upstream: Upstream, shared: Shared, revision: &str) -> Report {
+    let options = ["--profile", "sdk-example"];
+    let gateway = Gateway::to_server(upstream, &options, shared).await;
+    let report = check_server(&gateway.url, revision).await;
+    gateway.end().await;
+    report
+}
+
+/// Over stdio a request does not say which call it belongs to. Each scenario of the suite is another client,
+/// so that each has to have a process of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_sdk_example_over_stdio_meets_everything_through_the_gateway() {
+    let stdio = Upstream::Stdio;
+    let (legacy, modern) = tokio::join!(
+        check_sdk_example(stdio, Shared::ByNobody, LEGACY),
+        check_sdk_example(stdio, Shared::ByAll, MODERN)
+    );
+    assert_legacy_at_once(&legacy);
+    assert_modern(&modern);
+}
+
+/// Over HTTP the newer era has no answers to requests: clients of the older era that can be asked something
+/// are served in their own era.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_sdk_example_over_http_meets_everything_through_the_gateway() {
+    let http = Upstream::Http;
+    let (legacy, modern) = tokio::join!(
+        check_sdk_example(http, Shared::ByAll, LEGACY),
+        check_sdk_example(http, Shared::ByAll, MODERN)
+    );
+    assert_eq!((legacy.is_content, legacy.required_passed()), (true, 30), "{legacy}");
+    assert_modern(&modern);
+}
+
 /// The scenarios of one of the lists, each of which says why.
 fn expected(list: &str) -> BTreeSet<&'static str> {
     let lines = CROSSED.lines().skip_while(|line| *line != format!("[{list}]")).skip(1);

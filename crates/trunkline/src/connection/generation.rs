@@ -87,6 +87,13 @@ pub(super) fn names_modern(revisions: Option<&Raw>) -> bool {
     revisions.iter().any(|revision| revision.as_str().as_deref() == Some(MODERN))
 }
 
+/// Whether a list of revisions, as servers send it, holds one of the older era.
+pub(super) fn names_older(revisions: Option<&Raw>) -> bool {
+    let revisions = revisions.map(Raw::items).unwrap_or_default();
+    let is_older = |revision: &Raw| revision.as_str().is_some_and(|it| LEGACY.contains(&&*it));
+    revisions.iter().any(is_older)
+}
+
 /// Who we are.
 fn client_info() -> serde_json::Value {
     json!({ "name": "trunkline", "version": env!("CARGO_PKG_VERSION") })

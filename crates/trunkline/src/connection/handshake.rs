@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::explaining::{explained, with_next_step};
-use super::generation::{Generation, LEGACY, initialize_params, names_modern};
+use super::generation::{Generation, LEGACY, initialize_params, names_modern, names_older};
 use super::lists::{List, Next, Pages, page_params};
 use super::memory::Spoken;
 use super::options::Options;
@@ -359,7 +359,13 @@ impl Opener<'_> {
         session.speak(Generation::Legacy((*revision).into()));
         session.tell("notifications/initialized", None);
         session.listen();
-        Ok(Initialized::Agreed(Described { server_info, capabilities, instructions }))
+        let speaks_both_eras = false;
+        Ok(Initialized::Agreed(Described {
+            server_info,
+            capabilities,
+            instructions,
+            speaks_both_eras,
+        }))
     }
 
     /// Lists the tools of a server, every page of them.
@@ -431,7 +437,9 @@ fn discovered(result: &Raw) -> Option<Described> {
         return None;
     }
     let in_meta = meta.and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
-    Some(Described { server_info: in_meta.or(server_info), capabilities, instructions })
+    let server_info = in_meta.or(server_info);
+    let speaks_both_eras = names_older(versions.as_ref());
+    Some(Described { server_info, capabilities, instructions, speaks_both_eras })
 }
 
 fn spoken_in(session: &Session) -> Spoken {

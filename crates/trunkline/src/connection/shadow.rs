@@ -1,6 +1,6 @@
 //! The public shadow of a task: what it says about its server while it works.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,8 @@ pub(super) struct Shadow {
     failures: AtomicU64,
     /// Which edition of its tools is known, while it is ready; else zero.
     edition: AtomicU64,
+    /// Whether the server speaks the older era as well, as it said in the newer one.
+    speaks_both_eras: AtomicBool,
     /// The last of all editions.
     last_edition: AtomicU64,
     /// The standard error of the process that was started last, and what it was given.
@@ -63,6 +65,7 @@ impl Shadow {
             calls: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             edition: AtomicU64::new(0),
+            speaks_both_eras: AtomicBool::new(false),
             last_edition: AtomicU64::new(0),
             tail: Mutex::default(),
             starting_since: Mutex::default(),
@@ -101,6 +104,10 @@ impl Shadow {
     /// Whether this revision of the protocol was agreed on.
     pub(super) fn speaks(&self, revision: &str) -> bool {
         self.status.borrow().protocol.as_deref() == Some(revision)
+    }
+
+    pub(super) fn speaks_both_eras(&self) -> bool {
+        self.speaks_both_eras.load(Ordering::Acquire)
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<Status> {
@@ -152,6 +159,7 @@ impl Shadow {
     }
 
     pub(super) fn ready(&self, session: &Session, described: &Described) {
+        self.speaks_both_eras.store(described.speaks_both_eras, Ordering::Release);
         let mask = self.mask();
         let shown = |raw: &Option<Raw>| raw.clone().map(|raw| masked_raw(&mask, raw));
         self.status.send_modify(|status| {

@@ -116,6 +116,8 @@ pub(super) struct Described {
     pub(super) server_info: Option<Raw>,
     pub(super) capabilities: Option<Raw>,
     pub(super) instructions: Option<Raw>,
+    /// Whether it says that it speaks the older era as well as the newer.
+    pub(super) speaks_both_eras: bool,
 }
 
 impl Described {
@@ -144,7 +146,7 @@ impl Described {
         });
         let capabilities = self.capabilities.map(|capabilities| capabilities.detached());
         let instructions = self.instructions.map(|instructions| cut(&instructions));
-        Ok(Self { server_info, capabilities, instructions })
+        Ok(Self { server_info, capabilities, instructions, ..self })
     }
 }
 
@@ -193,6 +195,7 @@ mod tests {
             ),
             capabilities: Some(capabilities),
             instructions: Some(Raw::from_string(&long)),
+            ..Described::default()
         };
         let bounded = described(Raw::empty_object()).bounded().unwrap();
         assert_eq!(bounded.server_info.unwrap().text(), r#"{"name":"x"}"#);

@@ -34,13 +34,14 @@ fn cleaned_params(params: &Raw) -> Raw {
 
 /// What a server says of itself, as everybody may read it.
 pub(super) fn described(trust: Trust, described: Described) -> Described {
-    let Described { server_info, capabilities, instructions } = described;
+    let Described { server_info, instructions, .. } = described;
     let clean = |said: Option<Raw>| match trust {
         Trust::Trusted => said,
         Trust::Untrusted => said.as_ref().map(cleaned_json),
     };
     // Capabilities are looked up by their names, and shown to nobody.
-    Described { server_info: clean(server_info), capabilities, instructions: clean(instructions) }
+    let (server_info, instructions) = (clean(server_info), clean(instructions));
+    Described { server_info, instructions, ..described }
 }
 
 /// The error that a server answered with, as a client may read it.

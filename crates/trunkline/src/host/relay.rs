@@ -130,7 +130,7 @@ impl Host {
             // Rules may be about the address as well as about the template that it fits.
             relayed.resolve(&self.as_of_now(view)?, &params)?;
         }
-        let route = Route { read, ..self.bind(view, &entry, options.client)? };
+        let route = Route { read, ..self.bind(view, &entry, &options).await? };
         match relayed {
             Relayed::Completion => route.complete(sent, options).await,
             _ => route.ask(relayed.method(), sent, options).await,
@@ -150,7 +150,7 @@ impl Host {
         let asked = async {
             require_unmistakable(&params)?;
             let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
-            let route = self.bind(view, entry, options.client)?;
+            let route = self.bind(view, entry, &options).await?;
             route.ask_unseen(method, params, options).await
         };
         asked.await.map_err(|error| self.judged(error))
@@ -166,7 +166,8 @@ impl Host {
         principal: &Principal,
     ) -> Result<TaskUpdates, CallError> {
         let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
-        let route = self.bind(view, entry, client)?;
+        let options = CallOptions { client, ..CallOptions::default() };
+        let route = self.bind(view, entry, &options).await?;
         route.updates((task, principal), Arc::clone(view.catalog())).await
     }
 }

@@ -181,6 +181,26 @@ async fn a_list_is_asked_for_again_when_it_is_stale() {
     within(connection.close()).await;
 }
 
+/// CALL-8: a server that sends its question as a request in the newer era, where there is no such thing, is
+/// answered as in the older one; before, its call hung until the deadline.
+#[tokio::test]
+async fn a_request_of_a_server_of_the_newer_era_is_answered() {
+    let folder = Folder::new();
+    folder.write("requesting", "");
+    let connection = folder.connection("modern", &json!({}));
+    let answer = json!({ "action": "accept", "content": { "n": 7 } });
+    let caller = Attentive { answer: Some(answer.clone()), ..Attentive::default() };
+    let result = converse(&connection, "ask", &caller).await.unwrap();
+    let said: serde_json::Value = serde_json::from_str(&text_of(&result)).unwrap();
+    assert_eq!(said, answer);
+    // One that nobody can answer is refused at once.
+    let refused = converse(&connection, "ask", &Attentive::default()).await.unwrap();
+    assert!(text_of(&refused).contains("I do not say"));
+    let unattended = call(&connection, "ask").await;
+    assert!(unattended.contains("does not offer `elicitation/create`"), "{unattended}");
+    within(connection.close()).await;
+}
+
 /// What a server asks while it works goes to the caller, in both generations, and back.
 #[tokio::test]
 async fn a_server_asks_its_caller_and_gets_the_answer() {

@@ -121,6 +121,21 @@ impl Drop for Scripted {
     }
 }
 
+/// CALL-8: over HTTP, a request that a server of the newer era sends cannot be answered. Its call fails at
+/// once and says so; it waited for its deadline before.
+#[tokio::test]
+async fn a_request_that_cannot_be_answered_fails_its_call_at_once() {
+    let mut scripted = Scripted::new("request");
+    scripted.entry["timeouts"]["call"] = "50s".into();
+    let connection = scripted.connection();
+    within(connection.connect()).await.unwrap();
+    let error = failed_call(&connection, "wait").await;
+    assert_eq!(error.kind(), ErrorKind::NotMcp, "{error}");
+    assert!(error.message().contains("it sent the request `sampling/createMessage`"), "{error}");
+    assert!(error.hint().unwrap().contains("\"protocol\": \"legacy\""), "{error}");
+    within(connection.close()).await;
+}
+
 /// CALL-2: a success without a reply is a failure that says so, and does not take the server away.
 #[tokio::test]
 async fn a_reply_with_nothing_in_it_is_an_error_with_its_cause() {

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::pending::{Waiting, Whose};
 use super::{Generation, Session};
+use crate::config::printable;
 use crate::connection::attendant::{Attendant, Question, Update, answer_within, not_offered};
 use crate::connection::generation::empty;
 use crate::error::{Error, ErrorKind};
@@ -94,10 +95,8 @@ impl Session {
             let message = "it repeats what it is sent, which no MCP server does";
             return self.answer(id, Err(Error::new(ErrorKind::NotMcp, message)));
         }
-        if self.generation == Generation::Modern {
-            // That generation has no requests of servers, and no answers to them.
-            self.noise += 1;
-            return;
+        if self.generation == Generation::Modern && self.wire.cancels_by_closing() {
+            return self.fail_unanswerable(&request, about);
         }
         if &*request.method == "ping" {
             return self.send_response(Response { id: request.id, outcome: Ok(empty()) });
@@ -111,6 +110,26 @@ impl Session {
             Err(refusal) => {
                 self.send_response(Response { id: request.id, outcome: Err(refusal) });
             }
+        }
+    }
+
+    /// Ends the request on whose stream a server of the newer era sent a request. Over HTTP that era has no
+    /// way to answer it, and the server would wait until the deadline. Over stdio it is answered as in the
+    /// older era, which every server that sends one reads.
+    fn fail_unanswerable(&mut self, request: &Request, about: Option<u64>) {
+        let waiting = about.and_then(|id| Some((id, self.pending.get(id)?)));
+        match waiting.filter(|(_, waiting)| !waiting.is_standing) {
+            Some((id, _)) => {
+                let message = format!(
+                    "it sent the request `{}`, which revision 2026-07-28 has no answer to",
+                    printable(&request.method)
+                );
+                let error = Error::new(ErrorKind::NotMcp, message).with_hint(
+                    "with `\"protocol\": \"legacy\"` it is spoken to in a revision that can answer it",
+                );
+                self.answer(id, Err(error));
+            }
+            None => self.noise += 1,
         }
     }
 

@@ -1,0 +1,176 @@
+//! Second connections to servers of both eras over HTTP, in the older era, for callers of that era.
+//!
+//! A server of both eras may send requests of its own to clients of either. Over HTTP, revision 2026-07-28
+//! has no way to answer them, so that a sampling or an elicitation would be lost on the way to a caller that
+//! could have answered. In the era of its caller nothing has to be translated. A session of the older era
+//! declares capabilities once, so that there is one for each set of capabilities. Over stdio requests can be
+//! answered in either era, and a second process would have a state of its own: there is no second one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crate::config::{Behaviour, Protocol};
+use crate::connection::{Connection, Options};
+use crate::message::Raw;
+use crate::name::{ServerName, digest};
+use crate::registry::{Endings, begin_to_end, end};
+
+/// Second connections at the same time. Clients of one kind declare the same capabilities, so that there are
+/// few sets of them.
+const MAX_SECOND_CONNECTIONS: usize = 64;
+
+/// Time without a call after which a second connection is closed. The next call opens it again.
+const SECOND_CONNECTION_IDLE: Duration = Duration::from_secs(600);
+
+/// Longest set of capabilities that a second connection is opened with, in bytes. Sets of real clients have
+/// a few hundred; a client with a longer one shares the connection in the newer era.
+const MAX_CAPABILITIES_BYTES: usize = 4096;
+
+/// Letters of the digest of a set of capabilities.
+const DIGEST: usize = 32;
+
+/// The second connections.
+pub(super) struct OlderEra {
+    options: Options,
+    connections: Mutex<Connections>,
+    endings: Endings,
+}
+
+/// By server and capabilities.
+type Connections = HashMap<(ServerName, String), Second>;
+
+struct Second {
+    /// The connection that all callers share. The second one lives no longer than that.
+    first: Weak<Connection>,
+    connection: Arc<Connection>,
+    /// The bounds and rules of the first that this one follows.
+    behaviour: Arc<Behaviour>,
+    used: Instant,
+}
+
+impl Second {
+    fn is_beside(&self, first: &Arc<Connection>) -> bool {
+        std::ptr::eq(self.first.as_ptr(), Arc::as_ptr(first))
+    }
+
+    /// Takes over the bounds and rules that the first has now.
+    fn follow(&mut self, first: &Connection) {
+        let behaviour = first.behaviour();
+        if !Arc::ptr_eq(&behaviour, &self.behaviour) {
+            self.connection.follow(&in_older_era(&behaviour));
+            self.behaviour = behaviour;
+        }
+    }
+
+    /// Whether somebody waits for an answer on it: whoever does holds it.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.connection) > 1
+    }
+}
+
+impl OlderEra {
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, connections: Mutex::default(), endings: Endings::default() }
+    }
+
+    /// The connection in the older era beside the one that all callers share, if the server speaks both eras
+    /// over HTTP and a caller with these capabilities can be asked something.
+    pub(super) fn beside(
+        &self,
+        first: &Arc<Connection>,
+        capabilities: &Raw,
+    ) -> Option<Arc<Connection>> {
+        if !first.speaks_both_eras() || !can_be_asked(capabilities) {
+            return None;
+        }
+        let key = (first.server().name.clone(), digest(&[capabilities.bytes()], DIGEST));
+        let mut connections = lock(&self.connections);
+        let is_usable = |it: &&mut Second| {
+            it.is_beside(first) && !it.connection.is_closed() && !it.connection.is_over()
+        };
+        if let Some(second) = connections.get_mut(&key).filter(is_usable) {
+            second.used = Instant::now();
+            second.follow(first);
+            return Some(Arc::clone(&second.connection));
+        }
+        let over = connections.remove(&key).or_else(|| make_room(&mut connections));
+        if let Some(over) = over {
+            drop(begin_to_end(over.connection, &[&self.endings]));
+        }
+        if connections.len() >= MAX_SECOND_CONNECTIONS {
+            return None;
+        }
+        let connection = self.open(first, capabilities);
+        let (behaviour, used) = (first.behaviour(), Instant::now());
+        let second = Second { first: Arc::downgrade(first), connection, behaviour, used };
+        let connection = Arc::clone(&second.connection);
+        connections.insert(key, second);
+        Some(connection)
+    }
+
+    fn open(&self, first: &Arc<Connection>, capabilities: &Raw) -> Arc<Connection> {
+        let mut server = first.server().clone();
+        server.behaviour = in_older_era(&first.behaviour());
+        let options = self.options.clone().with_capabilities(capabilities.clone());
+        let connection = Arc::new(Connection::new(server, options));
+        connection.want_log_of(first);
+        first.repeat_notifications_of(&connection);
+        connection
+    }
+
+    /// The second connections to a server.
+    pub(super) fn all_of(&self, server: &ServerName) -> Vec<Arc<Connection>> {
+        let connections = lock(&self.connections);
+        let own = connections.iter().filter(|((name, _), _)| name == server);
+        own.map(|(_, second)| Arc::clone(&second.connection)).collect()
+    }
+
+    /// Ends the connections beside those that are not used any more.
+    pub(super) async fn follow(&self, firsts: &[Arc<Connection>]) {
+        self.close(|second| !firsts.iter().any(|first| second.is_beside(first))).await;
+    }
+
+    /// Ends the connections that have not been used for a while.
+    pub(super) async fn release_idle(&self, now: Instant) {
+        let is_idle = |it: &Second| now.duration_since(it.used) > SECOND_CONNECTION_IDLE;
+        self.close(|second| is_idle(second) && !second.is_in_use()).await;
+    }
+
+    pub(super) async fn close_all(&self) {
+        self.close(|_| true).await;
+        self.endings.over().await;
+    }
+
+    async fn close(&self, is_over: impl Fn(&Second) -> bool) {
+        let over: Vec<_> = lock(&self.connections)
+            .extract_if(|_, second| is_over(second))
+            .map(|(_, second)| second.connection)
+            .collect();
+        end(over, &[&self.endings]).await;
+    }
+}
+
+fn in_older_era(behaviour: &Behaviour) -> Behaviour {
+    Behaviour { protocol: Protocol::Legacy, ..behaviour.clone() }
+}
+
+/// Takes out the connection that has not been used for longest, if there are as many as may be.
+fn make_room(connections: &mut Connections) -> Option<Second> {
+    if connections.len() < MAX_SECOND_CONNECTIONS {
+        return None;
+    }
+    let unused = connections.iter().filter(|(_, second)| !second.is_in_use());
+    let key = unused.min_by_key(|(_, second)| second.used).map(|(key, _)| key.clone())?;
+    connections.remove(&key)
+}
+
+/// Whether a client with these capabilities answers any request of a server.
+fn can_be_asked(capabilities: &Raw) -> bool {
+    let asked = capabilities.get_all(["sampling", "elicitation", "roots"]);
+    capabilities.bytes().len() <= MAX_CAPABILITIES_BYTES && asked.iter().any(Option::is_some)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
