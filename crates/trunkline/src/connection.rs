@@ -12,6 +12,7 @@ mod parameters;
 mod lists;
 mod memory;
 mod options;
+mod last_lines;
 mod explaining;
 mod session;
 mod shadow;
@@ -424,7 +425,11 @@ impl Connection {
         let bound = self.patience_with_start() + self.behaviour().timeouts.list * 2;
         match timeout(bound, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(self.gone())),
-            Err(_) => Err(late()),
+            Err(_) => {
+                let status = self.status();
+                let error = explaining::explained(late(), &status.stderr, status.noise);
+                Err(error.of(&self.server.name))
+            }
         }
     }
 

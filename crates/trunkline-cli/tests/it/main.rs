@@ -11,6 +11,7 @@ mod processes;
 mod gateway;
 mod check;
 mod inspecting;
+mod last_words;
 mod config;
 mod general;
 mod schema;

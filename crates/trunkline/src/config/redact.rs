@@ -23,6 +23,9 @@ const LONGEST_PLAIN: usize = 64;
 /// Longest word that is shown as the value of a flag.
 const LONGEST_WORD: usize = 16;
 
+/// Longest command line that is shown, in bytes: longer ones are scripts.
+const LONGEST_LINE: usize = 1024;
+
 /// What stands in for every byte of a reference while a text is judged.
 pub(crate) const REFERENCE: u8 = b'0';
 
@@ -128,7 +131,7 @@ pub(crate) fn argument(it: &Judged) -> String {
         return text.clone();
     }
     if judged.contains(is_composed) {
-        return MASK.to_owned();
+        return if is_harmless_line(judged) { text.clone() } else { MASK.to_owned() };
     }
     if judged.contains("://") {
         return address::shown(text, judged);
@@ -144,8 +147,45 @@ pub(crate) fn argument(it: &Judged) -> String {
     }
 }
 
+/// Whether a text is words with spaces between, such as a command line, of which none is hidden.
+fn is_harmless_line(judged: &str) -> bool {
+    let is_sign = |it: char| is_composed(it) && it != ' ';
+    let words: Vec<_> =
+        judged.split(' ').filter(|it| !it.is_empty()).map(Judged::of_text).collect();
+    let are_shown = || arguments(&words).iter().zip(&words).all(|(shown, it)| *shown == it.text);
+    judged.len() <= LONGEST_LINE && !judged.contains(is_sign) && are_shown()
+}
+
+/// The parts of an argument that were written by hand and are credentials by their names or their
+/// form. What else is in a script or a command line is what messages are about.
+pub(crate) fn secret_parts(argument: &str) -> Vec<&str> {
+    let is_edge = |it: char| is_composed(it) || "()[],".contains(it);
+    let mut parts = Vec::new();
+    let mut is_announced = false;
+    for word in argument.split(is_edge).filter(|word| !word.is_empty()) {
+        let is_sign = !word.contains(char::is_alphanumeric);
+        if is_announced && !is_sign {
+            parts.push(word);
+        }
+        // A colon may stand between a name and its value, with quotes around each.
+        is_announced = (is_announced && is_sign) || announces_secret(word);
+        if word.contains("://") {
+            parts.extend(address::secret_parts(word));
+        } else if is_like_credential(word) {
+            parts.push(word);
+        }
+        if let Some((name, value)) = word.split_once(['=', ':'])
+            && is_secret_name(name)
+            && !value.is_empty()
+        {
+            parts.push(value);
+        }
+    }
+    parts
+}
+
 /// Characters of texts that hold other texts: command lines, JSON, connection strings.
-fn is_composed(character: char) -> bool {
+pub(crate) fn is_composed(character: char) -> bool {
     character.is_whitespace() || "{}\"'`;|<>".contains(character)
 }
 
@@ -245,6 +285,7 @@ mod tests {
             "${workspaceFolder}/server.js",
             "localhost:8080",
             "git+https://github.com/oraios/serena@main",
+            "exec node server.js --port=80",
         ] {
             assert_eq!(shown(text), text);
         }
@@ -290,6 +331,23 @@ mod tests {
             "Bearer",
         ] {
             assert_eq!(all_shown(&[flag, "abc"])[1], "***", "{flag}");
+        }
+    }
+
+    #[test]
+    fn secret_parts_are_found_by_name_and_form() {
+        for (text, parts) in [
+            ("import some_module", &[][..]),
+            ("require('no-such-module')", &[]),
+            ("API_KEY=hunter2 npx srv", &["hunter2"]),
+            ("{\"apiKey\": \"hunter2\"}", &["hunter2"]),
+            ("Authorization: Bearer hunter2", &["Bearer", "hunter2"]),
+            ("Server=h;Password=hunter2;", &["hunter2"]),
+            ("curl -H 'X-Key: hunter2' x", &["hunter2"]),
+            ("postgres://me:hunter2@host/db?a=b", &["me:hunter2", "hunter2", "b"]),
+            ("echo ghp_abc", &["ghp_abc"]),
+        ] {
+            assert_eq!(secret_parts(text), parts, "{text}");
         }
     }
 

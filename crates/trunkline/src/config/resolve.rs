@@ -193,11 +193,17 @@ fn credentials(written: &[Template], filled: &[Secret]) -> Vec<Secret> {
     let shown = redact::arguments(&judged);
     let mut found = Vec::new();
     for ((judged, shown), filled) in judged.iter().zip(&shown).zip(filled) {
-        if *shown != judged.text {
-            let name = shown.strip_suffix(MASK);
-            found.extend(name.and_then(|name| filled.expose().strip_prefix(name)).map(Secret::new));
+        if *shown == judged.text {
+            continue;
+        }
+        let name = shown.strip_suffix(MASK);
+        found.extend(name.and_then(|name| filled.expose().strip_prefix(name)).map(Secret::new));
+        let parts = redact::secret_parts(&judged.text);
+        // A script that holds no credential is no secret, and its words are in every message.
+        if !parts.is_empty() || !judged.judged.contains(redact::is_composed) {
             found.push(filled.clone());
         }
+        found.extend(parts.into_iter().map(Secret::new));
     }
     found
 }
@@ -283,7 +289,7 @@ impl Filler<'_> {
                 Part::Reference(reference) => {
                     let Some(value) = self.look_up(reference) else { continue };
                     text.push_str(value.expose());
-                    if may_be_secret(reference.target()) {
+                    if may_be_secret(reference.target(), &value) {
                         self.filled_in.push(value);
                     }
                 }
@@ -422,10 +428,12 @@ fn read_hint(error: &io::Error) -> Option<&'static str> {
 const HARMLESS: [&str; 9] =
     ["HOME", "LOGNAME", "PWD", "TEMP", "TMP", "TMPDIR", "USER", "USERNAME", "USERPROFILE"];
 
-/// Whether what a reference points at may be secret. Folders are not.
-fn may_be_secret(target: &Target) -> bool {
+/// Whether what a reference stands for may be secret. Paths are not.
+fn may_be_secret(target: &Target, value: &Secret) -> bool {
     match target {
-        Target::Variable(name) => !HARMLESS.contains(&&**name),
+        Target::Variable(name) => {
+            !HARMLESS.contains(&&**name) && !redact::is_harmless_variable(name, value.expose())
+        }
         Target::File(_) | Target::Input(_) => true,
         _ => false,
     }

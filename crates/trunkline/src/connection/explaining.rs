@@ -1,12 +1,10 @@
 //! What to say of a server beside what went wrong: its last words, and what of them was no message.
 
+use super::last_lines::telling;
 use crate::error::{Error, ErrorKind};
 
-/// Lines of a server's standard error that are repeated: the last ones say why.
-const MAX_LINES: usize = 3;
-
-/// An error with what the server said as its hint, if it has no other: the last lines of its
-/// standard error, and how many lines of its output were no messages (CON-4).
+/// An error with what the server said as its hint, if it has no other: the lines of its standard error
+/// that say why, and how many lines of its output were no messages (CON-4).
 pub(super) fn explained(error: Error, lines: &[String], noise: u64) -> Error {
     if error.hint().is_some() {
         return error;
@@ -17,8 +15,8 @@ pub(super) fn explained(error: Error, lines: &[String], noise: u64) -> Error {
         1 => Some("a line of its output is not MCP".to_owned()),
         count => Some(format!("{count} lines of its output are not MCP")),
     };
-    let last: Vec<_> = lines[lines.len().saturating_sub(MAX_LINES)..].to_vec();
-    let said = (!last.is_empty()).then(|| format!("it said: {}", last.join(" | ")));
+    let lines = telling(lines);
+    let said = (!lines.is_empty()).then(|| format!("it said: {}", lines.join(" | ")));
     let asks = is_strange && (noise.is_some() || said.is_none());
     let question = asks.then(|| "is this an MCP server?".to_owned());
     let parts: Vec<_> = [noise, question, said].into_iter().flatten().collect();

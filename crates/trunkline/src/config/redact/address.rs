@@ -22,6 +22,18 @@ pub(super) fn shown(text: &str, judged: &str) -> String {
     format!("{}{user}{place}{}", &text[..start], query(&judged[place_end..]))
 }
 
+/// The parts of an address that sign in: who, the password alone, and values of the query.
+pub(super) fn secret_parts(text: &str) -> Vec<&str> {
+    let Some((_, rest)) = text.split_once("://") else { return Vec::new() };
+    let length = user_length(rest);
+    let (user, rest) = (rest[..length].trim_end_matches('@'), &rest[length..]);
+    let password = user.split_once(':').map(|(_, password)| password);
+    let query = rest.split_once(['?', '#']).map_or("", |(_, query)| query);
+    let values =
+        query.split(['&', '#']).map(|it| it.split_once('=').map_or(it, |(_, value)| value));
+    [user].into_iter().chain(password).chain(values).filter(|part| !part.is_empty()).collect()
+}
+
 /// How long the part is that says who signs in, its `@` included. A password may hold a slash.
 fn user_length(rest: &str) -> usize {
     let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());

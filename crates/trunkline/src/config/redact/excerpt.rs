@@ -4,9 +4,12 @@
 //! could not be read. It hides every value but those that stand where values are harmless, and
 //! look it; and every comment. Keys are shown if they are plain.
 
-use super::{Judged, argument, is_like_credential, is_plain, is_reference};
+use super::{
+    Judged, announces_secret, argument, is_like_credential, is_plain, is_reference, is_secret_name,
+};
 use crate::config::secret::MASK;
 use crate::config::source::Span;
+use crate::config::suggest::Suggestions;
 use crate::config::syntax::scan::{Scanner, starts_word};
 
 /// Keys of objects that hold servers, bundles or agents by name.
@@ -101,8 +104,14 @@ const QUANTITIES: &[&str] = &[
     "context_server_timeout",
 ];
 
+/// Keys whose values are never shown, so that a slip in one of them is none in another.
+const HIDDEN: &[&str] = &["env", "environment", "envFile", "headers", "inputs", "auth", "oauth"];
+
 /// Longest pattern that is shown: two names, or an address.
 const LONGEST_PATTERN: usize = 128;
+
+/// Longest argument that is shown, in bytes: a path or a package, not a script.
+const LONGEST_ARGUMENT: usize = 256;
 
 /// Longest quantity that is shown.
 const LONGEST_QUANTITY: usize = 20;
@@ -115,6 +124,7 @@ pub(crate) fn sensitive_spans(text: &str) -> Vec<Span> {
         scanner: Scanner::new(text),
         open: Vec::from([top]),
         found: Vec::new(),
+        suggestions: Suggestions::default(),
         lost: false,
     };
     finder.run();
@@ -142,6 +152,8 @@ struct Open {
     /// The key whose value comes next, or that this array is the value of: where it stands, so that
     /// a long key in deep brackets costs nothing.
     key: Option<Span>,
+    /// Whether the item before, an argument, says that this one is a credential.
+    is_announced: bool,
 }
 
 struct Finder<'a> {
@@ -149,6 +161,7 @@ struct Finder<'a> {
     scanner: Scanner<'a>,
     open: Vec<Open>,
     found: Vec<Span>,
+    suggestions: Suggestions,
     /// A string was not closed: from there on, what is inside and what is outside of strings can
     /// no longer be told apart.
     lost: bool,
@@ -192,6 +205,26 @@ impl Finder<'_> {
         Some(&self.text[key.range()])
     }
 
+    /// The key that the innermost bracket is at, or the one that it is a slip of.
+    fn meant_key(&mut self) -> Option<&str> {
+        let key = self.open.last().and_then(|open| open.key)?;
+        let key = &self.text[key.range()];
+        let lists = [WORDS, ADDRESSES, QUANTITIES, PARTS, GROUPS, HIDDEN];
+        let known = || lists.into_iter().flatten().copied();
+        // A long key is no slip, and may stand over many values.
+        if key.len() > LONGEST_PATTERN || known().any(|known| known == key) || is_secret_name(key) {
+            return Some(key);
+        }
+        Some(self.suggestions.nearest(key, known()).unwrap_or(key))
+    }
+
+    /// Whether the value that comes next is an argument of a program.
+    fn is_argument(&self) -> bool {
+        let in_array = self.open.last().is_some_and(|open| open.is_array);
+        let key = self.key();
+        self.is_ours() && (key == Some("args") || (in_array && key == Some("command")))
+    }
+
     fn opened(&mut self, is_array: bool) {
         let known = |list: &[&str]| self.key().is_some_and(|key| list.contains(&key));
         let outer = self.open.last().map(|open| (open.place, open.is_array, open.key));
@@ -210,7 +243,7 @@ impl Finder<'_> {
         // Arguments of a program are arguments, however they are written.
         let place = if known(&["args"]) && !is_array { Place::Elsewhere } else { place };
         let key = if is_array { key } else { None };
-        self.open.push(Open { place, is_array, key });
+        self.open.push(Open { place, is_array, key, is_announced: false });
         self.scanner.advance(1);
     }
 
@@ -278,13 +311,18 @@ impl Finder<'_> {
         if self.lost || !as_written || !self.is_shown(text) {
             self.value(text, content, as_written && !self.lost);
         }
+        let innermost = self.innermost();
+        innermost.is_announced =
+            innermost.is_array && text.len() <= LONGEST_ARGUMENT && announces_secret(text);
         self.forget_key();
     }
 
     /// Hides a value, or only what of an address is not harmless.
     fn value(&mut self, text: &str, content: Span, as_written: bool) {
         let is_address = self.is_ours() && self.key().is_some_and(|key| ADDRESSES.contains(&key));
-        let shown = if as_written && is_address && text.contains("://") {
+        let is_announced = self.open.last().is_some_and(|open| open.is_announced);
+        let is_argument = self.is_argument() && !is_announced && !text.contains(":-");
+        let shown = if as_written && (is_argument || (is_address && text.contains("://"))) {
             argument(&Judged::of_text(text))
         } else {
             String::new()
@@ -301,17 +339,26 @@ impl Finder<'_> {
     }
 
     /// Whether a value may be shown as it is.
-    fn is_shown(&self, text: &str) -> bool {
+    fn is_shown(&mut self, text: &str) -> bool {
         if matches!(text, "true" | "false" | "null") || is_reference(text) {
             return true;
         }
-        let Some(key) = self.key().filter(|_| self.is_ours()) else { return false };
         let in_array = self.open.last().is_some_and(|open| open.is_array);
-        if text.contains(":-") {
+        let is_announced = self.open.last().is_some_and(|open| open.is_announced);
+        let is_argument = self.is_argument();
+        if text.len() > LONGEST_ARGUMENT || text.contains(":-") {
             return false; // The default of a reference is as secret as what it stands in for.
         }
-        if key == "args" || (key == "command" && in_array) {
-            return is_flag(text);
+        let is_harmless = || argument(&Judged::of_text(text)) == text;
+        if is_argument {
+            return !is_announced && is_harmless();
+        }
+        if !self.is_ours() {
+            return false;
+        }
+        let Some(key) = self.meant_key() else { return false };
+        if key == "command" && !in_array {
+            return is_harmless() && !text.contains("://");
         }
         if PATTERNS.contains(&key) {
             return is_pattern(text);
@@ -353,13 +400,6 @@ fn is_pattern(text: &str) -> bool {
         && !is_like_credential(text)
 }
 
-/// Whether an argument is a flag without a value.
-fn is_flag(text: &str) -> bool {
-    text.starts_with('-')
-        && text.len() <= LONGEST_QUANTITY
-        && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,11 +419,21 @@ mod tests {
     fn what_says_what_an_entry_is_stays_visible() {
         let text = r#"{"mcpServers": {"my server": {"type": "htpp", "url": "https://example.com/mcp", "timeout": 60, "enabled": true}}}"#;
         assert_eq!(shown(text), text);
-        let text = r#"{"servers": {"s": {"command": "npx", "args": ["-y", "srv"], "allowTools": ["read_file"]}}}"#;
-        assert_eq!(shown(text), text.replace("srv", "***"));
+        let text = r#"{"servers": {"s": {"command": "npx", "args": ["-y", "@scope/srv", "/data", "--port=80"], "allowTools": ["read_file"]}}}"#;
+        assert_eq!(shown(text), text);
+        let text =
+            r#"{"servers": {"s": {"comand": "npx", "agrs": ["-y"], "command": "npx -y srv"}}}"#;
+        assert_eq!(shown(text), text.replace("-y\"]", "***\"]"));
         let text =
             r#"{"bundles": {"b": {"serverId": "repo", "mode": "direct"}}, "access": "read-only"}"#;
         assert_eq!(shown(text), text);
+    }
+
+    #[test]
+    fn credentials_among_arguments_are_hidden() {
+        let text = r#"{"servers": {"s": {"command": "API_KEY=abc npx", "args": ["--token", "abc", "--key=abc", "srv", "ghp_abc"]}}}"#;
+        let expected = r#"{"servers": {"s": {"command": "***", "args": ["--token", "***", "--key=***", "srv", "***"]}}}"#;
+        assert_eq!(shown(text), expected);
     }
 
     /// A pattern that is wrong can be read where it is said to be wrong.
