@@ -47,7 +47,11 @@ pub(crate) fn run(
         // An agent that does not exist is said before anything is started.
         let view = hosted.meet(&who, terminal)?;
         let asked = asked(arguments, hosted, &view)?;
-        let unavailable = hosted.gather(&asked, kinds, terminal).await;
+        let remembered =
+            if arguments.refresh { Vec::new() } else { hosted.remembered(&asked, kinds) };
+        let mut unknown_lists = asked.clone();
+        unknown_lists.retain(|server| !remembered.contains(server));
+        let unavailable = hosted.gather(&unknown_lists, kinds, terminal).await;
         let view = hosted.view(&who)?;
         let describe = hosted.host.describes();
         let servers = Some(asked.into_iter().collect());
@@ -61,7 +65,9 @@ pub(crate) fn run(
         match settings.format {
             Format::Json => {
                 let failures: Value = failures.iter().chain(&held).map(Failure::as_json).collect();
+                let names = remembered.iter().map(ServerName::as_str).collect::<Value>();
                 let json = listing.as_written().with("failures", &Raw::from_value(&failures));
+                let json = json.with("remembered", &Raw::from_value(&names));
                 terminal.print(&report::indented(&json))?;
             }
             Format::Raw => terminal.print(&listing.as_raw())?,
@@ -70,6 +76,7 @@ pub(crate) fn run(
         if settings.format == Format::Text && settings.verbosity > Verbosity::Quiet {
             let options = again(arguments, &who);
             terminal.say(&listing.hint(&options));
+            terminal.say(&said_of_remembered(&remembered));
             if failures.is_empty() && held.is_empty() && !hosted.loaded.origins.is_empty() {
                 let is_limited =
                     hosted.all().len() > listing.servers.as_ref().map_or(0, BTreeSet::len);
@@ -91,6 +98,20 @@ fn asked(arguments: &ListArguments, hosted: &Hosted, view: &View) -> Result<Vec<
         Some(name) => Ok(vec![hosted.find(name)?]),
         None if arguments.all => Ok(hosted.all()),
         None => Ok(hosted.holders(view)),
+    }
+}
+
+/// What is said of servers that were not asked.
+fn said_of_remembered(servers: &[ServerName]) -> String {
+    match servers.len() {
+        0 => String::new(),
+        count => format!(
+            "{} not started: the tools are those of the last run; `--refresh` asks again\n",
+            match count {
+                1 => "1 server was".to_owned(),
+                count => format!("{count} servers were"),
+            }
+        ),
     }
 }
 

@@ -34,6 +34,8 @@ const MAX_NAMED: usize = 12;
 
 const INTERRUPTED: &str = "interrupted; the servers have been stopped";
 
+const INTERRUPTED_TWICE: &str = "interrupted twice; the servers have been killed";
+
 /// How long a command may take to say to others that it ends. Whoever waits at the terminal notices no
 /// more than that.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -130,25 +132,44 @@ pub(crate) fn run(
         let host = Arc::new(host);
         let until = Cell::new(Until::Done);
         let hosted = Hosted { host, loaded, until, remaining: RefCell::default() };
-        let result = match asked_to_end() {
-            Ok(signal) => {
-                let mut running = pin!(command(&hosted, terminal));
-                tokio::select! {
-                    result = &mut running => result,
-                    () = signal => hosted.told_to_end(running).await,
-                }
-            }
-            Err(error) => Err(error),
-        };
+        let mut signals = Signals::listen()?;
+        let running = until_told_to_end(&hosted, command(&hosted, terminal), &mut signals);
+        let Some(result) = running.await else { return Err(anyhow!(INTERRUPTED_TWICE)) };
         terminal.clear_progress();
-        let last = hosted.host.shutdown().await;
+        let last = tokio::select! {
+            last = hosted.host.shutdown() => last,
+            () = signals.next() => return Err(anyhow!(INTERRUPTED_TWICE)),
+        };
         let remaining = hosted.remaining.take();
         say_remaining(&[remaining, last].concat(), terminal);
         result
     });
-    // Reading standard input occupies a thread that may never come back.
-    runtime.shutdown_background();
+    // Servers that are not ended in order are killed when their tasks are dropped. Reading standard
+    // input occupies a thread that may never come back.
+    runtime.shutdown_timeout(if is_forced(&result) { LAST_WORDS } else { Duration::ZERO });
     result
+}
+
+/// Runs a command until it is done or a signal ends it; nothing, if a second signal does.
+async fn until_told_to_end(
+    hosted: &Hosted,
+    running: impl Future<Output = Result<Outcome>>,
+    signals: &mut Signals,
+) -> Option<Result<Outcome>> {
+    let mut running = pin!(running);
+    tokio::select! {
+        result = &mut running => return Some(result),
+        () = signals.next() => {}
+    }
+    tokio::select! {
+        result = hosted.told_to_end(running) => Some(result),
+        () = signals.next() => None,
+    }
+}
+
+/// Whether a command was ended by a second signal.
+fn is_forced(result: &Result<Outcome>) -> bool {
+    result.as_ref().is_err_and(|error| error.to_string() == INTERRUPTED_TWICE)
 }
 
 pub(crate) fn runtime() -> Result<Runtime> {
@@ -158,26 +179,40 @@ pub(crate) fn runtime() -> Result<Runtime> {
     builder.worker_threads(cores).enable_all().build().context("cannot start")
 }
 
-/// A signal that asks us to end. From now on it does nothing else.
-fn asked_to_end() -> Result<impl Future<Output = ()>> {
+/// Signals that ask us to end. From now on they do nothing else.
+struct Signals {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hang_up = signal(SignalKind::hangup())?;
-        Ok(async move {
+    kinds: [tokio::signal::unix::Signal; 3],
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let interrupt = signal(SignalKind::interrupt())?;
+            let terminate = signal(SignalKind::terminate())?;
+            let hang_up = signal(SignalKind::hangup())?;
+            Ok(Self { kinds: [interrupt, terminate, hang_up] })
+        }
+        #[cfg(not(unix))]
+        Ok(Self {})
+    }
+
+    /// Waits for the next of them.
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        {
+            let [interrupt, terminate, hang_up] = &mut self.kinds;
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
                 _ = hang_up.recv() => {}
             }
-        })
-    }
-    #[cfg(not(unix))]
-    Ok(async {
+        }
+        #[cfg(not(unix))]
         let _ = tokio::signal::ctrl_c().await;
-    })
+    }
 }
 
 impl Hosted {
@@ -327,6 +362,16 @@ impl Hosted {
         let ready = connections.iter().filter(|it| it.status().state == State::Ready);
         let names: Vec<_> = ready.map(|it| it.server().name.clone()).collect();
         self.host.gather_of(&names, &[Kind::Tool], Patience::UntilAllAreReady).await;
+    }
+
+    /// The servers whose lists of some kinds are known from an earlier run (CON-15).
+    pub(crate) fn remembered(&self, asked: &[ServerName], kinds: &[Kind]) -> Vec<ServerName> {
+        let servers = self.host.servers();
+        let is_remembered = |name: &&ServerName| {
+            let connection = servers.get(name.as_str());
+            connection.is_some_and(|it| kinds.iter().all(|kind| it.is_remembered(*kind)))
+        };
+        asked.iter().filter(is_remembered).cloned().collect()
     }
 
     /// Asks servers for what they have of some kinds. Returns why those cannot be used that cannot.

@@ -63,6 +63,10 @@ pub(crate) struct ListArguments {
     #[arg(long)]
     pub(crate) all: bool,
 
+    /// Ask every server, also those whose tools are known from an earlier run
+    #[arg(long)]
+    pub(crate) refresh: bool,
+
     #[command(flatten)]
     pub(crate) who: WhoArguments,
 }

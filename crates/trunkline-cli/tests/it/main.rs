@@ -12,6 +12,7 @@ mod gateway;
 mod check;
 mod inspecting;
 mod last_words;
+mod waiting;
 mod config;
 mod general;
 mod schema;

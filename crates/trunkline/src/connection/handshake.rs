@@ -1,9 +1,10 @@
 //! Starting a server and agreeing with it on what is spoken (CON-2, CON-4).
 
 use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::explaining::{explained, with_next_step};
@@ -52,6 +53,10 @@ pub(super) struct Opener<'o> {
     pub(super) shadow: &'o Shadow,
     /// Turns true when the start is not wanted any more.
     pub(super) stop: watch::Receiver<bool>,
+    /// The transport with its references filled in, once for all processes of this start.
+    pub(super) transport: OnceCell<ResolvedTransport>,
+    /// The last lines of a process of this start that has been ended, for an error of the next one.
+    pub(super) earlier: Mutex<Vec<String>>,
 }
 
 /// A session that both sides agree on.
@@ -82,8 +87,10 @@ enum Probed {
 impl Opener<'_> {
     /// Starts the server, whatever it speaks, and lists its tools.
     pub(super) async fn open(&self) -> Result<Opened, Error> {
-        let deadline = Instant::now() + self.timeouts().connect + self.timeouts().handshake;
-        let (mut session, described) = self.agreed(deadline).await?;
+        self.transport().await?;
+        let deadline = Instant::now() + self.timeouts().handshake;
+        let agreed = self.agreed(deadline).await;
+        let (mut session, described) = agreed.map_err(|error| self.recalled(error))?;
         let described = match described.bounded() {
             Ok(described) => described,
             Err(error) => return Err(self.failed(session, error).await),
@@ -147,17 +154,12 @@ impl Opener<'_> {
         if *self.stop.borrow() {
             return Err(stopping());
         }
-        let bound = deadline.min(Instant::now() + self.timeouts().connect);
-        let transport = tokio::select! {
-            transport = resolved(self.server, self.options, bound) => transport?,
-            () = self.stopped() => return Err(stopping()),
-        };
-        let wire = match transport {
+        let wire = match self.transport().await? {
             ResolvedTransport::Stdio(program) => {
-                Wire::Stdio(Box::new(StdioWire::start(&program, self.options.child())?))
+                Wire::Stdio(Box::new(StdioWire::start(program, self.options.child())?))
             }
             ResolvedTransport::Remote(remote) => {
-                let (client, target) = (self.options.client()?, HttpTarget::new(&remote)?);
+                let (client, target) = (self.options.client()?, HttpTarget::new(remote)?);
                 match spoken {
                     RemoteProtocol::Sse => {
                         let opened = SseWire::open(client, target);
@@ -182,6 +184,16 @@ impl Opener<'_> {
         Ok(session)
     }
 
+    /// Fills in what the server refers to. That has a bound of its own: it is not the server's time.
+    async fn transport(&self) -> Result<&ResolvedTransport, Error> {
+        let bound = Instant::now() + self.timeouts().connect;
+        let resolved = || resolved(self.server, self.options, bound);
+        tokio::select! {
+            transport = self.transport.get_or_try_init(resolved) => transport,
+            () = self.stopped() => Err(stopping()),
+        }
+    }
+
     /// What is spoken at the server's address, as far as it was declared.
     fn declared(&self) -> RemoteProtocol {
         match &self.server.transport {
@@ -196,7 +208,8 @@ impl Opener<'_> {
         if self.declared() == RemoteProtocol::Sse {
             return self.initialized(session, deadline).await;
         }
-        let bound = Instant::now() + PROBE.min(self.timeouts().handshake);
+        // A server that does not know the question needs time for the older one.
+        let bound = Instant::now() + PROBE.min(self.timeouts().handshake / 2);
         match self.probe(&mut session, deadline.min(bound)).await {
             Probed::Modern(described) => Ok((session, described)),
             Probed::Legacy => self.initialized(session, deadline).await,
@@ -394,21 +407,38 @@ impl Opener<'_> {
 
     /// Ends a conversation that came to nothing, and its server.
     async fn close(&self, session: Session) {
+        let lines = session.wire().last_lines();
+        if !lines.is_empty() {
+            *self.earlier() = lines;
+        }
         let remaining = session.close(self.timeouts().shutdown).await;
         self.shadow.left_behind(&self.server.name, remaining, self.options);
     }
 
     /// Stops a server that could not be agreed with, and adds what it said last.
     async fn failed(&self, session: Session, error: Error) -> Error {
-        let (lines, noise) = (session.wire().last_lines(), session.noise);
+        let noise = session.noise;
         self.shadow.noticed(&session);
         self.close(session).await;
+        let lines = self.earlier().clone();
         let is_slow = error.kind() == ErrorKind::TimedOut && error.hint().is_none();
         match &self.server.transport {
-            Transport::Remote(_) if is_slow => {
-                error.with_hint("`timeouts.connect` and `timeouts.handshake` are the bounds")
-            }
+            Transport::Remote(_) if is_slow => error.with_hint("`timeouts.handshake` is the bound"),
             _ => with_next_step(explained(error, &lines, noise)),
+        }
+    }
+}
+
+impl Opener<'_> {
+    fn earlier(&self) -> MutexGuard<'_, Vec<String>> {
+        self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An error of a start that ran out of time, with what an earlier process of it said.
+    fn recalled(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::TimedOut => explained(error, &self.earlier(), 0),
+            _ => error,
         }
     }
 }

@@ -41,7 +41,7 @@ impl Connection {
     }
 
     /// Whether a list is known and its server does not run: from the last time, or from disk.
-    pub(crate) fn is_remembered(&self, kind: Kind) -> bool {
+    pub fn is_remembered(&self, kind: Kind) -> bool {
         self.is_known(kind) && self.shadow.state() != State::Ready
     }
 }

@@ -18,7 +18,8 @@ pub(super) async fn resolved(
     options: &Options,
     deadline: Instant,
 ) -> Result<ResolvedTransport, Error> {
-    if !server.has_references() {
+    // A provider of credentials may take as long as a file.
+    if !server.has_references() && server.auth_provider.is_none() {
         return first(config::resolve(server, &*options.resolver()));
     }
     let resolvers = Arc::clone(options.resolvers());

@@ -7,11 +7,11 @@ mod logging;
 mod serving;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{OnceCell, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -247,6 +247,8 @@ impl Task {
             ids: &self.ids,
             shadow: &self.shadow,
             stop: stopped,
+            transport: OnceCell::new(),
+            earlier: Mutex::default(),
         };
         let mut opening = std::pin::pin!(opener.open());
         let opened = tokio::select! {

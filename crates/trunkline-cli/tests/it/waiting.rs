@@ -1,0 +1,162 @@
+//! How long commands wait for servers: not at all for lists that are known, not beyond the bounds that
+//! are configured, and not after a second Ctrl-C.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::run::{Folder, Run};
+
+/// Longer than anything here takes, and shorter than the bounds that must not be waited for.
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// A demo server that counts its starts.
+fn counted() -> Value {
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let script = format!("echo started >> starts.txt; exec {program} demo-server words");
+    json!({ "command": "/bin/sh", "args": ["-c", script] })
+}
+
+fn shell(script: &str, timeouts: &Value) -> Folder {
+    let server = json!({ "command": "/bin/sh", "args": ["-c", script], "timeouts": timeouts });
+    Folder::new().file("mcp.json", json!({ "mcpServers": { "s": server } }).to_string())
+}
+
+fn tools(folder: &Folder, more: &[&str]) -> Run {
+    let arguments = [&["tools", "--config", "mcp.json"], more].concat();
+    let path = std::env::var_os("PATH").unwrap();
+    folder.finish(folder.command(&arguments).env("PATH", path))
+}
+
+fn starts(folder: &Folder) -> usize {
+    fs::read_to_string(folder.project().join("starts.txt")).map_or(0, |text| text.lines().count())
+}
+
+/// CON-15: a list that is known from disk is used at once.
+#[test]
+fn tools_that_are_known_from_disk_need_no_server() {
+    let config = json!({ "mcpServers": { "words": counted() } }).to_string();
+    let folder = Folder::new().file("mcp.json", config);
+    let first = tools(&folder, &[]);
+    assert!(
+        first.output.contains("words_shout") && !first.messages.contains("--refresh"),
+        "{first}"
+    );
+    let before = starts(&folder);
+    let second = tools(&folder, &[]);
+    assert_eq!((second.output.as_str(), starts(&folder)), (first.output.as_str(), before));
+    assert!(second.messages.contains("`--refresh` asks again"), "{second}");
+    let json = tools(&folder, &["--format", "json"]).json();
+    assert_eq!((&json["remembered"], &json["failures"]), (&json!(["words"]), &json!([])));
+    let third = tools(&folder, &["--refresh"]);
+    assert!(starts(&folder) > before && !third.messages.contains("--refresh"), "{third}");
+}
+
+/// What is not known is waited for, beside what is.
+#[test]
+fn servers_whose_tools_are_not_known_are_still_asked() {
+    let one = json!({ "mcpServers": { "words": counted() } }).to_string();
+    let folder = Folder::new().file("mcp.json", one);
+    tools(&folder, &[]);
+    let numbers = json!({
+        "command": env!("CARGO_BIN_EXE_trunkline"), "args": ["demo-server", "numbers"],
+    });
+    let both = json!({ "mcpServers": { "words": counted(), "numbers": numbers } }).to_string();
+    fs::write(folder.project().join("mcp.json"), both).unwrap();
+    let before = starts(&folder);
+    let run = tools(&folder, &[]);
+    assert!(run.output.contains("words_shout") && run.output.contains("numbers_add"), "{run}");
+    assert_eq!(starts(&folder), before, "{run}");
+}
+
+/// `timeouts.connect` is not waited for in addition.
+#[test]
+fn a_handshake_takes_as_long_as_its_bound() {
+    let timeouts = json!({ "connect": "2m", "handshake": "1s" });
+    let folder = shell("echo waiting for the moon >&2; exec sleep 300", &timeouts);
+    let begun = Instant::now();
+    let run = tools(&folder, &[]);
+    assert!(begun.elapsed() < LIMIT, "{run}");
+    assert!(run.messages.contains("it did not answer in time"), "{run}");
+    assert!(run.messages.contains("waiting for the moon"), "{run}");
+}
+
+/// A process that is silent is started again, to be asked in another way. What the first one said is
+/// not lost when the second one runs out of time.
+#[test]
+fn what_the_first_process_said_is_not_lost() {
+    let script = "if [ -e once ]; then exec sleep 300; fi; touch once; \
+                  echo cannot reach the database >&2; exec sleep 300";
+    let run = tools(&shell(script, &json!({ "handshake": "2s" })), &[]);
+    assert!(run.messages.contains("it said: cannot reach the database"), "{run}");
+}
+
+fn interrupt(child: &Child) {
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LIMIT, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A server that does not end when it is told to keeps nobody who asks twice, and is not left behind.
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let script = "trap 'echo told >> told.txt' TERM; echo $$ > pid.txt; \
+                  while true; do sleep 0.1; done";
+    let folder = shell(script, &json!({ "shutdown": "5m", "handshake": "5m" }));
+    let path = std::env::var_os("PATH").unwrap();
+    let mut command = folder.command(&["tools", "--config", "mcp.json"]);
+    let command = command.env("PATH", path).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let file = |name: &str| fs::read_to_string(folder.project().join(name)).unwrap_or_default();
+    wait_until("it starts", || file("pid.txt").ends_with('\n'));
+    interrupt(&child);
+    wait_until("it is told to end", || !file("told.txt").is_empty());
+    assert!(child.try_wait().unwrap().is_none());
+    interrupt(&child);
+    wait_until("it ends", || child.try_wait().unwrap().is_some());
+    let server = format!("/proc/{}", file("pid.txt").trim());
+    wait_until("its server ends", || !fs::exists(&server).unwrap());
+    let messages = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    assert!(messages.contains("interrupted twice; the servers have been killed"), "{messages}");
+}
+
+/// A server that is busy with a call and ends when it is told to is not waited for.
+#[test]
+fn an_interrupt_in_a_call_tells_the_server_to_end() {
+    let script = r#"
+        trap 'echo told > told.txt; exit 0' TERM
+        while read -r line; do
+            id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+            case "$line" in
+            *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}' ;;
+            *tools/list*) result='{"tools":[{"name":"long","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
+            *tools/call*) echo called > called.txt; while true; do sleep 0.1; done ;;
+            *) continue ;;
+            esac
+            echo '{"jsonrpc":"2.0","id":'"$id"',"result":'"$result"'}'
+        done"#;
+    let server = json!({
+        "command": "/bin/sh", "args": ["-c", script], "protocol": "legacy",
+        "timeouts": { "shutdown": "5m" },
+    });
+    let config = json!({ "mcpServers": { "s": server } }).to_string();
+    let folder = Folder::new().file("mcp.json", config);
+    let mut command = folder.command(&["call", "s_long", "--config", "mcp.json"]);
+    let command = command.env("PATH", std::env::var_os("PATH").unwrap());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let is_there = |name: &str| folder.project().join(name).exists();
+    wait_until("it is called", || is_there("called.txt"));
+    interrupt(&child);
+    wait_until("it ends", || child.try_wait().unwrap().is_some());
+    assert!(is_there("told.txt"));
+}
