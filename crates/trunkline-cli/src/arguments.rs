@@ -13,7 +13,7 @@ use trunkline_gateway::demo::DemoServer;
 
 pub(crate) use calling::{
     BoundArguments, CallArguments, CompleteArguments, ExplainArguments, ListArguments,
-    PromptArguments, ReadArguments, WhoArguments, quoted,
+    PromptArguments, ReadArguments, RunArguments, WhoArguments, quoted,
 };
 
 pub(crate) use serving::{DemoArguments, ServeArguments, TokenAddArguments, TokenCommand};
@@ -71,6 +71,32 @@ impl Arguments {
             _ => return Ok(()),
         };
         Err(Self::command().error(ErrorKind::ArgumentConflict, message))
+    }
+}
+
+impl Command {
+    /// The rules for this run, of commands that show tools, call them or serve them.
+    pub(crate) fn run_arguments(&self) -> Option<&RunArguments> {
+        Some(match self {
+            Self::Status(arguments) => &arguments.run,
+            Self::Serve(arguments) => &arguments.run,
+            Self::Tools(arguments) | Self::Resources(arguments) | Self::Prompts(arguments) => {
+                &arguments.who.run
+            }
+            Self::Call(arguments) => &arguments.who.run,
+            Self::Read(arguments) => &arguments.who.run,
+            Self::Prompt(arguments) => &arguments.who.run,
+            Self::Complete(arguments) => &arguments.who.run,
+            Self::Explain(arguments) => &arguments.who.run,
+            Self::Check(_)
+            | Self::Config
+            | Self::Token { .. }
+            | Self::Trust(_)
+            | Self::Demo(_)
+            | Self::Schema
+            | Self::Completions { .. }
+            | Self::DemoServer(_) => return None,
+        })
     }
 }
 
@@ -161,8 +187,8 @@ pub(crate) enum Command {
 
     /// List the tools, as a model would get them
     ///
-    /// Tools that write are hidden unless the configuration allows them; what else
-    /// is hidden depends on who asks.
+    /// What is hidden depends on the configuration and on who asks; --access
+    /// read-only leaves out tools that declare they write.
     #[command(after_help = "Examples:
   trunkline tools                   everything that may be seen
   trunkline tools --all             and what is hidden, with the reason of each
@@ -308,6 +334,9 @@ pub(crate) struct StatusArguments {
     /// Keep the servers running and show every change; as JSON, one object a line
     #[arg(long)]
     pub(crate) watch: bool,
+
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
 }
 
 /// Arguments of `trust`.

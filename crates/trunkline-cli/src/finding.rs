@@ -6,7 +6,7 @@ use trunkline::call::CallError;
 use trunkline::catalog::Kind;
 use trunkline::error::Error;
 use trunkline::name::{ServerName, address_of};
-use trunkline::policy::Chance;
+use trunkline::policy::{Chance, Reason, Switch};
 use trunkline::view::{NoRoute, View};
 
 use crate::arguments::quoted;
@@ -49,13 +49,14 @@ enum Nowhere {
         /// Whether it is worth asking others what may have been meant.
         is_strange: bool,
     },
-    /// The caller may know of it, and cannot have it now.
+    /// The caller may know of it, and cannot have it: it is hidden, or not to be had now.
     Denied(Failure),
 }
 
 impl Search<'_> {
     /// Where the name of a tool or a prompt leads. Only those servers are started that can have
-    /// something of that name for whoever asks.
+    /// something of that name for whoever asks. What is hidden by its name is said to be hidden if it is
+    /// remembered.
     pub(crate) async fn named(&self, kind: Kind, terminal: &mut Terminal) -> Result<Found> {
         // An agent that does not exist is said before anything is started.
         let view = self.hosted.meet(self.who, terminal)?;
@@ -66,6 +67,12 @@ impl Search<'_> {
         let chance = |server: &ServerName| view.may_hold_name(server, self.name);
         let taken_away: Vec<_> =
             owners.iter().filter(|it| chance(it) == Chance::TakenAway).cloned().collect();
+        if let Err(none @ NoRoute::Hidden { .. }) = view.route(kind, self.name)
+            && owners.iter().all(|it| chance(it) != Chance::Possible)
+            && let Nowhere::Denied(failure) = self.nowhere(&view, none)
+        {
+            return Err(failure.into());
+        }
         owners.retain(|server| chance(server) == Chance::Possible);
         if !owners.is_empty() {
             let mut look = self.look(kind, &owners, terminal).await?;
@@ -154,6 +161,10 @@ impl Search<'_> {
                 let failure = Failure::from(CallError::from(none)).suggesting(forms);
                 return Nowhere::Unknown { failure, is_strange: false };
             }
+            NoRoute::Hidden { reason, .. } => {
+                let hint = how_to_see(reason);
+                return Nowhere::Denied(Failure::from(CallError::from(none)).with_hint(hint));
+            }
             NoRoute::Denied(_) => return Nowhere::Denied(CallError::from(none).into()),
         };
         let is_strange = suggestions.is_empty() && !is_there(view, *kind, self.name);
@@ -162,7 +173,6 @@ impl Search<'_> {
         Nowhere::Unknown { failure, is_strange }
     }
 
-    /// What is hidden is as unknown as what does not exist, and both are said in the same words.
     fn finish(&self, look: Look) -> Result<Found> {
         match look.led {
             Ok(server) => Ok(Found { view: look.view, server }),
@@ -172,11 +182,23 @@ impl Search<'_> {
                     let only = self.server.as_ref();
                     let only = only.map(|it| format!(" --server {}", quoted(it.as_str())));
                     let (name, who) = (quoted(self.name), self.who.written());
-                    format!("`trunkline explain {name}{}{who}` says more", only.unwrap_or_default())
+                    let rule = match self.is_hidden_by_name(&look.view) {
+                        true => "if there is one, a rule hides it: ",
+                        false => "",
+                    };
+                    let only = only.unwrap_or_default();
+                    format!("{rule}`trunkline explain {name}{only}{who}` says more")
                 });
                 Err(failure.with_hint(hint).into())
             }
         }
+    }
+
+    /// Whether a rule hides everything of the name, whatever its server has.
+    fn is_hidden_by_name(&self, view: &View) -> bool {
+        let owners = owners(self.hosted, self.name);
+        let is_hidden = |it: &ServerName| view.may_hold_name(it, self.name) != Chance::Possible;
+        !owners.is_empty() && owners.iter().all(is_hidden)
     }
 
     /// What the configuration says about whoever would have the name, if that is why nobody has.
@@ -186,8 +208,16 @@ impl Search<'_> {
                 Some(held) => held.to_string(),
                 None => format!("its server `{server}` is switched off"),
             }),
-            None => self.hosted.broken_owner(self.name),
+            None => self.off_here().or_else(|| self.hosted.broken_owner(self.name)),
         }
+    }
+
+    /// That the server which would have the name is switched off in the conversation.
+    fn off_here(&self) -> Option<String> {
+        let view = self.hosted.view(self.who).ok()?;
+        let owner = view.catalog().namespaces().owner(self.name)?;
+        let is_off = view.caller().switches().get(owner) == Switch::Off;
+        is_off.then(|| format!("its server `{owner}` is switched off in this conversation"))
     }
 
     /// The server that would have the name, if it is switched off.
@@ -196,6 +226,18 @@ impl Search<'_> {
         let owner = catalog.namespaces().owner(self.name)?;
         let server = self.hosted.loaded.config.server(owner.as_str())?;
         (!server.enabled).then(|| owner.clone())
+    }
+}
+
+/// How to see something that is hidden, by the configuration or in one run.
+fn how_to_see(reason: &Reason<'_>) -> String {
+    let hint = reason.hint().unwrap_or("`trunkline explain` says more");
+    match reason.needed_access() {
+        Some(access) => {
+            let access = access.as_str();
+            format!("to see it: {hint}, or give `--access {access}` for one run")
+        }
+        None => format!("to see it: {hint}"),
     }
 }
 

@@ -124,6 +124,7 @@ impl Inspector for Inspection<'_> {
                 places: Places::trunkline(self.environment.user_directory().as_deref()),
                 path: config_argument(program),
                 overrides: None,
+                access: None,
                 working_directory: self.directory(program),
                 discovered: DiscoveredFiles::Run,
             },

@@ -15,7 +15,7 @@ use trunkline::connection::{Connection, Options, Remaining, State};
 use trunkline::error::Error;
 use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::name::ServerName;
-use trunkline::policy::{NoSuchCaller, Switch, Who};
+use trunkline::policy::{Disclosure, NoSuchCaller, Switch, Who};
 use trunkline::view::View;
 
 use crate::consent;
@@ -263,7 +263,9 @@ impl Hosted {
         }
         let bundles: Vec<&str> = who.arguments.bundles.iter().map(String::as_str).collect();
         let agent = who.arguments.agent.as_deref();
-        let who = Who { agent, bundles: &bundles, switches, ..Who::default() };
+        // Whoever is at the command line owns the configuration.
+        let disclosure = Disclosure::Reasons;
+        let who = Who { agent, bundles: &bundles, switches, disclosure, ..Who::default() };
         Ok(self.host.view(who).map_err(|none| self.no_caller(none))?)
     }
 

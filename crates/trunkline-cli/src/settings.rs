@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use trunkline::config::{DiscoveredFiles, LoadOptions, Places};
+use trunkline::config::{Access, DiscoveredFiles, LoadOptions, Places};
 
 use crate::arguments::{Arguments, ColorChoice, Format, quoted};
 use crate::environment::Environment;
@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) format: Format,
     pub(crate) verbosity: Verbosity,
     pub(crate) colors: Colors,
+    /// The access rule of every server in this run.
+    pub(crate) access: Option<Access>,
     /// Whether progress is shown, where there is a terminal to show it on.
     pub(crate) progress: bool,
 }
@@ -39,6 +41,7 @@ impl Settings {
         Self {
             config: global.config.clone(),
             progress: !global.no_progress && !global.quiet,
+            access: arguments.command.run_arguments().and_then(|run| run.access).map(Access::from),
             format: global.format,
             verbosity: match (global.quiet, global.verbose) {
                 (true, _) => Verbosity::Quiet,
@@ -71,6 +74,7 @@ impl Settings {
             places: Places::trunkline(environment.user_directory().as_deref()),
             path: file.or_else(|| self.config.clone()),
             overrides: None,
+            access: self.access,
             working_directory: environment.working_directory().to_owned(),
             discovered: DiscoveredFiles::NeedConsent,
         }

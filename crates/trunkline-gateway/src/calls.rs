@@ -339,7 +339,11 @@ impl Gateway {
         match error.kind() {
             CallErrorKind::BadArguments => Err(invalid(&error.to_string())),
             CallErrorKind::Unknown => {
-                let error = invalid(&error.to_string());
+                let words = match error.hint() {
+                    Some(hint) => format!("{error}; to change that: {hint}"),
+                    None => error.to_string(),
+                };
+                let error = invalid(&words);
                 let error = match params.get("uri") {
                     Some(uri) => error.with_data(&protocol::empty().with("uri", &uri)),
                     None => error,

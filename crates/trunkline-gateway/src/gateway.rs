@@ -106,7 +106,7 @@ impl Gateway {
 
     /// What a caller sees of what is known now.
     pub(crate) fn view(&self, caller: &Caller) -> Result<View, RpcError> {
-        let view = caller.identity.scope.view(&self.host);
+        let view = caller.identity.view(&self.host);
         view.map_err(|unknown| invalid(&unknown.to_string()))
     }
 

@@ -3,7 +3,7 @@
 use trunkline::config::Access;
 use trunkline::host::Host;
 use trunkline::name::ServerName;
-use trunkline::policy::{Chance, Limit, NoSuchCaller, Who};
+use trunkline::policy::{Chance, Disclosure, Limit, NoSuchCaller, Who};
 use trunkline::principal::Principal;
 use trunkline::view::View;
 
@@ -86,12 +86,16 @@ impl CallerScope {
 
     /// What the caller sees of what is known now.
     pub(crate) fn view(&self, host: &Host) -> Result<View, NoSuchCaller> {
+        self.view_with(host, Disclosure::Nothing)
+    }
+
+    fn view_with(&self, host: &Host, disclosure: Disclosure) -> Result<View, NoSuchCaller> {
         let [address, token] = [&self.address, &self.token].map(Scope::bundle_names);
         let within = [
             self.address.limit(Some("address"), &address),
             self.token.limit(Some("token"), &token),
         ];
-        host.view(Who { within: &within, ..Who::default() })
+        host.view(Who { within: &within, disclosure, ..Who::default() })
     }
 }
 
@@ -120,6 +124,20 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// What they see of what is known now, and why the rest is hidden if that is for them to know.
+    pub(crate) fn view(&self, host: &Host) -> Result<View, NoSuchCaller> {
+        self.scope.view_with(host, self.disclosure())
+    }
+
+    /// Reasons are for the owner of the configuration: a caller without a token at an address without
+    /// limits. To everybody else something hidden is unknown.
+    fn disclosure(&self) -> Disclosure {
+        match (&self.principal, self.scope.is_limited()) {
+            (Principal::Token(_), _) | (_, true) => Disclosure::Nothing,
+            (Principal::Anonymous | Principal::Client(_), false) => Disclosure::Reasons,
+        }
+    }
+
     /// Whose something is that is sealed: theirs, and only within this scope.
     pub(crate) fn as_owner(&self) -> String {
         let Self { principal, scope } = self;

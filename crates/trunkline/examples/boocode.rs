@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trunkline::call::CallOptions;
-use trunkline::config::{self, NoReferences};
+use trunkline::config::{self, Access, NoReferences, Restart};
 use trunkline::connection::{ChildOptions, HttpOptions, Options};
 use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::item::Kind;
@@ -85,7 +85,13 @@ pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
     let connections = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
     // Names that are taken are never given to a tool of a server.
     let reserved: BTreeSet<Box<str>> = registry.keys().map(|name| name.as_str().into()).collect();
-    let options = HostOptions { reserved, ..HostOptions::new(connections) };
+    // No configuration has a write flag, and what ends stays down.
+    let options = HostOptions {
+        reserved,
+        max_access: Access::ReadOnly,
+        restart: Some(Restart::Never),
+        ..HostOptions::new(connections)
+    };
     let host = Arc::new(Host::start(loaded.config, BTreeMap::new(), options));
 
     // One server that fails is a warning, not the end.

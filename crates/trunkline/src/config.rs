@@ -62,10 +62,10 @@ pub use fingerprint::Fingerprint;
 pub use inspect::{Inspector, inspect, unserved_bundles};
 pub use load::{DiscoveredFiles, LoadOptions, Loaded, Overrides, load, parse};
 pub use model::{
-    Access, Addresses, Agent, AgentPattern, Agents, Backoff, Behaviour, Bundle, BundleMode, Config,
-    Connect, FileOrigin, FileReach, Found, Hold, HoldReason, Kept, ListPlaces, Naming, Origin,
-    Protocol, Provenance, Remote, RemoteProtocol, Restart, RulePlaces, Server, Share, Stdio,
-    Timeouts, ToolLists, Transport, Trust,
+    Access, AccessOverride, Addresses, Agent, AgentPattern, Agents, Backoff, Behaviour, Bundle,
+    BundleMode, Config, Connect, FileOrigin, FileReach, Found, Hold, HoldReason, Kept, ListPlaces,
+    Naming, Origin, Protocol, Provenance, Remote, RemoteProtocol, Restart, RulePlaces, Server,
+    Share, Stdio, Timeouts, ToolLists, Transport, Trust,
 };
 pub(crate) use redact::{is_harmless_variable, is_like_credential};
 pub use redact::{is_hidden, printable};

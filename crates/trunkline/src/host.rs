@@ -33,13 +33,14 @@
 //! # });
 //! ```
 
+mod options;
 mod binding;
 mod keeper;
 mod older_era;
 mod private;
 mod relay;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -49,13 +50,14 @@ use tokio::task::AbortHandle;
 
 use self::keeper::{Keeper, Looks};
 use self::older_era::OlderEra;
+pub use self::options::HostOptions;
 pub use self::private::OwnEnd;
 use self::private::Private;
 pub use self::relay::{Found, Relayed};
 use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Guard, Outcome};
 use crate::catalog::{Catalog, Entry};
-use crate::config::{Agent, Chain, Config, Server, Share};
-use crate::connection::{Connection, Options, Remaining, State, are_same_but_for_headers};
+use crate::config::{Access, Agent, Chain, Config, Restart, Server, Share};
+use crate::connection::{Connection, Remaining, State, are_same_but_for_headers};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Notification, Raw};
@@ -63,25 +65,6 @@ use crate::name::{AgentName, ServerName};
 use crate::policy::{NoSuchCaller, Rules, Who};
 use crate::registry::{Registry, Reloaded, ServerSet};
 use crate::view::{Describe, View};
-
-/// What a host is made with.
-#[derive(Clone)]
-pub struct HostOptions {
-    /// What connections need.
-    pub connections: Options,
-    /// Names of tools that the embedding host has itself (TOOL-13).
-    pub reserved: BTreeSet<Box<str>>,
-    /// Where connections are shared with other hosts, one for each project folder for example
-    /// (CFG-12); one of its own, if there is none. Its options are the registry's.
-    pub registry: Option<Registry>,
-}
-
-impl HostOptions {
-    /// Only what connections need.
-    pub fn new(connections: Options) -> Self {
-        Self { connections, reserved: BTreeSet::new(), registry: None }
-    }
-}
 
 /// How long servers are waited for whose lists are not known yet (CON-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +107,8 @@ pub struct Host {
     private: Private,
     older_era: OlderEra,
     keeper: AbortHandle,
+    max_access: Access,
+    restart: Option<Restart>,
     /// Whether it is being ended.
     ending: watch::Sender<bool>,
     chain: Chain,
@@ -139,6 +124,8 @@ impl Host {
     /// Outside of a tokio runtime.
     pub fn start(config: Config, agents: BTreeMap<AgentName, Agent>, options: HostOptions) -> Self {
         let chain = options.connections.chain().clone();
+        let HostOptions { max_access, restart, .. } = options;
+        let config = config.within(max_access, restart);
         let private = Private::new(options.connections.clone());
         let older_era = OlderEra::new(options.connections.clone());
         let own = || Registry::new(options.connections);
@@ -149,7 +136,19 @@ impl Host {
             Keeper::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
         let keeper = tokio::spawn(keeper.run()).abort_handle();
         let ending = watch::Sender::new(false);
-        Self { servers, standing, catalog, looks, private, older_era, keeper, ending, chain }
+        Self {
+            servers,
+            standing,
+            catalog,
+            looks,
+            private,
+            older_era,
+            keeper,
+            max_access,
+            restart,
+            ending,
+            chain,
+        }
     }
 
     /// The processes above this one, as its servers are told (CON-16).
@@ -318,6 +317,7 @@ impl Host {
     /// Takes over another configuration. Servers that are the same in it do not notice. Those that are
     /// not are ended before this returns, and by [`Host::shutdown`] if nobody waits for that.
     pub async fn reload(&self, config: Config, agents: BTreeMap<AgentName, Agent>) -> Reloaded {
+        let config = config.within(self.max_access, self.restart);
         let standing = Standing::new(config, agents);
         let config = Arc::clone(&standing.config);
         self.standing.send_replace(standing);

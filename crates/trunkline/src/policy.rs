@@ -6,7 +6,8 @@
 //! use trunkline::policy::{Caller, Decision, Rules, decide, explain};
 //! use trunkline::{config, message::Raw};
 //!
-//! let config = config::parse("mcp.json", r#"{ "servers": { "fs": { "command": "x" } } }"#).config;
+//! let text = r#"{ "access": "read-only", "servers": { "fs": { "command": "x" } } }"#;
+//! let config = config::parse("mcp.json", text).config;
 //! let definition = Raw::from_text(r#"{"name":"write","annotations":{"readOnlyHint":false}}"#);
 //! let listing = Listing::new([Item::new(Kind::Tool, "write", definition.unwrap())]);
 //! let mut sources = Sources::new(&config);
@@ -30,7 +31,7 @@ mod addresses;
 mod names;
 
 pub(crate) use addresses::{explain_address, hides_address, hides_unlisted};
-pub use caller::{Caller, Limit, NoSuchCaller, Who};
+pub use caller::{Caller, Disclosure, Limit, NoSuchCaller, Who};
 pub use names::Chance;
 pub(crate) use names::{chance, chance_of_address};
 pub use reason::{Reason, Rule};

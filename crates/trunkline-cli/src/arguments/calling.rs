@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use trunkline::config::Access;
 
 /// Units of a duration, and how many milliseconds each is.
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
@@ -27,6 +28,39 @@ pub(crate) struct WhoArguments {
     /// As if this server were switched off in the conversation; may be repeated
     #[arg(long, value_name = "SERVER")]
     pub(crate) off: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+/// Rules for one run, which go over those of the configuration.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Which tools may be seen in this run, instead of `access` in the configuration
+    #[arg(long, value_name = "ACCESS", value_enum)]
+    pub(crate) access: Option<AccessArgument>,
+}
+
+/// Which tools may be seen.
+#[expect(clippy::enum_variant_names, reason = "they are the words of the configuration")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AccessArgument {
+    /// No tools that declare they write
+    ReadOnly,
+    /// Only tools that declare they do not write
+    ReadOnlyStrict,
+    /// All tools
+    ReadWrite,
+}
+
+impl From<AccessArgument> for Access {
+    fn from(argument: AccessArgument) -> Self {
+        match argument {
+            AccessArgument::ReadOnly => Self::ReadOnly,
+            AccessArgument::ReadOnlyStrict => Self::ReadOnlyStrict,
+            AccessArgument::ReadWrite => Self::ReadWrite,
+        }
+    }
 }
 
 impl WhoArguments {
@@ -38,7 +72,9 @@ impl WhoArguments {
         let conversation =
             conversation.map(|it| ("conversation", it.to_string_lossy().into_owned()));
         let off = self.off.iter().map(|it| ("off", it.clone()));
-        let all = agent.chain(bundles).chain(conversation).chain(off);
+        let access = self.run.access.map(Access::from);
+        let access = access.iter().map(|it| ("access", it.as_str().to_owned()));
+        let all = agent.chain(bundles).chain(conversation).chain(off).chain(access);
         all.map(|(option, it)| format!(" --{option} {}", quoted(&it))).collect()
     }
 }

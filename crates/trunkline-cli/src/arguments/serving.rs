@@ -3,8 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
-use trunkline::config::Access;
+use clap::{Args, Subcommand};
+
+use super::calling::{AccessArgument, RunArguments};
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
@@ -42,6 +43,9 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "NUMBER", conflicts_with = "stdio",
         value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rate: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
 }
 
 /// An address to listen on, of this machine unless it says otherwise.
@@ -112,26 +116,4 @@ pub(crate) struct TokenAddArguments {
 
     #[command(flatten)]
     pub(crate) file: TokenFileArguments,
-}
-
-/// The most a bearer may see.
-#[expect(clippy::enum_variant_names, reason = "they are the words of the configuration")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AccessArgument {
-    /// No tools that declare they write
-    ReadOnly,
-    /// Only tools that declare they do not write
-    ReadOnlyStrict,
-    /// All tools that the configuration allows
-    ReadWrite,
-}
-
-impl From<AccessArgument> for Access {
-    fn from(argument: AccessArgument) -> Self {
-        match argument {
-            AccessArgument::ReadOnly => Self::ReadOnly,
-            AccessArgument::ReadOnlyStrict => Self::ReadOnlyStrict,
-            AccessArgument::ReadWrite => Self::ReadWrite,
-        }
-    }
 }

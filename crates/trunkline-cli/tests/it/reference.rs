@@ -42,7 +42,7 @@ fn filesystem(more: &Value) -> Folder {
 
 #[test]
 fn files_are_not_written_unless_that_is_allowed() {
-    let folder = filesystem(&json!({}));
+    let folder = filesystem(&json!({ "access": "read-only" }));
     let path = format!("path={}", folder.project().join("files/new.txt").display());
     let write = ["call", "files_write_file", "--arg", &path, "--arg", "content=new"];
     let listed = run(&folder, &["tools"]);
@@ -50,7 +50,7 @@ fn files_are_not_written_unless_that_is_allowed() {
     assert!(listed.messages.contains("4 tools are hidden (4 of files)"), "{listed}");
     let refused = run(&folder, &write);
     assert_eq!(refused.code, 4, "{refused}");
-    assert!(refused.messages.contains("`trunkline explain files_write_file`"), "{refused}");
+    assert!(refused.messages.contains("the tool `files_write_file` is hidden"), "{refused}");
     let explained = good(&folder, &["explain", "files_write_file"]);
     assert!(explained.contains("it declares that it writes, and access is `read-only`"));
     assert!(!folder.project().join("files/new.txt").exists());

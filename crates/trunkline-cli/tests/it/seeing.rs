@@ -24,7 +24,8 @@ pub(crate) fn folder() -> Folder {
   "bundles": {{
     "loud": {{ "serverId": "words", "mode": "direct", "allowTools": ["shout"] }},
     "quiet": {{ "serverId": "words", "mode": "direct", "denyTools": ["shout"] }}
-  }}
+  }},
+  "access": "read-only"
 }}"#
     );
     Folder::new().file("trunkline.json", text).file("AGENTS.md", AGENTS)
@@ -217,11 +218,70 @@ fn access_decides_about_tools_that_write() {
     assert!(strict.iter().all(|name| reading.contains(&name.as_str())), "{strict:?}");
 }
 
+/// TOOL-5: a pasted configuration shows every tool its host showed.
+#[test]
+fn every_tool_is_there_by_default_and_one_run_can_have_less_or_more() {
+    let every = ["words_count_words", "words_remember", "words_shout"];
+    let reading = ["words_count_words", "words_shout"];
+    let folder = words_with(&json!({}), &json!({}));
+    assert_eq!(names(&folder.run(&["tools"])), every);
+    assert_eq!(names(&folder.run(&["tools", "--access", "read-only"])), reading);
+    let run = folder.run(&["tools", "--access", "readonly"]);
+    assert_eq!(run.code, 2, "{run}");
+    let run = folder.run(&["call", "words_remember", "--access", "read-only", "--arg", "text=x"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(run.messages.contains("access is `read-only` for this run"), "{run}");
+    let folder = words_with(&json!({ "access": "read-only" }), &json!({ "access": "read-only" }));
+    assert_eq!(names(&folder.run(&["tools"])), reading);
+    assert_eq!(names(&folder.run(&["tools", "--access", "read-write"])), every);
+    let json = folder.run(&["status", "--access", "read-write", "--format", "json"]).json();
+    assert_eq!(json["servers"][0]["hidden"], json!([]), "{json}");
+}
+
+#[test]
+fn a_call_of_something_hidden_says_why_and_how_to_see_it() {
+    let folder = folder();
+    let call = |arguments: &[&str]| {
+        let run = folder.run(&[&["call", "words_remember", "--arg", "text=x"], arguments].concat());
+        assert_eq!((run.code, run.output.as_str()), (4, ""), "{run}");
+        run.messages
+    };
+    let said = call(&[]);
+    let why = "the tool `words_remember` is hidden: it declares that it writes, and access is \
+               `read-only` (trunkline.json:12:3)";
+    assert!(said.contains(why), "{said}");
+    let how = "to see it: set `\"access\": \"read-write\"` on the server, or give `--access \
+               read-write` for one run";
+    assert!(said.contains(how), "{said}");
+    // Remembered from the call before: nothing is started for a name that is taken away.
+    let said = call(&["--agent", "Prompt Builder", "--access", "read-write"]);
+    assert!(said.contains("is hidden: no pattern of agent `Prompt Builder` matches"), "{said}");
+    let said = call(&["--bundle", "loud", "--access", "read-write"]);
+    assert!(said.contains("is hidden: `allowTools` of bundle `loud` does not name it"), "{said}");
+    let said = call(&["--off", "words"]);
+    assert!(said.contains("is switched off in this conversation"), "{said}");
+    let run = folder.run(&["call", "words_whisper"]);
+    assert!(run.messages.contains("there is no tool `words_whisper`"), "{run}");
+}
+
+#[test]
+fn an_agent_in_a_file_may_only_read() {
+    let agents = "---\nname: Reader\naccess: read-only\n---\nRead.\n\
+                  ---\nname: Slip\naccess: read-olny\n---\nRead.\n";
+    let folder =
+        words_with(&json!({}), &json!({ "agents": "AGENTS.md" })).file("AGENTS.md", agents);
+    let run = folder.run(&["tools", "--agent", "Reader"]);
+    assert!(run.output.contains("words_shout") && !run.output.contains("words_remember"), "{run}");
+    assert!(run.messages.contains("`read-olny` is not an access rule"), "{run}");
+    let run = folder.run(&["tools", "--agent", "Slip"]);
+    assert_eq!((run.code, run.output.as_str()), (4, ""), "{run}");
+}
+
 #[test]
 fn names_are_made_as_the_configuration_wants_them() {
-    let folder = words_with(&json!({}), &json!({ "separator": "__" }));
+    let folder = words_with(&json!({}), &json!({ "separator": "__", "access": "read-only" }));
     assert_eq!(names(&folder.run(&["tools"])), ["words__count_words", "words__shout"]);
-    let folder = words_with(&json!({ "prefix": "" }), &json!({}));
+    let folder = words_with(&json!({ "prefix": "" }), &json!({ "access": "read-only" }));
     assert_eq!(names(&folder.run(&["tools"])), ["count_words", "shout"]);
     let run = folder.run(&["call", "shout", "--arg", "text=bare"]);
     assert_eq!((run.code, run.output.trim()), (0, "BARE"), "{run}");

@@ -142,7 +142,7 @@ fn problems_of_the_configuration_are_shown_and_the_rest_is_served() {
     let servers = json!({ "words": demo("words", &marker()), "broken": {} });
     let config = json!({ "mcpServers": servers }).to_string();
     let folder = Folder::new().file("trunkline.json", config);
-    let serving = Serving::start(&folder, &[]);
+    let serving = Serving::start(&folder, &["--access", "read-only"]);
     serving.wait_for("error[no-command-or-url]");
     assert_eq!(tools_at(&folder, serving.url(), None), ["words_count_words", "words_shout"]);
 }

@@ -30,8 +30,9 @@ fn process_in(folder: &Folder, file: &str) -> u32 {
     fs::read_to_string(&path).unwrap().trim().parse().unwrap()
 }
 
+/// Servers that stay down unless they say otherwise.
 fn folder(servers: &Value) -> Folder {
-    let config = json!({ "mcpServers": servers }).to_string();
+    let config = json!({ "restart": "never", "mcpServers": servers }).to_string();
     Folder::new().file("trunkline.json", config)
 }
 

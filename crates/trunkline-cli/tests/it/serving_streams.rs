@@ -21,6 +21,7 @@ const LONGEST_AFTER_END: Duration = Duration::from_secs(15);
 
 fn folder(marker: &str) -> Folder {
     let config = json!({
+        "access": "read-only",
         "mcpServers": { "words": demo("words", marker) },
         "agents": { "reader": { "tools": ["words_shout"] } },
         "bundles": { "counting": { "serverId": "words", "mode": "direct", "allowTools": ["count_words"] } },

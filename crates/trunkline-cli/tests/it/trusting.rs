@@ -168,14 +168,14 @@ fn a_file_that_was_named_needs_no_trust() {
 #[test]
 fn nothing_of_an_untrusted_file_counts_for_other_layers() {
     let folder = Folder::new();
-    let text = json!({ "access": "read-write", "mcpServers": { "held": { "command": "x" } } });
+    let text = json!({ "access": "read-only", "mcpServers": { "held": { "command": "x" } } });
     fs::write(folder.project().join(".mcp.json"), text.to_string()).unwrap();
     let words = demo("words", &marker());
     let inline = json!({ "mcpServers": { "words": words, "held": { "enabled": true } } });
     let mut command = folder.bare_command(&["tools"]);
     let run = folder.finish(command.env("TRUNKLINE_CONFIG_JSON", inline.to_string()));
     assert!(run.output.contains("words_shout"), "{run}");
-    assert!(!run.output.contains("words_remember"), "its access rule does not count: {run}");
+    assert!(run.output.contains("words_remember"), "its access rule does not count: {run}");
     assert!(run.messages.contains("its 1 server (held) is not started"), "{run}");
 }
 

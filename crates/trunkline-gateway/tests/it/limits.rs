@@ -414,3 +414,32 @@ async fn nothing_is_heard_of_a_resource_that_a_reload_has_hidden() {
     assert_eq!(next_change(&mut stream).await, day, "what comes first is hidden");
     hosted.end().await;
 }
+
+/// TOOL-5: the owner of the configuration hears that something is hidden, and why. To everybody with a
+/// limit or a token it is unknown, as what does not exist.
+#[tokio::test]
+async fn only_the_owner_hears_that_a_tool_is_hidden() {
+    let (docs, prod) = (furnished(), furnished());
+    let config = || configuration(&docs, &prod).within(Access::ReadOnly, None);
+    let refused = async |hosted: &Hosted, path: &str, headers: &[(&str, &str)], name: &str| {
+        let mut asker = Asker::at((hosted.address, path), Era::Legacy, headers).await.unwrap();
+        let answer = asker.ask("tools/call", json!({ "name": name, "arguments": {} })).await;
+        answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    let hosted = Hosted::start(config(), Options::default()).await;
+    let said = refused(&hosted, "/mcp", &[], "prod_drop").await;
+    assert!(said.contains("is hidden: it declares that it writes"), "{said}");
+    assert!(said.contains("to change that: only the host"), "{said}");
+    for path in [OPS, "/mcp/agents/prod"] {
+        let said = refused(&hosted, path, &[], "prod_drop").await;
+        assert_eq!(said, refused(&hosted, path, &[], "prod_drip").await.replace("drip", "drop"));
+        assert!(!said.contains("hidden"), "{said}");
+    }
+    hosted.end().await;
+    for scope in [Scope::default(), Scope { access: Some(Access::ReadOnly), ..Scope::default() }] {
+        let hosted = Hosted::start(config(), token_of(scope)).await;
+        let said = refused(&hosted, "/mcp", &[TOKEN], "prod_drop").await;
+        assert!(said.contains("there is no tool `prod_drop`"), "{said}");
+        hosted.end().await;
+    }
+}

@@ -85,7 +85,9 @@ async fn failed(asker: &mut Asker, tool: &str) -> (String, Value) {
 /// CON-5: a process that ended stays down, whatever is listed and called, unless it is to come back.
 #[tokio::test]
 async fn a_process_that_stays_down_is_said_to_stay_down() {
-    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut entry = echoing("legacy");
+    entry["restart"] = json!("never");
+    let hosted = Hosted::to(&json!({ "echoing": entry })).await;
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
     let (words, retry) = failed(&mut asker, "exit").await;
     assert_eq!(retry, json!(false), "{words}");
@@ -269,7 +271,7 @@ async fn a_server_that_was_reached_is_not_called_unreachable() {
     assert_eq!(retry, json!(true));
     hosted.end().await;
     // One that never said a word was not.
-    let mut silent = json!({ "command": "sleep", "args": ["1000"] });
+    let mut silent = json!({ "command": "sleep", "args": ["1000"], "restart": "never" });
     silent["timeouts"] = json!({ "connect": "100ms", "handshake": "100ms" });
     let hosted = Hosted::to(&json!({ "silent": silent })).await;
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();

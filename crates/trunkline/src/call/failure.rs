@@ -245,6 +245,10 @@ impl From<NoRoute<'_>> for CallError {
             NoRoute::Unknown { .. } | NoRoute::Ambiguous { .. } | NoRoute::Unlisted { .. } => {
                 Self::new(CallErrorKind::Unknown, message)
             }
+            NoRoute::Hidden { reason, .. } => Self {
+                hint: reason.hint().map(Into::into),
+                ..Self::new(CallErrorKind::Unknown, message)
+            },
             NoRoute::Denied(reason) => Self {
                 hint: reason.hint().map(Into::into),
                 is_retryable: true,

@@ -11,7 +11,7 @@ use super::decode::{Decoder, FromNode as _, Spanned};
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::discovery::decoded;
 use super::meaning::patterns;
-use super::model::{Agent, AgentPattern, Agents};
+use super::model::{Access, Agent, AgentPattern, Agents};
 use super::source::{Source, Span};
 use super::suggest::Suggestions;
 use super::surroundings::Surroundings;
@@ -224,13 +224,16 @@ impl BlockReader<'_, '_> {
         let name = self.name(block, &node)?;
         let place = node.get("name").map_or(block.opening, |name| name.span);
         let tools = is_usable.and_then(|()| self.tools(&name, members));
-        let Some(tools) = tools else { return Some(self.disabled(name, place)) };
+        let access = self.access(&node);
+        let (Some(tools), Some(access)) = (tools, access) else {
+            return Some(self.disabled(name, place));
+        };
         let description = match node.get("description").map(|it| &it.value) {
             Some(Value::String(text)) => Some(text.clone()),
             _ => None,
         };
         let location = self.decoder.location(place);
-        Some((name, Agent { tools, description, location, is_disabled: false }))
+        Some((name, Agent { tools, access, description, location, is_disabled: false }))
     }
 
     fn disabled(&mut self, name: AgentName, place: Span) -> (AgentName, Agent) {
@@ -281,14 +284,14 @@ impl BlockReader<'_, '_> {
                 let message = format!("`{text}` is another host's and has no effect here");
                 let found = self.decoder.warning(Code::NotApplied, key.span, message);
                 self.decoder.push(found.help("write what is taken away as `!pattern` in `tools`"));
-            } else if !matches!(text, "name" | "tools" | "description" | "model")
+            } else if !matches!(text, "name" | "tools" | "access" | "description" | "model")
                 && let Some(near) =
-                    Suggestions::default().nearest(text, ["name", "tools"].into_iter())
+                    Suggestions::default().nearest(text, ["name", "tools", "access"].into_iter())
             {
                 let message = format!("`{text}` is not known here");
                 let help = format!("did you mean `{near}`?");
-                // Without `tools` the agent would see everything.
-                let found = if near == "tools" {
+                // Without `tools` or `access` the agent would see more.
+                let found = if matches!(near, "tools" | "access") {
                     usable = None;
                     self.decoder.error(Code::UnknownKey, key.span, message)
                 } else {
@@ -325,6 +328,13 @@ impl BlockReader<'_, '_> {
                 self.decoder.push(found);
             })
             .ok()
+    }
+
+    /// The most that the agent may do, if it says so; `None` if that cannot be read.
+    fn access(&mut self, node: &Node) -> Option<Option<Access>> {
+        let Some(written) = node.get("access") else { return Some(None) };
+        let read = |decoder: &mut Decoder<'_>| Access::from_node(written, decoder);
+        self.decoder.about("`access`".to_owned(), read).map(Some)
     }
 
     /// What the agent may see; `None` if that cannot be read.

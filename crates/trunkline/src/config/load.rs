@@ -11,7 +11,7 @@ use super::discovery::{FoundFile, Places, decoded, find_file, first_set};
 use super::identity::configuration_id;
 use super::meaning::{Layer, read_layer};
 use super::merge::{Merged, merge};
-use super::model::{Config, FileReach, Found, Hold, HoldReason, Origin};
+use super::model::{Access, Config, FileReach, Found, Hold, HoldReason, Origin};
 use super::suggest::Suggestions;
 use super::surroundings::{Consent, ContentDigest, DiscoveredFile, Surroundings};
 
@@ -24,6 +24,8 @@ pub struct LoadOptions {
     pub path: Option<PathBuf>,
     /// Configuration that goes over everything else.
     pub overrides: Option<Overrides>,
+    /// The access rule of every server for this run, whatever is written (TOOL-5).
+    pub access: Option<Access>,
     /// The directory that relative paths and discovery start from.
     pub working_directory: PathBuf,
     /// Whether a file that was only found has to be consented to.
@@ -148,7 +150,11 @@ pub fn load(surroundings: &dyn Surroundings, options: &LoadOptions) -> Loaded {
         };
         loader.add("overrides", text.as_bytes(), Origin::Overrides);
     }
-    loader.finish()
+    let mut loaded = loader.finish();
+    if let Some(access) = options.access {
+        loaded.config.override_access(access);
+    }
+    loaded
 }
 
 /// The layers read so far, the lowest first.

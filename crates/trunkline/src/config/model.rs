@@ -70,6 +70,31 @@ impl Config {
     pub fn unknown(&self) -> &[Kept] {
         &self.unknown
     }
+
+    /// The same within what an embedding host allows at most, which no file can raise (CFG-13).
+    #[must_use]
+    pub fn within(mut self, max_access: Access, restart: Option<Restart>) -> Self {
+        let within = |own: Restart| restart.map_or(own, |most| own.within(most));
+        self.defaults.restart = within(self.defaults.restart);
+        self.defaults.access = self.defaults.access.strictest(max_access);
+        for server in self.servers.values_mut() {
+            let behaviour = &mut server.behaviour;
+            behaviour.restart = within(behaviour.restart);
+            let access = behaviour.access.strictest(max_access);
+            if access != behaviour.access {
+                server.set_access(access, AccessOverride::Host);
+            }
+        }
+        self
+    }
+
+    /// Sets the access rule of every server, whatever was written.
+    pub(crate) fn override_access(&mut self, access: Access) {
+        self.defaults.access = access;
+        for server in self.servers.values_mut() {
+            server.set_access(access, AccessOverride::Run);
+        }
+    }
 }
 
 /// A member of an object that nothing here understands, kept as it was written.
@@ -111,6 +136,14 @@ pub struct Server {
     pub(crate) inputs: Arc<Inputs>,
 }
 
+impl Server {
+    fn set_access(&mut self, access: Access, by: AccessOverride) {
+        self.behaviour.access = access;
+        self.places.access = None;
+        self.places.access_override = Some(by);
+    }
+}
+
 /// Where the rules of a server were written, those that were.
 #[derive(Clone, Debug, Default)]
 pub struct RulePlaces {
@@ -120,8 +153,19 @@ pub struct RulePlaces {
     pub trust: Option<Location>,
     /// Its access rule, or the one for all servers.
     pub access: Option<Location>,
+    /// What set its access rule instead of a file.
+    pub access_override: Option<AccessOverride>,
     /// Its lists of tools.
     pub tools: ListPlaces,
+}
+
+/// What sets the access rule of a server instead of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessOverride {
+    /// The caller, for this run: [`LoadOptions::access`](super::LoadOptions::access).
+    Run,
+    /// The embedding host, which allows no more than that.
+    Host,
 }
 
 /// Where lists of tools were written, those that were.
@@ -222,6 +266,8 @@ pub struct Agents {
 pub struct Agent {
     /// Patterns of exposed names, the last that matches wins; absent when it may see all.
     pub tools: Option<Vec<AgentPattern>>,
+    /// The most it may do, if that is less than the configuration allows (TOOL-5).
+    pub access: Option<Access>,
     /// What it is for.
     pub description: Option<Box<str>>,
     /// Where it was written.
@@ -233,7 +279,8 @@ pub struct Agent {
 impl Agent {
     /// An agent that cannot be read.
     pub(crate) fn disabled(location: Location) -> Self {
-        Self { tools: Some(Vec::new()), description: None, location, is_disabled: true }
+        let tools = Some(Vec::new());
+        Self { tools, access: None, description: None, location, is_disabled: true }
     }
 
     /// Disables an agent whose patterns may mean other names than they were written for.
@@ -312,10 +359,10 @@ pub struct Behaviour {
 impl Default for Behaviour {
     fn default() -> Self {
         Self {
-            access: Access::ReadOnly,
+            access: Access::ReadWrite,
             connect: Connect::Lazy,
             protocol: Protocol::Auto,
-            restart: Restart::Never,
+            restart: Restart::default(),
             timeouts: Timeouts::default(),
             concurrency: None,
             share: Share::All,
@@ -335,6 +382,29 @@ pub enum Restart {
     Never,
     /// It is started again, with growing pauses, up to a limit.
     OnFailure(Backoff),
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self::OnFailure(Backoff::default())
+    }
+}
+
+impl Restart {
+    /// The same within what an embedding host allows (CFG-13). Whoever asks for a restart without
+    /// details gets the host's.
+    #[must_use]
+    pub fn within(self, most: Self) -> Self {
+        match (self, most) {
+            (Self::Never, _) | (_, Self::Never) => Self::Never,
+            (restart, most) if restart == Self::default() => most,
+            (Self::OnFailure(own), Self::OnFailure(most)) => Self::OnFailure(Backoff {
+                limit: own.limit.min(most.limit),
+                delay: own.delay.max(most.delay),
+                max_delay: own.max_delay.max(most.max_delay),
+            }),
+        }
+    }
 }
 
 /// Pauses between attempts.

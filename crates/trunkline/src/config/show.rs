@@ -31,7 +31,7 @@ impl Config {
             let tools = agent.tools.as_ref().map(texts);
             let disabled = agent.is_disabled.then_some(true);
             let shown =
-                json!({ "tools": tools, "description": agent.description, "disabled": disabled });
+                json!({ "tools": tools, "access": agent.access.map(|it| it.as_str()), "description": agent.description, "disabled": disabled });
             (name.to_string(), without_nulls(shown))
         });
         let mut shown = json!({

@@ -182,6 +182,8 @@ written! {
     struct AgentEntry {
         /// Patterns of exposed names; the last that matches wins.
         @rule tools: PatternsEntry = "tools",
+        /// The most that the agent may do, if that is less than the configuration allows.
+        @rule access: Access = "access",
         /// What the agent is for.
         description: Box<str> = "description",
     }
@@ -230,13 +232,13 @@ written! {
         naming: NamingEntry = "naming",
         /// What stands between server and tool in an exposed name; short for `naming.separator`.
         separator: Separator = "separator",
-        /// Which tools may be seen. Default: read-only.
+        /// Which tools may be seen. Default: read-write.
         @rule access: Access = "access",
         /// When servers are connected. Default: lazy.
         connect: Connect = "connect",
         /// Which generation of the protocol is spoken. Default: auto.
         protocol: Protocol = "protocol",
-        /// Whether servers are started again when they ended. Default: never.
+        /// Whether servers are started again when they ended. Default: on-failure.
         restart: RestartEntry = "restart",
         /// Bounds on every kind of wait.
         timeouts: TimeoutsEntry = "timeouts",

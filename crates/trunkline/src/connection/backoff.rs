@@ -32,10 +32,10 @@ impl Attempts {
         }
     }
 
-    /// Tries from now on until the server is there again, unless there is a rule already: it is at
-    /// an address, and was there before.
+    /// Tries from now on until the server is there again, unless a limit or pauses are configured: it
+    /// is at an address, and was there before.
     pub(super) fn keep_reaching(&mut self) {
-        if self.rule == Restart::Never {
+        if self.rule == Restart::Never || self.rule == Restart::default() {
             self.rule = Restart::OnFailure(REACHING);
         }
     }

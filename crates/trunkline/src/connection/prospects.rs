@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_process_comes_back_only_where_that_is_configured() {
-        let never = server(r#"{ "command": "x" }"#);
+        let never = server(r#"{ "command": "x", "restart": "never" }"#);
         let again = server(r#"{ "command": "x", "restart": "on-failure" }"#);
         let exited = ErrorKind::Exited;
         for status in [failed(exited), ready()] {

@@ -23,6 +23,18 @@ pub struct Who<'n> {
     /// Further limits. The agent, the bundles and the access above are one limit; each of these is
     /// another, and an entry is seen only if all of them admit it.
     pub within: &'n [Limit<'n>],
+    /// What they hear about what rules hide.
+    pub disclosure: Disclosure,
+}
+
+/// What a caller hears who asks for something that a rule hides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Disclosure {
+    /// That it is unknown: the same as of something that does not exist.
+    #[default]
+    Nothing,
+    /// That it is hidden, and by which rule: for the owner of the configuration.
+    Reasons,
 }
 
 /// One limit on a caller, by names: the one that an address sets, for example, or a token. What
@@ -64,6 +76,7 @@ pub struct Caller {
     /// Those in which something is set.
     limits: Vec<CallerLimit>,
     pub(super) switches: Switches,
+    disclosure: Disclosure,
 }
 
 /// One limit on a caller, with its rules at hand.
@@ -111,9 +124,10 @@ impl std::error::Error for NoSuchCaller {}
 impl Rules {
     /// Looks up who asks.
     pub fn caller(&self, who: Who<'_>) -> Result<Caller, NoSuchCaller> {
-        let Who { agent, bundles, switches, access, within } = who;
+        let Who { agent, bundles, switches, access, within, disclosure } = who;
         let first = Limit { name: None, agent, bundles, access };
-        self.limited([&first].into_iter().chain(within), switches)
+        let limits = self.limits([&first].into_iter().chain(within))?;
+        Ok(Caller { limits, switches, disclosure })
     }
 
     /// The same caller under these rules; its agents or its bundles may be other ones, or gone.
@@ -121,17 +135,17 @@ impl Rules {
         let bundles: Vec<_> = caller.limits.iter().map(CallerLimit::bundle_names).collect();
         let named = caller.limits.iter().zip(&bundles);
         let limits: Vec<_> = named.map(|(limit, bundles)| limit.by_names(bundles)).collect();
-        self.limited(&limits, caller.switches.clone())
+        let limits = self.limits(&limits)?;
+        Ok(Caller { limits, switches: caller.switches.clone(), disclosure: caller.disclosure })
     }
 
-    fn limited<'l>(
+    /// The rules of those limits in which something is set.
+    fn limits<'l>(
         &self,
         limits: impl IntoIterator<Item = &'l Limit<'l>>,
-        switches: Switches,
-    ) -> Result<Caller, NoSuchCaller> {
+    ) -> Result<Vec<CallerLimit>, NoSuchCaller> {
         let set = limits.into_iter().filter(|limit| limit.is_set());
-        let limits = set.map(|limit| self.limit(limit)).collect::<Result<_, _>>()?;
-        Ok(Caller { limits, switches })
+        set.map(|limit| self.limit(limit)).collect()
     }
 
     fn limit(&self, limit: &Limit<'_>) -> Result<CallerLimit, NoSuchCaller> {
@@ -221,6 +235,11 @@ impl Caller {
     pub fn may_have(&self, server: &ServerName, prefix: &str) -> bool {
         self.switches.get(server) == Switch::On
             && self.limits.iter().all(|limit| limit.may_have(server, prefix))
+    }
+
+    /// What the caller hears about what rules hide.
+    pub fn disclosure(&self) -> Disclosure {
+        self.disclosure
     }
 
     /// Whether nothing limits this caller, and no server is switched off in its conversation.

@@ -52,6 +52,42 @@ pub struct Reason<'r> {
     pub(super) limit: Option<&'static str>,
 }
 
+/// The access rule that applies, and what set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AccessRule<'r> {
+    pub(super) access: Access,
+    pub(super) source: AccessSource<'r>,
+}
+
+/// What sets an access rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AccessSource<'r> {
+    /// The configuration, or its default.
+    Configuration,
+    /// The caller, for this run.
+    Run,
+    /// The embedding host.
+    Host,
+    /// A limit of the caller, such as that of a token.
+    Limit,
+    /// The agent that asks.
+    Agent(&'r AgentName),
+}
+
+impl fmt::Display for AccessRule<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let access = self.access.as_str();
+        match self.source {
+            AccessSource::Configuration | AccessSource::Limit => {
+                write!(f, "access is `{access}`")
+            }
+            AccessSource::Run => write!(f, "access is `{access}` for this run"),
+            AccessSource::Host => write!(f, "the host allows at most `{access}`"),
+            AccessSource::Agent(name) => write!(f, "access of agent `{name}` is `{access}`"),
+        }
+    }
+}
+
 /// What a rule found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding<'r> {
@@ -70,10 +106,10 @@ pub(super) enum Finding<'r> {
     NotInAllowList,
     InDenyList,
     GuardsToolsOnly,
-    Writes(Access),
-    DeclaresNothing(Access),
-    DeclaresReading(Access),
-    NotBelieved(Access),
+    Writes(AccessRule<'r>),
+    DeclaresNothing(AccessRule<'r>),
+    DeclaresReading(AccessRule<'r>),
+    NotBelieved(AccessRule<'r>),
     AnyAccess,
     NoBundle,
     InBundles,
@@ -125,6 +161,17 @@ impl<'r> Reason<'r> {
         )
     }
 
+    /// The access rule that would show what this hides, where the configuration or this run sets
+    /// another.
+    pub fn needed_access(&self) -> Option<Access> {
+        let (rule, needed) = match self.finding {
+            Finding::Writes(rule) => (rule, Access::ReadWrite),
+            Finding::DeclaresNothing(rule) | Finding::NotBelieved(rule) => (rule, Access::ReadOnly),
+            _ => return None,
+        };
+        matches!(rule.source, AccessSource::Configuration | AccessSource::Run).then_some(needed)
+    }
+
     /// How to allow what this hides.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self.finding {
@@ -137,9 +184,9 @@ impl<'r> Reason<'r> {
             }
             Finding::NotInAllowList => "add it to `allowTools` of the server",
             Finding::InDenyList => "remove it from `denyTools` of the server",
-            Finding::Writes(_) => "set `\"access\": \"read-write\"` on the server",
-            Finding::DeclaresNothing(_) | Finding::NotBelieved(_) => {
-                "set `\"access\": \"read-only\"` on the server"
+            Finding::Writes(rule) => rule.source.hint_for_writing(),
+            Finding::DeclaresNothing(rule) | Finding::NotBelieved(rule) => {
+                rule.source.hint_for_undeclared()
             }
             Finding::NoBundleOfServer | Finding::NotInBundle(_) => {
                 "add it to `allowTools` of the bundle, or ask without the bundle"
@@ -150,6 +197,34 @@ impl<'r> Reason<'r> {
             Finding::Down(..) => "see the status of the server",
             _ => return None,
         })
+    }
+}
+
+impl AccessSource<'_> {
+    /// How to allow a tool that declares that it writes.
+    fn hint_for_writing(self) -> &'static str {
+        match self {
+            Self::Configuration => "set `\"access\": \"read-write\"` on the server",
+            Self::Agent(_) => "set `access: read-write` on the agent",
+            _ => self.hint_for_limit(),
+        }
+    }
+
+    /// How to allow a tool that does not declare, or is not believed, that it only reads.
+    fn hint_for_undeclared(self) -> &'static str {
+        match self {
+            Self::Configuration => "set `\"access\": \"read-only\"` on the server",
+            Self::Agent(_) => "set `access: read-only` on the agent",
+            _ => self.hint_for_limit(),
+        }
+    }
+
+    fn hint_for_limit(self) -> &'static str {
+        match self {
+            Self::Run => "give another `--access`, or none",
+            Self::Host => "only the host that runs this can allow more",
+            _ => "ask without this limit on access",
+        }
     }
 }
 
@@ -208,12 +283,10 @@ impl fmt::Display for Finding<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = self.words();
         match self {
-            Self::Writes(access)
-            | Self::DeclaresNothing(access)
-            | Self::DeclaresReading(access)
-            | Self::NotBelieved(access) => {
-                write!(f, "{words}, and access is `{}`", access.as_str())
-            }
+            Self::Writes(rule)
+            | Self::DeclaresNothing(rule)
+            | Self::DeclaresReading(rule)
+            | Self::NotBelieved(rule) => write!(f, "{words}, and {rule}"),
             Self::NotInBundle(name) => {
                 write!(f, "`allowTools` of bundle `{name}` does not name it")
             }

@@ -2,11 +2,11 @@
 
 use super::Verdict;
 use super::caller::{Caller, CallerLimit};
-use super::reason::{Finding, Reason, Rule};
+use super::reason::{AccessRule, AccessSource, Finding, Reason, Rule};
 use super::rules::ServerRules;
 use super::switches::Switch;
 use crate::catalog::{Availability, CatalogServer, Entry, Kind};
-use crate::config::{Access, AgentPattern, Location, Trust};
+use crate::config::{Access, AccessOverride, AgentPattern, Location, Trust};
 
 /// What is asked: may this caller have this entry?
 pub(super) struct Question<'r> {
@@ -131,17 +131,19 @@ impl<'r> Question<'r> {
 
     fn access(&self, limit: &'r CallerLimit) -> Answer<'r> {
         let Some(server) = self.server else { return not_configured(Rule::Access) };
-        // What a caller may do at most is not written in the configuration.
-        let most = limit.access.unwrap_or(server.access);
-        let access = server.access.strictest(most);
-        let place = server.places.access.as_ref().filter(|_| access == server.access);
+        let access = self.access_rule(server, limit);
+        let place = match access.source {
+            AccessSource::Configuration => server.places.access.as_ref(),
+            AccessSource::Agent(_) => limit.agent.as_ref().map(|rules| &rules.agent.location),
+            AccessSource::Run | AccessSource::Host | AccessSource::Limit => None,
+        };
         let pass = |finding| pass(Rule::Access, finding, place);
         let hide = |finding| hide(Rule::Access, finding, place);
         let hints = self.entry.hints();
         if !self.is_tool() {
             return pass(Finding::GuardsToolsOnly);
         }
-        match access {
+        match access.access {
             Access::ReadWrite => pass(Finding::AnyAccess),
             _ if hints.declares_writing() => hide(Finding::Writes(access)),
             Access::ReadOnly if hints.read_only == Some(true) => {
@@ -156,6 +158,31 @@ impl<'r> Question<'r> {
             }
             Access::ReadOnlyStrict => pass(Finding::DeclaresReading(access)),
         }
+    }
+
+    /// The strictest access rule that applies to a limit of the caller.
+    fn access_rule(&self, server: &'r ServerRules, limit: &'r CallerLimit) -> AccessRule<'r> {
+        let source = match server.places.access_override {
+            None => AccessSource::Configuration,
+            Some(AccessOverride::Run) => AccessSource::Run,
+            Some(AccessOverride::Host) => AccessSource::Host,
+        };
+        let mut strictest = AccessRule { access: server.access, source };
+        let agent = limit.agent.as_ref();
+        let of_agent = agent.and_then(|rules| {
+            Some(AccessRule {
+                access: rules.agent.access?,
+                source: AccessSource::Agent(&rules.name),
+            })
+        });
+        let of_limit =
+            limit.access.map(|access| AccessRule { access, source: AccessSource::Limit });
+        for rule in [of_limit, of_agent].into_iter().flatten() {
+            if strictest.access.strictest(rule.access) != strictest.access {
+                strictest = rule;
+            }
+        }
+        strictest
     }
 
     fn bundles(&self, limit: &'r CallerLimit) -> Answer<'r> {

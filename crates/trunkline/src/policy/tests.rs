@@ -76,6 +76,7 @@ const TOOLS: &[(Kind, &str)] = &[
     (Kind::Tool, r#"destroys{"destructiveHint":true}"#),
 ];
 
+mod access;
 mod limits;
 
 #[test]

@@ -7,7 +7,9 @@ use super::View;
 use crate::catalog::{Entry, Kind, closest, template_pieces};
 use crate::config::{Suggestions, printable};
 use crate::name::{MAX_ADDRESS_BYTES, ServerName, Spellings, address_of, split_address};
-use crate::policy::{Decision, Reason, Step, explain_address, hides_address, unavailable};
+use crate::policy::{
+    Decision, Disclosure, Reason, Step, explain_address, hides_address, unavailable,
+};
 
 /// Most names that are suggested for one that does not exist.
 const MAX_SUGGESTIONS: usize = 3;
@@ -22,7 +24,7 @@ const MAX_SHOWN_SERVERS: usize = 10;
 #[derive(Clone, Debug)]
 pub enum NoRoute<'v> {
     /// The caller knows nothing of that name. Whether it is hidden or does not exist makes no
-    /// difference.
+    /// difference to a caller who does not hear of what is hidden ([`Disclosure::Nothing`]).
     Unknown {
         /// What it would be.
         kind: Kind,
@@ -30,6 +32,15 @@ pub enum NoRoute<'v> {
         name: String,
         /// Names the caller knows that may have been meant.
         suggestions: Vec<String>,
+    },
+    /// A rule hides it from this caller, who may know of that ([`Disclosure::Reasons`]).
+    Hidden {
+        /// What it is.
+        kind: Kind,
+        /// Its name.
+        name: String,
+        /// Why it is hidden.
+        reason: Reason<'v>,
     },
     /// Several servers have something under that address.
     Ambiguous {
@@ -67,6 +78,13 @@ impl fmt::Display for NoRoute<'_> {
             Self::Unlisted { address, suggestions, servers } => {
                 let address: String = address.chars().take(SHOWN_NAME).collect();
                 f.write_str(&could_have(&address, suggestions, servers))
+            }
+            Self::Hidden { kind, name, reason } => {
+                write!(f, "the {} `{}` is hidden: {reason}", kind.as_str(), shown(name))?;
+                match reason.location() {
+                    Some(place) => write!(f, " ({})", printable(&place.to_string())),
+                    None => Ok(()),
+                }
             }
             Self::Unknown { kind, name, suggestions } => {
                 let name = shown(name);
@@ -124,7 +142,9 @@ impl View {
         };
         match self.decide(entry) {
             Decision::Allow => Ok(entry),
-            Decision::Hide(_) => Err(self.unknown(kind, exposed)),
+            Decision::Hide(reason) => Err(self
+                .disclosed(entry, exposed, reason)
+                .unwrap_or_else(|| self.unknown(kind, exposed))),
             Decision::Deny(reason) => Err(NoRoute::Denied(reason)),
         }
     }
@@ -135,12 +155,30 @@ impl View {
             Decision::Allow => Ok(()),
             Decision::Deny(reason) => Err(NoRoute::Denied(reason)),
             // It was there a moment ago: nothing else is suggested in its place.
-            Decision::Hide(_) => Err(NoRoute::Unknown {
-                kind: entry.kind(),
-                name: entry.exposed().to_owned(),
-                suggestions: Vec::new(),
-            }),
+            Decision::Hide(reason) => {
+                let (kind, name) = (entry.kind(), entry.exposed());
+                let unknown =
+                    || NoRoute::Unknown { kind, name: name.to_owned(), suggestions: Vec::new() };
+                Err(self.disclosed(entry, name, reason).unwrap_or_else(unknown))
+            }
         }
+    }
+
+    /// Why something is hidden, for a caller who may know of it.
+    fn disclosed<'v>(&self, entry: &Entry, name: &str, reason: Reason<'v>) -> Option<NoRoute<'v>> {
+        let is_disclosed = self.caller.disclosure() == Disclosure::Reasons;
+        is_disclosed.then(|| NoRoute::Hidden { kind: entry.kind(), name: name.to_owned(), reason })
+    }
+
+    /// Why every resource and template is hidden that an address may mean, for a caller who may know
+    /// of it.
+    fn hidden_at(&self, address: &str) -> Option<NoRoute<'_>> {
+        let known = self.catalog.resolve(address).into_iter();
+        let mut hidden = known.filter_map(|(entry, _)| match self.decide(entry) {
+            Decision::Hide(reason) => self.disclosed(entry, address, reason),
+            _ => None,
+        });
+        hidden.next()
     }
 
     /// Where an address is read: by the server that has a resource of that address, or else by the
@@ -182,6 +220,9 @@ impl View {
         }
         if let Some(reason) = denied {
             return Err(NoRoute::Denied(reason));
+        }
+        if let Some(hidden) = self.hidden_at(address) {
+            return Err(hidden);
         }
         let entry = self.unlisted(address)?;
         let mut servers = self.catalog.servers();

@@ -5,7 +5,7 @@ mod unlisted;
 use super::*;
 use crate::catalog::{Availability, Item, Listing, Sources};
 use crate::config;
-use crate::policy::Who;
+use crate::policy::{Disclosure, Who};
 
 fn tool(definition: &str) -> Item {
     let definition = Raw::from_text(definition).unwrap();
@@ -53,7 +53,8 @@ fn definitions_keep_every_byte_but_name_and_description() {
 #[test]
 fn a_hidden_tool_is_unknown_and_never_suggested() {
     let writes = r#"{"name":"purge","annotations":{"readOnlyHint":false}}"#;
-    let view = view(ONE, &[("fs", vec![named("read_file"), tool(writes)])], Who::default());
+    let text = r#"{ "servers": { "fs": { "command": "x", "access": "read-only" } } }"#;
+    let view = view(text, &[("fs", vec![named("read_file"), tool(writes)])], Who::default());
     let failure = |name| view.route(Kind::Tool, name).unwrap_err().to_string();
     assert_eq!(failure("fs_purge"), "there is no tool `fs_purge`");
     assert_eq!(
@@ -66,6 +67,25 @@ fn a_hidden_tool_is_unknown_and_never_suggested() {
     assert_eq!(view.hidden_counts(Kind::Tool).into_values().sum::<usize>(), 1);
     let entry = view.catalog().get(Kind::Tool, "fs_purge").unwrap();
     assert!(view.explain(entry).iter().any(|step| step.decides));
+}
+
+#[test]
+fn the_owner_hears_that_something_is_hidden() {
+    let text =
+        r#"{ "servers": { "fs": { "command": "x", "denyTools": ["purge", "x://notes"] } } }"#;
+    let notes = Raw::from_text(r#"{"uri":"x://notes","name":"notes"}"#).unwrap();
+    let items = vec![named("purge"), Item::new(Kind::Resource, "x://notes", notes)];
+    let failures = |disclosure| {
+        let who = Who { disclosure, ..Who::default() };
+        let view = view(text, &[("fs", items.clone())], who);
+        let tool = view.route(Kind::Tool, "fs_purge").unwrap_err().to_string();
+        [tool, view.route_resource("x://notes").unwrap_err().to_string()]
+    };
+    let unknown = ["there is no tool `fs_purge`", "there is no resource `x://notes`"];
+    assert_eq!(failures(Disclosure::Nothing), unknown);
+    let why = "is hidden: its server's `denyTools` names it (mcp.json:1:40)";
+    let hidden = [format!("the tool `fs_purge` {why}"), format!("the resource `x://notes` {why}")];
+    assert_eq!(failures(Disclosure::Reasons), hidden);
 }
 
 #[test]

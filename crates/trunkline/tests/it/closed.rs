@@ -142,6 +142,12 @@ const RULES: &[RuleKind] = &[
         values: &["[\"fs_*\"]", "[\"*\",\"!fs_read\"]", "[\"web_read\"]", "[]"],
         mistakes: &["7", "[7]", "[null]", "{\"*\":1}", "true", "null", "[\"fs_?\"]", "[\"**\"]"],
     },
+    RuleKind {
+        path: &["agents", "a"],
+        key: "access",
+        values: &["\"read-only\"", "\"read-only-strict\""],
+        mistakes: WORD_MISTAKES,
+    },
 ];
 
 /// How a rule is written wrongly.

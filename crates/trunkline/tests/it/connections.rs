@@ -18,11 +18,11 @@ fn quick_restart() -> serde_json::Value {
     json!({ "restart": serde_json::from_str::<serde_json::Value>(QUICK_RESTART).unwrap() })
 }
 
-/// CON-5: by default a process that ended stays down, until somebody asks for it by name.
+/// CON-5: with `restart: never` a process that ended stays down, until somebody asks for it by name.
 #[tokio::test]
-async fn a_process_that_ended_stays_down_by_default() {
+async fn a_process_that_ended_stays_down_if_that_is_wanted() {
     let folder = Folder::new();
-    let connection = folder.connection("legacy", &json!({}));
+    let connection = folder.connection("legacy", &json!({ "restart": "never" }));
     assert_eq!(call(&connection, "started").await, "1");
     let died = within(connection.request("tools/call", params("die", &json!({})))).await;
     assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
@@ -40,7 +40,7 @@ async fn a_process_that_ended_stays_down_by_default() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_hears_that_a_call_failed_sees_that_its_server_is_down() {
     let folder = Folder::new();
-    let connection = folder.connection("legacy", &json!({}));
+    let connection = folder.connection("legacy", &json!({ "restart": "never" }));
     for _ in 0..10 {
         within(connection.connect()).await.unwrap();
         let died = within(connection.request("tools/call", params("die", &json!({})))).await;
@@ -49,6 +49,19 @@ async fn whoever_hears_that_a_call_failed_sees_that_its_server_is_down() {
         assert_eq!((status.state, status.tools), (State::Failed, 0));
         assert!(!connection.may_return());
     }
+    within(connection.close()).await;
+}
+
+/// CON-5: by default a process that ended is started again, and calls made meanwhile wait for it.
+#[tokio::test]
+async fn a_process_that_ended_is_started_again_by_default() {
+    let folder = Folder::new();
+    let connection = folder.connection("legacy", &json!({}));
+    assert_eq!(call(&connection, "started").await, "1");
+    let died = within(connection.request("tools/call", params("die", &json!({})))).await;
+    assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
+    assert!(connection.may_return());
+    assert_eq!(call(&connection, "started").await, "2");
     within(connection.close()).await;
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use trunkline::config::{
-    self, Access, BundleMode, Config, Connect, Loaded, RemoteProtocol, Restart, Server, Severity,
-    Stdio, Transport, Trust,
+    self, Access, Backoff, BundleMode, Config, Connect, Loaded, RemoteProtocol, Restart, Server,
+    Severity, Stdio, Transport, Trust,
 };
 use trunkline_testkit::samples::{self, Sample};
 
@@ -235,9 +235,9 @@ fn defaults_are_those_of_the_requirements() {
     let behaviour = &server.behaviour;
     assert!(server.enabled);
     assert_eq!(server.trust, Trust::Trusted);
-    assert_eq!(behaviour.access, Access::ReadOnly);
+    assert_eq!(behaviour.access, Access::ReadWrite);
     assert_eq!(behaviour.connect, Connect::Lazy);
-    assert_eq!(behaviour.restart, Restart::Never);
+    assert_eq!(behaviour.restart, Restart::OnFailure(Backoff::default()));
     assert_eq!(behaviour.concurrency, None);
     assert_eq!(behaviour.idle_timeout, None);
     assert_eq!(behaviour.max_result_bytes, 5 * 1024 * 1024);

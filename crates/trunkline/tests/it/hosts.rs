@@ -1,5 +1,6 @@
 //! A host from the outside: what it gathers, what a caller sees of it, and what calls give back.
 
+mod ceilings;
 mod held;
 mod life;
 mod real;

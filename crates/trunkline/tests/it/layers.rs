@@ -138,7 +138,7 @@ fn the_file_is_the_one_asked_for_then_the_variable_then_discovered_then_the_user
 fn layers_merge_per_server_and_the_higher_entry_replaces_the_lower_whole() {
     let file = json!({ "mcpServers": {
         "kept": { "command": "file" },
-        "replaced": { "command": "file", "args": ["lost"], "access": "read-write" },
+        "replaced": { "command": "file", "args": ["lost"], "access": "read-only" },
         "over": { "command": "file" },
     } });
     let world = World::default()
@@ -157,7 +157,7 @@ fn layers_merge_per_server_and_the_higher_entry_replaces_the_lower_whole() {
         ["kept=file", "new=override", "over=override", "replaced=inline"]
     );
     let replaced = loaded.config.server("replaced").unwrap();
-    assert_eq!(replaced.behaviour.access, config::Access::ReadOnly);
+    assert_eq!(replaced.behaviour.access, config::Access::ReadWrite);
     assert_eq!(replaced.provenance.origin, Origin::Variable("TRUNKLINE_CONFIG_JSON".into()));
     assert_eq!(
         loaded.origins[..2],
@@ -431,7 +431,7 @@ fn an_unreadable_file_behind_a_good_one_is_only_warned_about() {
 /// SEC-1: an embedding host that says nothing about discovered files starts nothing of them.
 #[test]
 fn servers_of_a_discovered_file_are_held_without_consent() {
-    let text = r#"{ "access": "read-write", "naming": { "separator": "." },
+    let text = r#"{ "access": "read-only", "naming": { "separator": "." },
         "mcpServers": { "a": { "command": "x" }, "off": { "command": "x", "enabled": false } },
         "bundles": { "b": { "serverId": "a", "allowTools": ["t"] } },
         "agents": { "r": { "tools": ["*"] } } }"#;
@@ -450,7 +450,7 @@ fn servers_of_a_discovered_file_are_held_without_consent() {
     );
     assert!(loaded.config.server("off").unwrap().hold.is_none(), "it would not run anyway");
     assert!(loaded.config.server("own").unwrap().enabled, "other layers are not concerned");
-    assert_eq!(loaded.config.defaults().access.as_str(), "read-only");
+    assert_eq!(loaded.config.defaults().access.as_str(), "read-write");
     assert_eq!(&*loaded.config.naming().separator, "_");
     assert_eq!(loaded.config.bundles().len(), 0);
     assert!(loaded.config.agents().named.is_empty());
@@ -458,7 +458,7 @@ fn servers_of_a_discovered_file_are_held_without_consent() {
     world.trusted = Some(loaded.held().unwrap().0.digest);
     let loaded = world.load(&asking);
     assert!(loaded.config.server("a").unwrap().enabled && loaded.held().is_none());
-    assert_eq!(loaded.config.defaults().access.as_str(), "read-write");
+    assert_eq!(loaded.config.defaults().access.as_str(), "read-only");
     let world = world.file("/home/me/project/.mcp.json", &format!("{text} "));
     assert!(world.load(&asking).held().is_some(), "other content is another file");
 }

@@ -108,7 +108,8 @@ impl LayerReader<'_, '_> {
         let tools = patterns(name, entry.value.tools.as_ref(), self.decoder).ok()?;
         let description = entry.value.description.as_ref().map(|text| text.value.clone());
         let location = self.decoder.location(key);
-        Some(Agent { tools, description, location, is_disabled: false })
+        let access = entry.value.access.as_ref().map(|access| access.value);
+        Some(Agent { tools, access, description, location, is_disabled: false })
     }
 
     /// The entries of an object at the top, each name once, and whether each is without errors. Of a

@@ -130,6 +130,7 @@ impl ServerReader<'_, '_> {
             enabled: switch.map(|it| decoder.location(it.key)),
             trust: entry.trust.as_ref().map(|it| decoder.location(it.key)),
             access: entry.access.as_ref().map(|it| decoder.location(it.key)),
+            access_override: None,
             tools: list_places(entry.allow_tools.as_ref(), entry.deny_tools.as_ref(), decoder),
         }
     }

@@ -36,7 +36,8 @@ async fn reload(host: &Host, value: &Value) {
 #[tokio::test]
 async fn a_tool_that_has_changed_since_it_was_shown_does_not_run() {
     let folder = Folder::new();
-    let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
+    let reading = json!({ "access": "read-only" });
+    let host = host_of(&json!({ "s": folder.server("legacy", &reading) }));
     gather(&host, &[Kind::Tool]).await;
     let shown = view(&host);
     assert_eq!(call_in(&host, &shown, "s_started").await.unwrap(), "1");

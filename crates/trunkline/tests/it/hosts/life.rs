@@ -44,7 +44,7 @@ async fn reload(host: &Host, value: &Value) -> Reloaded {
 async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
     let (dead, alive) = (Folder::new(), Folder::new());
     let servers = json!({
-        "dead": dead.server("legacy", &json!({})),
+        "dead": dead.server("legacy", &json!({ "restart": "never" })),
         "alive": alive.server("legacy", &json!({})),
     });
     let host = host_of(&servers);

@@ -84,12 +84,13 @@ async fn results_of_real_servers_are_what_they_sent() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-5: what writes is not there by default; if it is allowed, it really writes.
+/// TOOL-5: under `read-only` what writes is not there; if it is allowed, it really writes.
 #[tokio::test]
 async fn the_filesystem_is_written_only_if_that_is_allowed() {
     let folder = Folder::new();
     let path = folder.path().canonicalize().unwrap();
-    let server = node("filesystem", &[path.to_str().unwrap()]);
+    let mut server = node("filesystem", &[path.to_str().unwrap()]);
+    server["access"] = json!("read-only");
     let mut open = server.clone();
     open["access"] = json!("read-write");
     let host = host_of(&json!({ "files": server, "open": open }));
