@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use trunkline::config::{Config, Loaded, Server, Style, printable};
+use trunkline::config::{Config, Loaded, Server, Style, Transport, printable, shown_variable};
+use trunkline::connection::ChildOptions;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::report;
@@ -15,6 +16,7 @@ const BEHAVIOUR: &[&str] = &[
     "connect",
     "protocol",
     "restart",
+    "inheritEnv",
     "timeouts",
     "concurrency",
     "redact",
@@ -23,8 +25,14 @@ const BEHAVIOUR: &[&str] = &[
     "maxResultBytes",
 ];
 
-/// Everything that is effective, with the origin of each server.
-pub(crate) fn text(loaded: &Loaded, verbosity: Verbosity, style: Style) -> String {
+/// Everything that is effective, with the origin of each server. Told everything, a server that runs
+/// here is shown with the variables it would inherit.
+pub(crate) fn text(
+    loaded: &Loaded,
+    child: &ChildOptions,
+    verbosity: Verbosity,
+    style: Style,
+) -> String {
     let mut text = String::new();
     match loaded.origins.as_slice() {
         [] if loaded.fails(false) => text += "No configuration is used: see the errors above.\n",
@@ -36,7 +44,8 @@ pub(crate) fn text(loaded: &Loaded, verbosity: Verbosity, style: Style) -> Strin
             }
         }
     }
-    servers(&mut text, &loaded.config, verbosity, style);
+    let inherited = (verbosity >= Verbosity::Verbose).then_some(child);
+    servers(&mut text, &loaded.config, inherited, style);
     for name in loaded.config.broken() {
         let _ = writeln!(
             text,
@@ -52,7 +61,7 @@ pub(crate) fn text(loaded: &Loaded, verbosity: Verbosity, style: Style) -> Strin
     text
 }
 
-fn servers(text: &mut String, config: &Config, verbosity: Verbosity, style: Style) {
+fn servers(text: &mut String, config: &Config, verbose: Option<&ChildOptions>, style: Style) {
     let width = config.servers().map(|server| server.name.as_str().width()).max().unwrap_or(0);
     for server in config.servers() {
         let name = server.name.as_str();
@@ -66,14 +75,14 @@ fn servers(text: &mut String, config: &Config, verbosity: Verbosity, style: Styl
             strong(style, &printable(name))
         );
         let indent = " ".repeat(width + 2);
-        for line in details(server, verbosity) {
+        for line in details(server, verbose) {
             let _ = writeln!(text, "{indent}{}", printable(&line));
         }
     }
 }
 
 /// What is worth saying about a server below its first line.
-fn details(server: &Server, verbosity: Verbosity) -> Vec<String> {
+fn details(server: &Server, verbose: Option<&ChildOptions>) -> Vec<String> {
     let mut lines = vec![format!("written at {}", server.provenance.location)];
     if let Some((origin, location)) = &server.provenance.switched_by {
         lines.push(format!("switched at {location} ({origin})"));
@@ -92,15 +101,35 @@ fn details(server: &Server, verbosity: Verbosity) -> Vec<String> {
     pairs("env");
     pairs("headers");
     let always = ["cwd", "envFile", "allowTools", "denyTools", "prefix", "unknownKeys"];
-    let verbose = ["trust", "authProviderId"];
-    let is_verbose = verbosity >= Verbosity::Verbose;
-    let more = verbose.iter().chain(BEHAVIOUR).filter(|_| is_verbose);
+    let more = ["trust", "authProviderId"];
+    let more = more.iter().chain(BEHAVIOUR).filter(|_| verbose.is_some());
     for key in always.iter().chain(more) {
         if let Some(value) = shown.get(*key) {
             lines.push(format!("{key}: {}", setting(key, value)));
         }
     }
+    lines.extend(verbose.and_then(|child| inherited(server, child)));
     lines
+}
+
+/// The variables of this environment that a server would inherit, without their secrets.
+pub(crate) fn inherited_variables(server: &Server, child: &ChildOptions) -> Vec<(String, String)> {
+    let Transport::Stdio(stdio) = &server.transport else { return Vec::new() };
+    let is_own = |name: &str| stdio.env.iter().any(|(own, _)| **own == *name);
+    let variables = child.inherited(&server.behaviour.inherit_env);
+    let variables =
+        variables.map(|(name, value)| (name.to_string_lossy(), value.to_string_lossy()));
+    let shown = variables.filter(|(name, _)| !is_own(name));
+    let mut shown: Vec<_> =
+        shown.map(|(name, value)| (name.to_string(), shown_variable(&name, &value))).collect();
+    shown.sort();
+    shown
+}
+
+fn inherited(server: &Server, child: &ChildOptions) -> Option<String> {
+    let variables = inherited_variables(server, child);
+    let pairs: Vec<_> = variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (!pairs.is_empty()).then(|| format!("inherits: {}", pairs.join("  ")))
 }
 
 /// A setting on one line; durations in the unit a person would choose.

@@ -32,6 +32,7 @@ mod render;
 mod decode;
 mod quantity;
 mod words;
+mod inherit;
 mod origin;
 mod model;
 mod surroundings;
@@ -59,6 +60,8 @@ pub use conversation::{Conversation, WrittenSwitch, parse_conversation};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
 pub use discovery::{Candidate, Places, Walk, discover};
 pub use fingerprint::Fingerprint;
+pub(crate) use inherit::inherited_secrets;
+pub use inherit::{InheritEnv, inherited_variables, shown_variable};
 pub use inspect::{Inspector, inspect, unserved_bundles};
 pub use load::{DiscoveredFiles, LoadOptions, Loaded, Overrides, load, parse};
 pub use model::{

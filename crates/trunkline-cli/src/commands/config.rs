@@ -1,8 +1,9 @@
 //! `trunkline config`: what would run here, and where each part of it was written.
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use trunkline::config::{Hold, Loaded};
+use trunkline::connection::ChildOptions;
 use trunkline::name::ServerName;
 
 use crate::arguments::Format;
@@ -11,7 +12,7 @@ use crate::environment::Environment;
 use crate::exit::Outcome;
 use crate::loading;
 use crate::report;
-use crate::settings::Settings;
+use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(
@@ -23,14 +24,30 @@ pub(crate) fn run(
     terminal.say(&report::problems(&loaded, settings.verbosity, terminal.message_style()));
     match settings.format {
         Format::Json | Format::Raw => {
-            terminal.print(&report::document(&as_json(&loaded, hold.as_ref()), settings.format))?;
+            let mut shown = as_json(&loaded, hold.as_ref());
+            if settings.verbosity >= Verbosity::Verbose {
+                add_inherited(&mut shown, &loaded, &environment.child_options());
+            }
+            terminal.print(&report::document(&shown, settings.format))?;
         }
         Format::Text => {
-            let text = effective::text(&loaded, settings.verbosity, terminal.output_style());
+            let (child, style) = (environment.child_options(), terminal.output_style());
+            let text = effective::text(&loaded, &child, settings.verbosity, style);
             terminal.print(&(text + &report::held(hold.as_ref())))?;
         }
     }
     Ok(if loaded.fails(false) { Outcome::Bad } else { Outcome::Good })
+}
+
+/// Adds the variables that each server would inherit.
+fn add_inherited(shown: &mut Value, loaded: &Loaded, child: &ChildOptions) {
+    for server in loaded.config.servers() {
+        let variables = effective::inherited_variables(server, child);
+        if let Some(entry) = shown["mcpServers"].get_mut(server.name.as_str()) {
+            let pairs = variables.into_iter().map(|(name, value)| (name, Value::from(value)));
+            entry["inherits"] = pairs.collect::<Map<_, _>>().into();
+        }
+    }
 }
 
 fn as_json(loaded: &Loaded, hold: Option<&Hold>) -> Value {

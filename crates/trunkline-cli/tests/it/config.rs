@@ -41,6 +41,53 @@ fn verbose_shows_every_setting() {
     insta::assert_snapshot!(run);
 }
 
+/// CON-7: what a server would inherit is shown, without secrets.
+#[test]
+fn verbose_shows_what_a_server_inherits() {
+    let text = r#"{ "inheritEnv": ["APP_*"], "mcpServers": {
+        "some": { "command": "x", "env": { "LANG": "C" } },
+        "all": { "command": "x", "inheritEnv": true },
+        "away": { "url": "http://127.0.0.1:1/mcp" } } }"#;
+    let folder = Folder::new().file("trunkline.json", text);
+    let run = |arguments: &[&str]| {
+        let mut command = folder.command(arguments);
+        command
+            .env("HTTPS_PROXY", "http://ann:hunter2hunter2@proxy.example:8080")
+            .envs([("LANG", "de"), ("APP_TOKEN", "hunter2hunter2"), ("APP_MODE", "fast")])
+            .env("GITHUB_TOKEN", "hunter2hunter2");
+        folder.finish(&mut command)
+    };
+    let shown = run(&["config", "-v"]);
+    assert!(!shown.output.contains("hunter2"), "{shown}");
+    let some = "inherits: APP_MODE=fast  APP_TOKEN=***  HOME=[folder]/home  HTTPS_PROXY=http://***@proxy.example:8080\n";
+    assert!(shown.output.contains(some), "{shown}");
+    assert!(shown.output.contains("GITHUB_TOKEN=***"), "{shown}");
+    assert!(shown.output.contains("inheritEnv: APP_*"), "{shown}");
+    let json = run(&["config", "-v", "--format", "json"]).json();
+    let servers = &json["mcpServers"];
+    assert_eq!(servers["some"]["inherits"]["APP_TOKEN"], "***", "{json}");
+    assert_eq!(servers["some"]["inherits"].get("GITHUB_TOKEN"), None, "{json}");
+    assert_eq!(servers["all"]["inherits"]["GITHUB_TOKEN"], "***", "{json}");
+    assert_eq!(servers["away"]["inherits"], serde_json::json!({}), "{json}");
+}
+
+#[test]
+fn a_mistake_in_what_is_inherited_adds_nothing() {
+    for wrong in ["7", r#""AWS_*""#, "[7]", r#"["AWS_?"]"#, r#"[""]"#] {
+        let text = format!(
+            r#"{{ "mcpServers": {{ "s": {{ "command": "x", "inheritEnv": {wrong} }} }} }}"#
+        );
+        let run = Folder::new().file("trunkline.json", text).run(&["config", "--format", "json"]);
+        assert_eq!((run.code, &run.json()["broken"][0]), (1, &"s".into()), "{wrong}: {run}");
+        let text = format!(
+            r#"{{ "inheritEnv": {wrong}, "mcpServers": {{ "s": {{ "command": "x" }} }} }}"#
+        );
+        let run = Folder::new().file("trunkline.json", text).run(&["config", "--format", "json"]);
+        assert_eq!(run.json()["mcpServers"]["s"].get("inheritEnv"), None, "{wrong}: {run}");
+        assert_eq!(run.code, 1, "{wrong}: {run}");
+    }
+}
+
 #[test]
 fn machines_get_json_without_secrets() {
     let run = Folder::new().file("trunkline.json", CONFIG).run(&["config", "--format", "json"]);

@@ -118,6 +118,20 @@ fn a_changed_script_is_marked_although_the_store_keeps_no_script() {
     assert!(asked.output.contains("\n-   server `s` (stdio): runs sh"), "{asked}");
 }
 
+/// CON-7: whoever consents to a file sees which variables its servers would get.
+#[test]
+fn what_a_server_inherits_is_shown_before_it_is_trusted() {
+    let folder = Folder::new();
+    let text = json!({ "inheritEnv": ["AWS_*"], "mcpServers": {
+        "some": { "command": "x" },
+        "every": { "command": "x", "inheritEnv": true },
+    } });
+    fs::write(folder.project().join(".mcp.json"), text.to_string()).unwrap();
+    let asked = bare(&folder, &["trust"]);
+    assert!(asked.output.contains("inherits the variables AWS_*"), "{asked}");
+    assert!(asked.output.contains("inherits every variable of this environment"), "{asked}");
+}
+
 #[test]
 fn trust_is_for_one_path_and_can_be_taken_back() {
     let folder = Folder::new();

@@ -57,6 +57,9 @@ impl Server {
         self.transport.hash(&mut digester);
         self.behaviour.protocol.as_str().hash(&mut digester);
         self.folders().hash(&mut digester);
+        if let Transport::Stdio(_) = self.transport {
+            self.behaviour.inherit_env.written().hash(&mut digester);
+        }
         for template in self.templates() {
             for reference in template.references() {
                 if let Target::Input(id) = reference.target() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::inherit::InheritEnv;
 pub use super::origin::{FileOrigin, FileReach, Found, Hold, HoldReason, Origin};
 use super::secret::Secret;
 use super::source::Location;
@@ -340,6 +341,8 @@ pub struct Behaviour {
     pub protocol: Protocol,
     /// Whether it is started again (CON-5).
     pub restart: Restart,
+    /// Variables of the host that it inherits beside those that every server does (CON-7).
+    pub inherit_env: InheritEnv,
     /// Bounds on every kind of wait (CON-8).
     pub timeouts: Timeouts,
     /// How many calls may run at once; absent for no limit (CALL-7).
@@ -363,6 +366,7 @@ impl Default for Behaviour {
             connect: Connect::Lazy,
             protocol: Protocol::Auto,
             restart: Restart::default(),
+            inherit_env: InheritEnv::default(),
             timeouts: Timeouts::default(),
             concurrency: None,
             share: Share::All,

@@ -190,7 +190,7 @@ pub(crate) fn is_composed(character: char) -> bool {
 }
 
 /// Whether a text is an absolute path, which may hold spaces.
-fn is_path(text: &str) -> bool {
+pub(crate) fn is_path(text: &str) -> bool {
     let rest = match text.as_bytes() {
         [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => &text[2..],
         [b'/' | b'~', ..] => text,

@@ -5,6 +5,7 @@ use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 
+use super::inherit::InheritEnv;
 use super::meaning::usable_url;
 use super::model::{
     FileOrigin, FileReach, Origin, Remote, RemoteProtocol, Server, Stdio, Transport,
@@ -108,6 +109,8 @@ pub struct ResolvedStdio {
     pub cwd: Option<Secret>,
     /// Variables set, or removed where there is no value.
     pub env: BTreeMap<Box<str>, Option<Secret>>,
+    /// Variables of the host that it inherits beside those that every server does.
+    pub inherit_env: InheritEnv,
     /// What its references stand for, each for itself, to be found in what the server says.
     pub filled_in: Vec<Secret>,
     /// Arguments, or parts of them, that were written by hand and look like credentials.
@@ -240,7 +243,8 @@ impl Filler<'_> {
         });
         let filled_in = mem::take(&mut self.filled_in);
         let shown = shown_program(&stdio.command);
-        ResolvedStdio { command, shown, args, cwd, env, filled_in, credentials }
+        let inherit_env = self.server.behaviour.inherit_env.clone();
+        ResolvedStdio { command, shown, args, cwd, env, inherit_env, filled_in, credentials }
     }
 
     fn remote(&mut self, remote: &Remote) -> ResolvedRemote {

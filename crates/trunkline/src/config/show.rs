@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::inherit::InheritEnv;
 use super::model::{
     AgentPattern, Behaviour, Config, Found, Origin, Provenance, RemoteProtocol, Restart, Server,
     ToolLists, Transport,
 };
-use super::redact;
+use super::redact::{self, is_like_credential};
+use super::secret::MASK;
 use super::template::Template;
 use super::words::RestartRule;
 use crate::name::BundleName;
@@ -30,8 +32,12 @@ impl Config {
             };
             let tools = agent.tools.as_ref().map(texts);
             let disabled = agent.is_disabled.then_some(true);
-            let shown =
-                json!({ "tools": tools, "access": agent.access.map(|it| it.as_str()), "description": agent.description, "disabled": disabled });
+            let shown = json!({
+                "tools": tools,
+                "access": agent.access.map(|it| it.as_str()),
+                "description": agent.description,
+                "disabled": disabled,
+            });
             (name.to_string(), without_nulls(shown))
         });
         let mut shown = json!({
@@ -168,6 +174,7 @@ fn behaviour_json(behaviour: &Behaviour) -> Value {
         "connect": behaviour.connect.as_str(),
         "protocol": behaviour.protocol.as_str(),
         "restart": restart_json(&behaviour.restart),
+        "inheritEnv": inherit_env_json(&behaviour.inherit_env),
         "timeouts": {
             "connect": milliseconds(timeouts.connect),
             "handshake": milliseconds(timeouts.handshake),
@@ -184,6 +191,18 @@ fn behaviour_json(behaviour: &Behaviour) -> Value {
         "idleTimeout": behaviour.idle_timeout.map(milliseconds),
         "maxResultBytes": behaviour.max_result_bytes,
     }))
+}
+
+fn inherit_env_json(inherit: &InheritEnv) -> Option<Value> {
+    match inherit {
+        InheritEnv::Everything => Some(true.into()),
+        InheritEnv::Matching(patterns) if patterns.is_empty() => None,
+        InheritEnv::Matching(_) => {
+            let shown =
+                |it: &str| if is_like_credential(it) { MASK.to_owned() } else { it.to_owned() };
+            Some(inherit.written().into_iter().map(shown).collect::<Vec<_>>().into())
+        }
+    }
 }
 
 fn restart_json(restart: &Restart) -> Value {

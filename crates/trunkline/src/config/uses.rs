@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::inherit::InheritEnv;
 use super::model::{Remote, Server, Stdio, Transport};
 use super::redact::{is_like_credential, is_secret_name};
 use super::secret::MASK;
@@ -81,6 +82,16 @@ impl UseList<'_> {
             let file = path.as_literal().map_or(UsedFile::Anywhere, |path| self.file(path));
             let redacted = format!("the variables in {}", path.shown());
             self.uses.push(Use { verb: "reads", exact, redacted, file: Some(file) });
+        }
+        match &self.server.behaviour.inherit_env {
+            InheritEnv::Everything => {
+                self.add("inherits", "every variable of this environment".to_owned());
+            }
+            inherit => {
+                for pattern in inherit.written() {
+                    self.add("inherits", format!("the variables {}", one_word(pattern)));
+                }
+            }
         }
         let env = stdio.env.iter().filter_map(|(_, value)| value.as_ref());
         let one = [Some(&stdio.command), stdio.cwd.as_ref(), stdio.env_file.as_ref()];

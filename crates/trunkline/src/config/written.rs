@@ -14,8 +14,8 @@ mod servers;
 pub(crate) use names::{AllowList, NameLength, Prefix, Separator};
 pub(crate) use servers::{McpEntry, NamedServer, Servers};
 pub(crate) use values::{
-    AgentsEntry, CommandEntry, PatternsEntry, RestartEntry, TimeoutEntry, TransportEntry,
-    TrustEntry, VariableEntry,
+    AgentsEntry, CommandEntry, InheritEntry, PatternsEntry, RestartEntry, TimeoutEntry,
+    TransportEntry, TrustEntry, VariableEntry,
 };
 
 written! {
@@ -35,6 +35,9 @@ written! {
         env: Map<VariableEntry> = "env" | "environment",
         /// A file with more environment variables, one `NAME=value` per line.
         env_file: Box<str> = "envFile",
+        /// Variables of the host that it gets beside those that every server gets: true for all, or
+        /// patterns of names. Default: the global rule.
+        inherit_env: InheritEntry = "inheritEnv",
         /// The address of a remote server.
         url: Box<str> = "url" | "serverUrl" | "baseUrl",
         /// The address of a Streamable HTTP server (Gemini CLI).
@@ -240,6 +243,9 @@ written! {
         protocol: Protocol = "protocol",
         /// Whether servers are started again when they ended. Default: on-failure.
         restart: RestartEntry = "restart",
+        /// Variables of the host that servers get beside those that every server gets: true for all,
+        /// or patterns of names. Default: none.
+        inherit_env: InheritEntry = "inheritEnv",
         /// Bounds on every kind of wait.
         timeouts: TimeoutsEntry = "timeouts",
         /// How many calls may run at once, per server. Default: no limit.

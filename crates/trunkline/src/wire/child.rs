@@ -9,7 +9,8 @@ mod snapshot;
 mod tracker;
 mod processes;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -27,7 +28,7 @@ use spawn_id::SpawnId;
 use super::group::{Group, Order};
 use super::guard::{self, Reserved};
 use super::own_children;
-use crate::config::{CHAIN_VARIABLE, Chain, ResolvedStdio, Secret};
+use crate::config::{CHAIN_VARIABLE, Chain, InheritEnv, ResolvedStdio, Secret};
 use crate::error::{Error, ErrorKind};
 
 /// How long a server gets to end by itself once its input is closed, before it is told to.
@@ -36,51 +37,12 @@ const QUIET_END: Duration = Duration::from_millis(500);
 /// How often processes that do not end are killed: they may start others meanwhile.
 const KILL_PAUSE: Duration = Duration::from_millis(100);
 
-/// Variables that every server gets, if the host has them (CON-7). None of them is a credential.
-const INHERITED: &[&str] = &[
-    "HOME",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LC_MESSAGES",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_RUNTIME_DIR",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS",
-    // Windows programs do not start without these.
-    "APPDATA",
-    "COMSPEC",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "LOCALAPPDATA",
-    "PATHEXT",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "TEMP",
-    "TMP",
-    "USERNAME",
-    "USERPROFILE",
-    "WINDIR",
-];
-
 /// How the host starts child processes: what it passes on to them, and how it keeps hold of what they
 /// start themselves.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ChildOptions {
-    inherited: Vec<(OsString, OsString)>,
+    /// The variables of the host. Those of credentials are among them.
+    variables: Vec<(OsString, OsString)>,
     /// The spawn IDs of the hosts around this one.
     outer: Option<OsString>,
     is_subreaper: bool,
@@ -91,21 +53,30 @@ pub struct ChildOptions {
 }
 
 impl ChildOptions {
-    /// Takes the variables of the host's environment that servers may see, and drops the others.
+    /// Takes the variables of the host's environment. Each server inherits those of them that
+    /// [`InheritEnv::passes`] says (CON-7).
     pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        let passes =
-            |name: &OsString| INHERITED.iter().any(|known| name.eq_ignore_ascii_case(known));
         let mut options = Self::default();
         for (name, value) in variables {
             if name == spawn_id::VARIABLE {
                 options.outer = Some(value);
             } else if name == CHAIN_VARIABLE {
                 options.chain = Chain::below(&value.to_string_lossy());
-            } else if passes(&name) {
-                options.inherited.push((name, value));
+            } else {
+                options.variables.push((name, value));
             }
         }
         options
+    }
+
+    /// The variables that a server inherits.
+    pub fn inherited<'o>(
+        &'o self,
+        inherit: &'o InheritEnv,
+    ) -> impl Iterator<Item = (&'o OsStr, &'o OsStr)> {
+        let passes = |name: &OsStr| inherit.passes(&name.to_string_lossy());
+        let variables = self.variables.iter().map(|(name, value)| (&**name, &**value));
+        variables.filter(move |(name, _)| passes(name))
     }
 
     /// Makes this process the parent of every descendant that loses its own (Linux:
@@ -130,6 +101,13 @@ impl ChildOptions {
     /// This process and those above it.
     pub(crate) fn chain(&self) -> &Chain {
         &self.chain
+    }
+}
+
+impl fmt::Debug for ChildOptions {
+    /// Prints no variables: some are credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildOptions").finish_non_exhaustive()
     }
 }
 
@@ -160,7 +138,7 @@ impl ServerProcess {
         command
             .args(program.args.iter().map(Secret::expose))
             .env_clear()
-            .envs(options.inherited.iter().map(|(name, value)| (name, value)))
+            .envs(options.inherited(&program.inherit_env))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -14,7 +14,7 @@ use super::lines::{Line, LineBuffer};
 use super::outbox::Outbox;
 use super::tail::Tail;
 use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing};
-use crate::config::{ResolvedStdio, Secret, is_harmless_variable};
+use crate::config::{ResolvedStdio, Secret, inherited_secrets, is_harmless_variable};
 use crate::error::{Error, ErrorKind};
 
 /// How long to wait for the last words of a process that has ended, and for the end of one that has
@@ -51,7 +51,7 @@ impl StdioWire {
             lines: LineBuffer::new(MAX_MESSAGE_BYTES),
             outbox: Outbox::default(),
             errors_chunk: Vec::new(),
-            tail: Tail::without(secrets(program)),
+            tail: Tail::without(secrets(program, options)),
             ending: None,
             has_spoken: false,
         })
@@ -243,7 +243,7 @@ impl Ending {
 
 /// What was given to the process and must not come back in what we show. Paths, packages, ports and
 /// words that were written by hand are no secrets, and are what its messages are about.
-fn secrets(program: &ResolvedStdio) -> Vec<Secret> {
+fn secrets(program: &ResolvedStdio, options: &ChildOptions) -> Vec<Secret> {
     // A plain name of a program is no secret; one that refers to something is not shown as it is.
     let is_shown = Path::new(program.command.expose()).ends_with(&*program.shown);
     let command = Some(&program.command).filter(|_| !is_shown);
@@ -251,8 +251,11 @@ fn secrets(program: &ResolvedStdio) -> Vec<Secret> {
         value.as_ref().filter(|value| !is_harmless_variable(name, value.expose()))
     });
     let whole = variables.chain(&program.credentials).chain(command);
+    let inherited = options.inherited(&program.inherit_env);
+    let inherited = inherited.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+    let inherited = inherited.flat_map(|(name, value)| inherited_secrets(name, value));
     // What is a part of an argument may be repeated without the rest.
-    whole.chain(&program.filled_in).cloned().collect()
+    whole.chain(&program.filled_in).cloned().chain(inherited).collect()
 }
 
 /// A line as something that happened.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::config::decode::{Decoder, FromNode as _, Spanned};
 use crate::config::diagnostic::Code;
+use crate::config::inherit::InheritEnv;
 use crate::config::model::{
     Access, Addresses, Backoff, Behaviour, Connect, Naming, Protocol, Restart, Share, Timeouts,
 };
@@ -21,6 +22,7 @@ pub(crate) struct BehaviourChanges {
     connect: Option<Connect>,
     protocol: Option<Protocol>,
     restart: Option<Restart>,
+    inherit_env: Option<InheritEnv>,
     timeouts: TimeoutChanges,
     concurrency: Option<u32>,
     share: Option<Share>,
@@ -49,6 +51,7 @@ macro_rules! changes_of {
             connect: $written.connect.as_ref().map(|written| written.value),
             protocol: $written.protocol.as_ref().map(|written| written.value),
             restart: $written.restart.as_ref().map(|written| restart(&written.value)),
+            inherit_env: $written.inherit_env.as_ref().map(|written| written.value.0.clone()),
             timeouts: TimeoutChanges::of($written.timeouts.as_ref()),
             concurrency: $written.concurrency.as_ref().map(|written| written.value.0),
             share: $written.share.as_ref().map(|written| written.value),
@@ -125,6 +128,7 @@ impl BehaviourChanges {
         change(&mut to.connect, self.connect);
         change(&mut to.protocol, self.protocol);
         change(&mut to.restart, self.restart);
+        change(&mut to.inherit_env, self.inherit_env.clone());
         self.timeouts.apply(&mut to.timeouts);
         change(&mut to.concurrency, self.concurrency.map(Some));
         change(&mut to.share, self.share);

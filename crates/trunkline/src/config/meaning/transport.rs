@@ -454,6 +454,7 @@ fn entry_keys(entry: &ServerEntry) -> impl Iterator<Item = Span> {
         key_of(&entry.connect),
         key_of(&entry.protocol),
         key_of(&entry.restart),
+        key_of(&entry.inherit_env),
         key_of(&entry.timeout),
         key_of(&entry.timeouts),
         key_of(&entry.request_timeout_ms),

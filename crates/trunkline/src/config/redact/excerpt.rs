@@ -24,6 +24,7 @@ const PARTS: &[&str] = &[
     "naming",
     "command",
     "args",
+    "inheritEnv",
     "allowTools",
     "denyTools",
     "tools",
@@ -39,6 +40,7 @@ const PARTS: &[&str] = &[
 
 /// Those of them whose values are names and patterns of what servers have.
 const PATTERNS: &[&str] = &[
+    "inheritEnv",
     "allowTools",
     "denyTools",
     "tools",

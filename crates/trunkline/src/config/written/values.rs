@@ -4,10 +4,13 @@ use serde_json::json;
 
 use super::{AgentEntry, ProgramEntry, RestartDetails, ServerEntry, StartupRequestEntry};
 use crate::config::decode::{Decoder, Definitions, FromNode, Map, Spanned, word};
+use crate::config::diagnostic::Code;
+use crate::config::inherit::InheritEnv;
 use crate::config::quantity::{Number, PositiveDuration};
 use crate::config::source::Span;
 use crate::config::syntax::{Key, Node, Value};
 use crate::config::words::{RestartRule, TransportWord, Trust};
+use crate::name::NamePattern;
 
 /// A transport by its word, or with its keys.
 #[derive(Clone)]
@@ -92,6 +95,46 @@ impl FromNode for VariableEntry {
     fn schema(_: &mut Definitions) -> serde_json::Value {
         json!({ "type": ["string", "number", "boolean", "null"] })
     }
+}
+
+/// Variables of the host that a server inherits: all of them, or those that patterns match.
+#[derive(Clone)]
+pub(crate) struct InheritEntry(pub(crate) InheritEnv);
+
+impl FromNode for InheritEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match &node.value {
+            Value::Bool(true) => Some(Self(InheritEnv::Everything)),
+            Value::Bool(false) => Some(Self(InheritEnv::default())),
+            Value::Array(items) => {
+                let patterns: Vec<_> =
+                    items.iter().map(|item| variable_pattern(item, decoder)).collect();
+                let patterns = patterns.into_iter().collect::<Option<_>>()?;
+                Some(Self(InheritEnv::Matching(patterns)))
+            }
+            _ => {
+                decoder.wrong_type(node, "true or an array of names and patterns of variables");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> serde_json::Value {
+        json!({ "anyOf": [
+            { "type": "boolean" },
+            { "type": "array", "items": { "type": "string", "minLength": 1 } },
+        ] })
+    }
+}
+
+fn variable_pattern(node: &Node, decoder: &mut Decoder<'_>) -> Option<NamePattern> {
+    let text = word(node, decoder)?;
+    NamePattern::new(text)
+        .map_err(|reason| {
+            let found = decoder.error(Code::BadPattern, node.span, "this is not a pattern");
+            decoder.push(found.help(reason.to_string()));
+        })
+        .ok()
 }
 
 /// A restart rule, or one with details.

@@ -1,6 +1,8 @@
 //! Processes that behave, and processes that do not.
 
 use super::*;
+use crate::config::InheritEnv;
+use crate::name::NamePattern;
 use crate::wire::Purpose;
 
 /// How long a test waits for what must come.
@@ -13,6 +15,7 @@ fn program(command: &str, args: &[&str]) -> ResolvedStdio {
         args: args.iter().map(|arg| Secret::new(*arg)).collect(),
         cwd: None,
         env: std::collections::BTreeMap::new(),
+        inherit_env: InheritEnv::default(),
         filled_in: Vec::new(),
         credentials: Vec::new(),
     }
@@ -312,6 +315,31 @@ async fn children_see_only_what_they_may() {
     assert_eq!(seen, ["OWN=1", "PATH=/usr/bin:/bin"]);
     assert_eq!(mark.strip_prefix("TRUNKLINE_SPAWN_ID=").map(str::len), Some(32), "{mark}");
     wire.close(PATIENCE).await;
+}
+
+/// CON-7: patterns add variables, and what they add is masked like everything secret.
+#[tokio::test]
+async fn children_inherit_what_patterns_name_and_secrets_stay_secret() {
+    let variables = [
+        ("PATH", "/usr/bin:/bin"),
+        ("HTTPS_PROXY", "http://ann:hunter2hunter2@proxy:1"),
+        ("APP_TOKEN", "sup3rs3cret"),
+        ("APP_MODE", "fast"),
+        ("OTHER_TOKEN", "x"),
+    ];
+    let variables = variables.map(|(name, value)| (name.into(), value.into()));
+    let options = ChildOptions::from_environment(variables);
+    assert!(!format!("{options:?}").contains("hunter2"));
+    let script = "echo $APP_MODE $OTHER_TOKEN $HTTPS_PROXY $APP_TOKEN >&2";
+    let mut program = program("sh", &["-c", script]);
+    program.inherit_env = InheritEnv::Matching(vec![NamePattern::new("APP_*").unwrap()]);
+    let mut wire = StdioWire::start(&program, &options).unwrap();
+    end(&mut wire).await;
+    assert_eq!(wire.tail().lines(), ["fast http://***@proxy:1 ***"]);
+    wire.close(PATIENCE).await;
+    program.inherit_env = InheritEnv::Everything;
+    let names = options.inherited(&program.inherit_env).count();
+    assert_eq!(names, 5);
 }
 
 #[tokio::test]
