@@ -66,7 +66,7 @@ const MAX_COMMANDS: usize = 256;
 const MAX_UNHEARD: usize = 256;
 
 /// A server and the task that owns it. Dropping it ends both, though not in order: use
-/// [`Connection::close`] for that.
+/// [`Connection::close`] before that.
 pub struct Connection {
     server: Arc<Server>,
     /// Bounds and rules, which may change while it runs.
@@ -403,15 +403,24 @@ impl Connection {
         let _ = self.commands.try_send(Command::Connect(done));
     }
 
-    /// Ends the server. When this returns, nothing of it is left running (CON-10).
+    /// Ends the server. When this returns, nothing of it is left running, and calls that it had are
+    /// answered with an error. The next use starts it again (CON-10).
     pub async fn close(&self) {
+        let (done, stopped) = oneshot::channel();
+        if self.command(Command::Stop(done)).await.is_ok() {
+            let _ = stopped.await;
+        }
+    }
+
+    /// Ends the server for good: the connection cannot be used again.
+    pub(crate) async fn end(&self) {
         let (done, closed) = oneshot::channel();
         if self.command(Command::Close(done)).await.is_ok() {
             let _ = closed.await;
         }
     }
 
-    /// Whether it has been closed. It cannot be used again.
+    /// Whether it has been ended for good, with the host or the configuration it was for.
     pub fn is_closed(&self) -> bool {
         self.commands.is_closed()
     }

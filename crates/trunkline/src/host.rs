@@ -39,10 +39,10 @@ mod keeper;
 mod older_era;
 mod private;
 mod relay;
+mod closing;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::future::join_all;
 use tokio::sync::{broadcast, watch};
@@ -57,7 +57,7 @@ pub use self::relay::{Found, Relayed};
 use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Guard, Outcome};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Access, Agent, Chain, Config, Restart, Server, Share};
-use crate::connection::{Connection, Remaining, State, are_same_but_for_headers};
+use crate::connection::{Connection, State, are_same_but_for_headers};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Notification, Raw};
@@ -327,33 +327,6 @@ impl Host {
         self.older_era.follow(&self.servers.connections()).await;
         self.looks.again().await;
         reloaded
-    }
-
-    /// Ends every server. When this returns, nothing of them is left running (CON-10), except for the
-    /// processes that are returned: those could not be ended.
-    pub async fn shutdown(&self) -> Vec<Remaining> {
-        self.ending.send_replace(true);
-        self.keeper.abort();
-        tokio::join!(self.servers.close(), self.private.close_all(), self.older_era.close_all());
-        self.take_remaining()
-    }
-
-    /// The processes that could not be ended with their servers, since this was asked last.
-    pub fn take_remaining(&self) -> Vec<Remaining> {
-        let mut remaining = self.servers.registry().take_remaining();
-        remaining.extend(self.private.take_remaining());
-        remaining
-    }
-
-    /// Ends the servers that a client has for itself, because it is gone.
-    pub async fn release(&self, client: &str) {
-        self.private.release(client).await;
-    }
-
-    /// Ends the servers that clients have for themselves and have not used for as long as they may.
-    pub async fn release_idle(&self) {
-        let now = Instant::now();
-        tokio::join!(self.private.release_idle(now), self.older_era.release_idle(now));
     }
 
     /// The connections that a client has for itself just now.

@@ -275,7 +275,11 @@ impl Shadow {
     /// It is not needed at the moment. What it has stays.
     pub(super) fn idle(&self) {
         self.is_over();
-        self.status.send_modify(|status| gone(status, State::Idle));
+        self.status.send_modify(|status| {
+            gone(status, State::Idle);
+            status.next_attempt = None;
+            status.restarts = 0;
+        });
     }
 
     /// It has been ended for good.

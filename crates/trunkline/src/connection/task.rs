@@ -52,7 +52,9 @@ pub(super) enum Command {
     Refresh(Kind, oneshot::Sender<Result<(), Error>>),
     /// Let somebody hear of a resource or a task.
     Watch(Subject, Principal, oneshot::Sender<Given>),
-    /// End, and say when nothing is left.
+    /// End the server, and say when nothing of it is left. The next use starts it again.
+    Stop(oneshot::Sender<()>),
+    /// End for good, and say when nothing is left.
     Close(oneshot::Sender<()>),
 }
 
@@ -66,13 +68,18 @@ impl Command {
         }
     }
 
+    /// Whether it ends the server, for now or for good.
+    fn ends_server(&self) -> bool {
+        matches!(self, Self::Stop(_) | Self::Close(_))
+    }
+
     /// Whether nobody waits for what comes of it any more.
     fn is_abandoned(&self) -> bool {
         match self {
             Self::Connect(done) | Self::Refresh(_, done) => done.is_closed(),
             Self::Ask(asked) => asked.reply.is_closed(),
             Self::Watch(.., reply) => reply.is_closed(),
-            Self::Respond { .. } | Self::Tell(_) | Self::Close(_) => false,
+            Self::Respond { .. } | Self::Tell(_) | Self::Stop(_) | Self::Close(_) => false,
         }
     }
 }
@@ -160,6 +167,10 @@ impl Task {
         loop {
             let waiting = match self.wanted(&down, &mut attempts).await {
                 Wanted::By(waiting) => waiting,
+                Wanted::Close(Some(Command::Stop(done))) => {
+                    down = self.stopped_for_now(done, &mut attempts).await;
+                    continue;
+                }
                 Wanted::Close(close) => return self.stopped(close).await,
             };
             let after = match self.start(waiting).await {
@@ -177,6 +188,9 @@ impl Task {
             };
             match after {
                 After::Down(now) => down = now,
+                After::Close(Some(Command::Stop(done))) => {
+                    down = self.stopped_for_now(done, &mut attempts).await;
+                }
                 After::Close(close) => return self.stopped(close).await,
             }
         }
@@ -207,7 +221,7 @@ impl Task {
             };
             match (command, down) {
                 (None, _) => return Wanted::Close(None),
-                (Some(close @ Command::Close(_)), _) => {
+                (Some(close), _) if close.ends_server() => {
                     refuse_all(waiting, &stopping());
                     return Wanted::Close(Some(close));
                 }
@@ -292,11 +306,30 @@ impl Task {
         }
     }
 
+    /// Says that the server has been ended until its next use, whatever it was before (CON-10).
+    async fn stopped_for_now(
+        &mut self,
+        done: oneshot::Sender<()>,
+        attempts: &mut Attempts,
+    ) -> Down {
+        self.fading.shutdown().await;
+        self.finish_writing().await;
+        attempts.forget();
+        self.shadow.idle();
+        let _ = done.send(());
+        Down::Idle
+    }
+
+    /// Waits for what is written down for the next time. A disk that hangs does not keep anybody from
+    /// ending.
+    async fn finish_writing(&mut self) {
+        let written = async { while self.writing.join_next().await.is_some() {} };
+        let _ = timeout(PATIENCE_WITH_DISK, written).await;
+    }
+
     /// Says that the server has been ended, and to whoever asked for it that it is done.
     async fn stopped(&mut self, close: Option<Command>) {
-        let written = async { while self.writing.join_next().await.is_some() {} };
-        // A disk that hangs does not keep anybody from ending.
-        let _ = timeout(PATIENCE_WITH_DISK, written).await;
+        self.finish_writing().await;
         self.shadow.stopped();
         if let Some(Command::Close(done)) = close {
             let _ = done.send(());
@@ -328,7 +361,7 @@ async fn told_to_close(
 ) -> Option<Command> {
     loop {
         match commands.recv().await {
-            Some(close @ Command::Close(_)) => return Some(close),
+            Some(close) if close.ends_server() => return Some(close),
             Some(Command::Respond { .. }) => {}
             Some(command) => queue(command, waiting),
             None => return None,
@@ -374,7 +407,7 @@ fn refuse(command: Command, error: &Error) {
             let _ = reply.send(Err(error.clone()));
         }
         Command::Respond { .. } | Command::Tell(_) => {}
-        Command::Close(done) => {
+        Command::Stop(done) | Command::Close(done) => {
             let _ = done.send(());
         }
     }

@@ -137,6 +137,11 @@ impl OlderEra {
         self.close(|second| is_idle(second) && !second.is_in_use()).await;
     }
 
+    /// Ends the connections beside one server. Later calls make others.
+    pub(super) async fn close_server(&self, server: &str) {
+        self.close(|second| second.connection.server().name.as_str() == server).await;
+    }
+
     pub(super) async fn close_all(&self) {
         self.close(|_| true).await;
         self.endings.over().await;

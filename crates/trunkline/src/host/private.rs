@@ -175,6 +175,11 @@ impl Private {
         self.close(|(id, _), _| id.as_str() == client).await;
     }
 
+    /// Ends the connections that clients have to one server. Their next calls make others.
+    pub(super) async fn close_server(&self, server: &str) {
+        self.close(|(_, name), _| name.as_str() == server).await;
+    }
+
     /// Ends the connections that nobody has used for a while.
     pub(super) async fn release_idle(&self, now: Instant) {
         for held in lock(&self.connections).values_mut().filter(|held| held.is_in_use()) {

@@ -55,7 +55,7 @@ pub(crate) async fn end(
 pub(crate) fn begin_to_end(connection: Arc<Connection>, counts: &[&Endings]) -> JoinHandle<()> {
     let counted: Vec<_> = counts.iter().map(|count| count.begun()).collect();
     tokio::spawn(async move {
-        connection.close().await;
+        connection.end().await;
         drop(counted);
     })
 }

@@ -376,9 +376,55 @@ async fn closing_ends_what_is_in_flight() {
     let waiting = connection.request("tools/call", params("wait", &json!({})));
     let (answer, ()) = within(async { tokio::join!(waiting, connection.close()) }).await;
     assert_eq!(answer.unwrap_err().kind(), ErrorKind::Stopping);
-    assert_eq!(connection.status().state, State::Stopped);
-    let after = within(connection.connect()).await.unwrap_err();
-    assert_eq!(after.kind(), ErrorKind::Stopping);
+    assert_eq!(connection.status().state, State::Idle);
+}
+
+/// CON-10: a closed server connects again with its next use, whatever it was doing when it was closed.
+#[tokio::test]
+async fn a_closed_server_connects_again_with_its_next_use() {
+    for (generation, more) in
+        [("legacy", json!({})), ("modern", json!({})), ("legacy", json!({ "restart": "never" }))]
+    {
+        let folder = Folder::new();
+        let connection = folder.connection(generation, &more);
+        within(connection.close()).await;
+        assert_eq!(folder.starts(), 0, "nothing is started to be closed");
+        assert_eq!(call(&connection, "started").await, "1");
+        let process = connection.status().process_id.unwrap();
+        within(connection.close()).await;
+        assert!(!std::path::Path::new(&format!("/proc/{process}")).exists());
+        let status = connection.status();
+        assert_eq!((status.state, status.process_id), (State::Idle, None));
+        assert!(!tool_names(&connection).is_empty(), "what it has is known");
+        assert_eq!(call(&connection, "started").await, "2");
+        let died = within(connection.request("tools/call", params("die", &json!({})))).await;
+        died.unwrap_err();
+        within(connection.close()).await;
+        let status = connection.status();
+        assert_eq!((status.state, status.next_attempt), (State::Idle, None), "{more}");
+        assert_eq!(call(&connection, "started").await, "3", "{more}");
+        within(connection.close()).await;
+    }
+}
+
+/// CON-10: a server that hangs at its start is ended all the same, and tried again later.
+#[tokio::test]
+async fn a_server_that_is_closed_at_its_start_connects_again() {
+    let config = config(&json!({ "s": { "command": "sleep", "args": ["1000"] } }));
+    let server = config.server("s").unwrap().clone();
+    let connection = trunkline::connection::Connection::new(server, options());
+    for _ in 0..2 {
+        let (started, ()) = within(async {
+            let closing = async {
+                until_state(&connection, State::Starting).await;
+                connection.close().await;
+            };
+            tokio::join!(connection.connect(), closing)
+        })
+        .await;
+        assert_eq!(started.unwrap_err().kind(), ErrorKind::Stopping);
+        assert_eq!(connection.status().state, State::Idle);
+    }
 }
 
 /// The reference server has things of every kind, and sends elicitations of its own.

@@ -181,7 +181,7 @@ async fn sets_of_before_do_not_harm_those_of_after() {
     assert_eq!(call(&new.get("s").unwrap(), "started").await, "2");
     within(new.get("s").unwrap().close()).await;
     let reloaded = within(new.reload(&config)).await;
-    assert_eq!(reloaded.changed.len(), 1, "what was closed is replaced");
+    assert_eq!(reloaded.kept.len(), 1, "what was closed is started again by its next use");
     assert_eq!(call(&new.get("s").unwrap(), "started").await, "3");
     until_state(&new.get("s").unwrap(), State::Ready).await;
     within(new.close()).await;

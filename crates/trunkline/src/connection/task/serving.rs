@@ -201,7 +201,7 @@ impl Task {
     }
 
     /// Obeys what has been commanded so far, so that what is ready together is written together.
-    /// Returns the command to close, if that is among it.
+    /// Returns the command to end the server, if that is among it.
     fn obey_all(
         &mut self,
         session: &mut Session,
@@ -210,7 +210,7 @@ impl Task {
     ) -> Option<Command> {
         let mut next = Some(first);
         while let Some(command) = next {
-            if matches!(command, Command::Close(_)) {
+            if command.ends_server() {
                 return Some(command);
             }
             self.obey(session, chores, command);
@@ -264,7 +264,7 @@ impl Task {
                 self.see_to_watched(session, chores);
             }
             // Taken by whoever received it.
-            Command::Close(_) => {}
+            Command::Stop(_) | Command::Close(_) => {}
         }
     }
 

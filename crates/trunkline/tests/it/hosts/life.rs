@@ -112,6 +112,30 @@ async fn tools_of_a_server_that_comes_back_are_never_unknown() {
     within(host.shutdown()).await;
 }
 
+/// CON-10: a host closes one server or all of them, and calls go on as before.
+#[tokio::test]
+async fn servers_that_a_host_has_closed_connect_again_with_the_next_call() {
+    let (one, other) = (Folder::new(), Folder::new());
+    let host = host_of(&json!({
+        "one": one.server("legacy", &json!({})),
+        "other": other.server("modern", &json!({})),
+    }));
+    gather(&host, &[Kind::Tool]).await;
+    let shown = view(&host);
+    within(host.close("one")).await;
+    within(host.close("nobody")).await;
+    assert_eq!(tools(&view(&host)).len(), tools(&shown).len());
+    assert_eq!(call(&host, "one_started", &json!({})).await.unwrap().text(), "2");
+    assert_eq!(call(&host, "other_started", &json!({})).await.unwrap().text(), "1");
+    within(host.close_all()).await;
+    let states = host.servers().connections();
+    assert!(states.iter().all(|it| it.status().process_id.is_none()));
+    assert_eq!(call(&host, "one_started", &json!({})).await.unwrap().text(), "3");
+    assert_eq!(call(&host, "other_started", &json!({})).await.unwrap().text(), "2");
+    within(host.shutdown()).await;
+    assert!(call(&host, "one_started", &json!({})).await.is_err(), "the end is the end");
+}
+
 /// One server that cannot be had is said, and the others are there.
 #[tokio::test]
 async fn a_server_that_cannot_start_is_said_and_stops_nobody() {
