@@ -16,6 +16,9 @@ use crate::scope::CallerScope;
 /// The state of a server whose configuration file nobody has consented to.
 const NOT_TRUSTED: &str = "not-trusted";
 
+/// The state of a server that is switched off in the configuration.
+const DISABLED: &str = "disabled";
+
 /// The connections of every server of which a view shows something.
 pub(crate) fn seen(host: &Host, view: &View) -> Vec<Arc<Connection>> {
     let entries = Kind::ALL.iter().flat_map(|kind| view.entries(*kind));
@@ -31,6 +34,9 @@ pub(crate) fn unavailable(host: &Host, view: &View, scope: &CallerScope) -> Vec<
     let broken = config.broken().iter().filter(|_| !is_limited).map(unconfigured);
     let held = config.servers().filter(|server| !is_limited && server.hold.is_some());
     let broken = broken.chain(held.map(|server| held_back(&server.name)));
+    let disabled =
+        config.servers().filter(|server| !is_limited && !server.enabled && server.hold.is_none());
+    let broken = broken.chain(disabled.map(|server| switched_off(&server.name)));
     let connections = host.servers().connections();
     let mut troubled = connections.iter().filter(|it| !is_usable(it)).peekable();
     if troubled.peek().is_none() {
@@ -64,6 +70,16 @@ fn held_back(server: &ServerName) -> Value {
         "state": NOT_TRUSTED,
         "reason": "its configuration file was found and is not trusted yet; run `trunkline trust` \
                    where the gateway was started",
+        "retry": false,
+    })
+}
+
+/// A server that is switched off in the configuration: a client may show it, to be switched on.
+fn switched_off(server: &ServerName) -> Value {
+    json!({
+        "server": server.as_str(),
+        "state": DISABLED,
+        "reason": "it is switched off in the configuration",
         "retry": false,
     })
 }

@@ -40,6 +40,7 @@ mod older_era;
 mod private;
 mod relay;
 mod closing;
+mod status;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -54,6 +55,7 @@ pub use self::options::HostOptions;
 pub use self::private::OwnEnd;
 use self::private::Private;
 pub use self::relay::{Found, Relayed};
+pub use self::status::{Condition, ServerStatus};
 use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Guard, Outcome};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Access, Agent, Chain, Config, Restart, Server, Share};

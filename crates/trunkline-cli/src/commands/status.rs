@@ -33,6 +33,10 @@ const BROKEN: &str = "its entry has errors";
 const NOT_TRUSTED: &str = "not-trusted";
 const HELD: &str = "its configuration file is not trusted yet";
 
+/// The state of a server that is switched off, and why it is not started.
+const DISABLED: &str = "disabled";
+const SWITCHED_OFF: &str = "switched off in the configuration";
+
 pub(crate) fn run(
     arguments: &StatusArguments,
     settings: &Settings,
@@ -162,7 +166,9 @@ pub(super) fn as_text(hosted: &Hosted) -> String {
     let connections = hosted.host.servers().connections();
     let broken = hosted.loaded.config.broken();
     let held: Vec<_> = held(hosted).collect();
-    if connections.is_empty() && broken.is_empty() && held.is_empty() {
+    let disabled: Vec<_> = disabled(hosted).collect();
+    let unstarted = broken.len() + held.len() + disabled.len();
+    if connections.is_empty() && unstarted == 0 {
         return report::no_servers(&hosted.loaded).to_owned();
     }
     let header = ["server", "state", "transport", "protocol", "tools", "pid", "is"];
@@ -172,6 +178,8 @@ pub(super) fn as_text(hosted: &Hosted) -> String {
     let rows =
         rows.chain(broken.iter().map(|it| unstarted_row(it, State::Failed.as_str(), BROKEN)));
     let rows = rows.chain(held.iter().map(|it| unstarted_row(&it.name, NOT_TRUSTED, HELD)));
+    let rows =
+        rows.chain(disabled.iter().map(|it| unstarted_row(&it.name, DISABLED, SWITCHED_OFF)));
     let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
     let mut text = report::table(&rows);
     for (server, status) in &statuses {
@@ -223,6 +231,12 @@ fn held(hosted: &Hosted) -> impl Iterator<Item = &Server> {
     hosted.loaded.config.servers().filter(|server| server.hold.is_some())
 }
 
+/// The servers that are switched off in the configuration (CON-11).
+fn disabled(hosted: &Hosted) -> impl Iterator<Item = &Server> {
+    let servers = hosted.loaded.config.servers();
+    servers.filter(|server| !server.enabled && server.hold.is_none())
+}
+
 /// A server that is never started: why has been said.
 fn unstarted_row(name: &ServerName, state: &str, reason: &str) -> [String; 7] {
     let mut row = std::array::from_fn(|_| "-".to_owned());
@@ -262,7 +276,13 @@ pub(super) fn as_json(hosted: &Hosted) -> Value {
             "error": failure["message"], "hint": failure["hint"],
         })
     });
-    json!({ "servers": server.chain(broken).chain(held).collect::<Vec<_>>() })
+    let disabled = disabled(hosted).map(|server| {
+        json!({
+            "name": server.name.as_str(), "state": DISABLED,
+            "transport": server.transport_word(), "error": null,
+        })
+    });
+    json!({ "servers": server.chain(broken).chain(held).chain(disabled).collect::<Vec<_>>() })
 }
 
 /// The tools of a server that are hidden, whoever asks, with the reason of each (TOOL-5).

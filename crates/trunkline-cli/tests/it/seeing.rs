@@ -96,6 +96,21 @@ fn the_status_says_what_is_hidden_as_well() {
     assert!(words[0]["hint"].as_str().unwrap().contains("read-write"), "{json}");
 }
 
+/// CON-11: a surface needs them to switch them on.
+#[test]
+fn servers_that_are_switched_off_are_in_the_status() {
+    let run = folder().run(&["status"]);
+    let row = run.output.lines().find(|line| line.starts_with("asleep ")).unwrap_or_default();
+    assert!(
+        row.contains("disabled") && row.ends_with("switched off in the configuration"),
+        "{run}"
+    );
+    assert_eq!(run.code, 0, "{run}");
+    let json = folder().run(&["status", "--format", "json"]).json();
+    let asleep = json["servers"].as_array().unwrap().iter().find(|it| it["name"] == "asleep");
+    assert_eq!(asleep.unwrap()["state"], "disabled", "{json}");
+}
+
 #[test]
 fn raw_is_one_definition_a_line() {
     let run = folder().run(&["tools", "--format", "raw", "--bundle", "loud"]);

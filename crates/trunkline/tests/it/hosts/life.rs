@@ -1,5 +1,6 @@
 //! Servers that die, come late, come back, and a configuration that changes under them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use trunkline::call::{CallErrorKind, CallOptions, Client, RETRY};
 use trunkline::catalog::Availability;
 use trunkline::connection::State;
 use trunkline::error::ErrorKind;
-use trunkline::host::{Host, Patience};
+use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::item::Kind;
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
@@ -15,7 +16,7 @@ use trunkline::principal::Principal;
 use trunkline::registry::Reloaded;
 
 use super::{call, configuration, gather, host_of, tools, until_there, view};
-use crate::lively::{Folder, until_state, within};
+use crate::lively::{Folder, options, until_state, within};
 
 /// All names in the catalog, whoever may see them.
 fn names(host: &Host) -> Vec<String> {
@@ -134,6 +135,28 @@ async fn servers_that_a_host_has_closed_connect_again_with_the_next_call() {
     assert_eq!(call(&host, "other_started", &json!({})).await.unwrap().text(), "2");
     within(host.shutdown()).await;
     assert!(call(&host, "one_started", &json!({})).await.is_err(), "the end is the end");
+}
+
+/// CON-11: every server of the configuration has a status, also those that are not started.
+#[tokio::test]
+async fn the_status_has_servers_that_are_switched_off_or_broken() {
+    let folder = Folder::new();
+    let text = json!({ "mcpServers": {
+        "on": folder.server("legacy", &json!({})),
+        "off": folder.server("legacy", &json!({ "enabled": false })),
+        "broken": { "comand": "x" },
+    } });
+    let config = trunkline::config::parse("test", text.to_string()).config;
+    let host = Host::start(config, BTreeMap::new(), HostOptions::new(options()));
+    let words = |host: &Host| -> Vec<String> {
+        let status = host.status();
+        status.iter().map(|it| format!("{} {}", it.server, it.condition.as_str())).collect()
+    };
+    assert_eq!(words(&host), ["broken failed", "off disabled", "on idle"]);
+    within(host.gather(&[Kind::Tool], Patience::UntilAllAreReady)).await;
+    assert_eq!(words(&host), ["broken failed", "off disabled", "on ready"]);
+    within(host.shutdown()).await;
+    assert_eq!(folder.starts(), 1);
 }
 
 /// One server that cannot be had is said, and the others are there.

@@ -1,0 +1,67 @@
+//! Status of every server of a configuration, also of those that are not started (CON-11).
+
+use std::sync::Arc;
+
+use super::Host;
+use crate::config::Hold;
+use crate::connection::{State, Status};
+use crate::name::ServerName;
+
+/// Status of one server of a configuration.
+#[derive(Clone, Debug)]
+pub struct ServerStatus {
+    /// Its name.
+    pub server: ServerName,
+    /// How it is doing, or why it is not started.
+    pub condition: Condition,
+}
+
+/// How a server is doing, or why it is not started.
+#[derive(Clone, Debug)]
+pub enum Condition {
+    /// It is used.
+    Enabled(Box<Status>),
+    /// It is switched off in the configuration.
+    Disabled,
+    /// It is of a configuration file that nobody has consented to.
+    Held(Arc<Hold>),
+    /// Its entry in the configuration has errors.
+    Broken,
+}
+
+impl Condition {
+    /// The word for it: that of its state, `disabled` or `not-trusted`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Enabled(status) => status.state.as_str(),
+            Self::Disabled => "disabled",
+            Self::Held(_) => "not-trusted",
+            Self::Broken => State::Failed.as_str(),
+        }
+    }
+}
+
+impl Host {
+    /// Status of every server of the configuration, sorted by name. Never waits, and starts nothing.
+    pub fn status(&self) -> Vec<ServerStatus> {
+        let config = self.config();
+        let configured = config.servers().filter_map(|server| {
+            let condition = match (server.enabled, &server.hold) {
+                (true, _) => {
+                    let connection = self.servers.get(server.name.as_str())?;
+                    Condition::Enabled(Box::new(connection.status()))
+                }
+                (false, Some(hold)) => Condition::Held(Arc::clone(hold)),
+                (false, None) => Condition::Disabled,
+            };
+            Some(ServerStatus { server: server.name.clone(), condition })
+        });
+        let broken = config
+            .broken()
+            .iter()
+            .map(|server| ServerStatus { server: server.clone(), condition: Condition::Broken });
+        let mut statuses: Vec<_> = configured.chain(broken).collect();
+        statuses.sort_by(|one, other| one.server.cmp(&other.server));
+        statuses
+    }
+}
