@@ -29,6 +29,7 @@ Exit codes:
   6  the arguments of the call do not fit
   7  the server refused the request
   8  the server gave no answer: it ended, broke off or took too long
+  78 it would start itself without end, or is nested too deep
 
 Configuration is taken from --config, else the variables TRUNKLINE_CONFIG or
 MCP_CONFIG_PATH, else the nearest trunkline.json, .trunkline/mcp.json, .mcp.json,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use trunkline::call::{CallError, CallErrorKind};
-use trunkline::config::{ChainError, printable};
+use trunkline::config::{ChainError, MISCONFIGURED_EXIT_STATUS, printable};
 use trunkline::error::Error;
 use trunkline::name::ServerName;
 use trunkline::policy::NoSuchCaller;
@@ -40,6 +40,8 @@ pub(crate) enum FailureKind {
     Refused,
     /// The server gave no answer.
     NoAnswer,
+    /// The configuration is in use above this process.
+    Nested,
 }
 
 impl FailureKind {
@@ -52,6 +54,7 @@ impl FailureKind {
             Self::BadArguments => "bad-arguments",
             Self::Refused => "refused",
             Self::NoAnswer => "no-answer",
+            Self::Nested => "nested",
         }
     }
 
@@ -63,6 +66,7 @@ impl FailureKind {
             Self::BadArguments => 6,
             Self::Refused => 7,
             Self::NoAnswer => 8,
+            Self::Nested => MISCONFIGURED_EXIT_STATUS,
         }
     }
 }
@@ -150,7 +154,7 @@ impl From<NoSuchCaller> for Failure {
 
 impl From<ChainError> for Failure {
     fn from(error: ChainError) -> Self {
-        Self::new(FailureKind::Usage, error.to_string()).with_hint(error.hint())
+        Self::new(FailureKind::Nested, error.to_string()).with_hint(error.hint())
     }
 }
 

@@ -55,7 +55,10 @@ mod schema;
 mod inspect;
 
 pub use agents::{AgentFile, LoadedAgents, load_agents, parse_agents};
-pub use chain::{CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, MAX_NESTED_PROCESSES};
+pub use chain::{
+    CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, MAX_NESTED_PROCESSES,
+    MISCONFIGURED_EXIT_STATUS,
+};
 pub use conversation::{Conversation, WrittenSwitch, parse_conversation};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
 pub use discovery::{Candidate, Places, Walk, discover};

@@ -12,6 +12,10 @@ use crate::name::digest;
 /// The variable that tells a child process which configurations are in use above it.
 pub const CHAIN_VARIABLE: &str = "TRUNKLINE_CHAIN";
 
+/// Exit status of a process that refuses its configuration because of its chain: `EX_CONFIG` of
+/// `sysexits.h`. A server that ends with it is not started again by itself, as nothing would change.
+pub const MISCONFIGURED_EXIT_STATUS: u8 = 78;
+
 /// The header that tells a gateway through which processes a request has come.
 pub const CHAIN_HEADER: &str = "trunkline-chain";
 

@@ -12,7 +12,7 @@ use super::model::{
 use super::redact::{self, is_like_credential};
 use super::secret::MASK;
 use super::template::Template;
-use super::words::RestartRule;
+use super::words::{Access, RestartRule};
 use crate::name::BundleName;
 
 impl Config {
@@ -34,7 +34,7 @@ impl Config {
             let disabled = agent.is_disabled.then_some(true);
             let shown = json!({
                 "tools": tools,
-                "access": agent.access.map(|it| it.as_str()),
+                "access": agent.access.map(Access::as_str),
                 "description": agent.description,
                 "disabled": disabled,
             });

@@ -14,7 +14,9 @@ use super::lines::{Line, LineBuffer};
 use super::outbox::Outbox;
 use super::tail::Tail;
 use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing};
-use crate::config::{ResolvedStdio, Secret, inherited_secrets, is_harmless_variable};
+use crate::config::{
+    MISCONFIGURED_EXIT_STATUS, ResolvedStdio, Secret, inherited_secrets, is_harmless_variable,
+};
 use crate::error::{Error, ErrorKind};
 
 /// How long to wait for the last words of a process that has ended, and for the end of one that has
@@ -176,7 +178,12 @@ impl StdioWire {
         }
         let status = self.ending.as_ref().and_then(|ending| ending.status);
         Incoming::Ended(match status {
-            Some(status) => Error::new(ErrorKind::Exited, format!("the process ended ({status})")),
+            Some(status) => {
+                let is_misconfigured = status.code() == Some(MISCONFIGURED_EXIT_STATUS.into());
+                let kind =
+                    if is_misconfigured { ErrorKind::StartFailed } else { ErrorKind::Exited };
+                Error::new(kind, format!("the process ended ({status})"))
+            }
             None => {
                 let what = if self.output.is_none() { "output" } else { "input" };
                 let message = format!("it closed its {what} and is still running");
