@@ -240,6 +240,15 @@ mod tests {
     }
 
     #[test]
+    fn every_key_in_meta_has_the_same_prefix() {
+        use trunkline::call::RETRY;
+        use trunkline::content::{META_PREFIX, RESOURCE, UNTRUSTED};
+        for key in [RETRY, crate::lists::UNAVAILABLE, UNTRUSTED, RESOURCE] {
+            assert!(key.starts_with(META_PREFIX), "{key}");
+        }
+    }
+
+    #[test]
     fn a_legacy_client_gets_what_its_revision_knows() {
         let sent = raw(r#"{"resultType":"complete","content":[],"structuredContent":[1]}"#);
         let legacy = |sent| result(Era::Legacy, Relayed::Call, sent).into_raw();

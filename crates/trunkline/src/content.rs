@@ -18,8 +18,11 @@ pub use text::{Speaker, text_for_model};
 use crate::clean::cleaned_json;
 use crate::message::Raw;
 
+/// What every key begins with that Trunkline writes into `_meta`.
+pub const META_PREFIX: &str = "io.trunkline/";
+
 /// The key in `_meta` of a result that says that nothing in it is to be believed (TOOL-10).
-pub const UNTRUSTED: &str = "trunkline/untrusted";
+pub const UNTRUSTED: &str = "io.trunkline/untrusted";
 
 /// Whether a tool says that it failed. That is a result, not an error of ours (CALL-2).
 pub fn is_error(result: &Raw) -> bool {
@@ -36,7 +39,7 @@ pub fn is_error(result: &Raw) -> bool {
 /// let marked = marked_untrusted(&Raw::from_text(result).unwrap());
 /// assert_eq!(
 ///     marked.text(),
-///     r#"{"content":[{"type":"text","text":"hidden"}],"n":1.50,"_meta":{"trunkline/untrusted":true}}"#
+///     r#"{"content":[{"type":"text","text":"hidden"}],"n":1.50,"_meta":{"io.trunkline/untrusted":true}}"#
 /// );
 /// ```
 #[must_use]

@@ -323,7 +323,7 @@ fn an_untrusted_server_shows_what_a_list_names_and_its_results_are_marked() {
     assert_eq!(run.code, 0, "{run}");
     assert!(run.output.contains("untrusted server `words`"), "{run}");
     let run = folder.run(&["call", "words_shout", "--arg", "text=hello", "--format", "json"]);
-    assert_eq!(run.json()["_meta"]["trunkline/untrusted"], true, "{run}");
+    assert_eq!(run.json()["_meta"]["io.trunkline/untrusted"], true, "{run}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The key in `_meta` of a link that says which resource the file was, without its bytes.
-pub const RESOURCE: &str = "trunkline/resource";
+pub const RESOURCE: &str = "io.trunkline/resource";
 
 /// Letters of the digest in a name: the same bytes always go into the same file.
 const DIGEST: usize = 16;
@@ -232,7 +232,7 @@ mod tests {
         assert!(image.get("data").is_none());
         let blocks = messages[1].get("content").unwrap().items();
         assert_eq!(blocks[1].get("mimeType").unwrap().text(), r#""application/pdf""#);
-        let expected = r#"{"c":3,"trunkline/resource":{"uri":"x://a.pdf","mimeType":"application/pdf","_meta":{"b":2}}}"#;
+        let expected = r#"{"c":3,"io.trunkline/resource":{"uri":"x://a.pdf","mimeType":"application/pdf","_meta":{"b":2}}}"#;
         assert_eq!(blocks[1].get("_meta").unwrap().text(), expected);
     }
 
