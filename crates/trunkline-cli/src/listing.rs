@@ -60,7 +60,9 @@ pub(crate) fn run(
         let is_whole = arguments.server.is_none() && kinds.contains(&Kind::Tool);
         let unknown = if is_whole { view.unknown_names() } else { Vec::new() };
         let failures: Vec<_> = unavailable.iter().map(Failure::unavailable).collect();
-        let failures: Vec<_> = failures.into_iter().chain(unknown.iter().map(no_tool)).collect();
+        let failures: Vec<_> =
+            failures.into_iter().chain(unknown.iter().filter_map(no_tool)).collect();
+        warn_of_ownerless(&unknown, settings, terminal);
         let held = hosted.all_held();
         match settings.format {
             Format::Json => {
@@ -311,13 +313,33 @@ fn summary(entry: &Entry) -> String {
     [called, line(description)].into_iter().flatten().collect::<Vec<_>>().join(": ")
 }
 
-/// A name among the patterns of an agent that nothing has.
-fn no_tool(unknown: &UnknownName<'_>) -> Failure {
-    let name = printable(unknown.pattern.pattern.as_str());
-    let (place, server) = (&unknown.pattern.location, printable(unknown.server.as_str()));
-    let meant = unknown.suggestion.map(|near| format!("; did you mean `{near}`?"));
-    let meant = meant.unwrap_or_default();
-    let message = format!("{place}: server `{server}` has no tool `{name}`{meant}");
+/// A name among the patterns of an agent that its server has not.
+fn no_tool(unknown: &UnknownName<'_>) -> Option<Failure> {
     let suggestions = unknown.suggestion.map(str::to_owned).into_iter().collect();
-    Failure::new(FailureKind::Unknown, message).of(unknown.server).suggesting(suggestions)
+    let failure = Failure::new(FailureKind::Unknown, unknown_name(unknown));
+    Some(failure.of(unknown.server?).suggesting(suggestions))
+}
+
+/// Warns of names that begin like those of no server.
+fn warn_of_ownerless(unknown: &[UnknownName<'_>], settings: &Settings, terminal: &Terminal) {
+    if settings.verbosity > Verbosity::Quiet {
+        let ownerless = unknown.iter().filter(|it| it.server.is_none());
+        ownerless.for_each(|it| terminal.warn(&unknown_name(it)));
+    }
+}
+
+/// That nothing has a name among the patterns of an agent. One that begins like those of no server may
+/// be a tool of the host that the agent was written for.
+pub(crate) fn unknown_name(unknown: &UnknownName<'_>) -> String {
+    let name = printable(unknown.pattern.pattern.as_str());
+    let place = printable(&unknown.pattern.location.to_string());
+    let meant = unknown.suggestion.map(|near| format!("; did you mean `{}`?", printable(near)));
+    let meant = meant.unwrap_or_default();
+    match unknown.server {
+        Some(server) => {
+            let server = printable(server.as_str());
+            format!("{place}: server `{server}` has no tool `{name}`{meant}")
+        }
+        None => format!("{place}: no server has a tool `{name}`{meant}"),
+    }
 }

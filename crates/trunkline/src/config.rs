@@ -34,6 +34,7 @@ mod quantity;
 mod words;
 mod inherit;
 mod origin;
+mod agent;
 mod model;
 mod surroundings;
 mod written;
@@ -54,6 +55,7 @@ mod uses;
 mod schema;
 mod inspect;
 
+pub(crate) use agent::deciding_pattern;
 pub use agents::{AgentFile, LoadedAgents, load_agents, parse_agents};
 pub use chain::{
     CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, MAX_NESTED_PROCESSES,

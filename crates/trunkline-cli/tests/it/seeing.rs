@@ -351,6 +351,21 @@ fn a_plain_name_that_nothing_has_is_an_error_of_the_agent() {
     assert!(run.messages.contains(message), "{run}");
 }
 
+/// A name that begins like those of no server may be the tool of another host: it is a warning.
+#[test]
+fn a_plain_name_of_no_server_is_warned_about() {
+    let agents = "---\nname: Reader\ntools: [words_shout, veiw_file, web_*]\n---\n";
+    let folder =
+        words_with(&json!({}), &json!({ "agents": "AGENTS.md" })).file("AGENTS.md", agents);
+    let run = folder.run(&["tools", "--agent", "Reader"]);
+    assert_eq!(names(&run), ["words_shout"]);
+    assert!(
+        run.messages.contains("warning: AGENTS.md:3:22: no server has a tool `veiw_file`"),
+        "{run}"
+    );
+    assert!(!run.messages.contains("web_"), "{run}");
+}
+
 #[test]
 fn agents_that_cannot_be_used_are_explained() {
     let agents = "---\nname: Twin\n---\n---\nname: Twin\n---\n---\nname: Guesser\ntools: [word?_*]\n---\n\

@@ -219,3 +219,21 @@ fn it_is_said_beside_a_client_that_has_started_it() {
     let answers = String::from_utf8(output.stdout).unwrap();
     assert!(answers.lines().all(|line| line.starts_with('{')), "{answers}");
 }
+
+/// TOOL-6: an unknown plain name is said once its server is up, and only once.
+#[test]
+fn a_name_of_an_agent_that_nothing_has_is_said_once_its_server_is_up() {
+    let mut words = shell("exec \"$PROGRAM\" demo-server words");
+    words["env"] = json!({ "PROGRAM": env!("CARGO_BIN_EXE_trunkline") });
+    let agents = json!({ "reader": { "tools": ["words_whisper", "words_*", "veiw_file"] } });
+    let config = json!({ "mcpServers": { "words": words }, "agents": agents });
+    let folder = Folder::new().file("trunkline.json", config.to_string());
+    let serving = Serving::start(&folder, &[]);
+    assert!(!serving.messages().contains("words_whisper"), "{}", serving.messages());
+    for _ in 0..2 {
+        assert!(!tools_at(&folder, serving.url(), None).is_empty());
+    }
+    serving.wait_for("server `words` has no tool `words_whisper`");
+    serving.wait_for("no server has a tool `veiw_file`");
+    assert_eq!(serving.messages().matches("has no tool").count(), 1, "{}", serving.messages());
+}

@@ -1,17 +1,17 @@
 //! Configuration as meant: checked, complete, and with secrets still as references.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use super::agent::{Agent, AgentPattern, Agents};
 use super::inherit::InheritEnv;
 pub use super::origin::{FileOrigin, FileReach, Found, Hold, HoldReason, Origin};
 use super::secret::Secret;
 use super::source::Location;
 use super::template::Template;
 pub use super::words::{Access, Addresses, BundleMode, Connect, Protocol, Share, Trust};
-use crate::name::{AgentName, BundleName, NamePattern, ServerName};
+use crate::name::{BundleName, ServerName};
 
 /// Everything a host needs to know, from all layers together.
 #[derive(Clone, Default)]
@@ -244,59 +244,6 @@ pub struct Bundle {
     pub tools: ToolLists,
     /// Where its lists were written.
     pub places: ListPlaces,
-    /// Where it was written.
-    pub location: Location,
-}
-
-/// Agents, and the files that hold more of them.
-#[derive(Clone, Default)]
-pub struct Agents {
-    /// Files and folders with agents, as written.
-    pub files: Vec<Box<str>>,
-    /// The folder those are relative to.
-    pub folder: PathBuf,
-    /// Agents written in the configuration itself.
-    pub named: BTreeMap<AgentName, Agent>,
-    /// Whether patterns may mean other names than they were written for, because `naming` cannot be
-    /// read.
-    pub(crate) has_unreadable_naming: bool,
-}
-
-/// An agent and what it may see.
-#[derive(Clone, Debug)]
-pub struct Agent {
-    /// Patterns of exposed names, the last that matches wins; absent when it may see all.
-    pub tools: Option<Vec<AgentPattern>>,
-    /// The most it may do, if that is less than the configuration allows (TOOL-5).
-    pub access: Option<Access>,
-    /// What it is for.
-    pub description: Option<Box<str>>,
-    /// Where it was written.
-    pub location: Location,
-    /// Whether it has errors, so that it may see nothing and cannot be asked for (BUN-2).
-    pub is_disabled: bool,
-}
-
-impl Agent {
-    /// An agent that cannot be read.
-    pub(crate) fn disabled(location: Location) -> Self {
-        let tools = Some(Vec::new());
-        Self { tools, access: None, description: None, location, is_disabled: true }
-    }
-
-    /// Disables an agent whose patterns may mean other names than they were written for.
-    pub(crate) fn without_known_names(&mut self) {
-        if self.tools.is_some() {
-            *self = Self::disabled(self.location.clone());
-        }
-    }
-}
-
-/// A pattern of an agent, and where it was written.
-#[derive(Clone, Debug)]
-pub struct AgentPattern {
-    /// The pattern.
-    pub pattern: NamePattern,
     /// Where it was written.
     pub location: Location,
 }

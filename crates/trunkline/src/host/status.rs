@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Host;
 use crate::config::Hold;
 use crate::connection::{State, Status};
-use crate::name::ServerName;
+use crate::name::{AgentName, ServerName};
 
 /// Status of one server of a configuration.
 #[derive(Clone, Debug)]
@@ -42,6 +42,11 @@ impl Condition {
 }
 
 impl Host {
+    /// The names of the agents of the configuration, those in files included.
+    pub fn agent_names(&self) -> Vec<AgentName> {
+        self.standing.borrow().rules.agent_names().cloned().collect()
+    }
+
     /// Status of every server of the configuration, sorted by name. Never waits, and starts nothing.
     pub fn status(&self) -> Vec<ServerStatus> {
         let config = self.config();

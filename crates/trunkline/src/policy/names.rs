@@ -2,7 +2,7 @@
 
 use super::caller::{Caller, CallerLimit};
 use super::rules::{Lists, Rules};
-use crate::config::{AgentPattern, Trust};
+use crate::config::{Trust, deciding_pattern};
 use crate::name::{Claim, Namespaces, ServerName, Spellings};
 
 /// What can be said of a name before its server is asked. The later ones say more.
@@ -78,8 +78,7 @@ fn by_lists(
 
 fn by_patterns(limit: &CallerLimit, spaces: &Namespaces, exposed: &str) -> Chance {
     let Some(patterns) = limit.patterns() else { return Chance::Possible };
-    let matches = |it: &&AgentPattern| it.pattern.matches(exposed);
-    match patterns.iter().rev().find(matches) {
+    match deciding_pattern(patterns, |_, it| it.pattern.matches(exposed)) {
         // Patterns may mean what was shortened to it.
         _ if spaces.may_be_shortened(exposed) => Chance::Possible,
         Some(it) if it.pattern.excludes() => Chance::TakenAway,

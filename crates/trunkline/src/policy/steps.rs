@@ -6,7 +6,7 @@ use super::reason::{AccessRule, AccessSource, Finding, Reason, Rule};
 use super::rules::ServerRules;
 use super::switches::Switch;
 use crate::catalog::{Availability, CatalogServer, Entry, Kind};
-use crate::config::{Access, AccessOverride, AgentPattern, Location, Trust};
+use crate::config::{Access, AccessOverride, AgentPattern, Location, Trust, deciding_pattern};
 
 /// What is asked: may this caller have this entry?
 pub(super) struct Question<'r> {
@@ -220,11 +220,11 @@ impl<'r> Question<'r> {
             return pass(rule, Finding::AgentSeesAll(name), Some(&agent.location));
         };
         let (pairs, is_plain) = (self.entry.pairs(), self.entry.adjusted().is_none());
-        let mut candidates = patterns.iter().zip(&rules.pairs).rev();
-        let matching = candidates.find(|(pattern, needed)| {
-            (!is_plain || pairs.may_hold(**needed)) && self.is_matched_by(pattern)
+        let may_match = |place: usize| rules.pairs.get(place).is_none_or(|it| pairs.may_hold(*it));
+        let matching = deciding_pattern(patterns, |place, pattern| {
+            (!is_plain || may_match(place)) && self.is_matched_by(pattern)
         });
-        match matching.map(|(pattern, _)| pattern) {
+        match matching {
             None => hide(rule, Finding::NoPattern(name), Some(&agent.location)),
             Some(AgentPattern { pattern, location }) if pattern.excludes() => {
                 hide(rule, Finding::ExcludedBy(pattern), Some(location))

@@ -139,6 +139,23 @@ fn names_that_nothing_has_are_found_once_their_server_is_up() {
     assert_eq!(unknown[0].pattern.location.to_string(), "mcp.json:2:38");
 }
 
+/// TOOL-6: a name of no server is unknown once all servers are up, unless the host has it itself.
+#[test]
+fn names_that_begin_like_those_of_no_server_are_found_once_all_are_up() {
+    let text = r#"{ "servers": { "fs": { "command": "x" } },
+        "agents": { "a": { "tools": ["veiw_file", "view_file", "fs_read", "web_*"] } } }"#;
+    let config = config::parse("mcp.json", text).config;
+    let mut sources = Sources::with_reserved(&config, ["view_file".into()].into());
+    sources.add(&ServerName::new("fs").unwrap(), Arc::new(Listing::new([named("read")])));
+    let rules = Rules::new(&config, config.agents().named.clone());
+    let caller = rules.caller(Who { agent: Some("a"), ..Who::default() }).unwrap();
+    let view = View::new(Arc::new(Catalog::build(&sources)), Arc::new(rules), Arc::new(caller));
+    let unknown = view.unknown_names();
+    assert_eq!(unknown.len(), 1, "{unknown:?}");
+    assert_eq!(unknown[0].pattern.pattern.as_str(), "veiw_file");
+    assert_eq!(unknown[0].server, None);
+}
+
 /// What is at addresses, and templates of them.
 fn addressed(addresses: &[&str]) -> Vec<Item> {
     let item = |address: &&str| {
