@@ -233,7 +233,7 @@ impl Gateway {
             Err(error) => Err(error),
         };
         match outcome {
-            Ok(outcome) => Ok(self.translated(caller, (relayed, params), &outcome)),
+            Ok(outcome) => Ok(self.translated(caller, (relayed, params), &outcome.for_model())),
             Err(error) => {
                 if let Some(down) = self.down_owner(view, (relayed, params), &error) {
                     return down.answer(caller.era(), relayed);

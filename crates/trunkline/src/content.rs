@@ -2,6 +2,7 @@
 //! (CALL-3 … CALL-6).
 
 mod block;
+mod notice;
 mod text;
 mod cap;
 mod artifact;
@@ -13,6 +14,7 @@ pub use arguments::{BadArguments, check_arguments};
 pub use artifact::{Artifact, ArtifactLimits, RESOURCE, artifacts, with_artifacts};
 pub use block::ResultKind;
 pub use cap::{Capped, capped};
+pub use notice::with_untrusted_notices;
 pub use text::{Speaker, text_for_model};
 
 use crate::clean::cleaned_json;

@@ -4,7 +4,7 @@ use super::keeping::ArtifactFolder;
 use crate::config::Trust;
 use crate::content::{
     ArtifactLimits, ResultKind, Speaker, artifacts, capped, is_error, marked_untrusted,
-    text_for_model, with_artifacts,
+    text_for_model, with_artifacts, with_untrusted_notices,
 };
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -54,6 +54,19 @@ impl Outcome {
     /// Whether the server answered in revision 2026-07-28, which gives keys such as `resultType` a meaning.
     pub fn is_modern(&self) -> bool {
         self.is_modern
+    }
+
+    /// The same for a client whose model reads the result: where the server is not trusted, with notices
+    /// around what a model reads (TOOL-10).
+    #[must_use]
+    pub fn for_model(self) -> Self {
+        match self.trust {
+            Trust::Trusted => self,
+            Trust::Untrusted => {
+                let result = with_untrusted_notices(self.kind, &self.result, &self.server);
+                Self { result, ..self }
+            }
+        }
     }
 
     /// The server it comes from.

@@ -76,6 +76,11 @@ impl Rules {
         self.servers.get(name)
     }
 
+    /// Whether a server is taken at its word. One that is not configured is not.
+    pub(crate) fn trust(&self, server: &ServerName) -> Trust {
+        self.server(server).map_or(Trust::Untrusted, |rules| rules.trust)
+    }
+
     pub(super) fn bundle(&self, name: &str) -> Option<&Arc<BundleRules>> {
         self.bundles.get(name)
     }

@@ -3,6 +3,7 @@
 
 use super::{Describe, View};
 use crate::catalog::{Entry, Kind};
+use crate::config::Trust;
 use crate::item::app_links;
 use crate::message::Raw;
 
@@ -25,13 +26,17 @@ pub(super) fn definition(view: &View, entry: &Entry, describe: Describe) -> Raw 
     }
     let is_named = matches!(entry.kind(), Kind::Tool | Kind::Prompt);
     if describe == Describe::WithServer && is_named {
-        definition = definition.with("description", &description(entry));
+        definition = definition.with("description", &description(view, entry));
     }
     definition
 }
 
-fn description(entry: &Entry) -> Raw {
-    let server = &entry.server().name;
+fn description(view: &View, entry: &Entry) -> Raw {
+    let mark = match view.rules().trust(&entry.server().name) {
+        Trust::Trusted => "",
+        Trust::Untrusted => ", untrusted",
+    };
+    let server = format!("{}{mark}", entry.server().name);
     let written = entry.definition().get("description");
     Raw::from_string(&match written.as_ref().and_then(Raw::as_str) {
         Some(text) if !text.is_empty() => format!("[{server}] {text}"),
