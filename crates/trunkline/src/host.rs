@@ -40,6 +40,7 @@ mod older_era;
 mod private;
 mod relay;
 mod closing;
+mod awaiting;
 mod status;
 
 use std::collections::{BTreeMap, HashMap};
@@ -246,7 +247,16 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let called = async {
-            let route = self.bind(view, view.route(Kind::Tool, name)?, &options).await?;
+            let restarted;
+            let (view, entry) = match view.route(Kind::Tool, name) {
+                Ok(entry) => (view, entry),
+                Err(none) => {
+                    restarted = self.after_restart(view, &none, options.timeout).await;
+                    let Some(view) = &restarted else { return Err(none.into()) };
+                    (view, view.route(Kind::Tool, name)?)
+                }
+            };
+            let route = self.bind(view, entry, &options).await?;
             route.call(arguments, options).await
         };
         called.await.map_err(|error| self.judged(error))

@@ -113,6 +113,18 @@ async fn tools_of_a_server_that_comes_back_are_never_unknown() {
     within(host.shutdown()).await;
 }
 
+/// CON-5: a call made while a server is started again waits for that, and is answered by it.
+#[tokio::test]
+async fn a_call_waits_for_the_next_attempt_of_its_server() {
+    let folder = Folder::new();
+    let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
+    gather(&host, &[Kind::Tool]).await;
+    call(&host, "s_die", &json!({})).await.unwrap_err();
+    until_down(&host, "s").await;
+    assert_eq!(call(&host, "s_started", &json!({})).await.unwrap().text(), "2");
+    within(host.shutdown()).await;
+}
+
 /// CON-10: a host closes one server or all of them, and calls go on as before.
 #[tokio::test]
 async fn servers_that_a_host_has_closed_connect_again_with_the_next_call() {
