@@ -141,11 +141,11 @@ impl Gateway {
             }
         }
         // A server of which this caller can see nothing has nothing to log for it.
-        let view = self.view(caller)?;
+        let (view, requester) = (self.view(caller)?, caller.requester());
         for connection in self.host.servers().connections() {
             let server = &connection.server().name;
             if view.may_hold(server) {
-                self.host.want_log_level(server, level);
+                self.host.want_log_level(server, &requester, level);
             }
         }
         Ok(empty())

@@ -52,7 +52,7 @@ impl Gateway {
         self.gather(&kinds_of(lists)).await;
         // What changes while servers are asked is told after the acknowledgement.
         let begun = self.changes.begin(&self.host, &caller.identity.scope);
-        let addresses = Arc::new(Addresses::of(caller.requester().principal));
+        let addresses = Arc::new(Addresses::of(caller.requester()));
         let followed = self.followed(caller, &wanted).await;
         let honoured = self.honoured(caller, &wanted, lists, (&addresses, &followed)).await;
         let tag = Tag { id: asked.id.raw().clone() };
@@ -162,8 +162,8 @@ impl Gateway {
             let view = self.view(caller).ok()?;
             let client = self.client(caller, &task.server);
             let subject = (&task.server, &*task.own);
-            let principal = caller.requester().principal;
-            let updates = self.host.task_updates(&view, subject, client.as_ref(), &principal);
+            let requester = caller.requester();
+            let updates = self.host.task_updates(&view, subject, client.as_ref(), &requester);
             let updates = timeout(PATIENCE, updates).await.ok()?.ok()?;
             Some(Followed { number, updates })
         });

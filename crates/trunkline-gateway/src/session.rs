@@ -11,7 +11,7 @@ use trunkline::connection::LogLevel;
 use trunkline::host::Host;
 use trunkline::message::{Id, Message, Notification, Raw};
 use trunkline::name::ServerName;
-use trunkline::principal::ClientId;
+use trunkline::principal::{ClientId, Requester};
 
 use crate::asked::Client;
 use crate::changes::{Addresses, Listening};
@@ -64,6 +64,7 @@ impl Session {
     ) -> Self {
         let id = ClientId::from(unguessable().as_str());
         let principal = identity.principal.of_client(&id);
+        let requester = Requester { client: id.clone(), principal };
         Self {
             host,
             id,
@@ -71,7 +72,7 @@ impl Session {
             identity,
             questions: Arc::default(),
             standing,
-            addresses: Arc::new(Addresses::of(principal)),
+            addresses: Arc::new(Addresses::of(requester)),
             visits: Visits::default(),
             level: Mutex::new(LogLevel::Info),
             listening: Mutex::default(),

@@ -14,7 +14,8 @@ milliseconds; `visit ID [WAIT]` is refused until an address was visited, and say
 was; `ask_visit ID` asks the user for such a visit, and says that it was made before it answers; `touch` says that
 everything changed that somebody wants to hear of; `level` says how much of its log is wanted; `exit` ends the server.
 With `watched` it has a resource `x://note` that can be subscribed to; with `deaf` five, and whoever subscribes to one
-of them is never answered.
+of them is never answered. With `watched nosy` it logs a line and asks for a name while it subscribes, unsubscribes or
+sets its level, without saying for which request.
 """
 
 import heapq
@@ -165,6 +166,13 @@ def call(request):
             os._exit(3)
 
 
+def nosy(request):
+    """Logs and asks about a request without naming it, and answers it a little later."""
+    send(method="notifications/message", params={"level": "error", "data": f"about {request['method']}"})
+    ask(None, 0)
+    send_after(500, {"id": request["id"], "result": {}})
+
+
 def result_of(request):
     global level
     match request["method"]:
@@ -188,6 +196,8 @@ def result_of(request):
         case "resources/read" if URIS:
             uri = request["params"]["uri"]
             return complete(contents=[{"uri": uri, "text": f"what {uri} says"}])
+        case "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" if "nosy" in EXTRA:
+            nosy(request)
         case "resources/subscribe" if "watched" in EXTRA:
             subscribed.append(request["params"]["uri"])
             return {}

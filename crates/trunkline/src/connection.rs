@@ -37,6 +37,7 @@ pub use attendant::{Answering, Attendant, Question, Unattended};
 pub(crate) use conversing::{Conversing, Round};
 pub(crate) use generation::META_KEYS;
 pub use log_level::LogLevel;
+use log_level::WantedLog;
 pub use options::{Options, Remaining};
 pub(crate) use parameters::are_same_but_for_headers;
 pub use parameters::header_arguments;
@@ -50,7 +51,7 @@ use crate::config::{Behaviour, Fingerprint, Protocol, Restart, Server, Transport
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Notification, RpcError};
-use crate::principal::{FairSlots, Principal};
+use crate::principal::{FairSlots, Requester};
 use attendant::Abandoned;
 use refreshing::Refreshes;
 use session::{Ids, gone, late};
@@ -76,7 +77,7 @@ pub struct Connection {
     commands: mpsc::Sender<Command>,
     abandoned: mpsc::UnboundedSender<Abandoned>,
     holds: Holds,
-    log_level: watch::Sender<Option<LogLevel>>,
+    log_level: watch::Sender<Option<WantedLog>>,
     shadow: Arc<Shadow>,
     told: broadcast::Sender<ServerNotification>,
     /// Slots for calls, and how many they are.
@@ -223,8 +224,8 @@ impl Connection {
 
     /// Wants as much of the log as is wanted of another connection.
     pub(crate) fn want_log_of(&self, other: &Self) {
-        let wanted = *other.log_level.borrow();
-        if let Some(level) = wanted {
+        let wanted = other.log_level.borrow().clone();
+        if let Some((level, _)) = wanted {
             self.want_log_level(level);
         }
     }
@@ -331,44 +332,45 @@ impl Connection {
         &self,
         uri: &str,
     ) -> Result<Result<ResourceSubscription, RpcError>, Error> {
-        self.subscribe_for(&Principal::Anonymous, uri).await
+        self.subscribe_for(&Requester::default(), uri).await
     }
 
-    /// The same on behalf of a principal, whose share of what may be watched it uses.
+    /// The same on behalf of a client. It uses the share of the client's principal of what may be
+    /// watched, and messages of the server about it reach no other client.
     pub async fn subscribe_for(
         &self,
-        principal: &Principal,
+        requester: &Requester,
         uri: &str,
     ) -> Result<Result<ResourceSubscription, RpcError>, Error> {
-        let held = self.hold(Subject::resource(uri), principal).await?;
+        let held = self.hold(Subject::resource(uri), requester).await?;
         Ok(held.map(ResourceSubscription))
     }
 
     /// Wants to hear when a resource changes, for somebody who was promised that already: whether or
     /// not the server can be asked now. It is asked whenever it is there; at an address, it is tried
     /// until it is.
-    pub fn keep_subscribed(&self, principal: &Principal, uri: &str) -> ResourceSubscription {
+    pub fn keep_subscribed(&self, requester: &Requester, uri: &str) -> ResourceSubscription {
         let subject = Subject::resource(uri);
-        ResourceSubscription(Held::begin(subject, principal.clone(), &self.holds))
+        ResourceSubscription(Held::begin(subject, requester.clone(), &self.holds))
     }
 
     /// Wants to hear what becomes of a task of the server, by the id that the server gave it. Like
     /// [`subscribe`](Self::subscribe) otherwise; servers of the older generation cannot.
     pub async fn subscribe_to_task(
         &self,
-        principal: &Principal,
+        requester: &Requester,
         id: &str,
     ) -> Result<Result<TaskSubscription, RpcError>, Error> {
-        Ok(self.hold(Subject::task(id), principal).await?.map(TaskSubscription))
+        Ok(self.hold(Subject::task(id), requester).await?.map(TaskSubscription))
     }
 
     async fn hold(
         &self,
         subject: Subject,
-        principal: &Principal,
+        requester: &Requester,
     ) -> Result<Result<Held, RpcError>, Error> {
         let (reply, given) = oneshot::channel();
-        self.command(Command::Watch(subject, principal.clone(), reply)).await?;
+        self.command(Command::Watch(subject, requester.clone(), reply)).await?;
         let given =
             self.answered_in_time(given).await.map_err(|error| error.of(&self.server.name))?;
         Ok(given.map_err(|error| untrusted::refusal(self.server.trust, error)))
@@ -380,10 +382,19 @@ impl Connection {
     /// Servers of the older generation tell everybody the same, and are asked once. Modern ones
     /// are asked with each request, in its `_meta`: for them this does nothing.
     pub fn want_log_level(&self, level: LogLevel) {
+        self.raise_log_level(level, None);
+    }
+
+    /// The same on behalf of a client: messages of the server about the request reach no other client.
+    pub fn want_log_level_for(&self, requester: &Requester, level: LogLevel) {
+        self.raise_log_level(level, Some(requester));
+    }
+
+    fn raise_log_level(&self, level: LogLevel, requester: Option<&Requester>) {
         self.log_level.send_if_modified(|wanted| {
-            let is_more = wanted.is_none_or(|wanted| level < wanted);
+            let is_more = wanted.as_ref().is_none_or(|(wanted, _)| level < *wanted);
             if is_more {
-                *wanted = Some(level);
+                *wanted = Some((level, requester.cloned()));
             }
             is_more
         });

@@ -9,6 +9,10 @@ use std::sync::Arc;
 pub use fair_share::FairShare;
 pub use fair_slots::{FairSlots, Slot};
 
+/// Client id of requests made for more than one client. Ids of clients are random or digests, never
+/// this text.
+const SEVERAL_CLIENTS: &str = "several clients";
+
 /// Principal accountable for requests. Bounded resources are divided fairly between principals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Principal {
@@ -92,9 +96,40 @@ pub struct Requester {
     pub principal: Principal,
 }
 
+impl Requester {
+    /// The requester of something made for this client and for another one. Unless they are the same,
+    /// its client is neither of them: a server's message about it must not reach either.
+    #[must_use]
+    pub(crate) fn joined(&self, other: &Self) -> Self {
+        if self.client == other.client {
+            return self.clone();
+        }
+        let client = ClientId::from(SEVERAL_CLIENTS);
+        let principal = match self.principal.has_same_token(&other.principal) {
+            true => self.principal.clone(),
+            false => Principal::Client(client.clone()),
+        };
+        Self { client, principal }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_for_two_clients_is_of_neither() {
+        let [ann, bob, eve] = [("ann", "team"), ("bob", "team"), ("eve", "other")]
+            .map(|it| Requester { client: it.0.into(), principal: Principal::Token(it.1.into()) });
+        assert_eq!(ann.joined(&ann), ann);
+        let both = ann.joined(&bob);
+        assert!(both.client != ann.client && both.client != bob.client);
+        assert_eq!(both.principal, ann.principal);
+        let all = both.joined(&eve);
+        assert_eq!(all.client, both.client);
+        assert!(!all.principal.has_same_token(&ann.principal));
+        assert!(!all.principal.has_same_token(&eve.principal));
+    }
 
     #[test]
     fn debug_output_never_shows_a_client_id() {

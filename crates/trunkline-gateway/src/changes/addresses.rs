@@ -8,7 +8,7 @@ use trunkline::config::Share;
 use trunkline::connection::{Connection, ResourceSubscription};
 use trunkline::message::{Notification, Raw, RpcError, code};
 use trunkline::name::ServerName;
-use trunkline::principal::Principal;
+use trunkline::principal::Requester;
 
 use super::{lock, updated};
 use crate::protocol::invalid;
@@ -56,8 +56,8 @@ type Key = (ServerName, String);
 
 /// The resources somebody wants to hear of.
 pub(crate) struct Addresses {
-    /// The principal whose share of what may be watched they use.
-    principal: Principal,
+    /// The client that wants to hear of them.
+    requester: Requester,
     wanted: Mutex<HashMap<Key, Wanted>>,
     wishes: AtomicU64,
 }
@@ -84,9 +84,9 @@ impl Wanted {
 }
 
 impl Addresses {
-    /// The resources that a client of a principal wants to hear of: none yet.
-    pub(crate) fn of(principal: Principal) -> Self {
-        Self { principal, wanted: Mutex::default(), wishes: AtomicU64::default() }
+    /// The resources that a client wants to hear of: none yet.
+    pub(crate) fn of(requester: Requester) -> Self {
+        Self { requester, wanted: Mutex::default(), wishes: AtomicU64::default() }
     }
 
     /// Wants to hear of a resource of a server.
@@ -114,7 +114,7 @@ impl Addresses {
             // Another connection takes its place.
             Err(_) if from.0.is_closed() => {}
             // Whoever wants to hear of it does not know that it cannot be asked now.
-            Err(_) => asking.agreed(from.0.keep_subscribed(&self.principal, &asking.key.1)),
+            Err(_) => asking.agreed(from.0.keep_subscribed(&self.requester, &asking.key.1)),
         }
     }
 
@@ -218,7 +218,7 @@ impl Asking<'_> {
     async fn subscribed(
         &self,
     ) -> Result<Result<ResourceSubscription, RpcError>, trunkline::error::Error> {
-        self.connection.subscribe_for(&self.addresses.principal, &self.key.1).await
+        self.connection.subscribe_for(&self.addresses.requester, &self.key.1).await
     }
 
     /// The server tells of it from now on; or need not, if it has been taken back meanwhile.

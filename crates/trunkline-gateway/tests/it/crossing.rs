@@ -18,6 +18,9 @@ const CUSTOM: &str = "notifications/custom";
 /// Longer than the server waits before it sends a late message in these tests.
 const LATE: Duration = Duration::from_millis(900);
 
+/// Longer than a past request counts as one that an unattributed message may be about.
+const AFTER_GRACE: Duration = Duration::from_millis(3200);
+
 /// Begins a call that is never answered, and waits for the first message about it.
 async fn first_message_of_hanging_call(mut asker: Asker, token: &str) -> JoinHandle<Value> {
     let call = json!({ "name": "hang", "arguments": { "token": token } });
@@ -141,11 +144,65 @@ async fn a_call_that_ended_long_ago_is_in_nobodys_way() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     assert_eq!(text(&ann.call("echo", json!({ "token": "early" })).await), "early");
-    sleep(Duration::from_millis(3200)).await;
+    sleep(AFTER_GRACE).await;
     let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     let mut asking = begun(&mut bob, "ask", json!({ "wait": 300 })).await;
     let question = timeout(Duration::from_secs(30), message(&mut asking)).await.unwrap();
     bob.tell(&accepted(&question)).await.unwrap();
     assert_eq!(text(&message(&mut asking).await), "Ada");
+    hosted.end().await;
+}
+
+/// A server that logs and asks while it subscribes, without saying about which request.
+fn nosy() -> Value {
+    let mut server = echoing("legacy");
+    server["args"].as_array_mut().unwrap().extend(["watched".into(), "nosy".into()]);
+    json!({ "echoing": server })
+}
+
+/// Subscriptions to a shared server are requests of the connection, made on behalf of a client.
+#[tokio::test]
+async fn a_question_about_a_subscription_is_not_shown_to_another_client() {
+    let hosted = hosted(&nosy()).await;
+    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let mut modern_ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    ann.ask("resources/list", json!({})).await;
+    let bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let hanging = first_message_of_hanging_call(bob, "bobs").await;
+    until_said(&mut ann, "hung", "bobs").await;
+    let note = json!({ "uri": "x://note" });
+    for (method, params) in [
+        ("resources/subscribe", note.clone()),
+        ("resources/unsubscribe", note),
+        ("logging/setLevel", json!({ "level": "debug" })),
+    ] {
+        sleep(AFTER_GRACE).await;
+        ann.ask(method, params).await;
+        sleep(LATE).await;
+        assert!(!hanging.is_finished(), "{method} of another client: {:?}", hanging.await);
+    }
+    sleep(AFTER_GRACE).await;
+    let wanted = json!({ "notifications": { "resourceSubscriptions": ["x://note"] } });
+    let written = modern_ann.write("subscriptions/listen", wanted);
+    assert!(modern_ann.begin(&written).await.unwrap().is_stream());
+    sleep(LATE).await;
+    assert_silent(hanging, "a question").await;
+    until_said(&mut ann, "answers", "another client").await;
+    assert!(!text(&ann.call("answers", json!({})).await).contains("Ada"));
+    hosted.end().await;
+}
+
+/// The only client is told and asked about its subscription, as about a call.
+#[tokio::test]
+async fn a_client_alone_is_told_about_its_own_subscription() {
+    let hosted = hosted(&nosy()).await;
+    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    ann.ask("resources/list", json!({})).await;
+    let mut hanging = begun(&mut ann, "hang", json!({ "token": "own" })).await;
+    ann.ask("resources/subscribe", json!({ "uri": "x://note" })).await;
+    let line = message(&mut hanging).await;
+    assert_eq!(line["params"]["data"], "about resources/subscribe", "{line}");
+    let question = message(&mut hanging).await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
     hosted.end().await;
 }

@@ -10,7 +10,7 @@ use crate::config::Server;
 use crate::connection::{ServerNotification, TaskSubscription};
 use crate::content::ResultKind;
 use crate::message::{Notification, Raw};
-use crate::principal::Principal;
+use crate::principal::Requester;
 
 /// What a server says that becomes of a task (`notifications/tasks`), while this is held.
 pub struct TaskUpdates {
@@ -57,12 +57,12 @@ impl Route<'_> {
     /// Asks the server to say what becomes of a task.
     pub(crate) async fn updates(
         &self,
-        (task, principal): (&str, &Principal),
+        (task, requester): (&str, &Requester),
         catalog: Arc<Catalog>,
     ) -> Result<TaskUpdates, CallError> {
         // From before it is asked, so that nothing is missed.
         let notifications = self.connection.notifications();
-        let subscription = self.connection.subscribe_to_task(principal, task).await?;
+        let subscription = self.connection.subscribe_to_task(requester, task).await?;
         let subscription = subscription.map_err(|error| self.refused(&error))?;
         let server = Arc::clone(&self.server);
         Ok(TaskUpdates { notifications, subscription, server, catalog })

@@ -153,12 +153,12 @@ fn undeclared(params: Raw) -> Raw {
 }
 
 /// Parameters with this token for their progress, and the one the caller gave it, if any.
-pub(super) fn with_progress_token(params: Option<Raw>, token: u64) -> (Raw, Option<Raw>) {
+pub(super) fn with_progress_token(params: Option<Raw>, token: u64) -> (Option<Raw>, Option<Raw>) {
     let params = params.unwrap_or_else(empty);
     let meta = params.get("_meta").filter(Raw::is_object).unwrap_or_else(empty);
     let own = meta.get("progressToken").map(|own| own.detached());
     let meta = meta.with("progressToken", &Raw::from_value(&token.into()));
-    (params.with("_meta", &meta), own)
+    (Some(params.with("_meta", &meta)), own)
 }
 
 pub(super) fn empty() -> Raw {
@@ -224,6 +224,7 @@ mod tests {
     fn a_progress_token_is_ours_and_the_callers_comes_back() {
         let params = Raw::from_text(r#"{"_meta":{"progressToken":"mine","x":1}}"#).unwrap();
         let (sent, own) = with_progress_token(Some(params), 9);
+        let sent = sent.unwrap();
         assert_eq!(sent.text(), r#"{"_meta":{"progressToken":9,"x":1}}"#);
         assert_eq!(own.unwrap().text(), "\"mine\"");
         assert!(with_progress_token(None, 9).1.is_none());

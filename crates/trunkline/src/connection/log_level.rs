@@ -1,5 +1,11 @@
 //! How much of its log a server is asked to tell.
 
+use crate::principal::Requester;
+
+/// The most that is wanted of a server's log, and the client that wanted it; `None` for nobody in
+/// particular.
+pub(super) type WantedLog = (LogLevel, Option<Requester>);
+
 /// How important a line of a log is; less important ones are less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {

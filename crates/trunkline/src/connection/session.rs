@@ -212,20 +212,18 @@ impl Session {
         let deadline = Deadline::new(deadline, self.question);
         let params = self.generation.params(params, &self.declared);
         let (params, token) = match asked.wants_progress {
-            true => {
-                let (params, token) = with_progress_token(params, id);
-                (Some(params), token)
-            }
+            true => with_progress_token(params, id),
             false => (params, None),
         };
         let params = params.as_ref();
         let name = if self.mirrors() { subject(&method, params) } else { None };
         let parameters = self.parameters(&method, params, name.as_deref());
         let line = Message::write_request(id, &method, params);
-        let waiting = Waiting { reply, deadline, updates, token, is_standing, requester };
+        let waiting =
+            Waiting { reply, deadline, updates, token, is_standing, is_settled: false, requester };
         self.pending.insert(id, waiting);
-        let purpose = Purpose::Request { id, method, name, parameters };
-        self.wire.send(Outgoing { line, purpose });
+        self.wire
+            .send(Outgoing { line, purpose: Purpose::Request { id, method, name, parameters } });
     }
 
     fn parameters(

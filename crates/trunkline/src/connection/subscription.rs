@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::principal::Principal;
+use crate::principal::Requester;
 
 /// Something of a server of which somebody wants to hear.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,8 +35,8 @@ impl Subject {
 /// What becomes of something that somebody holds.
 #[derive(Debug)]
 pub(super) enum Hold {
-    /// It is held for a principal, whether or not the server has been asked.
-    Begun(Subject, Principal),
+    /// It is held for a client, whether or not the server has been asked.
+    Begun(Subject, Requester),
     /// One who held it does not any more.
     Over(Subject),
 }
@@ -53,9 +53,9 @@ pub(super) struct Held {
 
 impl Held {
     /// Holds something from now on, and says so.
-    pub(super) fn begin(subject: Subject, principal: Principal, holds: &Holds) -> Self {
+    pub(super) fn begin(subject: Subject, requester: Requester, holds: &Holds) -> Self {
         // A connection that is over asks for nothing.
-        let _ = holds.send(Hold::Begun(subject.clone(), principal));
+        let _ = holds.send(Hold::Begun(subject.clone(), requester));
         Self { subject, holds: holds.clone() }
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::attendant::Abandoned;
 use super::backoff::Attempts;
 use super::handshake::{Opened, Opener};
-use super::log_level::LogLevel;
+use super::log_level::WantedLog;
 use super::options::Options;
 use super::server_notification::ServerNotification;
 use super::session::{Asked, Ids, MAX_PENDING_CALLS, at, stopping};
@@ -29,7 +29,7 @@ use crate::config::{Behaviour, Fingerprint, Server, Transport};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Notification, Response};
-use crate::principal::{FairShare, Principal};
+use crate::principal::{FairShare, Principal, Requester};
 
 /// The pause before a server that has forgotten us is spoken to again for the sake of what is
 /// watched. One that forgets every time is not asked without end.
@@ -51,7 +51,7 @@ pub(super) enum Command {
     /// Ask for a list again; say when it is there, or why not.
     Refresh(Kind, oneshot::Sender<Result<(), Error>>),
     /// Let somebody hear of a resource or a task.
-    Watch(Subject, Principal, oneshot::Sender<Given>),
+    Watch(Subject, Requester, oneshot::Sender<Given>),
     /// End the server, and say when nothing of it is left. The next use starts it again.
     Stop(oneshot::Sender<()>),
     /// End for good, and say when nothing is left.
@@ -63,7 +63,7 @@ impl Command {
     fn principal(&self) -> &Principal {
         match self {
             Self::Ask(Asked { requester: Some(requester), .. }) => &requester.principal,
-            Self::Watch(_, holder, _) => holder,
+            Self::Watch(_, holder, _) => &holder.principal,
             _ => &Principal::Anonymous,
         }
     }
@@ -100,7 +100,7 @@ pub(super) struct Task {
     /// What somebody does not hold any more.
     pub(super) holds: mpsc::UnboundedReceiver<Hold>,
     /// The most of its log that anybody wants.
-    pub(super) log_level: watch::Receiver<Option<LogLevel>>,
+    pub(super) log_level: watch::Receiver<Option<WantedLog>>,
     pub(super) shadow: Arc<Shadow>,
     /// Whoever wants to hear what the server says of its own accord.
     pub(super) told: broadcast::Sender<ServerNotification>,

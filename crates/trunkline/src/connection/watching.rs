@@ -8,7 +8,7 @@ use super::subscription::{Held, Hold, Holds, Subject};
 use crate::error::{Error, ErrorKind};
 use crate::message::{RpcError, code};
 use crate::name::MAX_ADDRESS_BYTES;
-use crate::principal::{FairShare, Principal};
+use crate::principal::{FairShare, Principal, Requester};
 
 /// Resources and tasks of one server that are watched. Each costs the server and us a little. One
 /// principal gets half of them if it is alone, and less while others watch some.
@@ -38,6 +38,8 @@ pub(super) struct Watched {
 struct Entry {
     /// The principal that wanted it first, whose share it uses.
     principal: Principal,
+    /// The client or clients that wanted it since it was watched.
+    requester: Requester,
     holders: usize,
     waiting: Vec<oneshot::Sender<Given>>,
     stage: Stage,
@@ -57,8 +59,9 @@ enum Stage {
 }
 
 impl Entry {
-    fn new(principal: Principal) -> Self {
-        Self { principal, holders: 0, waiting: Vec::new(), stage: Stage::Unasked }
+    fn new(requester: Requester) -> Self {
+        let principal = requester.principal.clone();
+        Self { principal, requester, holders: 0, waiting: Vec::new(), stage: Stage::Unasked }
     }
 
     fn is_wanted(&self) -> bool {
@@ -87,7 +90,7 @@ impl Watched {
     pub(super) fn want(
         &mut self,
         subject: Subject,
-        principal: &Principal,
+        requester: &Requester,
         reply: oneshot::Sender<Given>,
     ) {
         if subject.name().len() > MAX_ADDRESS_BYTES {
@@ -95,11 +98,11 @@ impl Watched {
             let _ = reply.send(Ok(Err(error)));
             return;
         }
-        if !self.entries.contains_key(&subject) && !self.share.admits(principal) {
+        if !self.entries.contains_key(&subject) && !self.share.admits(&requester.principal) {
             let _ = reply.send(Err(too_many()));
             return;
         }
-        let entry = self.entry(&subject, principal);
+        let entry = self.entry(&subject, requester);
         entry.waiting.retain(|reply| !reply.is_closed());
         entry.waiting.push(reply);
         match entry.stage {
@@ -115,15 +118,15 @@ impl Watched {
     /// Somebody says what becomes of something that they hold.
     pub(super) fn settle(&mut self, hold: Hold) {
         match hold {
-            Hold::Begun(subject, principal) => self.hold(subject, &principal),
+            Hold::Begun(subject, requester) => self.hold(subject, &requester),
             Hold::Over(subject) => self.release(&subject),
         }
     }
 
     /// Somebody holds something that the server may not have been asked for. There is no bound: they
     /// held it before, and of another connection.
-    fn hold(&mut self, subject: Subject, principal: &Principal) {
-        let entry = self.entry(&subject, principal);
+    fn hold(&mut self, subject: Subject, requester: &Requester) {
+        let entry = self.entry(&subject, requester);
         entry.holders += 1;
         if matches!(entry.stage, Stage::Unasked | Stage::Refused) {
             entry.stage = Stage::Unasked;
@@ -148,11 +151,26 @@ impl Watched {
         }
     }
 
-    fn entry(&mut self, subject: &Subject, principal: &Principal) -> &mut Entry {
-        self.entries.entry(subject.clone()).or_insert_with(|| {
-            self.share.add(principal);
-            Entry::new(principal.clone())
-        })
+    fn entry(&mut self, subject: &Subject, requester: &Requester) -> &mut Entry {
+        let entry = self.entries.entry(subject.clone()).or_insert_with(|| {
+            self.share.add(&requester.principal);
+            Entry::new(requester.clone())
+        });
+        entry.requester = entry.requester.joined(requester);
+        entry
+    }
+
+    /// The requester on whose behalf the server is asked about something.
+    pub(super) fn requester(&self, subject: &Subject) -> Option<Requester> {
+        self.entries.get(subject).map(|entry| entry.requester.clone())
+    }
+
+    /// The requester on whose behalf the server is asked about everything at once; `None` if nothing
+    /// is watched.
+    pub(super) fn requester_of_all(&self) -> Option<Requester> {
+        let mut requesters = self.entries.values().map(|entry| &entry.requester);
+        let first = requesters.next()?.clone();
+        Some(requesters.fold(first, |all, one| all.joined(one)))
     }
 
     fn forget_unwanted(&mut self) {
@@ -296,204 +314,4 @@ fn too_many() -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::sync::mpsc;
-
-    use super::*;
-    use crate::connection::subscription::ResourceSubscription;
-
-    struct Table {
-        watched: Watched,
-        holds: mpsc::UnboundedReceiver<Hold>,
-    }
-
-    impl Table {
-        fn new() -> Self {
-            let (sender, holds) = mpsc::unbounded_channel();
-            Self { watched: Watched::new(sender), holds }
-        }
-
-        fn want(&mut self, uri: &str) -> oneshot::Receiver<Given> {
-            self.want_for(&Principal::Anonymous, uri)
-        }
-
-        fn want_for(&mut self, principal: &Principal, uri: &str) -> oneshot::Receiver<Given> {
-            let (reply, given) = oneshot::channel();
-            self.watched.want(Subject::resource(uri), principal, reply);
-            given
-        }
-
-        fn settle(&mut self) {
-            while let Ok(hold) = self.holds.try_recv() {
-                self.watched.settle(hold);
-            }
-        }
-
-        fn errand(&mut self) -> Option<(String, Errand)> {
-            self.settle();
-            self.watched.next_errand().map(|(subject, errand)| (subject.name().to_owned(), errand))
-        }
-    }
-
-    fn held(mut given: oneshot::Receiver<Given>) -> ResourceSubscription {
-        ResourceSubscription(given.try_recv().unwrap().unwrap().unwrap())
-    }
-
-    fn subscribe(uri: &str) -> Option<(String, Errand)> {
-        Some((uri.to_owned(), Errand::Subscribe))
-    }
-
-    fn unsubscribe(uri: &str) -> Option<(String, Errand)> {
-        Some((uri.to_owned(), Errand::Unsubscribe))
-    }
-
-    #[test]
-    fn the_first_asks_and_the_last_takes_it_back() {
-        let mut table = Table::new();
-        let (first, second) = (table.want("a"), table.want("a"));
-        assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
-        table.watched.heard(&Subject::resource("a"));
-        let (first, second, third) = (held(first), held(second), held(table.want("a")));
-        drop((first, second));
-        assert_eq!(table.errand(), None);
-        assert_eq!(third.uri(), "a");
-        drop(third);
-        assert_eq!(table.errand(), unsubscribe("a"));
-        table.watched.left(&Subject::resource("a"));
-        assert!(table.watched.is_empty() && !table.watched.is_open());
-    }
-
-    #[test]
-    fn whoever_comes_while_it_is_taken_back_gets_it_anew() {
-        let mut table = Table::new();
-        let first = table.want("a");
-        table.errand();
-        table.watched.heard(&Subject::resource("a"));
-        drop(held(first));
-        assert_eq!(table.errand(), unsubscribe("a"));
-        let second = table.want("a");
-        assert_eq!(table.errand(), None, "the server has not answered");
-        table.watched.left(&Subject::resource("a"));
-        assert_eq!(table.errand(), subscribe("a"));
-        table.watched.heard(&Subject::resource("a"));
-        held(second);
-    }
-
-    #[test]
-    fn whoever_gave_up_holds_nothing() {
-        let mut table = Table::new();
-        drop(table.want("a"));
-        assert_eq!(table.errand(), None, "nobody wants it");
-        assert!(table.watched.is_empty());
-        let given = table.want("a");
-        assert_eq!(table.errand(), subscribe("a"));
-        drop(given);
-        table.watched.heard(&Subject::resource("a"));
-        assert_eq!(table.errand(), unsubscribe("a"));
-        // Given, and dropped before it was looked at.
-        let given = table.want("b");
-        table.errand();
-        table.watched.heard(&Subject::resource("b"));
-        drop(given);
-        assert_eq!(table.errand(), unsubscribe("b"));
-    }
-
-    #[test]
-    fn what_is_held_is_asked_for_in_every_conversation() {
-        let mut table = Table::new();
-        let (a, b) = (table.want("a"), table.want("b"));
-        assert_eq!((table.errand(), table.errand()), (subscribe("a"), subscribe("b")));
-        table.watched.heard(&Subject::resource("a"));
-        let a = held(a);
-        table.watched.begin();
-        assert_eq!((table.errand(), table.errand()), (subscribe("a"), subscribe("b")));
-        drop(b);
-        table.watched.begin();
-        assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
-        let no = RpcError::new(code::INVALID_PARAMS, "no");
-        table.watched.refused(&Subject::resource("a"), &Ok(no));
-        assert!(!table.watched.is_empty(), "it is held");
-        drop(a);
-        assert_eq!(table.errand(), None);
-        assert!(table.watched.is_empty());
-    }
-
-    #[test]
-    fn what_is_held_is_asked_for_once_the_server_is_there() {
-        let mut table = Table::new();
-        let holds = table.watched.holds.clone();
-        let held =
-            [1, 2].map(|_| Held::begin(Subject::resource("a"), Principal::Anonymous, &holds));
-        table.settle();
-        table.watched.fail(&Err(too_many()));
-        table.watched.begin();
-        assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
-        table.watched.heard(&Subject::resource("a"));
-        drop(held);
-        assert_eq!((table.errand(), table.errand()), (unsubscribe("a"), None));
-    }
-
-    #[test]
-    fn a_refusal_goes_to_those_who_wait() {
-        let mut table = Table::new();
-        let mut given = table.want("a");
-        table.errand();
-        table
-            .watched
-            .refused(&Subject::resource("a"), &Ok(RpcError::new(code::INVALID_PARAMS, "no")));
-        assert_eq!(given.try_recv().unwrap().unwrap().unwrap_err().message(), "no");
-        let mut given = table.want("b");
-        table.watched.fail(&Err(too_many()));
-        assert_eq!(given.try_recv().unwrap().unwrap_err().kind(), ErrorKind::Busy);
-        assert!(table.watched.is_empty());
-    }
-
-    #[test]
-    fn all_at_once_is_what_is_wanted_now() {
-        let mut table = Table::new();
-        let (a, b, c) = (table.want("a"), table.want("b"), table.want("c"));
-        drop(c);
-        let all = |table: &mut Table| {
-            let all = table.watched.all();
-            all.iter().map(Subject::name).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(all(&mut table), "a b");
-        assert!(!table.watched.is_open());
-        table.watched.heard(&Subject::resource("a"));
-        table.watched.heard(&Subject::resource("b"));
-        let (a, _b) = (held(a), held(b));
-        drop(a);
-        table.settle();
-        assert!(table.watched.is_open());
-        assert_eq!(all(&mut table), "b");
-        table.watched.ask_again();
-        assert!(!table.watched.is_open(), "nothing was asked for since");
-        table.watched.lost();
-        assert!(table.watched.is_open());
-        assert_eq!(all(&mut table), "b");
-        table.watched.unanswered(&Ok(RpcError::new(code::INVALID_PARAMS, "no")));
-        assert_eq!(all(&mut table), "", "it is held, and not asked for again");
-        let _again = table.want("b");
-        assert_eq!(all(&mut table), "b");
-    }
-
-    #[test]
-    fn only_so_many_are_watched() {
-        let mut table = Table::new();
-        let given: Vec<_> = (0..MAX_WATCHED / 2).map(|at| table.want(&at.to_string())).collect();
-        let mut too_long = table.want(&"x".repeat(MAX_ADDRESS_BYTES + 1));
-        assert!(too_long.try_recv().unwrap().unwrap().is_err());
-        let mut one_more = table.want("more");
-        let busy = one_more.try_recv().unwrap().unwrap_err();
-        assert!(busy.kind() == ErrorKind::Busy && busy.kind().is_retryable(), "{busy}");
-        let other = Principal::Token("bob".into());
-        let mut of_other = table.want_for(&other, "others");
-        assert!(of_other.try_recv().is_err(), "another principal gets in");
-        drop(of_other);
-        assert!(table.want("7").try_recv().is_err(), "what is watched already costs nothing");
-        drop(given);
-        while table.errand().is_some() {}
-        table.want("more");
-        assert_eq!(table.errand(), None);
-    }
-}
+mod tests;

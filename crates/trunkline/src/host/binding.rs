@@ -8,6 +8,7 @@ use crate::catalog::Entry;
 use crate::connection::{Connection, LogLevel};
 use crate::message::Raw;
 use crate::name::ServerName;
+use crate::principal::Requester;
 use crate::view::View;
 
 impl Host {
@@ -55,11 +56,12 @@ impl Host {
         self.older_era.beside(shared, capabilities)
     }
 
-    /// Wants a server to log at least from a level on, on all connections that clients share.
-    pub fn want_log_level(&self, server: &ServerName, level: LogLevel) {
+    /// Wants a server to log at least from a level on, on all connections that clients share, on behalf
+    /// of a client.
+    pub fn want_log_level(&self, server: &ServerName, requester: &Requester, level: LogLevel) {
         let older = self.older_era.all_of(server);
         for connection in self.servers.get(server.as_str()).into_iter().chain(older) {
-            connection.want_log_level(level);
+            connection.want_log_level_for(requester, level);
         }
     }
 }

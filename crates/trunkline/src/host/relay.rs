@@ -9,7 +9,7 @@ use crate::catalog::{Entry, Kind};
 use crate::connection::META_KEYS;
 use crate::message::{Ambiguous, Raw};
 use crate::name::{MAX_ADDRESS_BYTES, ServerName};
-use crate::principal::Principal;
+use crate::principal::Requester;
 use crate::view::{ResourceRoute, RoutedEntry, View};
 
 /// Longest name or address in a request, in bytes as it is written: an address, with escapes and with
@@ -163,12 +163,12 @@ impl Host {
         view: &View,
         (server, task): (&ServerName, &str),
         client: Option<&Client>,
-        principal: &Principal,
+        requester: &Requester,
     ) -> Result<TaskUpdates, CallError> {
         let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
         let options = CallOptions { client, ..CallOptions::default() };
         let route = self.bind(view, entry, &options).await?;
-        route.updates((task, principal), Arc::clone(view.catalog())).await
+        route.updates((task, requester), Arc::clone(view.catalog())).await
     }
 }
 

@@ -10,7 +10,7 @@ use trunkline::connection::{
 };
 use trunkline::error::ErrorKind;
 use trunkline::message::Raw;
-use trunkline::principal::Principal;
+use trunkline::principal::Requester;
 use trunkline_testkit::peers;
 
 use crate::lively::{Folder, call, config, options, params, until_state, within};
@@ -281,13 +281,13 @@ async fn a_task_is_heard_of_for_as_long_as_somebody_holds_it() {
     let connection = announcing(&folder, options(), "modern", &json!({}));
     let mut notifications = connection.notifications();
     let resource = held(&connection, "a:1").await;
-    let task = within(connection.subscribe_to_task(&Principal::Anonymous, "task-1"))
+    let task = within(connection.subscribe_to_task(&Requester::default(), "task-1"))
         .await
         .unwrap()
         .unwrap();
     assert_eq!(task.id(), "task-1");
     let unknown =
-        within(connection.subscribe_to_task(&Principal::Anonymous, "other")).await.unwrap();
+        within(connection.subscribe_to_task(&Requester::default(), "other")).await.unwrap();
     assert!(unknown.is_err());
     advance(&connection, "task-1", "working").await;
     advance(&connection, "task-2", "working").await;
@@ -318,7 +318,7 @@ async fn a_task_is_heard_of_for_as_long_as_somebody_holds_it() {
 async fn a_legacy_server_does_not_speak_of_tasks() {
     let folder = Folder::new();
     let connection = announcing(&folder, options(), "legacy", &json!({}));
-    let refused = within(connection.subscribe_to_task(&Principal::Anonymous, "task-1"))
+    let refused = within(connection.subscribe_to_task(&Requester::default(), "task-1"))
         .await
         .unwrap()
         .unwrap_err();

@@ -12,7 +12,7 @@ use super::past_calls::{CallEnd, PastCalls};
 use crate::connection::attendant::Update;
 use crate::error::Error;
 use crate::message::Raw;
-use crate::principal::{ClientId, FairShare, Requester};
+use crate::principal::{ClientId, FairShare, Principal, Requester};
 use crate::queue::Sender;
 
 /// Calls that may wait for one server. One principal gets half of them if it is alone, and less while
@@ -29,6 +29,8 @@ pub(super) struct Waiting {
     pub(super) token: Option<Raw>,
     /// Whether it waits for as long as the server lives.
     pub(super) is_standing: bool,
+    /// Whether the server has acknowledged it and does nothing more for it that could need its client.
+    pub(super) is_settled: bool,
     /// The client it is made for; `None` if the connection makes it for itself.
     pub(super) requester: Option<Requester>,
 }
@@ -40,13 +42,26 @@ pub(super) enum Whose<'p> {
     Nobody,
     /// It could be for any of several.
     Unclear,
-    /// It could be for this request, the only one, or about a call of another client that is over.
+    /// It could be for this request, the only one that can be asked, or about another client's: one that
+    /// is over, or one that the connection made on its behalf.
     Crossing(u64),
 }
 
 impl Waiting {
     fn client(&self) -> Option<&ClientId> {
         self.requester.as_ref().map(|requester| &requester.client)
+    }
+
+    /// The requester on whose behalf the server may be working now.
+    fn in_flight(&self) -> Option<&Requester> {
+        self.requester.as_ref().filter(|_| !self.is_settled)
+    }
+
+    /// The principal whose share of the calls that may wait it uses. What waits for as long as the
+    /// server lives is no call.
+    fn payer(&self) -> Option<&Principal> {
+        let requester = self.requester.as_ref().filter(|_| !self.is_standing)?;
+        Some(&requester.principal)
     }
 }
 
@@ -96,8 +111,8 @@ impl Pending {
     pub(super) fn insert(&mut self, id: u64, waiting: Waiting) {
         self.standing += usize::from(waiting.is_standing);
         self.deadlines.insert((waiting.deadline.time(), id));
-        if let Some(requester) = &waiting.requester {
-            self.share.add(&requester.principal);
+        if let Some(payer) = waiting.payer() {
+            self.share.add(payer);
         }
         self.waiting.insert(id, waiting);
     }
@@ -110,8 +125,8 @@ impl Pending {
     fn take(&mut self, id: u64) -> Option<Waiting> {
         let waiting = self.waiting.remove(&id)?;
         self.standing -= usize::from(waiting.is_standing);
-        if let Some(requester) = &waiting.requester {
-            self.share.remove(&requester.principal);
+        if let Some(payer) = waiting.payer() {
+            self.share.remove(payer);
         }
         self.deadlines.remove(&(waiting.deadline.time(), id));
         Some(waiting)
@@ -127,10 +142,19 @@ impl Pending {
     /// Forgets a request, but remembers its client for messages that come after its end.
     pub(super) fn end(&mut self, id: u64, end: CallEnd) -> Option<Waiting> {
         let waiting = self.take(id)?;
-        if let Some(requester) = &waiting.requester {
+        if let Some(requester) = waiting.in_flight() {
             self.past.note(id, requester, end, Instant::now());
         }
         Some(waiting)
+    }
+
+    /// Notes that the server has acknowledged a standing request.
+    pub(super) fn settle(&mut self, id: u64) {
+        let Some(waiting) = self.waiting.get_mut(&id) else { return };
+        if let Some(requester) = waiting.in_flight() {
+            self.past.note(id, requester, CallEnd::Answered, Instant::now());
+        }
+        waiting.is_settled = true;
     }
 
     /// Notes an answer to a request that nobody waits for any more.
@@ -212,13 +236,23 @@ impl Pending {
         match (calls.next(), calls.next()) {
             (None, _) => Whose::Nobody,
             (Some((id, waiting)), None) => match waiting.client() {
-                Some(client) if self.past.has_other_than(client, Instant::now()) => {
-                    Whose::Crossing(id)
-                }
+                Some(client) if self.may_be_of_other(client) => Whose::Crossing(id),
                 _ => Whose::Of(id, waiting),
             },
             (Some(_), Some(_)) => Whose::Unclear,
         }
+    }
+
+    /// Whether an unattributed message can be about a request of another client than this.
+    fn may_be_of_other(&self, client: &ClientId) -> bool {
+        self.has_in_flight_other_than(client) || self.past.has_other_than(client, Instant::now())
+    }
+
+    /// Whether a request of another client is in flight, also one in which it cannot be asked anything:
+    /// the connection subscribes on behalf of clients.
+    fn has_in_flight_other_than(&self, client: &ClientId) -> bool {
+        let mut in_flight = self.waiting.values().filter_map(Waiting::in_flight);
+        in_flight.any(|requester| requester.client != *client)
     }
 
     /// The request that an unattributed log line may be shown to, although it can be about a call of
@@ -226,12 +260,14 @@ impl Pending {
     pub(super) fn listener_of_log(&self, id: u64) -> Option<&Waiting> {
         let waiting = self.get(id)?;
         let requester = waiting.requester.as_ref()?;
-        (!self.past.keeps_log_from(requester, Instant::now())).then_some(waiting)
+        let is_of_other = self.has_in_flight_other_than(&requester.client)
+            || self.past.keeps_log_from(requester, Instant::now());
+        (!is_of_other).then_some(waiting)
     }
 
     /// The only client that a message can be about, which came on the stream of a request or on none.
     pub(super) fn client(&self, about: Option<u64>) -> Option<&ClientId> {
-        let in_flight = self.waiting.values().filter_map(|waiting| waiting.requester.as_ref());
+        let in_flight = self.waiting.values().filter_map(Waiting::in_flight);
         match about.map(|id| (id, self.waiting.get(&id))) {
             Some((_, Some(Waiting { requester: Some(requester), .. }))) => Some(&requester.client),
             // The stream of a call that is over.

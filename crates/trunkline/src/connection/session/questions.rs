@@ -255,11 +255,11 @@ fn unclear(method: &str, asked_since: Option<Instant>) -> RpcError {
     RpcError::new(code::INVALID_REQUEST, &message)
 }
 
-/// The refusal of a request of the server that may be about a past call of another client.
+/// The refusal of a request of the server that may be about a request of another client.
 fn crossing(method: &str) -> RpcError {
     let message = format!(
-        "`{method}` is refused: it does not say which request it belongs to, and a call of another \
-         client ended a moment ago, or was given up without an answer; {ADVICE}"
+        "`{method}` is refused: it does not say which request it belongs to, and a request of \
+         another client ended a moment ago, is in flight, or was given up without an answer; {ADVICE}"
     );
     RpcError::new(code::INVALID_REQUEST, &message)
 }

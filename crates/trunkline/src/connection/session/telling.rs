@@ -37,6 +37,12 @@ impl Session {
         others.map(|notification| (notification, None))
     }
 
+    /// Notes that the server has acknowledged a standing request: what it says later belongs to no
+    /// client unless it says so.
+    pub(in crate::connection) fn settle(&mut self, id: u64) {
+        self.pending.settle(id);
+    }
+
     /// The request that something is about.
     fn listener(&self, notification: &Notification, about: Option<u64>) -> Option<&Waiting> {
         match &*notification.method {

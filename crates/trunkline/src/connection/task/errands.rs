@@ -58,7 +58,8 @@ impl Errands {
                 Errand::Unsubscribe => "resources/unsubscribe",
             };
             let params = Raw::from_value(&json!({ "uri": &**uri }));
-            let answer = asking.request(session, method, Some(params));
+            let requester = watched.requester(&subject);
+            let answer = asking.request_for(requester, session, method, Some(params));
             self.running.push(Box::pin(async move {
                 let answer = answer.await.unwrap_or_else(|_| Err(gone()));
                 Done { subject, errand, answer }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::relisting::Asking;
 use crate::connection::generation::Generation;
-use crate::connection::log_level::LogLevel;
+use crate::connection::log_level::{LogLevel, WantedLog};
 use crate::connection::session::Session;
 use crate::connection::status::Described;
 use crate::message::Raw;
@@ -28,12 +28,14 @@ impl Logging {
         &mut self,
         session: &mut Session,
         asking: Asking<'_>,
-        wanted: Option<LogLevel>,
+        (level, requester): WantedLog,
     ) {
-        let is_more = |level: &LogLevel| self.asked.is_none_or(|asked| *level < asked);
-        let Some(level) = wanted.filter(is_more).filter(|_| self.is_offered) else { return };
+        let is_more = self.asked.is_none_or(|asked| level < asked);
+        if !is_more || !self.is_offered {
+            return;
+        }
         self.asked = Some(level);
         let params = Raw::from_value(&json!({ "level": level.as_str() }));
-        drop(asking.request(session, "logging/setLevel", Some(params)));
+        drop(asking.request_for(requester, session, "logging/setLevel", Some(params)));
     }
 }

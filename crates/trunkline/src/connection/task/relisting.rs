@@ -14,6 +14,7 @@ use crate::connection::session::{Answer, Asked, Ids, Session, gone};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Raw, code};
+use crate::principal::Requester;
 
 /// The shortest time between two lists that nobody waits for. A server that announces a change with
 /// every list would otherwise be asked for ever.
@@ -36,7 +37,7 @@ struct Listing {
     answer: oneshot::Receiver<Answer>,
 }
 
-/// How the task asks for what it wants itself.
+/// How the task makes requests of its own.
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     ids: &'a Ids,
@@ -62,12 +63,13 @@ impl<'a> Asking<'a> {
         kind: Kind,
         cursor: Option<&Raw>,
     ) -> oneshot::Receiver<Answer> {
-        self.request(session, kind.list_method(), cursor.map(page_params))
+        self.request_for(None, session, kind.list_method(), cursor.map(page_params))
     }
 
-    /// Asks for something that the task itself wants.
-    pub(super) fn request(
+    /// Asks for something on behalf of a client, or for the connection itself.
+    pub(super) fn request_for(
         &self,
+        requester: Option<Requester>,
         session: &mut Session,
         method: &str,
         params: Option<Raw>,
@@ -84,7 +86,7 @@ impl<'a> Asking<'a> {
             updates: None,
             wants_progress: false,
             is_standing: false,
-            requester: None,
+            requester,
         });
         answer
     }

@@ -37,6 +37,15 @@ struct Chores {
     spoken: Spoken,
 }
 
+/// Why a server is asked for more of its log.
+#[derive(Clone, Copy)]
+enum LogReason {
+    /// The connection asks for what was wanted before, for nobody in particular.
+    Start,
+    /// A client wants it now.
+    Client,
+}
+
 /// Why a list of tools is not written to a file.
 const HOLDS_SECRET: &str = "a tool repeats a secret of the configuration";
 
@@ -62,7 +71,7 @@ impl Task {
         self.shadow.ready(&session, &described);
         self.shadow.noticed(&session);
         self.watched.begin();
-        self.see_to_log(&mut session, &mut chores);
+        self.see_to_log(&mut session, &mut chores, LogReason::Start);
         for command in waiting {
             self.obey(&mut session, &mut chores, command);
         }
@@ -145,7 +154,9 @@ impl Task {
                     self.watched.settle(hold);
                     self.see_to_watched(session, chores);
                 }
-                Ok(()) = self.log_level.changed() => self.see_to_log(session, chores),
+                Ok(()) = self.log_level.changed() => {
+                    self.see_to_log(session, chores, LogReason::Client);
+                }
                 // Another `idleTimeout` counts from when the server was last needed.
                 Ok(()) = self.behaviour.changed() => {}
                 Some(abandoned) = self.abandoned.recv() => session.abandon(abandoned),
@@ -259,8 +270,8 @@ impl Task {
                 chores.relistings.of(kind).wait(done);
                 self.relist(session, chores, kind);
             }
-            Command::Watch(subject, principal, reply) => {
-                self.watched.want(subject, &principal, reply);
+            Command::Watch(subject, requester, reply) => {
+                self.watched.want(subject, &requester, reply);
                 self.see_to_watched(session, chores);
             }
             // Taken by whoever received it.
@@ -319,9 +330,14 @@ impl Task {
         }
     }
 
-    fn see_to_log(&mut self, session: &mut Session, chores: &mut Chores) {
-        let wanted = *self.log_level.borrow_and_update();
-        chores.logging.ask(session, self.asking(), wanted);
+    fn see_to_log(&mut self, session: &mut Session, chores: &mut Chores, reason: LogReason) {
+        let wanted = self.log_level.borrow_and_update().clone();
+        let Some((level, requester)) = wanted else { return };
+        let requester = match reason {
+            LogReason::Start => None,
+            LogReason::Client => requester,
+        };
+        chores.logging.ask(session, self.asking(), (level, requester));
     }
 
     fn subscribe(&mut self, session: &mut Session, chores: &mut Chores, step: Step) {

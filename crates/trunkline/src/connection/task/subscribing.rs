@@ -164,7 +164,7 @@ impl Subscription {
             updates: None,
             wants_progress: false,
             is_standing: true,
-            requester: None,
+            requester: watched.requester_of_all(),
         });
         self.next = Some(Standing { id, since: Instant::now(), answer, subjects });
     }
@@ -211,6 +211,7 @@ impl Subscription {
             }
         }
         next.subjects.retain(|subject| acknowledgement.subjects.contains(subject));
+        session.settle(next.id);
         self.replace(session, watched, next);
     }
 
@@ -219,6 +220,7 @@ impl Subscription {
         let Some(mut next) = self.next.take() else { return };
         // Whoever wants one of them again has it asked for again.
         next.subjects.clear();
+        session.settle(next.id);
         let message = "the server did not acknowledge the subscription";
         watched.unanswered(&Ok(RpcError::new(code::INTERNAL_ERROR, message)));
         self.replace(session, watched, next);

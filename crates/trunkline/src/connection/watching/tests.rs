@@ -1,0 +1,219 @@
+//! Tests of what is watched: who holds each, and what the server is asked for.
+
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::connection::subscription::ResourceSubscription;
+
+struct Table {
+    watched: Watched,
+    holds: mpsc::UnboundedReceiver<Hold>,
+}
+
+impl Table {
+    fn new() -> Self {
+        let (sender, holds) = mpsc::unbounded_channel();
+        Self { watched: Watched::new(sender), holds }
+    }
+
+    fn want(&mut self, uri: &str) -> oneshot::Receiver<Given> {
+        self.want_for(&Requester::default(), uri)
+    }
+
+    fn want_for(&mut self, requester: &Requester, uri: &str) -> oneshot::Receiver<Given> {
+        let (reply, given) = oneshot::channel();
+        self.watched.want(Subject::resource(uri), requester, reply);
+        given
+    }
+
+    fn settle(&mut self) {
+        while let Ok(hold) = self.holds.try_recv() {
+            self.watched.settle(hold);
+        }
+    }
+
+    fn errand(&mut self) -> Option<(String, Errand)> {
+        self.settle();
+        self.watched.next_errand().map(|(subject, errand)| (subject.name().to_owned(), errand))
+    }
+}
+
+fn held(mut given: oneshot::Receiver<Given>) -> ResourceSubscription {
+    ResourceSubscription(given.try_recv().unwrap().unwrap().unwrap())
+}
+
+fn subscribe(uri: &str) -> Option<(String, Errand)> {
+    Some((uri.to_owned(), Errand::Subscribe))
+}
+
+fn unsubscribe(uri: &str) -> Option<(String, Errand)> {
+    Some((uri.to_owned(), Errand::Unsubscribe))
+}
+
+#[test]
+fn the_first_asks_and_the_last_takes_it_back() {
+    let mut table = Table::new();
+    let (first, second) = (table.want("a"), table.want("a"));
+    assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
+    table.watched.heard(&Subject::resource("a"));
+    let (first, second, third) = (held(first), held(second), held(table.want("a")));
+    drop((first, second));
+    assert_eq!(table.errand(), None);
+    assert_eq!(third.uri(), "a");
+    drop(third);
+    assert_eq!(table.errand(), unsubscribe("a"));
+    table.watched.left(&Subject::resource("a"));
+    assert!(table.watched.is_empty() && !table.watched.is_open());
+}
+
+#[test]
+fn whoever_comes_while_it_is_taken_back_gets_it_anew() {
+    let mut table = Table::new();
+    let first = table.want("a");
+    table.errand();
+    table.watched.heard(&Subject::resource("a"));
+    drop(held(first));
+    assert_eq!(table.errand(), unsubscribe("a"));
+    let second = table.want("a");
+    assert_eq!(table.errand(), None, "the server has not answered");
+    table.watched.left(&Subject::resource("a"));
+    assert_eq!(table.errand(), subscribe("a"));
+    table.watched.heard(&Subject::resource("a"));
+    held(second);
+}
+
+#[test]
+fn whoever_gave_up_holds_nothing() {
+    let mut table = Table::new();
+    drop(table.want("a"));
+    assert_eq!(table.errand(), None, "nobody wants it");
+    assert!(table.watched.is_empty());
+    let given = table.want("a");
+    assert_eq!(table.errand(), subscribe("a"));
+    drop(given);
+    table.watched.heard(&Subject::resource("a"));
+    assert_eq!(table.errand(), unsubscribe("a"));
+    // Given, and dropped before it was looked at.
+    let given = table.want("b");
+    table.errand();
+    table.watched.heard(&Subject::resource("b"));
+    drop(given);
+    assert_eq!(table.errand(), unsubscribe("b"));
+}
+
+#[test]
+fn what_is_held_is_asked_for_in_every_conversation() {
+    let mut table = Table::new();
+    let (a, b) = (table.want("a"), table.want("b"));
+    assert_eq!((table.errand(), table.errand()), (subscribe("a"), subscribe("b")));
+    table.watched.heard(&Subject::resource("a"));
+    let a = held(a);
+    table.watched.begin();
+    assert_eq!((table.errand(), table.errand()), (subscribe("a"), subscribe("b")));
+    drop(b);
+    table.watched.begin();
+    assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
+    let no = RpcError::new(code::INVALID_PARAMS, "no");
+    table.watched.refused(&Subject::resource("a"), &Ok(no));
+    assert!(!table.watched.is_empty(), "it is held");
+    drop(a);
+    assert_eq!(table.errand(), None);
+    assert!(table.watched.is_empty());
+}
+
+#[test]
+fn what_is_held_is_asked_for_once_the_server_is_there() {
+    let mut table = Table::new();
+    let holds = table.watched.holds.clone();
+    let held = [1, 2].map(|_| Held::begin(Subject::resource("a"), Requester::default(), &holds));
+    table.settle();
+    table.watched.fail(&Err(too_many()));
+    table.watched.begin();
+    assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
+    table.watched.heard(&Subject::resource("a"));
+    drop(held);
+    assert_eq!((table.errand(), table.errand()), (unsubscribe("a"), None));
+}
+
+#[test]
+fn a_refusal_goes_to_those_who_wait() {
+    let mut table = Table::new();
+    let mut given = table.want("a");
+    table.errand();
+    table.watched.refused(&Subject::resource("a"), &Ok(RpcError::new(code::INVALID_PARAMS, "no")));
+    assert_eq!(given.try_recv().unwrap().unwrap().unwrap_err().message(), "no");
+    let mut given = table.want("b");
+    table.watched.fail(&Err(too_many()));
+    assert_eq!(given.try_recv().unwrap().unwrap_err().kind(), ErrorKind::Busy);
+    assert!(table.watched.is_empty());
+}
+
+#[test]
+fn all_at_once_is_what_is_wanted_now() {
+    let mut table = Table::new();
+    let (a, b, c) = (table.want("a"), table.want("b"), table.want("c"));
+    drop(c);
+    let all = |table: &mut Table| {
+        let all = table.watched.all();
+        all.iter().map(Subject::name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(all(&mut table), "a b");
+    assert!(!table.watched.is_open());
+    table.watched.heard(&Subject::resource("a"));
+    table.watched.heard(&Subject::resource("b"));
+    let (a, _b) = (held(a), held(b));
+    drop(a);
+    table.settle();
+    assert!(table.watched.is_open());
+    assert_eq!(all(&mut table), "b");
+    table.watched.ask_again();
+    assert!(!table.watched.is_open(), "nothing was asked for since");
+    table.watched.lost();
+    assert!(table.watched.is_open());
+    assert_eq!(all(&mut table), "b");
+    table.watched.unanswered(&Ok(RpcError::new(code::INVALID_PARAMS, "no")));
+    assert_eq!(all(&mut table), "", "it is held, and not asked for again");
+    let _again = table.want("b");
+    assert_eq!(all(&mut table), "b");
+}
+
+#[test]
+fn only_so_many_are_watched() {
+    let mut table = Table::new();
+    let given: Vec<_> = (0..MAX_WATCHED / 2).map(|at| table.want(&at.to_string())).collect();
+    let mut too_long = table.want(&"x".repeat(MAX_ADDRESS_BYTES + 1));
+    assert!(too_long.try_recv().unwrap().unwrap().is_err());
+    let mut one_more = table.want("more");
+    let busy = one_more.try_recv().unwrap().unwrap_err();
+    assert!(busy.kind() == ErrorKind::Busy && busy.kind().is_retryable(), "{busy}");
+    let other = bearer("bob");
+    let mut of_other = table.want_for(&other, "others");
+    assert!(of_other.try_recv().is_err(), "another principal gets in");
+    drop(of_other);
+    assert!(table.want("7").try_recv().is_err(), "what is watched already costs nothing");
+    drop(given);
+    while table.errand().is_some() {}
+    table.want("more");
+    assert_eq!(table.errand(), None);
+}
+
+fn bearer(name: &str) -> Requester {
+    Requester { client: name.into(), principal: Principal::Token(name.into()) }
+}
+
+#[test]
+fn a_request_about_something_is_made_for_all_who_want_it() {
+    let mut table = Table::new();
+    let (ann, bob) = (bearer("ann"), bearer("bob"));
+    let subject = Subject::resource("a");
+    assert_eq!(table.watched.requester_of_all(), None);
+    let _first = table.want_for(&ann, "a");
+    assert_eq!(table.watched.requester(&subject), Some(ann.clone()));
+    assert_eq!(table.watched.requester_of_all(), Some(ann.clone()));
+    let _other = table.want_for(&bob, "b");
+    assert_eq!(table.watched.requester(&subject), Some(ann.clone()));
+    assert_eq!(table.watched.requester_of_all(), Some(ann.joined(&bob)));
+    let _second = table.want_for(&bob, "a");
+    let both = table.watched.requester(&subject).unwrap();
+    assert!(both.client != ann.client && both.client != bob.client);
+}
