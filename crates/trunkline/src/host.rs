@@ -74,9 +74,10 @@ use crate::view::{Describe, View};
 pub enum Patience {
     /// Not at all: servers are started and lists asked for, and what they have comes later.
     NoWait,
-    /// As long as `timeouts.grace` of each, counted once from the start of the server, or from when the
-    /// list was first asked for, however many ask for it: what is not there by then comes later. Lists
-    /// that are remembered of servers which do not run are not waited for.
+    /// As long as `timeouts.grace` of each, counted once from the first start of a server that has not
+    /// been ready since, however often it is started again; or from when the list was first asked for,
+    /// however many ask for it. What is not there by then comes later. Lists that are remembered of
+    /// servers which do not run are not waited for.
     Grace,
     /// Until each is ready or has failed.
     UntilAllAreReady,

@@ -369,6 +369,27 @@ async fn a_server_that_hangs_at_its_start_is_waited_for_once() {
     hosted.end().await;
 }
 
+/// CON-15: a server that is started again and again is not waited for each time.
+#[tokio::test]
+async fn a_server_that_hangs_at_every_start_is_waited_for_once() {
+    const LISTS: u32 = 12;
+    let mut slow = json!({ "command": "sleep", "args": ["1000"] });
+    slow["timeouts"] = json!({ "grace": "4s", "handshake": "2s", "shutdown": "100ms" });
+    slow["restart"] = json!({ "policy": "on-failure", "delay": "10ms", "maxDelay": "10ms" });
+    let hosted = Hosted::with(&json!({ "slow": slow }), Options::default()).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    // Its grace is over, and its third start has begun.
+    sleep(Duration::from_millis(4500)).await;
+    let listing = Instant::now();
+    for _ in 0..LISTS {
+        let answer = asker.ask("tools/list", json!({})).await;
+        assert!(answer.to_string().contains("slow"), "it says who is missing: {answer}");
+    }
+    // Each waited for up to two seconds when every start counted.
+    assert!(listing.elapsed() < Duration::from_secs(10), "{:?}", listing.elapsed());
+    hosted.end().await;
+}
+
 /// Nobody could ever use such a session.
 #[tokio::test]
 async fn whoever_is_refused_leaves_no_session() {

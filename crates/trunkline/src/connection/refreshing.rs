@@ -30,8 +30,8 @@ impl Connection {
             return refresh.clone();
         }
         let (sender, result) = watch::channel(None);
-        // A server that is being started is waited for since its start.
-        let since = self.shadow.starting_since().unwrap_or_else(Instant::now);
+        // A server that has not been ready is waited for since its first start.
+        let since = self.shadow.unready_since().unwrap_or_else(Instant::now);
         let connection = Arc::clone(self);
         tokio::spawn(async move {
             let listed = connection.fresh_list(kind).await;
@@ -51,7 +51,8 @@ impl Refresh {
         self.result.borrow().is_some() || self.result.has_changed().is_err()
     }
 
-    /// Since when it is waited for: since the server is being started, or the list is asked for.
+    /// Since when it is waited for: since the first start of a server that has not been ready since, or
+    /// since the list is asked for.
     pub(crate) fn since(&self) -> Instant {
         self.since
     }

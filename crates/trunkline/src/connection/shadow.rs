@@ -51,8 +51,8 @@ pub(super) struct Shadow {
     last_edition: AtomicU64,
     /// The standard error of the process that was started last, and what it was given.
     tail: Mutex<Tail>,
-    /// Since when it is being started, if it is.
-    starting_since: Mutex<Option<tokio::time::Instant>>,
+    /// The first start since it was last ready or stopped in order.
+    unready_since: Mutex<Option<tokio::time::Instant>>,
 }
 
 impl Shadow {
@@ -68,7 +68,7 @@ impl Shadow {
             speaks_both_eras: AtomicBool::new(false),
             last_edition: AtomicU64::new(0),
             tail: Mutex::default(),
-            starting_since: Mutex::default(),
+            unready_since: Mutex::default(),
         };
         let is_known = !remembered.is_empty();
         let remembered = Listed { items: remembered.into(), is_known, fresh_until: None };
@@ -143,15 +143,19 @@ impl Shadow {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).mask()
     }
 
-    /// Since when the server is being started, if it is.
-    pub(super) fn starting_since(&self) -> Option<tokio::time::Instant> {
-        let since = *self.starting_since.lock().unwrap_or_else(PoisonError::into_inner);
-        since.filter(|_| self.state() == State::Starting)
+    /// The first start since the server was last ready or stopped in order, if there was one. Later
+    /// attempts do not count: nobody waits again for a server that fails again.
+    pub(super) fn unready_since(&self) -> Option<tokio::time::Instant> {
+        *self.unready_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_unready_since(&self, since: Option<tokio::time::Instant>) {
+        *self.unready_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
 
     pub(super) fn starting(&self) {
-        let now = tokio::time::Instant::now();
-        *self.starting_since.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        let first = self.unready_since().unwrap_or_else(tokio::time::Instant::now);
+        self.set_unready_since(Some(first));
         self.status.send_modify(|status| {
             status.state = State::Starting;
             status.next_attempt = None;
@@ -173,6 +177,7 @@ impl Shadow {
             status.process_id = session.wire().process_id();
             status.ready_since = Some(Instant::now());
         });
+        self.set_unready_since(None);
         self.begin_edition();
     }
 
@@ -275,6 +280,7 @@ impl Shadow {
     /// It is not needed at the moment. What it has stays.
     pub(super) fn idle(&self) {
         self.is_over();
+        self.set_unready_since(None);
         self.status.send_modify(|status| {
             gone(status, State::Idle);
             status.next_attempt = None;
