@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use tokio::sync::Notify;
 use trunkline::principal::Principal;
 
@@ -59,6 +60,23 @@ impl ByteBudget {
     ) -> Result<Reservation, Exhausted> {
         let mut reservation = self.begin(principal);
         reservation.try_grow(bytes).map(|()| reservation)
+    }
+
+    /// A reservation of so many bytes, if the principal then has no more than its share, and no more
+    /// than half of what others leave: there is always room for another principal.
+    pub(crate) fn reserve_half(
+        self: &Arc<Self>,
+        principal: &Principal,
+        bytes: usize,
+    ) -> Result<Reservation, Exhausted> {
+        let used = self.lock();
+        let own = used.by_principal.get(principal).copied().unwrap_or(0);
+        let left = self.total.saturating_sub(used.all - own);
+        drop(used);
+        if own.saturating_add(bytes) > left / 2 {
+            return Err(Exhausted::Total);
+        }
+        self.reserve(principal, bytes)
     }
 
     /// The principal that holds most, if any holds something.
@@ -134,6 +152,46 @@ impl Reservation {
     }
 }
 
+/// Counts messages that wait to be read by clients of one principal.
+#[derive(Clone, Debug)]
+pub(crate) struct UnreadMessages {
+    budget: Arc<ByteBudget>,
+    principal: Principal,
+}
+
+impl UnreadMessages {
+    pub(crate) fn new(budget: &Arc<ByteBudget>, principal: Principal) -> Self {
+        Self { budget: Arc::clone(budget), principal }
+    }
+
+    /// Room for a message of so many bytes, if there is any.
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<Arc<Reservation>, Exhausted> {
+        self.budget.reserve_half(&self.principal, bytes).map(Arc::new)
+    }
+
+    /// The same message, counted for as long as a part of it is kept anywhere.
+    pub(crate) fn count(&self, message: Bytes) -> Result<Bytes, Exhausted> {
+        self.reserve(message.len()).map(|reservation| counted(message, &reservation))
+    }
+}
+
+/// The same bytes. They hold a reservation until the last clone of them is dropped: a body cannot say
+/// when it was written, but the transport drops what it has written.
+pub(crate) fn counted(bytes: Bytes, reservation: &Arc<Reservation>) -> Bytes {
+    Bytes::from_owner(CountedBytes { bytes, _reservation: Arc::clone(reservation) })
+}
+
+struct CountedBytes {
+    bytes: Bytes,
+    _reservation: Arc<Reservation>,
+}
+
+impl AsRef<[u8]> for CountedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         if self.bytes == 0 {
@@ -176,6 +234,33 @@ mod tests {
         drop(bob);
         assert!(budget.largest().is_none());
         assert!(budget.reserve(&token("ann"), 60).is_ok());
+    }
+
+    #[test]
+    fn whoever_comes_later_finds_half_of_what_is_left() {
+        let budget = ByteBudget::new(100, 60);
+        let reserve = |name: &str, bytes| budget.reserve_half(&token(name), bytes);
+        assert_eq!(reserve("ann", 51).unwrap_err(), Exhausted::Total);
+        let ann = reserve("ann", 50).unwrap();
+        assert_eq!(reserve("ann", 1).unwrap_err(), Exhausted::Total);
+        assert_eq!(reserve("bob", 26).unwrap_err(), Exhausted::Total);
+        let _bob = reserve("bob", 25).unwrap();
+        let _eve = reserve("eve", 12).unwrap();
+        drop(ann);
+        assert!(reserve("dan", 31).is_ok());
+    }
+
+    #[test]
+    fn a_message_counts_until_the_last_part_of_it_is_dropped() {
+        let budget = ByteBudget::new(100, 60);
+        let unread = UnreadMessages::new(&budget, token("ann"));
+        let message = unread.count(Bytes::from(vec![b'x'; 40])).unwrap();
+        assert_eq!(unread.count(Bytes::from(vec![b'x'; 20])).unwrap_err(), Exhausted::Total);
+        let part = message.slice(3..5);
+        drop(message);
+        assert_eq!((&part[..], budget.used()), (&b"xx"[..], 40));
+        drop(part);
+        assert_eq!(budget.used(), 0);
     }
 
     #[tokio::test]

@@ -2,9 +2,12 @@
 
 mod pages;
 mod guard;
+mod unread;
 mod replay;
+mod responses;
 mod sessions;
 mod body;
+mod modern;
 mod post;
 mod accepting;
 mod visitors;

@@ -47,6 +47,11 @@ pub(crate) struct Session {
     requests: Mutex<Requests>,
 }
 
+/// An id for a session that nobody can guess.
+pub(crate) fn new_id() -> ClientId {
+    ClientId::from(unguessable().as_str())
+}
+
 /// The requests of a session.
 #[derive(Default)]
 struct Requests {
@@ -57,12 +62,12 @@ struct Requests {
 
 impl Session {
     pub(crate) fn new(
+        id: ClientId,
         host: Arc<Host>,
         client: Client,
         identity: Arc<Identity>,
         standing: Arc<dyn Standing>,
     ) -> Self {
-        let id = ClientId::from(unguessable().as_str());
         let principal = identity.principal.of_client(&id);
         let requester = Requester { client: id.clone(), principal };
         Self {

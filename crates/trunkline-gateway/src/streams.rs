@@ -24,7 +24,7 @@ use crate::options::Limits;
 use crate::protocol::{refusal, require_modern};
 use crate::reply::{Answer, LineParts, response};
 use crate::scope::{Identity, Scope};
-use crate::session::{Session, Standing};
+use crate::session::{Session, Standing, new_id};
 use crate::talk::{LastWords, Outlet, StreamInbox, StreamOutlet, Talk};
 use crate::turns::Turns;
 use crate::{malformed, offer, panics};
@@ -331,7 +331,7 @@ impl Peer {
         let client = Client::of_initialize(params)?;
         let standing = Arc::new(OneWay(self.outlet.clone()));
         let host = Arc::clone(&self.gateway.host);
-        Ok(Session::new(host, client, Arc::clone(&self.identity), standing))
+        Ok(Session::new(new_id(), host, client, Arc::clone(&self.identity), standing))
     }
 }
 

@@ -11,6 +11,7 @@ use trunkline::connection::Question;
 use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError, code};
 use trunkline::queue;
 
+use crate::budget::UnreadMessages;
 use crate::reply::LineParts;
 
 /// Messages that may wait for one stream. A reader that is slower misses notifications.
@@ -47,6 +48,8 @@ pub(crate) type WayAfter = Box<dyn FnOnce(Bytes) + Send>;
 pub(crate) enum Outlet {
     /// Those of one request, beside its answer.
     Request(queue::Sender<Bytes>),
+    /// The same, where they may wait for their reader for long.
+    CountedRequest(queue::Sender<Bytes>, UnreadMessages),
     /// All that the client is sent.
     Stream(StreamOutlet),
 }
@@ -208,6 +211,11 @@ impl Talk {
             Outlet::Request(outlet) => {
                 let weight = message.len();
                 outlet.send_weighing(message, weight).is_ok()
+            }
+            Outlet::CountedRequest(outlet, unread) => {
+                let weight = message.len();
+                let counted = unread.count(message);
+                counted.is_ok_and(|message| outlet.send_weighing(message, weight).is_ok())
             }
             Outlet::Stream(outlet) => outlet.offer(message.into()).is_ok(),
         }

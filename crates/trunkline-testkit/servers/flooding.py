@@ -4,7 +4,9 @@
 
 `pings`: asks for signs of life under long ids, and does not read the answers. `questions`: asks the client
 of a call for something again and again, with much beside each question. `lists`: lists tools of 900 KB
-each, and a small one. `instructions`: says at length how it is to be used.
+each, and a small one. `instructions`: says at length how it is to be used. `results`: answers each call
+with 4.9 MB. `progress`: reports progress of each call with 900 KB, twelve times, and does not answer it.
+`many`: lists 9,999 small tools.
 """
 
 import json
@@ -35,6 +37,8 @@ def tool(name, description):
 
 
 def tools(params):
+    if MODE == "many":
+        return {"tools": [tool(f"tool-{number}", "Does little.") for number in range(9_999)]}
     if MODE != "lists":
         return {"tools": [tool("small", "Does little.")]}
     page = int(params.get("cursor", "0"))
@@ -64,6 +68,13 @@ def flood():
             send({"id": f"question-{number}", "method": "elicitation/create", "params": params, "beside": LONG})
 
 
+def report_progress(params):
+    token = params.get("_meta", {}).get("progressToken")
+    for number in range(12 if token is not None else 0):
+        progress = {"progressToken": token, "progress": number, "message": LARGE}
+        send({"method": "notifications/progress", "params": progress})
+
+
 def answer(request):
     params = request.get("params", {})
     match request["method"]:
@@ -74,12 +85,17 @@ def answer(request):
         case "tools/call":
             if MODE in ("pings", "questions"):
                 flood()
+            if MODE == "results":
+                return {"content": [{"type": "text", "text": "x" * 4_900_000}]}
             return {"content": [{"type": "text", "text": "done"}]}
 
 
 for line in sys.stdin:
     request = json.loads(line)
     if "id" not in request or "method" not in request:
+        continue
+    if request["method"] == "tools/call" and MODE == "progress":
+        report_progress(request["params"])
         continue
     result = answer(request)
     if result is None:

@@ -26,7 +26,7 @@ fn serving(mode: &str) -> (Folder, Serving) {
         "command": peers::python(),
         "args": ["-I", peers::flooding_server(), mode],
         "protocol": "legacy",
-        "timeouts": { "grace": "60s", "call": "20s" },
+        "timeouts": { "grace": "60s", "call": if mode == "results" { "5m" } else { "20s" } },
     });
     let config = json!({ "mcpServers": { "flooding": flooding } }).to_string();
     let folder = Folder::new().file("trunkline.json", config);
@@ -58,6 +58,12 @@ fn session_of(answer: &str) -> String {
 /// What a session gets for a request.
 fn ask(url: &str, session: &str, request: &Value) -> String {
     post(url, &[("mcp-session-id", session)], &request.to_string()).1
+}
+
+/// A call of the one tool of the server.
+fn tool_call() -> Value {
+    let params = json!({ "name": "flooding_small", "arguments": {} });
+    json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params })
 }
 
 #[test]
@@ -133,9 +139,7 @@ fn call(serving: &Serving, capabilities: Value) {
     params["capabilities"] = capabilities;
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
     let session = session_of(&post(serving.url(), &[], &request.to_string()).1);
-    let called = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call",
-        "params": { "name": "flooding_small", "arguments": {} } });
-    let answer = ask(serving.url(), &session, &called);
+    let answer = ask(serving.url(), &session, &tool_call());
     assert!(answer.contains(r#""id":2"#), "{}", answer.chars().take(2_000).collect::<String>());
 }
 
@@ -193,4 +197,87 @@ fn instructions_of_a_server_are_cut() {
     assert!(answer.len() < 100_000, "{} bytes", answer.len());
     assert!(answer.contains("are left out]"), "{answer}");
     assert_within_bounds(&serving);
+}
+
+/// How the one tool of the server is called.
+enum Era<'s> {
+    /// In a session.
+    Legacy(&'s str),
+    Modern,
+}
+
+/// Calls the tool so many times, and reads none of the answers.
+fn call_without_reading(url: &str, era: &Era<'_>, count: usize) -> Vec<TcpStream> {
+    let authority = url.split('/').nth(2).unwrap();
+    let headers = match era {
+        Era::Legacy(session) => format!("mcp-session-id: {session}\r\n"),
+        Era::Modern => "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\n\
+                        mcp-name: flooding_small\r\n"
+            .to_owned(),
+    };
+    let called = (0..count).map(|number| {
+        let mut meta = json!({ "progressToken": number });
+        if matches!(era, Era::Modern) {
+            meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        let params = json!({ "name": "flooding_small", "arguments": {}, "_meta": meta });
+        let id = 1_000 + number;
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        let body = body.to_string();
+        let mut stream = TcpStream::connect(authority).unwrap();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {authority}\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\n{headers}content-length: {}\r\n\r\n\
+             {body}",
+            body.len(),
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    });
+    called.collect()
+}
+
+/// Everything that can be read from a stream, until nothing comes for a while.
+fn rest(stream: &mut TcpStream) -> String {
+    stream.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    let (mut text, mut chunk) = (Vec::new(), [0; 65_536]);
+    while let Ok(count @ 1..) = stream.read(&mut chunk) {
+        text.extend_from_slice(&chunk[..count]);
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[test]
+fn answers_that_nobody_reads_are_not_kept_without_bound() {
+    for is_modern in [false, true] {
+        let (_folder, serving) = serving("results");
+        let session = session_of(&post(serving.url(), &[], INITIALIZE).1);
+        listed(serving.url());
+        let era = if is_modern { Era::Modern } else { Era::Legacy(&session) };
+        let mut unread = call_without_reading(serving.url(), &era, 100);
+        // The server works on one call after the other: the last is over when this one is.
+        let reader = session_of(&post(serving.url(), &[], INITIALIZE).1);
+        let answer = ask(serving.url(), &reader, &tool_call());
+        assert!(answer.len() > 4_900_000, "another client is not hurt: {answer:.1000}");
+        let last = rest(unread.last_mut().unwrap());
+        assert!(last.contains("was carried out, but its answer of"), "{last:.1000}");
+        assert_within_bounds(&serving);
+    }
+}
+
+#[test]
+fn progress_that_nobody_reads_is_not_kept_without_bound() {
+    for is_modern in [false, true] {
+        let (_folder, serving) = serving("progress");
+        let session = session_of(&post(serving.url(), &[], INITIALIZE).1);
+        listed(serving.url());
+        let era = if is_modern { Era::Modern } else { Era::Legacy(&session) };
+        let _unread = call_without_reading(serving.url(), &era, 60);
+        // When this one has timed out, the calls before it have.
+        let reader = session_of(&post(serving.url(), &[], INITIALIZE).1);
+        let answer = ask(serving.url(), &reader, &tool_call());
+        assert!(answer.contains("within 20s"), "{answer:.1000}");
+        assert_within_bounds(&serving);
+    }
 }

@@ -5,25 +5,24 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::body::Bytes;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::{self, unfold};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use trunkline::message::{Id, Message, Notification, Request, RpcError, code};
 use trunkline::queue::{Receiver, Sender, queue, weighed_queue};
 
 use super::Door;
 use super::body::{Received, Unread};
-use super::replay::{HEARTBEAT, KEEP_ALIVE};
-use super::sessions::{HttpSession, SESSION, events};
+use super::modern::modern;
+use super::responses::{answered, put_answer, refuse};
+use super::sessions::{HttpSession, SESSION};
 use crate::asked::{Asked, Client};
 use crate::caller::{Admission, Caller, id_without_session};
 use crate::gateway::cancelled;
 use crate::offer;
-use crate::protocol::refusal;
-use crate::reply::{Answer, response, response_in_parts};
+use crate::reply::Answer;
 use crate::scope::Identity;
 use crate::session::Running;
 use crate::talk::{LastWords, MAX_UNREAD, MAX_UNREAD_BYTES, Outlet, Talk};
@@ -32,10 +31,6 @@ use crate::{headers, malformed, panics};
 /// How long a legacy client waits for a plain answer before it gets a stream, which it can take up
 /// again if it breaks.
 const SOON: Duration = Duration::from_millis(250);
-
-/// How long a modern client waits for a plain answer. The status of the answer says something to
-/// it, so that streams come only where they have to show that they are alive.
-const LATER: Duration = Duration::from_secs(5);
 
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
@@ -177,7 +172,7 @@ async fn open(door: &Door, identity: &Arc<Identity>, asked: &Asked) -> Response 
         return busy("there are too many sessions; try again later\n");
     }
     let result = offer::initialized(&session.session.client, instructions);
-    let mut answer = answered(&asked.id, Ok(result.into()), StatusCode::OK);
+    let mut answer = answered(&session.unread, &asked.id, Ok(result.into()), StatusCode::OK);
     if let Ok(id) = session.session.id.as_str().parse() {
         answer.headers_mut().insert(SESSION, id);
     }
@@ -215,7 +210,7 @@ async fn legacy(door: &Door, session: &Arc<HttpSession>, asked: Asked) -> Respon
         () = sleep(SOON) => Event::Nothing,
     };
     let message = match first {
-        Event::Over(answer) => return answered(&id, answer, StatusCode::OK),
+        Event::Over(answer) => return answered(&session.unread, &id, answer, StatusCode::OK),
         Event::Cancelled => return StatusCode::ACCEPTED.into_response(),
         Event::Said(message) => Some(message),
         Event::Nothing => None,
@@ -231,7 +226,7 @@ async fn legacy(door: &Door, session: &Arc<HttpSession>, asked: Asked) -> Respon
             match work.next().await {
                 Event::Said(message) => stream.push(message),
                 Event::Over(answer) => {
-                    stream.push(response(&id, answer));
+                    put_answer(&stream, &id, answer);
                     break;
                 }
                 Event::Cancelled | Event::Nothing => break,
@@ -291,150 +286,4 @@ impl Drop for Work {
             }
         });
     }
-}
-
-/// A request that stands for itself. Its client goes away to cancel it.
-async fn modern(
-    door: &Arc<Door>,
-    identity: &Arc<Identity>,
-    headers: HeaderMap,
-    asked: Asked,
-) -> Response {
-    let id = asked.id.clone();
-    let (outlet, inbox) = weighed_queue(MAX_UNREAD, MAX_UNREAD_BYTES);
-    let caller = match modern_caller(door, identity, (&headers, &asked), outlet) {
-        Ok(caller) => caller,
-        Err(error) => return refuse(status_of(&error), Some(&id), &error),
-    };
-    let asked = asked.with_headers(headers);
-    let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, asked));
-    let mut work = Exchange { answering: Some(answering), inbox, id, last: None };
-    match timeout(LATER, work.next()).await {
-        Ok(Some(Said::Answer(answer))) => {
-            let status = answer.as_ref().map_or_else(status_of, |_| StatusCode::OK);
-            answered(&work.id, answer, status)
-        }
-        Ok(Some(Said::Message(message))) => work.streamed(Some(message)),
-        Ok(None) | Err(_) => work.streamed(None),
-    }
-}
-
-fn modern_caller(
-    door: &Door,
-    identity: &Arc<Identity>,
-    (headers, asked): (&HeaderMap, &Asked),
-    outlet: Sender<Bytes>,
-) -> Result<Caller, RpcError> {
-    let client = Client::of_request(&asked.said)?;
-    headers::check(headers, &client.version, asked)?;
-    let caller = Caller {
-        client: Arc::new(client),
-        identity: Arc::clone(identity),
-        level: asked.level()?,
-        talk: Talk::new(Outlet::Request(outlet)),
-        session: None,
-        admission: admission(door, headers, asked)?,
-    };
-    Ok(caller)
-}
-
-/// For how long a request may go on. Only one that listens goes on for longer than its answer takes.
-fn admission(door: &Door, headers: &HeaderMap, asked: &Asked) -> Result<Admission, RpcError> {
-    if &*asked.method != "subscriptions/listen" {
-        return Ok(Admission::Asked);
-    }
-    let gone = || RpcError::new(code::INVALID_REQUEST, "the token is not known any more");
-    door.guard.admission(headers).ok_or_else(gone)
-}
-
-/// A modern request that is being worked on. Dropping it cancels it.
-struct Exchange {
-    answering: Option<Answering>,
-    inbox: Receiver<Bytes>,
-    id: Id,
-    last: Option<Answer>,
-}
-
-enum Said {
-    Message(Bytes),
-    Answer(Answer),
-}
-
-impl Exchange {
-    /// What is said next; nothing after the answer.
-    async fn next(&mut self) -> Option<Said> {
-        if let Some(answering) = &mut self.answering {
-            tokio::select! {
-                biased;
-                message = self.inbox.recv() => return Some(Said::Message(message)),
-                answer = answering => self.last = Some(answer),
-            }
-            self.answering = None;
-        }
-        // What was said before the answer comes before it.
-        match self.inbox.try_recv() {
-            Some(message) => Some(Said::Message(message)),
-            None => self.last.take().map(Said::Answer),
-        }
-    }
-
-    /// The rest of it as a stream of events.
-    fn streamed(self, first: Option<Bytes>) -> Response {
-        let first = first.map(|message| event(&message));
-        let body = unfold((self, first), |(mut work, first)| async {
-            if let Some(first) = first {
-                return Some((Ok::<_, std::convert::Infallible>(first), (work, None)));
-            }
-            let chunk = match timeout(KEEP_ALIVE, work.next()).await {
-                Err(_) => Bytes::from_static(HEARTBEAT),
-                Ok(Some(Said::Message(message))) => event(&message),
-                Ok(Some(Said::Answer(answer))) => event(&response(&work.id, answer)),
-                Ok(None) => return None,
-            };
-            Some((Ok(chunk), (work, None)))
-        });
-        events(Body::from_stream(body))
-    }
-}
-
-fn event(message: &Bytes) -> Bytes {
-    [b"data: ", &message[..], b"\n\n"].concat().into()
-}
-
-/// The status of an answer to a modern client that is an error.
-fn status_of(error: &RpcError) -> StatusCode {
-    match error.code() {
-        code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
-        code::HEADER_MISMATCH
-        | code::MISSING_CLIENT_CAPABILITY
-        | code::UNSUPPORTED_PROTOCOL_VERSION
-        | code::INVALID_PARAMS
-        | code::INVALID_REQUEST => StatusCode::BAD_REQUEST,
-        _ => StatusCode::OK,
-    }
-}
-
-/// The answer to a request as a whole body. A long one is not copied for that.
-fn answered(id: &Id, answer: Answer, status: StatusCode) -> Response {
-    let [first, inside, last] = response_in_parts(id, answer);
-    if inside.is_empty() {
-        return json(status, first.into());
-    }
-    let length = first.len() + inside.len() + last.len();
-    let parts = stream::iter([first, inside, last].map(Ok::<_, std::convert::Infallible>));
-    let mut response = json(status, Body::from_stream(parts));
-    response.headers_mut().insert(CONTENT_LENGTH, length.into());
-    response
-}
-
-fn json(status: StatusCode, body: Body) -> Response {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
-}
-
-fn refuse(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Response {
-    json(status, refusal(id, error).into())
 }

@@ -13,15 +13,16 @@ use tokio::time::interval;
 use trunkline::principal::{ClientId, FairShare, Principal};
 
 use super::replay::{self, Replay};
+use super::unread::UnreadBudgets;
 use crate::asked::Client;
-use crate::budget::{ByteBudget, Exhausted, Reservation};
+use crate::budget::{ByteBudget, Exhausted, Reservation, UnreadMessages};
 use crate::gateway::Gateway;
 use crate::headers::VERSION;
 use crate::options::Limits;
 use crate::protocol::LEGACY;
 use crate::reply::MAX_KEPT_OF_ALL;
 use crate::scope::Identity;
-use crate::session::{Session, Standing};
+use crate::session::{self, Session, Standing};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
@@ -56,6 +57,7 @@ pub(super) struct Sessions {
     kept: Mutex<Kept>,
     /// What clients say they are.
     identities: Arc<ByteBudget>,
+    pub(super) unread: UnreadBudgets,
 }
 
 /// The streams of all sessions that are over, oldest first; some may have been forgotten.
@@ -145,6 +147,8 @@ pub(super) struct HttpSession {
     next: AtomicU64,
     /// When a request last named it.
     asked: Mutex<Instant>,
+    /// Counts answers that its client has not read.
+    pub(super) unread: UnreadMessages,
     /// What its client takes of the budget, once it is open.
     reservation: Mutex<Option<Reservation>>,
 }
@@ -153,7 +157,7 @@ impl HttpSession {
     /// A stream for one request.
     pub(super) fn stream(&self) -> Arc<Replay> {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let stream = Replay::new(number);
+        let stream = Replay::new(number, self.unread.clone());
         lock(&self.streams).insert(number, Arc::clone(&stream));
         stream
     }
@@ -217,8 +221,8 @@ impl Standing for Replay {
 impl Sessions {
     pub(super) fn new(gateway: Arc<Gateway>, limits: Limits) -> Arc<Self> {
         let identities = ByteBudget::new(MAX_IDENTITY_BYTES_OF_ALL, MAX_IDENTITY_BYTES_OF_ONE);
-        let (open, kept) = (Mutex::default(), Mutex::default());
-        let sessions = Arc::new(Self { gateway, limits, open, kept, identities });
+        let (open, kept, unread) = Default::default();
+        let sessions = Arc::new(Self { gateway, limits, open, kept, identities, unread });
         let weak = Arc::downgrade(&sessions);
         tokio::spawn(async move {
             let mut ticks = interval(SWEEP);
@@ -233,11 +237,15 @@ impl Sessions {
 
     /// A session that is not open yet: nothing remains of it if its client gives up.
     pub(super) fn prepare(&self, client: Client, identity: &Arc<Identity>) -> Arc<HttpSession> {
-        let standing = Replay::new(0);
+        let id = session::new_id();
+        let principal = identity.principal.of_client(&id);
+        let standing = Replay::new(0, self.unread.notifications_to(principal.clone()));
         let tell: Arc<dyn Standing> = Arc::clone(&standing) as _;
         let host = Arc::clone(&self.gateway.host);
+        let identity = Arc::clone(identity);
         Arc::new(HttpSession {
-            session: Arc::new(Session::new(host, client, Arc::clone(identity), tell)),
+            session: Arc::new(Session::new(id, host, client, identity, tell)),
+            unread: self.unread.answers_to(principal),
             standing,
             streams: Mutex::default(),
             over: Mutex::new(Over {
