@@ -17,6 +17,7 @@ use trunkline::view::View;
 use crate::asked::Asked;
 use crate::caller::Caller;
 use crate::changes::{Addresses, Changes, Listening, Lists, Log, Teller};
+use crate::list_cache::ListCache;
 use crate::options::Limits;
 use crate::own::OwnCalls;
 use crate::parked::Parked;
@@ -42,6 +43,7 @@ pub(crate) struct Gateway {
     pub(crate) recent: Arc<Recent>,
     /// When servers that failed were last tried again.
     pub(crate) tried: Mutex<HashMap<ServerName, Instant>>,
+    pub(crate) pages: ListCache,
 }
 
 impl Gateway {
@@ -58,6 +60,7 @@ impl Gateway {
             parked: Arc::new(Parked::new(limits.answer_wait, MAX_KEPT_OF_ALL)),
             own_calls: Arc::default(),
             tried: Mutex::default(),
+            pages: ListCache::default(),
         })
     }
 

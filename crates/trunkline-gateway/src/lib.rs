@@ -88,6 +88,7 @@ mod recent;
 mod caller;
 mod unable;
 mod tasks;
+mod list_cache;
 mod gateway;
 mod pages;
 mod lists;

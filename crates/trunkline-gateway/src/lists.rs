@@ -4,19 +4,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 use trunkline::connection::{Connection, State};
 use trunkline::host::Patience;
 use trunkline::item::Kind;
-use trunkline::message::{Raw, RpcError};
+use trunkline::message::{Raw, RpcError, code};
 use trunkline::name::ServerName;
+use trunkline::principal::Requester;
+use trunkline::view::View;
 
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::list_cache::{ListPage, PageKey};
 use crate::offer::server_info;
 use crate::pages::{Cursors, Page};
 use crate::protocol::{Era, empty, meta};
 use crate::servers::unavailable;
-use crate::translate;
+use crate::{panics, translate};
 
 /// The key of `_meta` that names servers which cannot be used just now.
 pub(crate) const UNAVAILABLE: &str = "io.trunkline/unavailable";
@@ -39,20 +43,52 @@ impl Gateway {
         let after = cursors.open(params)?;
         self.gather(&[kind]).await;
         let view = self.view(caller)?;
-        let era = caller.era();
-        let page = Page::of(&view, kind, after.as_deref(), |definition| {
-            translate::definition(era, view.definition(definition, self.host.describes()))
-        });
-        let mut result = empty().with(kind.list_key(), &Raw::from_items(&page.definitions));
-        if let Some(last) = page.last {
-            result = result.with("nextCursor", &Raw::from_string(&cursors.after(last)));
-        }
+        let page = self.page(caller, &view, (kind, after)).await?;
+        let cursor = page.last.as_ref().map(|last| Raw::from_string(&cursors.after(last)));
         let missing = unavailable(&self.host, &view, &caller.identity.scope);
-        Ok(self.with_notes(era, &result, missing))
+        Ok(self.with_notes(caller.era(), (&page.list, cursor), missing))
     }
 
-    /// A list with what goes beside it.
-    fn with_notes(&self, era: Era, result: &Raw, missing: Vec<Value>) -> Raw {
+    /// A page of a list. It is made once, beside the workers and in the turn of its principal: a long
+    /// list takes time that others need.
+    async fn page(
+        &self,
+        caller: &Caller,
+        view: &View,
+        (kind, after): (Kind, Option<String>),
+    ) -> Result<Arc<ListPage>, RpcError> {
+        let (scope, era) = (caller.identity.scope.clone(), caller.era());
+        let (key, version) = (PageKey { scope, kind, era, after }, view.version());
+        if let Some(page) = self.pages.get(&key, &version) {
+            return Ok(page);
+        }
+        let Requester { principal, .. } = caller.requester();
+        let slot = tokio::select! {
+            slot = self.pages.slots.acquire(&principal) => slot,
+            () = self.host.ending() => return Err(ending()),
+        };
+        // It may have been made meanwhile.
+        if let Some(page) = self.pages.get(&key, &version) {
+            return Ok(page);
+        }
+        let (view, after, describes) = (view.clone(), key.after.clone(), self.host.describes());
+        let made = spawn_blocking(move || {
+            let page = Page::of(&view, kind, after.as_deref(), |definition| {
+                translate::definition(era, view.definition(definition, describes))
+            });
+            let list = empty().with(kind.list_key(), &Raw::from_items(&page.definitions));
+            let last = page.last.map(str::to_owned);
+            // Whoever asks for it does not wait any more, perhaps: the turn ends with the work.
+            drop(slot);
+            ListPage { list, last }
+        });
+        let page = made.await.map_err(|_| panics::internal_error())?;
+        Ok(self.pages.insert(key, version, page))
+    }
+
+    /// A list with what goes beside it. The list is not looked through for that.
+    fn with_notes(&self, era: Era, page: (&Raw, Option<Raw>), missing: Vec<Value>) -> Raw {
+        let (list, cursor) = page;
         // Who stays away until something is changed is announced then.
         let may_return = missing.iter().any(|server| server["retry"] == true);
         let ttl = if may_return { 0 } else { self.ttl() };
@@ -63,17 +99,17 @@ impl Gateway {
         if !missing.is_empty() {
             said[UNAVAILABLE] = missing.into();
         }
-        let result = match era {
-            Era::Modern => result
-                .with("resultType", &Raw::from_string("complete"))
-                .with("ttlMs", &Raw::from_number(ttl))
-                .with("cacheScope", &Raw::from_string("private")),
-            Era::Legacy => result.clone(),
-        };
-        match said.as_object().is_some_and(serde_json::Map::is_empty) {
-            true => result,
-            false => result.with("_meta", &Raw::from_value(&said)),
+        let is_silent = said.as_object().is_some_and(serde_json::Map::is_empty);
+        let mut members: Vec<(&str, Raw)> = Vec::new();
+        members.extend(cursor.map(|cursor| ("nextCursor", cursor)));
+        if era == Era::Modern {
+            members.push(("resultType", Raw::from_string("complete")));
+            members.push(("ttlMs", Raw::from_number(ttl)));
+            members.push(("cacheScope", Raw::from_string("private")));
         }
+        members.extend((!is_silent).then(|| ("_meta", Raw::from_value(&said))));
+        let members: Vec<_> = members.iter().map(|(key, value)| (*key, value)).collect();
+        list.with_new(&members)
     }
 
     /// How long lists hold, in milliseconds: as long as the list that holds shortest.
@@ -118,4 +154,9 @@ impl Gateway {
         }
         is_due
     }
+}
+
+/// The refusal of a list that waits for its turn when the gateway ends.
+fn ending() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "the gateway is ending; connect to it again later")
 }

@@ -42,7 +42,9 @@ pub(crate) fn unavailable(host: &Host, view: &View, scope: &CallerScope) -> Vec<
     if troubled.peek().is_none() {
         return broken.collect();
     }
-    let denied: BTreeSet<&ServerName> = Kind::ALL
+    // Everything is looked through for that, which those who learn of all servers need not.
+    let kinds = if is_limited { &Kind::ALL[..] } else { &[] };
+    let denied: BTreeSet<&ServerName> = kinds
         .iter()
         .flat_map(|kind| view.hidden(*kind))
         .filter(|(_, reason)| reason.rule() == Rule::Available)

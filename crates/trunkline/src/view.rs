@@ -7,7 +7,7 @@ mod unknown;
 mod unlisted;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::catalog::{Catalog, Entry, Kind};
 use crate::message::Raw;
@@ -60,6 +60,20 @@ pub struct View {
     caller: Arc<Caller>,
 }
 
+/// The catalog and the rules that a view is made of, for whoever keeps what they made from it. Neither
+/// is kept alive by it.
+#[derive(Clone, Debug)]
+pub struct ViewVersion {
+    catalog: Weak<Catalog>,
+    rules: Weak<Rules>,
+}
+
+impl PartialEq for ViewVersion {
+    fn eq(&self, other: &Self) -> bool {
+        Weak::ptr_eq(&self.catalog, &other.catalog) && Weak::ptr_eq(&self.rules, &other.rules)
+    }
+}
+
 /// Whether descriptions say which server something is of (TOOL-3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Describe {
@@ -79,6 +93,12 @@ impl View {
     /// The catalog it is a view of.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    /// The version of what it is made of. Two views of one caller show the same if theirs are equal.
+    pub fn version(&self) -> ViewVersion {
+        let (catalog, rules) = (Arc::downgrade(&self.catalog), Arc::downgrade(&self.rules));
+        ViewVersion { catalog, rules }
     }
 
     /// The rules it is made with.
