@@ -117,6 +117,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 asked = {"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": {"messages": []}}
                 self.wfile.write(f"data: {json.dumps(asked)}\n\n".encode())
                 time.sleep(60)
+            case "long" | "long-stream":
+                result = {"content": [{"type": "text", "text": "x" * 20_000_000}], "isError": False}
+                body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+                if MODE == "long":
+                    self.reply(200, body, {"content-type": "application/json"})
+                else:
+                    self.reply(200, b"data: " + body + b"\n\n", {"content-type": "text/event-stream"})
             case "empty":
                 self.reply(200)
             case "empty-stream":

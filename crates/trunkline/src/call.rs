@@ -376,6 +376,7 @@ fn outcome(
     server: &Server,
     exposed: Option<Exposed<'_>>,
 ) -> Outcome {
+    let missing = said.missing();
     let said = said.clone().with_keys_once();
     let said = match server.trust {
         // Before addresses are looked at: what is taken away may be what makes one look like another.
@@ -384,6 +385,7 @@ fn outcome(
     };
     let said = exposed.map_or_else(|| said.clone(), |exposed| with_addresses(&said, exposed));
     let bound = usize::try_from(server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
+    let said = said.shortened_by(missing);
     Outcome::new((kind, &said), (&server.name, server.trust), bound)
 }
 

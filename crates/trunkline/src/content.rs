@@ -13,6 +13,7 @@ pub use addresses::with_addresses;
 pub use arguments::{BadArguments, check_arguments};
 pub use artifact::{Artifact, ArtifactLimits, RESOURCE, artifacts, with_artifacts};
 pub use block::ResultKind;
+pub(crate) use cap::capped_again;
 pub use cap::{Capped, capped};
 pub use notice::with_untrusted_notices;
 pub use text::{Speaker, text_for_model};

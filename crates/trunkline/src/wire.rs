@@ -4,6 +4,7 @@
 //! at once, `next` moves bytes both ways until something has happened. No wire has a task of its
 //! own, so that a call costs one hop to its server's task and no other.
 
+mod shortener;
 mod lines;
 mod outbox;
 mod mask;

@@ -23,7 +23,7 @@ pub struct CallError {
     message: Box<str>,
     hint: Option<Box<str>>,
     is_retryable: bool,
-    refusal: Option<RpcError>,
+    refusal: Option<Box<RpcError>>,
     server: Option<ServerName>,
     cause: NoResult,
 }
@@ -110,7 +110,7 @@ impl CallError {
     /// The error that the server answered with, for those who pass it on, in its own words. That of an untrusted
     /// server is without what deceives, and says whose it is.
     pub fn refusal(&self) -> Option<&RpcError> {
-        self.refusal.as_ref()
+        self.refusal.as_deref()
     }
 
     fn new(kind: CallErrorKind, message: String) -> Self {
@@ -201,7 +201,10 @@ impl CallError {
             Trust::Trusted => error.clone(),
             Trust::Untrusted => RpcError::new(code, &message),
         };
-        Self { refusal: Some(refusal), ..Self::new(CallErrorKind::Refused(code), message) }
+        Self {
+            refusal: Some(Box::new(refusal)),
+            ..Self::new(CallErrorKind::Refused(code), message)
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::keeping::ArtifactFolder;
 use crate::config::Trust;
 use crate::content::{
-    ArtifactLimits, ResultKind, Speaker, artifacts, capped, is_error, marked_untrusted,
+    ArtifactLimits, ResultKind, Speaker, artifacts, capped_again, is_error, marked_untrusted,
     text_for_model, with_artifacts, with_untrusted_notices,
 };
 use crate::message::Raw;
@@ -32,7 +32,7 @@ impl Outcome {
         bound: usize,
     ) -> Self {
         let is_error = kind == ResultKind::ToolCall && is_error(result);
-        let capped = capped(kind, result, bound);
+        let capped = capped_again(kind, (result, result.missing()), bound);
         let result = match trust {
             Trust::Untrusted => marked_untrusted(&capped.result),
             Trust::Trusted => capped.result,

@@ -7,6 +7,7 @@ mod past_calls;
 mod pending;
 mod questions;
 mod reading;
+mod answering;
 mod telling;
 
 use std::collections::HashMap;
@@ -26,13 +27,13 @@ use self::past_calls::CallEnd;
 pub(super) use self::pending::MAX_PENDING_CALLS;
 use self::pending::{Pending, Waiting};
 use self::questions::{Asides, Open};
-use self::reading::{after_noise, unreadable};
+use self::reading::{after_noise, is_cuttable, unreadable};
 use super::attendant::{Abandoned, Attendant, Update};
 use super::explaining::explained;
 use super::generation::{Declared, Generation, with_progress_token};
 use super::parameters::{Mirrored, headers, subject};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Message, Notification, Raw, Response, RpcError};
+use crate::message::{Message, Notification, Raw, RpcError};
 use crate::principal::{ClientId, Requester};
 use crate::queue::Sender;
 use crate::wire::{Incoming, Outgoing, Purpose, RemainingProcess, SecretMask, Wire};
@@ -219,8 +220,17 @@ impl Session {
         let name = if self.mirrors() { subject(&method, params) } else { None };
         let parameters = self.parameters(&method, params, name.as_deref());
         let line = Message::write_request(id, &method, params);
-        let waiting =
-            Waiting { reply, deadline, updates, token, is_standing, is_settled: false, requester };
+        let (is_settled, is_cuttable) = (false, is_cuttable(&method));
+        let waiting = Waiting {
+            reply,
+            deadline,
+            updates,
+            token,
+            is_standing,
+            is_settled,
+            is_cuttable,
+            requester,
+        };
         self.pending.insert(id, waiting);
         self.wire
             .send(Outgoing { line, purpose: Purpose::Request { id, method, name, parameters } });
@@ -334,17 +344,6 @@ impl Session {
         }
     }
 
-    /// Fails the request of an empty reply. After several without an answer between, the session is dead.
-    fn on_empty_reply(&mut self, id: u64, error: Error) -> Option<Event> {
-        let is_alone = self.pending.len() <= 1 && self.pending.contains(id);
-        if !self.empty_replies.is_last(is_alone) {
-            self.answer(id, Err(error));
-            return None;
-        }
-        self.unsaid = Some((Some(id), error));
-        Some(Event::Forgotten)
-    }
-
     fn say_unsaid(&mut self) {
         match self.unsaid.take() {
             Some((Some(id), error)) => self.answer(id, Err(error)),
@@ -376,31 +375,6 @@ impl Session {
                 (None, None) => self.noise(),
             },
         }
-    }
-
-    fn answered(&mut self, Response { id, outcome }: Response) -> Option<Event> {
-        // An answer to nothing we asked is noise; so is a second one.
-        let number = id.as_number();
-        let Some(id) = number.filter(|id| self.pending.contains(*id)) else {
-            number.iter().for_each(|id| self.pending.answered_late(*id));
-            return self.noise();
-        };
-        self.empty_replies.reset();
-        self.answer(id, Ok(outcome.map_err(RpcError::bounded)));
-        None
-    }
-
-    fn noise(&mut self) -> Option<Event> {
-        self.noise += 1;
-        Some(Event::Noise)
-    }
-
-    fn answer(&mut self, id: u64, answer: Answer) {
-        self.last_answer = Instant::now();
-        let end = CallEnd::with(&answer, &self.generation);
-        self.pending.answer(id, answer, end);
-        // It may have come on another stream than its own.
-        self.wire.cancel(id);
     }
 
     fn expire(&mut self) {

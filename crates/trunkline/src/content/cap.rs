@@ -45,9 +45,18 @@ pub struct Capped {
 /// assert!(capped.result.text().contains("bytes are missing]"));
 /// ```
 pub fn capped(kind: ResultKind, result: &Raw, max_bytes: usize) -> Capped {
+    capped_again(kind, (result, 0), max_bytes)
+}
+
+/// The same for a result of which so many bytes are missing already.
+pub(crate) fn capped_again(
+    kind: ResultKind,
+    (result, missing): (&Raw, usize),
+    max_bytes: usize,
+) -> Capped {
     let max_bytes = max_bytes.max(MIN_BOUND);
-    let size = result.bytes().len();
-    if size <= max_bytes {
+    let size = result.bytes().len().saturating_add(missing);
+    if size <= max_bytes && missing == 0 {
         return Capped { result: result.clone(), missing: 0 };
     }
     // What is of no known form says so as a call does.
@@ -71,7 +80,8 @@ pub fn capped(kind: ResultKind, result: &Raw, max_bytes: usize) -> Capped {
     }
     // More than nothing: the bound is smaller than the size.
     let missing = size - cut.bytes().len();
-    kept.push(note(form, &items, &format!("[cut: {missing} of {size} bytes are missing]")));
+    let words = format!("[cut at `maxResultBytes`: {missing} of {size} bytes are missing]");
+    kept.push(note(form, &items, &words));
     Capped { result: cut.with(form.key(), &Raw::from_items(&kept)), missing }
 }
 
@@ -244,7 +254,13 @@ mod tests {
         let blocks = result.get("content").unwrap().items();
         assert!(blocks[1].text().contains("[image: image/png, 6750 bytes] left out"));
         assert_eq!(blocks[2].get("resource").unwrap().get("uri").unwrap().text(), r#""x://a""#);
-        assert!(blocks.last().unwrap().text().contains(&format!("[cut: {missing} of ")));
+        assert!(
+            blocks
+                .last()
+                .unwrap()
+                .text()
+                .contains(&format!("[cut at `maxResultBytes`: {missing} of "))
+        );
         assert!(super::super::is_error(&result));
         assert!(result.get("structuredContent").is_none());
     }

@@ -26,6 +26,8 @@ pub struct Raw {
     text: Bytes,
     /// Where its members stand, if that was noted when it was read.
     outline: Option<Outlined>,
+    /// Bytes that were left out of it while it was read.
+    missing: usize,
 }
 
 impl PartialEq for Raw {
@@ -54,12 +56,13 @@ impl Raw {
     pub(super) fn read_message(bytes: &Bytes) -> Option<(Self, bool)> {
         let read = reader::read(bytes)?;
         let outline = read.outline.map(Outlined::new);
-        Some((Self { text: bytes.slice(read.value), outline }, read.is_too_deep))
+        let text = bytes.slice(read.value);
+        Some((Self { text, outline, missing: 0 }, read.is_too_deep))
     }
 
     /// Bytes that are JSON.
     fn of(text: impl Into<Bytes>) -> Self {
-        Self { text: text.into(), outline: None }
+        Self { text: text.into(), outline: None, missing: 0 }
     }
 
     /// Checks that a text is one JSON value and keeps it.
@@ -108,6 +111,18 @@ impl Raw {
     /// The value as it was written.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.text).expect("invariant: checked to be JSON, which is UTF-8")
+    }
+
+    /// The same value, of which so many bytes were left out while it was read.
+    #[must_use]
+    pub(crate) fn shortened_by(self, missing: usize) -> Self {
+        Self { missing, ..self }
+    }
+
+    /// Bytes that were left out of it while it was read, because the message was too long. Edits keep it
+    /// or lose it: whoever needs it asks first.
+    pub(crate) fn missing(&self) -> usize {
+        self.missing
     }
 
     /// The bytes of the text.
@@ -360,7 +375,7 @@ impl Raw {
             end_of_last = place.end;
         }
         text.extend_from_slice(&self.text[end_of_last..]);
-        Self { text: text.into(), outline }
+        Self { text: text.into(), outline, missing: self.missing }
     }
 
     fn spliced(&self, start: usize, end: usize, inserted: &[&[u8]]) -> Self {
@@ -385,7 +400,7 @@ impl Raw {
 
     pub(super) fn part(&self, member: &Member<'_>) -> Self {
         let outline = member.number.and_then(|number| self.outline.as_ref()?.inside(number));
-        Self { text: self.text.slice(member.value.clone()), outline }
+        Self { text: self.text.slice(member.value.clone()), outline, missing: 0 }
     }
 }
 

@@ -6,6 +6,9 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::{memchr, memchr2};
 
+use super::shortener::{ShortMessage, Shortener};
+use crate::message::Response;
+
 /// Bytes of an event's id that are kept at most: it goes back in a header, and servers accept few.
 /// For the same reason it must not hold control characters.
 const MAX_ID_BYTES: usize = 1024;
@@ -18,9 +21,16 @@ pub(crate) struct Event {
     /// What the server calls it; empty when it gives no name.
     pub(crate) name: Bytes,
     pub(crate) data: Bytes,
+    /// Bytes that were left out of a message that was too long.
+    pub(crate) missing: usize,
 }
 
 impl Event {
+    /// The answer in it, if a part of its result was left out.
+    pub(crate) fn short_answer(self) -> Option<Response> {
+        ShortMessage { line: self.data, missing: self.missing }.answer()
+    }
+
     /// Whether its data is a message: others, such as `ping`, say nothing that matters here.
     pub(crate) fn is_message(&self) -> bool {
         self.name.is_empty() || self.name == "message"
@@ -45,6 +55,10 @@ pub(crate) struct EventDecoder {
     is_first_line: bool,
     name: Bytes,
     data: Option<Bytes>,
+    /// Reads the data of an event that is larger than it may be.
+    shortener: Option<Shortener>,
+    /// Whether the line that is being read goes to the shortener.
+    is_in_long_line: bool,
     /// The id of the event being read. It counts once the event is complete: otherwise an event
     /// that broke off would never be sent again.
     pending_id: Option<Bytes>,
@@ -63,6 +77,8 @@ impl EventDecoder {
             is_first_line: true,
             name: Bytes::new(),
             data: None,
+            shortener: None,
+            is_in_long_line: false,
             pending_id: None,
             last_id: Bytes::new(),
             retry: None,
@@ -76,12 +92,20 @@ impl EventDecoder {
 
     /// The next event that is complete.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, EventTooLarge> {
-        while let Some(line) = self.take_line()? {
+        loop {
+            if self.is_in_long_line && !self.end_long_line()? {
+                return Ok(None);
+            }
+            let Some(line) = self.take_line()? else { return Ok(None) };
             if let Some(event) = self.read_line(&line)? {
                 return Ok(Some(event));
             }
         }
-        Ok(None)
+    }
+
+    /// Whether half an event has come that is larger than it may be.
+    pub(crate) fn is_shortening(&self) -> bool {
+        self.shortener.is_some()
     }
 
     /// Forgets half an event: a new connection begins.
@@ -109,7 +133,10 @@ impl EventDecoder {
         }
         let Some(offset) = memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
             self.searched = self.buffer.len();
-            return self.within_limit(self.searched).map(|()| None);
+            if self.within_limit(self.searched).is_err() {
+                self.begin_long_line()?;
+            }
+            return Ok(None);
         };
         let mut line = self.buffer.split_to(self.searched + offset).freeze();
         self.searched = 0;
@@ -127,7 +154,7 @@ impl EventDecoder {
 
     fn read_line(&mut self, line: &Bytes) -> Result<Option<Event>, EventTooLarge> {
         if line.is_empty() {
-            return Ok(self.finish_event());
+            return self.finish_event();
         }
         let colon = memchr(b':', line).unwrap_or(line.len());
         let mut value = line.slice((colon + 1).min(line.len())..);
@@ -144,8 +171,58 @@ impl EventDecoder {
         Ok(None)
     }
 
+    /// Gives a line of data that is too long to the shortener, which has got all data before it.
+    fn begin_long_line(&mut self) -> Result<(), EventTooLarge> {
+        let line = self.buffer.split().freeze();
+        self.searched = 0;
+        let mut value = match line.strip_prefix(b"data:") {
+            Some(value) => line.slice_ref(value),
+            None => return Err(EventTooLarge),
+        };
+        if value.starts_with(b" ") {
+            value.advance(1);
+        }
+        self.shorten(&value)?;
+        self.is_in_long_line = true;
+        Ok(())
+    }
+
+    /// Goes on with such a line; whether it is at its end.
+    fn end_long_line(&mut self) -> Result<bool, EventTooLarge> {
+        let end = memchr2(b'\n', b'\r', &self.buffer);
+        let part = self.buffer.split_to(end.unwrap_or(self.buffer.len()));
+        if let Some(shortener) = &mut self.shortener {
+            shortener.push(&part);
+            if shortener.is_broken() {
+                return Err(EventTooLarge);
+            }
+        }
+        if end.is_some() {
+            self.is_after_return = self.buffer.get_u8() == b'\r';
+            self.is_in_long_line = false;
+        }
+        Ok(end.is_some())
+    }
+
+    /// Gives data to the shortener of this event.
+    fn shorten(&mut self, value: &[u8]) -> Result<(), EventTooLarge> {
+        let limit = self.limit;
+        let is_first = self.shortener.is_none() && self.data.is_none();
+        let shortener = self.shortener.get_or_insert_with(|| Shortener::new(limit));
+        if let Some(before) = self.data.take() {
+            shortener.push(&before);
+        }
+        if !is_first {
+            shortener.push(b"\n");
+        }
+        shortener.push(value);
+        if shortener.is_broken() { Err(EventTooLarge) } else { Ok(()) }
+    }
+
     fn add_data(&mut self, value: Bytes) -> Result<(), EventTooLarge> {
-        self.within_limit(value.len())?;
+        if self.is_shortening() || self.within_limit(value.len()).is_err() {
+            return self.shorten(&value);
+        }
         self.data = Some(match self.data.take() {
             // Nearly every message is one line, which is passed on without a copy.
             None => value,
@@ -171,13 +248,17 @@ impl EventDecoder {
         self.retry = milliseconds.map(Duration::from_millis).or(self.retry);
     }
 
-    fn finish_event(&mut self) -> Option<Event> {
+    fn finish_event(&mut self) -> Result<Option<Event>, EventTooLarge> {
         if let Some(id) = self.pending_id.take() {
             self.last_id = id;
         }
         let name = mem::take(&mut self.name);
-        let data = self.data.take().filter(|data| !data.is_empty())?;
-        Some(Event { name, data })
+        if let Some(shortener) = self.shortener.take() {
+            let ShortMessage { line: data, missing } = shortener.finish().ok_or(EventTooLarge)?;
+            return Ok(Some(Event { name, data, missing }));
+        }
+        let data = self.data.take().filter(|data| !data.is_empty());
+        Ok(data.map(|data| Event { name, data, missing: 0 }))
     }
 }
 

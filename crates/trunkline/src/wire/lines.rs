@@ -2,6 +2,9 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::shortener::Shortener;
+use crate::message::Response;
+
 /// Lines up to this size are copied out, so that one that is kept does not keep its neighbours in
 /// memory; longer ones are cut off and handed over without a copy.
 const COPIED_BYTES: usize = 8 * 1024;
@@ -22,14 +25,15 @@ pub(super) enum Line {
     /// A whole line, without its line break.
     Whole(Bytes),
     /// A line that was too long to keep.
-    TooLong(Oversized),
+    TooLong(Box<Oversized>),
 }
 
 /// What is left of a line that was too long to keep.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Oversized {
     head: Vec<u8>,
     tail: Vec<u8>,
+    shortener: Shortener,
 }
 
 /// Bytes that have been read and not yet been taken as lines.
@@ -93,13 +97,13 @@ impl LineBuffer {
         if let Some(mut oversized) = self.oversized.take() {
             oversized.add(&self.bytes[..length]);
             advance(&mut self.bytes, length + 1);
-            return Some(Line::TooLong(oversized));
+            return Some(Line::TooLong(Box::new(oversized)));
         }
         if length > self.longest {
-            let mut oversized = Oversized::default();
+            let mut oversized = Oversized::new(self.longest);
             oversized.add(&self.bytes[..length]);
             advance(&mut self.bytes, length + 1);
-            return Some(Line::TooLong(oversized));
+            return Some(Line::TooLong(Box::new(oversized)));
         }
         let content = self.bytes[..length].strip_suffix(b"\r").unwrap_or(&self.bytes[..length]);
         if content.len() <= COPIED_BYTES {
@@ -117,7 +121,7 @@ impl LineBuffer {
     /// Throws away what has come of a line that is too long already.
     fn shed(&mut self) {
         if self.bytes.len() > self.longest || self.oversized.is_some() {
-            let oversized = self.oversized.get_or_insert_default();
+            let oversized = self.oversized.get_or_insert_with(|| Oversized::new(self.longest));
             oversized.add(&self.bytes);
             self.bytes.clear();
             self.searched = 0;
@@ -135,7 +139,18 @@ fn advance(bytes: &mut BytesMut, count: usize) {
 }
 
 impl Oversized {
+    fn new(budget: usize) -> Self {
+        let shortener = Shortener::new(budget);
+        Self { head: Vec::new(), tail: Vec::new(), shortener }
+    }
+
+    /// The answer in the line without a part of its result, if it is one.
+    pub(super) fn answer(self) -> Option<Response> {
+        self.shortener.finish()?.answer()
+    }
+
     fn add(&mut self, bytes: &[u8]) {
+        self.shortener.push(bytes);
         let room = KEPT_BYTES.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(KEPT_BYTES)..]);

@@ -17,6 +17,7 @@ use super::address::{Address, origin};
 use super::client::{HttpClient, MAX_HEAD_BYTES};
 use super::events::{Event, EventDecoder};
 use super::preliminary::Preliminary;
+use super::shortener::{ShortMessage, Shortener};
 use super::{MAX_MESSAGE_BYTES, Purpose, beside, failure};
 use crate::config::CHAIN_HEADER;
 use crate::error::{Error, ErrorKind};
@@ -202,6 +203,47 @@ pub(super) async fn collect(response: &mut HttpResponse) -> Result<Bytes, Error>
     }
 }
 
+/// The body of an answer to a request. Of one that is too long, and is JSON, what can be kept of it.
+pub(super) async fn collect_answer(response: &mut HttpResponse) -> Result<ShortMessage, Error> {
+    let length = usize::try_from(response.body.size_hint().lower()).unwrap_or(usize::MAX);
+    if !is_json(response) || (length > 0 && length <= MAX_MESSAGE_BYTES) {
+        return collect(response).await.map(ShortMessage::whole);
+    }
+    let Some(first) = response.chunk().await? else { return Ok(ShortMessage::whole(Bytes::new())) };
+    let Some(second) = response.chunk().await? else { return Ok(ShortMessage::whole(first)) };
+    let mut body = BytesMut::from(first);
+    body.extend_from_slice(&second);
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > MAX_MESSAGE_BYTES {
+            body.extend_from_slice(&chunk);
+            return shortened(response, &body.split().freeze()).await;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(ShortMessage::whole(body.freeze()))
+}
+
+/// What can be kept of a body that began like this.
+async fn shortened(response: &mut HttpResponse, begin: &[u8]) -> Result<ShortMessage, Error> {
+    let mut shortener = Shortener::new(MAX_MESSAGE_BYTES);
+    shortener.push(begin);
+    while let Some(chunk) = response.chunk().await? {
+        shortener.push(&chunk);
+        if shortener.is_broken() {
+            break;
+        }
+    }
+    shortener.finish().ok_or_else(|| failure::too_large(response.url()))
+}
+
+/// Whether an answer says that it is JSON.
+fn is_json(response: &HttpResponse) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let essence = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
+    response.status().is_success()
+        && essence.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"application/json"))
+}
+
 fn within_bound(response: &HttpResponse, length: usize) -> Result<(), Error> {
     if length > MAX_MESSAGE_BYTES {
         return Err(failure::too_large(response.url()));
@@ -222,6 +264,7 @@ pub(super) async fn next_event(
         }
         match response.chunk().await? {
             Some(chunk) => decoder.push(&chunk),
+            None if decoder.is_shortening() => return Err(failure::too_large(response.url())),
             None => return Ok(None),
         }
     }

@@ -190,7 +190,13 @@ fn messages(
         loop {
             match next_event(&mut stream, &mut decoder).await {
                 Ok(Some(event)) if event.is_message() => {
-                    let message = Incoming::Message(event.data);
+                    let message = match event.missing {
+                        0 => Some(Incoming::Message(event.data)),
+                        _ => event.short_answer().map(Incoming::Answer),
+                    };
+                    let Some(message) = message else {
+                        return Some((ended(failure::too_large(stream.url())), None));
+                    };
                     return Some((Step::Came(message), Some((stream, decoder))));
                 }
                 Ok(Some(_)) => {}

@@ -273,7 +273,9 @@ fn incoming(line: Line) -> Option<Incoming> {
             let megabytes = MAX_MESSAGE_BYTES / 1024 / 1024;
             let message = format!("the answer is longer than {megabytes} MiB");
             let error = Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once");
-            oversized.id().map(|id| Incoming::Lost { id, error })
+            let id = oversized.id();
+            let lost = || id.map(|id| Incoming::Lost { id, error });
+            oversized.answer().map(Incoming::Answer).or_else(lost)
         }
     }
 }

@@ -121,6 +121,25 @@ impl Drop for Scripted {
     }
 }
 
+/// CALL-5: an answer of more than 16 MiB is cut while it is read, over each kind of body. It failed before.
+#[tokio::test]
+async fn an_answer_that_is_longer_than_a_message_may_be_is_cut() {
+    for mode in ["long", "long-stream"] {
+        let scripted = Scripted::new(mode);
+        let config = config(&json!({ "s": scripted.entry }));
+        let host = Host::start(config, BTreeMap::new(), HostOptions::new(options()));
+        within(host.gather(&[Kind::Tool], Patience::UntilAllAreReady)).await;
+        let view = host.view(Who::default()).unwrap();
+        let options = CallOptions::default();
+        let called =
+            within(host.call(&view, "s_wait", Raw::empty_object(), options)).await.unwrap();
+        assert!(called.missing > 14_000_000 && !called.is_error, "{mode}: {}", called.missing);
+        assert!(called.result.bytes().len() <= 5 * 1024 * 1024, "{mode}");
+        assert!(called.text().starts_with("xxxx") && called.text().contains(" of 20000"), "{mode}");
+        within(host.shutdown()).await;
+    }
+}
+
 /// CALL-8: over HTTP, a request that a server of the newer era sends cannot be answered. Its call fails at
 /// once and says so; it waited for its deadline before.
 #[tokio::test]

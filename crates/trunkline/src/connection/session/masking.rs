@@ -31,7 +31,9 @@ pub(super) fn masked(mask: Option<&SecretMask>, incoming: Incoming) -> Incoming 
 pub(crate) fn masked_raw(mask: &SecretMask, raw: Raw) -> Raw {
     match mask.masked_json(raw.text(), false) {
         Some(text) => {
-            Raw::from_text(&text).expect("invariant: JSON with other strings in it is JSON")
+            let masked = Raw::from_text(&text);
+            let masked = masked.expect("invariant: JSON with other strings in it is JSON");
+            masked.shortened_by(raw.missing())
         }
         None => raw,
     }

@@ -31,6 +31,8 @@ pub(super) struct Waiting {
     pub(super) is_standing: bool,
     /// Whether the server has acknowledged it and does nothing more for it that could need its client.
     pub(super) is_settled: bool,
+    /// Whether a part of its result is of use without the rest.
+    pub(super) is_cuttable: bool,
     /// The client it is made for; `None` if the connection makes it for itself.
     pub(super) requester: Option<Requester>,
 }
@@ -182,6 +184,11 @@ impl Pending {
     /// Whether a question of the server about a request waits for its answer.
     pub(super) fn is_asked(&self, id: u64) -> bool {
         self.get(id).is_some_and(|waiting| waiting.deadline.asked_since().is_some())
+    }
+
+    /// Whether a part of the result of a request is of use without the rest.
+    pub(super) fn is_cuttable(&self, id: u64) -> bool {
+        self.get(id).is_some_and(|waiting| waiting.is_cuttable)
     }
 
     /// How many wait, without those who wait for as long as the server lives.

@@ -1,8 +1,27 @@
-//! Lines that are no messages: what can still be read from them.
+//! Messages that are not whole: what can still be read from them.
 
 use bytes::Bytes;
 
-use crate::message::{Malformed, Message};
+use super::Answer;
+use crate::error::{Error, ErrorKind};
+use crate::message::{Malformed, Message, Raw, RpcError};
+
+/// Whether the results of a method are cut to a bound, and so may be cut while they are read. A part of a
+/// list, or of what a server says about itself, would pass for the whole.
+pub(super) fn is_cuttable(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+}
+
+/// An answer, unless a part of its result is missing that cannot be done without.
+pub(super) fn whole_or_cuttable(outcome: Result<Raw, RpcError>, is_cuttable: bool) -> Answer {
+    match outcome {
+        Ok(result) if result.missing() > 0 && !is_cuttable => {
+            let message = "the answer is longer than 16 MiB";
+            Err(Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once"))
+        }
+        outcome => Ok(outcome),
+    }
+}
 
 /// The request that a line seems to answer, and why it does not.
 pub(super) fn unreadable(line: &Bytes, malformed: Malformed) -> Option<(u64, &'static str)> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::time::timeout;
+use url::Url;
 
 use super::reopening::{Opened, Reopening, is_passing};
 use crate::error::{Error, ErrorKind};
@@ -15,7 +16,8 @@ use crate::wire::client::HttpClient;
 use crate::wire::events::Event;
 use crate::wire::exchanges::Step;
 use crate::wire::failure::{self, Answer};
-use crate::wire::request::{HttpRequest, HttpResponse, collect, is_event_stream};
+use crate::wire::request::{HttpRequest, HttpResponse, collect_answer, is_event_stream};
+use crate::wire::shortener::ShortMessage;
 use crate::wire::target::HttpTarget;
 use crate::wire::{Incoming, beside};
 
@@ -106,8 +108,9 @@ impl Exchange {
 
     /// The answer is the body, or there is none.
     async fn answer(&mut self, mut response: HttpResponse) -> Option<Step> {
-        let body = match collect(&mut response).await {
-            Ok(body) => body,
+        let body = match collect_answer(&mut response).await {
+            Ok(ShortMessage { line, missing: 0 }) => line,
+            Ok(short) => return self.answered_in_part(short, response.url()),
             Err(error) => return self.lost(error),
         };
         let answer = self.judge(&response, &body);
@@ -153,7 +156,22 @@ impl Exchange {
         }
     }
 
+    /// The answer came without a part of its result.
+    fn answered_in_part(&self, short: ShortMessage, url: &Url) -> Option<Step> {
+        let is_own = |answer: &Response| answer.id.as_number() == Some(self.question.id);
+        match short.answer().filter(is_own) {
+            Some(answer) => Some(Step::Last(self.question.id, Incoming::Answer(answer))),
+            None => self.lost(failure::too_large(url)),
+        }
+    }
+
     fn take(&mut self, event: Event, stream: HttpResponse) -> Option<Step> {
+        if event.missing > 0 {
+            let short = ShortMessage { line: event.data, missing: event.missing };
+            let step = self.answered_in_part(short, stream.url());
+            self.stage = Stage::Linger(stream);
+            return step;
+        }
         if let Some(found) = answer_to(self.question.id, &event.data).filter(|_| event.is_message())
         {
             self.stage = Stage::Linger(stream);

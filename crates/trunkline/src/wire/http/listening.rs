@@ -69,6 +69,9 @@ impl Listening {
         };
         self.stream.got_further();
         self.stage = Stage::Events(stream);
-        event.is_message().then_some(Incoming::Message(event.data))
+        match event.missing {
+            0 => event.is_message().then_some(Incoming::Message(event.data)),
+            _ => event.short_answer().map(Incoming::Answer),
+        }
     }
 }

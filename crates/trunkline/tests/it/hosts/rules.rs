@@ -51,6 +51,36 @@ async fn the_text_of_a_tool_result_does_not_depend_on_keys_of_other_methods() {
     }
 }
 
+/// CALL-5: an answer of more than 16 MiB is cut while it is read, with the usual words. It failed before.
+#[tokio::test]
+async fn an_answer_that_is_longer_than_a_message_may_be_is_cut() {
+    let (long, image) = ("ä".repeat(10_000_000), "A".repeat(1_000_000));
+    let block = format!(r#"{{"type":"image","mimeType":"image/png","data":"{image}"}}"#);
+    let blocks = vec![block.as_str(); 20].join(",");
+    for (content, begin) in [
+        (format!(r#"{{"type":"text","text":"{long}"}}"#), "äää"),
+        (blocks, "[image: image/png, 750000 bytes]"),
+    ] {
+        let folder = saying(&format!(r#"{{"content":[{content}],"isError":true,"later":1}}"#));
+        let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
+        gather(&host, &[Kind::Tool]).await;
+        let outcome = call(&host, "s_say", &json!({})).await.unwrap();
+        assert!(outcome.is_error && outcome.missing > 14_000_000, "{}", outcome.missing);
+        assert!(outcome.result.bytes().len() <= 5 * 1024 * 1024);
+        assert_eq!(outcome.result.get("later").unwrap().text(), "1");
+        let text = outcome.text();
+        assert!(text.starts_with(begin));
+        let note = text.lines().last().unwrap();
+        assert!(
+            note.starts_with("[cut at `maxResultBytes`: ") && note.ends_with("missing]"),
+            "{note}"
+        );
+        // The server is as it was.
+        assert_eq!(call(&host, "s_started", &json!({})).await.unwrap().text(), "1");
+        within(host.shutdown()).await;
+    }
+}
+
 /// CALL-2: what is no result is a failure of the server, not a success without output.
 #[tokio::test]
 async fn what_is_no_object_is_no_result() {
