@@ -1,22 +1,42 @@
-//! A host with a tool registry of its own, as BooCode has: every tool is a description and a closure,
-//! the tools of MCP servers are appended to them, and afterwards nobody can tell the difference.
+//! BooCode: one registry for native tools and those of MCP servers. The configuration is a file that
+//! a variable names, agents choose tools by patterns, and nothing that writes is ever offered,
+//! whatever the file says.
 //!
 //! `cargo run --example boocode`
 
-use std::collections::{BTreeMap, BTreeSet};
+mod support;
+
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use support::{Folder, Machine, Outcome, is_running, serve_if_asked, signal, stdio_entry, until};
+use tokio::net::TcpListener;
 use trunkline::call::CallOptions;
-use trunkline::config::{self, Access, NoReferences, Restart};
-use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::config::{
+    self, Access, Agent, AgentFile, LoadOptions, NoReferences, Places, Restart,
+};
+use trunkline::connection::{ChildOptions, HttpOptions, Options, State};
 use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::item::Kind;
 use trunkline::message::Raw;
 use trunkline::policy::Who;
 use trunkline_gateway::demo::DemoServer;
+
+const AGENTS: &str = "\
+---
+name: Architect
+tools: [view_file, numbers_*, !numbers_roll]
+---
+You design.
+---
+name: Scribe
+tools: [words_*]
+---
+You write.
+";
 
 /// What a tool gives back: a text for the model, and whether it is about a failure.
 struct ToolOutput {
@@ -24,101 +44,198 @@ struct ToolOutput {
     output: String,
 }
 
-type Executing = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
+type Execution = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
 
 /// A tool of the host, wherever it comes from.
-struct ToolDefinition {
-    describe: Box<dyn Fn() -> Value + Send + Sync>,
-    execute: Box<dyn Fn(Value) -> Executing + Send + Sync>,
+struct ToolDef {
+    description: String,
+    execute: Box<dyn Fn(Value) -> Execution + Send + Sync>,
 }
 
-/// All tools, sorted by their names.
-type Registry = BTreeMap<String, ToolDefinition>;
+/// One line of `getMcpServers()`.
+#[derive(Debug)]
+struct McpServerStatus {
+    name: String,
+    state: Option<State>,
+    tools: usize,
+    error: Option<String>,
+}
 
-/// What the host can do itself.
-fn native_tools() -> Registry {
-    let describe = || json!({ "name": "words_shout", "description": "Ours, and it stays ours." });
-    let execute = |_| -> Executing {
-        Box::pin(async { ToolOutput { error: false, output: "native".to_owned() } })
+struct BooCode {
+    host: Arc<Host>,
+    /// Sorted by name.
+    all_tools: BTreeMap<String, ToolDef>,
+}
+
+fn native_tools() -> BTreeMap<String, ToolDef> {
+    let execute = |_| -> Execution {
+        Box::pin(async { ToolOutput { error: false, output: "fn main() {}".to_owned() } })
     };
-    let tool = ToolDefinition { describe: Box::new(describe), execute: Box::new(execute) };
-    Registry::from([("words_shout".to_owned(), tool)])
+    let description = "Shows a file.".to_owned();
+    BTreeMap::from([("view_file".to_owned(), ToolDef { description, execute: Box::new(execute) })])
 }
 
-/// Appends every tool that a caller may see. Called once, after the servers were asked.
-fn append_mcp_tools(registry: &mut Registry, host: &Arc<Host>) -> Result<(), Box<dyn Error>> {
+impl BooCode {
+    /// Reads the file that `MCP_CONFIG_PATH` names, else `/data/mcp.json`. Without a file there is no
+    /// MCP; a server that does not start is a warning.
+    async fn start(
+        machine: &Machine,
+        agents: BTreeMap<trunkline::name::AgentName, Agent>,
+    ) -> Result<(Self, Vec<String>), Box<dyn Error>> {
+        let places = Places {
+            path_variables: vec!["MCP_CONFIG_PATH".into()],
+            fallbacks: vec!["/data/mcp.json".into()],
+            ..Places::default()
+        };
+        let loaded = config::load(machine, &LoadOptions { places, ..LoadOptions::default() });
+        let child = ChildOptions::from_environment(std::env::vars_os());
+        let connections = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+        let mut all_tools = native_tools();
+        let options = HostOptions {
+            // The configuration has no flag for tools that write, and none for restarts.
+            max_access: Access::ReadOnly,
+            restart: Some(Restart::Never),
+            // Names that are taken are never given to a tool of a server.
+            reserved: all_tools.keys().map(|name| name.as_str().into()).collect(),
+            ..HostOptions::new(connections)
+        };
+        let host = Arc::new(Host::start(loaded.config, agents, options));
+        let warnings = host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
+        append_mcp_tools(&mut all_tools, &host)?;
+        let warnings = warnings.iter().map(ToString::to_string).collect();
+        Ok((Self { host, all_tools }, warnings))
+    }
+
+    /// The tools of an agent, native ones and those of servers by the same patterns.
+    fn tools_of(&self, agent: &Agent) -> Vec<&str> {
+        let names = self.all_tools.keys().map(String::as_str);
+        names.filter(|name| agent.includes(name)).collect()
+    }
+
+    async fn execute(&self, name: &str, arguments: Value) -> ToolOutput {
+        (self.all_tools[name].execute)(arguments).await
+    }
+
+    fn get_mcp_servers(&self) -> Vec<McpServerStatus> {
+        let config = self.host.config();
+        let status = |server: &config::Server| {
+            let status = self.host.servers().get(server.name.as_str()).map(|it| it.status());
+            McpServerStatus {
+                name: server.name.to_string(),
+                state: status.as_ref().map(|status| status.state),
+                tools: status.as_ref().map_or(0, |status| status.tools),
+                error: status.and_then(|status| status.last_error).map(|error| error.to_string()),
+            }
+        };
+        config.servers().map(status).collect()
+    }
+}
+
+/// Appends the tools of all servers. Called once, after they were listed.
+fn append_mcp_tools(tools: &mut BTreeMap<String, ToolDef>, host: &Arc<Host>) -> Outcome {
     let view = Arc::new(host.view(Who::default())?);
     let listed = view.list(Kind::Tool, host.describes());
     for (entry, definition) in view.entries(Kind::Tool).zip(listed) {
         let name = entry.exposed().to_owned();
         let (host, view, called) = (Arc::clone(host), Arc::clone(&view), name.clone());
-        let execute = move |arguments: Value| -> Executing {
+        let execute = move |arguments: Value| -> Execution {
             let (host, view, name) = (Arc::clone(&host), Arc::clone(&view), called.clone());
             Box::pin(async move {
                 let arguments = Raw::from_value(&arguments);
-                match host.call(&view, &name, arguments, CallOptions::default()).await {
+                let called = host.call(&view, &name, arguments, CallOptions::default()).await;
+                match called {
                     Ok(outcome) => ToolOutput { error: outcome.is_error, output: outcome.text() },
-                    // The model reads it and tries something else.
+                    // A server that is down is a result that the model can read.
                     Err(error) => ToolOutput { error: true, output: error.text_for_model() },
                 }
             })
         };
-        let describe = Box::new(move || definition.to_value());
-        registry.insert(name, ToolDefinition { describe, execute: Box::new(execute) });
+        let description = definition.to_value()["description"].to_string();
+        tools.insert(name, ToolDef { description, execute: Box::new(execute) });
     }
     Ok(())
 }
 
-/// Runs the example, and checks that it does what it says.
-pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let url = format!("http://{}/mcp", listener.local_addr()?);
-    let server = tokio::spawn(DemoServer::Words.listen(listener));
-
-    let mut registry = native_tools();
-    let text = json!({ "mcpServers": {
-        "words": { "type": "streamableHttp", "url": url },
-        "broken": { "type": "stdio", "command": "no-such-program" },
-    } });
-    let loaded = config::parse("/data/mcp.json", text.to_string());
-    let child = ChildOptions::from_environment(std::env::vars_os());
-    let connections = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
-    // Names that are taken are never given to a tool of a server.
-    let reserved: BTreeSet<Box<str>> = registry.keys().map(|name| name.as_str().into()).collect();
-    // No configuration has a write flag, and what ends stays down.
-    let options = HostOptions {
-        reserved,
-        max_access: Access::ReadOnly,
-        restart: Some(Restart::Never),
-        ..HostOptions::new(connections)
+/// The file, with a server that cannot start and one that is switched off.
+fn written(url: &str) -> Result<Value, Box<dyn Error>> {
+    let stdio = |name: &str| {
+        stdio_entry(name).map(|mut entry| {
+            entry["type"] = json!("stdio");
+            entry
+        })
     };
-    let host = Arc::new(Host::start(loaded.config, BTreeMap::new(), options));
+    Ok(json!({ "mcpServers": {
+        "codecontext": { "type": "stdio", "command": "codecontext", "enabled": false },
+        "dummy": { "type": "stdio", "command": "/bin/cat", "timeouts": { "connect": "2s" } },
+        "notes": stdio("words")?,
+        "numbers": stdio("numbers")?,
+        "words": { "type": "streamableHttp", "url": url, "access": "read-write" },
+    } }))
+}
 
-    // One server that fails is a warning, not the end.
-    let warnings = host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    append_mcp_tools(&mut registry, &host)?;
+/// A child that dies is not started again, its tools say so, and the others go on.
+async fn check_dead_child(boocode: &BooCode) -> Outcome {
+    let numbers = boocode.host.servers().get("numbers").ok_or("it is configured")?;
+    signal("-9", numbers.status().process_id.ok_or("it runs")?)?;
+    until(|| numbers.status().state == State::Failed).await?;
+    let dead = boocode.execute("numbers_add", json!({ "a": 40, "b": 2 })).await;
+    assert!(dead.error && dead.output.starts_with("MCP server unreachable: "), "{}", dead.output);
+    let shout = boocode.execute("words_shout", json!({ "text": "still here" })).await;
+    assert_eq!(shout.output, "STILL HERE");
 
-    let names: Vec<_> = registry.keys().map(String::as_str).collect();
-    // `remember` declares that it writes, and this host is read-only.
-    assert!(names.contains(&"words_count_words") && !names.contains(&"words_remember"));
-    assert_eq!(names.iter().filter(|name| name.starts_with("words_shout")).count(), 2);
-    let describe = &registry["words_count_words"].describe;
-    assert!(describe()["description"].as_str().is_some_and(|it| it.starts_with("[words] ")));
+    let servers = boocode.get_mcp_servers();
+    let states: Vec<_> = servers.iter().map(|it| (it.name.as_str(), it.state)).collect();
+    let expected = [
+        ("codecontext", None),
+        ("dummy", Some(State::Failed)),
+        ("notes", Some(State::Ready)),
+        ("numbers", Some(State::Failed)),
+        ("words", Some(State::Ready)),
+    ];
+    assert_eq!(states, expected);
+    assert!(servers[4].tools > 0 && servers[3].error.is_some(), "{servers:?}");
+    Ok(())
+}
 
-    let native = (registry["words_shout"].execute)(json!({})).await;
-    assert_eq!(native.output, "native");
-    let counted = (registry["words_count_words"].execute)(json!({ "text": "one two" })).await;
-    assert!(!counted.error && counted.output.contains("\"words\":2"), "{}", counted.output);
-    let mistaken = (registry["words_count_words"].execute)(json!({})).await;
-    assert!(mistaken.error);
+async fn run() -> Outcome {
+    let folder = Folder::new("boocode-example")?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}/mcp", listener.local_addr()?);
+    let remote = tokio::spawn(DemoServer::Words.listen(listener));
+    let path = folder.write("mcp.json", &written(&url)?.to_string())?;
+    let agents = config::parse_agents("AGENTS.md", AGENTS, AgentFile::Several);
+    assert!(agents.diagnostics.is_empty(), "{:?}", agents.diagnostics);
 
-    host.shutdown().await;
-    server.abort();
+    let machine = Machine { variables: BTreeMap::from([("MCP_CONFIG_PATH", path.into())]) };
+    let (boocode, warnings) = BooCode::start(&machine, agents.agents.clone()).await?;
+    assert!(warnings.len() == 1 && warnings[0].contains("dummy"), "{warnings:?}");
+    let tools = &boocode.all_tools;
+    assert!(tools["words_shout"].description.contains("[words] "));
+    assert!(!tools.contains_key("words_remember"), "it writes, and no file can allow that");
+
+    let agent = |name: &str| agents.agents.iter().find(|(it, _)| it.as_str() == name);
+    let architect = boocode.tools_of(agent("Architect").ok_or("it is written")?.1);
+    assert!(architect.contains(&"view_file") && architect.contains(&"numbers_add"));
+    assert!(!architect.contains(&"numbers_roll") && !architect.contains(&"words_shout"));
+
+    assert_eq!(boocode.execute("view_file", json!({})).await.output, "fn main() {}");
+    let sum = boocode.execute("numbers_add", json!({ "a": 40, "b": 2 })).await;
+    assert!(!sum.error && sum.output.contains("42"), "{}", sum.output);
+    check_dead_child(&boocode).await?;
+
+    let notes = boocode.host.servers().get("notes").ok_or("it is configured")?;
+    let process = notes.status().process_id.ok_or("it runs")?;
+    assert!(is_running(process)?);
+    boocode.host.shutdown().await;
+    assert!(!is_running(process)?, "no orphan");
+    remote.abort();
     Ok(())
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Outcome {
+    if serve_if_asked().await? {
+        return Ok(());
+    }
     run().await
 }

@@ -1,53 +1,82 @@
-//! A host that registers tools and filters them per turn, as Dispatch does: `define_tool` for each tool
-//! there is, a filter by agent and by the switches of a conversation for each list that is made.
+//! Dispatch: tools per working folder. Each folder has its own configuration, equal servers of two
+//! folders are one process, each tool is defined once and again when its server's list changes, and
+//! a conversation switches servers on and off.
 //!
 //! `cargo run --example dispatch`
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use support::{Folder, Machine, Outcome, serve_if_asked, stdio_entry, until};
+use tokio::sync::{oneshot, watch};
 use trunkline::call::CallOptions;
-use trunkline::catalog::Entry;
-use trunkline::config::{self, AgentFile, NoReferences};
+use trunkline::catalog::Catalog;
+use trunkline::config::{
+    self, Candidate, DiscoveredFiles, LoadOptions, NoReferences, Overrides, Places, Style, Walk,
+};
 use trunkline::connection::{ChildOptions, HttpOptions, Options};
 use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::item::Kind;
 use trunkline::message::Raw;
 use trunkline::policy::{NoSuchCaller, Switch, Switches, Who};
-use trunkline::view::View;
-use trunkline_gateway::demo::DemoServer;
+use trunkline::registry::Registry;
 
-const AGENTS: &str = "\
----
-name: Reader
-tools: [*, !numbers_roll]
----
-You read, and you do not gamble.
----
-name: Accountant
-tools: [numbers_*]
----
-You add.
-";
-
-/// What Dispatch knows about a tool.
+/// A tool as Dispatch defines it.
 struct ToolContract {
     description: String,
     parameters: Value,
 }
 
-/// The extension that brings tools of MCP servers into Dispatch.
+/// The tools of one working folder.
 struct Extension {
     host: Host,
+    catalog: watch::Receiver<Arc<Catalog>>,
     contracts: BTreeMap<String, ToolContract>,
+    warnings: Vec<String>,
 }
 
 impl Extension {
-    /// Defines every tool that exists, whoever may see it.
-    fn define_tools(&mut self) -> Result<(), NoSuchCaller> {
-        let all = self.host.view(Who::default())?;
+    /// Reads `.dispatch/mcp.json`, else `opencode.json`, and starts what it names.
+    async fn activate(registry: &Registry, options: &Options, folder: &Path) -> Self {
+        let loaded = config::load(
+            &Machine::default(),
+            &LoadOptions {
+                places: Places {
+                    candidates: vec![
+                        Candidate::file(".dispatch/mcp.json"),
+                        Candidate::with_key("opencode.json", "mcp"),
+                    ],
+                    walk: Walk::Stay,
+                    ..Places::default()
+                },
+                // `freecad__create_object`: one underscore is common in names of tools.
+                overrides: Some(Overrides::Value(json!({ "separator": "__" }))),
+                working_directory: folder.to_owned(),
+                // The user has chosen the folder to work in.
+                discovered: DiscoveredFiles::Run,
+                ..LoadOptions::default()
+            },
+        );
+        let warnings = loaded.diagnostics.iter().map(|it| it.render(Style::Plain)).collect();
+        let options =
+            HostOptions { registry: Some(registry.clone()), ..HostOptions::new(options.clone()) };
+        let host = Host::start(loaded.config, BTreeMap::new(), options);
+        host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
+        let catalog = host.watch_catalog();
+        let mut extension = Self { host, catalog, contracts: BTreeMap::new(), warnings };
+        extension.define_tools();
+        extension
+    }
+
+    /// Defines every tool there is.
+    fn define_tools(&mut self) {
+        let Ok(all) = self.host.view(Who::default()) else { return };
         self.contracts.clear();
         for definition in all.list(Kind::Tool, self.host.describes()) {
             let definition = definition.to_value();
@@ -56,68 +85,134 @@ impl Extension {
             let contract = ToolContract { description: text("description"), parameters };
             self.contracts.insert(text("name"), contract);
         }
+    }
+
+    /// Waits until some server has other tools than before, and defines them anew.
+    async fn tools_changed(&mut self) -> Outcome {
+        self.catalog.changed().await?;
+        self.define_tools();
         Ok(())
     }
 
-    /// What one turn of a conversation may use.
-    fn tools_filter(&self, agent: &str, switches: &Switches) -> Result<View, NoSuchCaller> {
-        self.host.view(Who { agent: Some(agent), switches: switches.clone(), ..Who::default() })
+    /// The tools that one turn of a conversation may use.
+    fn filter_tools(&self, switches: &Switches) -> Result<Vec<&str>, NoSuchCaller> {
+        let view = self.host.view(Who { switches: switches.clone(), ..Who::default() })?;
+        let is_visible = |name: &&str| view.route(Kind::Tool, name).is_ok();
+        Ok(self.contracts.keys().map(String::as_str).filter(is_visible).collect())
+    }
+
+    /// Executes a tool until it answers or the signal comes. The server is told to stop.
+    async fn execute(
+        &self,
+        name: &str,
+        arguments: &Value,
+        abort: oneshot::Receiver<()>,
+    ) -> Result<Option<String>, Box<dyn Error>> {
+        let view = self.host.view(Who::default())?;
+        let arguments = Raw::from_value(arguments);
+        tokio::select! {
+            called = self.host.call(&view, name, arguments, CallOptions::default()) => {
+                Ok(Some(called?.text()))
+            }
+            _ = abort => Ok(None),
+        }
     }
 }
 
-fn names(view: &View) -> Vec<&str> {
-    view.entries(Kind::Tool).map(Entry::exposed).collect()
+/// Executes a tool that nothing aborts.
+async fn execute(
+    extension: &Extension,
+    name: &str,
+    arguments: Value,
+) -> Result<String, Box<dyn Error>> {
+    let (_never, abort) = oneshot::channel();
+    Ok(extension.execute(name, &arguments, abort).await?.unwrap_or_default())
 }
 
-/// Runs the example, and checks that it does what it says.
-pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
-    let mut servers = BTreeMap::new();
-    let mut tasks = tokio::task::JoinSet::new();
-    for server in DemoServer::ALL {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-        let url = format!("http://{}/mcp", listener.local_addr()?);
-        servers.insert(server.name(), json!({ "type": "http", "url": url }));
-        tasks.spawn(server.listen(listener));
+/// A server with another list has its tools registered anew.
+async fn check_changed_list(model: &mut Extension) -> Outcome {
+    execute(model, "freecad__make_tool", json!({})).await?;
+    while !model.contracts.contains_key("freecad__tool_1") {
+        model.tools_changed().await?;
     }
-    let text = json!({ "mcpServers": servers });
-    let loaded = config::parse(".dispatch/mcp.json", text.to_string());
-    let agents = config::parse_agents("AGENTS.md", AGENTS, AgentFile::Several);
-    assert!(agents.diagnostics.is_empty(), "{:?}", agents.diagnostics);
-    let child = ChildOptions::from_environment(std::env::vars_os());
-    let connections = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
-    let host = Host::start(loaded.config, agents.agents, HostOptions::new(connections));
-    let mut extension = Extension { host, contracts: BTreeMap::new() };
+    assert_eq!(execute(model, "freecad__tool_1", json!({})).await?, "made");
+    Ok(())
+}
 
-    let failures = extension.host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
-    assert!(failures.is_empty(), "{failures:?}");
-    extension.define_tools()?;
-    let add = &extension.contracts["numbers_add"];
-    assert!(add.description.starts_with("[numbers] ") && add.parameters.is_object());
+/// An abort signal ends a call that would not end, and the server hears of it.
+async fn check_abort(model: &Extension) -> Outcome {
+    let freecad = model.host.servers().get("freecad").ok_or("it is configured")?;
+    let (abort, signal) = oneshot::channel();
+    let before = freecad.status().calls;
+    let aborted = async {
+        until(|| freecad.status().calls > before).await?;
+        let _ = abort.send(());
+        Ok::<(), Box<dyn Error>>(())
+    };
+    let arguments = json!({});
+    let (answer, sent) = tokio::join!(model.execute("freecad__wait", &arguments, signal), aborted);
+    sent?;
+    assert!(answer?.is_none());
+    until(|| freecad.status().stderr.iter().any(|line| line.contains("cancelled"))).await?;
+    Ok(())
+}
 
+/// A conversation switches a server off, and finds it off when it is opened again.
+fn check_switches(model: &Extension, folder: &Folder) -> Outcome {
+    let config = model.host.config();
     let mut switches = Switches::default();
-    let reader = extension.tools_filter("Reader", &switches)?;
-    assert!(names(&reader).contains(&"words_shout") && !names(&reader).contains(&"numbers_roll"));
-    let accountant = extension.tools_filter("Accountant", &switches)?;
-    assert!(names(&accountant).iter().all(|name| name.starts_with("numbers_")));
+    switches.set(&config.server("freecad").ok_or("it is configured")?.name, Switch::Off);
+    let kept = folder.write("conversation.json", &switches.to_json().to_string())?;
+    let again = Switches::from(&config::parse_conversation("conversation.json", fs::read(kept)?));
+    let names = model.filter_tools(&again)?;
+    assert!(names.contains(&"words__shout") && names.iter().all(|it| it.starts_with("words__")));
+    assert!(model.filter_tools(&Switches::default())?.contains(&"freecad__wait"));
+    Ok(())
+}
 
-    let arguments = Raw::from_value(&json!({ "text": "hello" }));
-    let called =
-        extension.host.call(&reader, "words_shout", arguments.clone(), CallOptions::default());
-    assert_eq!(called.await?.text(), "HELLO");
+async fn run() -> Outcome {
+    let folder = Folder::new("dispatch-example")?;
+    let (words, workshop) = (stdio_entry("words")?, stdio_entry("workshop")?);
+    let both = json!({ "servers": { "words": words, "freecad": workshop } });
+    folder.write("model/.dispatch/mcp.json", &both.to_string())?;
+    let shadowed = json!({ "mcp": { "numbers": stdio_entry("numbers")? } });
+    folder.write("model/opencode.json", &shadowed.to_string())?;
+    folder.write("web/opencode.json", &json!({ "mcp": { "words": words } }).to_string())?;
 
-    // Somebody switches a server off in this conversation; others do not notice.
-    let config = extension.host.config();
-    switches.set(&config.server("words").ok_or("it is configured")?.name, Switch::Off);
-    let later = extension.tools_filter("Reader", &switches)?;
-    assert!(names(&later).iter().all(|name| name.starts_with("numbers_")));
-    let refused = extension.host.call(&later, "words_shout", arguments, CallOptions::default());
-    assert!(refused.await.is_err_and(|error| error.to_string().contains("there is no tool")));
+    let child = ChildOptions::from_environment(std::env::vars_os());
+    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+    let registry = Registry::new(options.clone());
+    let mut model = Extension::activate(&registry, &options, &folder.path().join("model")).await;
+    let web = Extension::activate(&registry, &options, &folder.path().join("web")).await;
 
-    extension.host.shutdown().await;
+    // `.dispatch/mcp.json` counts, and Dispatch is told what does not.
+    assert!(model.warnings.iter().any(|it| it.contains("opencode.json")), "{:?}", model.warnings);
+    assert!(!model.contracts.contains_key("numbers__add"));
+    let shout = &model.contracts["words__shout"];
+    assert!(shout.description.starts_with("[words] ") && shout.parameters.is_object());
+
+    // One process for both folders, and no tool of one folder in the other.
+    let process = |extension: &Extension| {
+        extension.host.servers().get("words").and_then(|server| server.status().process_id)
+    };
+    assert!(process(&web).is_some() && process(&web) == process(&model));
+    assert!(web.contracts.keys().all(|name| name.starts_with("words__")));
+    assert_eq!(execute(&web, "words__shout", json!({ "text": "hello" })).await?, "HELLO");
+
+    check_changed_list(&mut model).await?;
+    check_abort(&model).await?;
+    check_switches(&model, &folder)?;
+
+    model.host.shutdown().await;
+    assert_eq!(execute(&web, "words__shout", json!({ "text": "still here" })).await?, "STILL HERE");
+    web.host.shutdown().await;
     Ok(())
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Outcome {
+    if serve_if_asked().await? {
+        return Ok(());
+    }
     run().await
 }

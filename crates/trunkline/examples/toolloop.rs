@@ -1,54 +1,99 @@
-//! A client manager around a loop, as Codex ToolLoop has: servers are reached when they are needed, a
-//! model names tools until it is done, and `close_all` ends everything at the end of a run.
+//! Codex ToolLoop: a client manager around a loop. Configuration comes from overrides, two variables
+//! or a discovered file; servers are reached when a bundle needs them, their lists are kept for a
+//! while, and `close_all` ends everything at the end of a run.
 //!
 //! `cargo run --example toolloop`
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use support::{Folder, Machine, Outcome, serve_if_asked, stdio_entry};
 use trunkline::call::CallOptions;
-use trunkline::config::{self, NoReferences};
+use trunkline::config::{
+    self, Candidate, DiscoveredFiles, LoadOptions, Loaded, NoReferences, Overrides, Places, Style,
+    Walk,
+};
 use trunkline::connection::{ChildOptions, HttpOptions, Options, State};
 use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::item::Kind;
 use trunkline::message::Raw;
 use trunkline::policy::Who;
 use trunkline::view::View;
-use trunkline_gateway::demo::DemoServer;
+
+/// `loadMcpConfig({ overrides })` in a working directory.
+fn load_mcp_config(machine: &Machine, folder: &Path, overrides: Option<Value>) -> Loaded {
+    let places = Places {
+        inline_variables: vec!["CODEX_TOOLLOOP_MCP_CONFIG_JSON".into()],
+        path_variables: vec!["CODEX_TOOLLOOP_MCP_CONFIG_PATH".into()],
+        candidates: vec![
+            Candidate::file("codex-toolloop.mcp.json"),
+            Candidate::file(".codex-toolloop/mcp.json"),
+        ],
+        walk: Walk::Up,
+        fallbacks: Vec::new(),
+    };
+    let options = LoadOptions {
+        places,
+        overrides: overrides.map(Overrides::Value),
+        working_directory: folder.to_owned(),
+        discovered: DiscoveredFiles::Run,
+        ..LoadOptions::default()
+    };
+    config::load(machine, &options)
+}
 
 /// The clients of one run.
-struct ClientManager {
+struct McpClientManager {
     host: Host,
 }
 
-impl ClientManager {
-    /// Takes a configuration. Nothing is reached before somebody needs it.
-    fn new(text: &str) -> Self {
-        let loaded = config::parse("codex-toolloop.mcp.json", text);
+impl McpClientManager {
+    /// Takes a configuration. Nothing is reached before a bundle needs it.
+    fn new(loaded: Loaded) -> Self {
         let child = ChildOptions::from_environment(std::env::vars_os());
         let connections = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
         let host = Host::start(loaded.config, BTreeMap::new(), HostOptions::new(connections));
         Self { host }
     }
 
-    /// The tools of some bundles. Lists that are known and fresh are not asked for again.
-    async fn tools(&self, bundles: &[&str]) -> Result<View, Box<dyn Error>> {
-        if let Some(failure) = self.host.gather(&[Kind::Tool], Patience::Grace).await.pop() {
+    /// The tools of a bundle. Only its server is reached, and a list that is known and fresh is not
+    /// asked for again.
+    async fn tools(&self, bundle: &str) -> Result<View, Box<dyn Error>> {
+        let config = self.host.config();
+        let mut bundles = config.bundles();
+        let (_, found) =
+            bundles.find(|(name, _)| name.as_str() == bundle).ok_or("no such bundle")?;
+        let servers = [found.server.clone()];
+        let failures = self.host.gather_of(&servers, &[Kind::Tool], Patience::UntilAllAreReady);
+        if let Some(failure) = failures.await.pop() {
             return Err(failure.into());
         }
-        Ok(self.host.view(Who { bundles, ..Who::default() })?)
+        Ok(self.host.view(Who { bundles: &[bundle], ..Who::default() })?)
     }
 
-    /// Executes a call of a model. Whatever goes wrong is something for the model to read.
-    async fn execute(&self, tools: &View, call: &ToolCall) -> String {
+    /// Executes a call of a model. Whatever goes wrong is text for the model to read.
+    async fn execute(&self, tools: &View, (name, arguments): &(&str, Value)) -> String {
         // Arguments are checked here, so that a mistake costs no round trip.
         let options = CallOptions { checks_arguments: true, ..CallOptions::default() };
-        let arguments = Raw::from_value(&call.arguments);
-        match self.host.call(tools, &call.name, arguments, options).await {
+        match self.host.call(tools, name, Raw::from_value(arguments), options).await {
             Ok(outcome) => outcome.text(),
             Err(error) => format!("error: {error}"),
+        }
+    }
+
+    fn state(&self, server: &str) -> Option<State> {
+        self.host.servers().get(server).map(|connection| connection.status().state)
+    }
+
+    /// Ends the client of one server.
+    async fn close(&self, server: &str) {
+        if let Some(connection) = self.host.servers().get(server) {
+            connection.close().await;
         }
     }
 
@@ -58,65 +103,105 @@ impl ClientManager {
     }
 }
 
-/// What a model wants to have called.
-struct ToolCall {
-    name: String,
-    arguments: Value,
+fn names(view: &View) -> Vec<&str> {
+    view.entries(Kind::Tool).map(trunkline::catalog::Entry::exposed).collect()
 }
 
-/// A model that has learnt its part by heart.
-struct ScriptedModel {
-    calls: std::vec::IntoIter<(&'static str, Value)>,
+/// A configuration as the file and the variable have it.
+fn written() -> Result<Value, Box<dyn Error>> {
+    Ok(json!({
+        "toolsTtlMs": 600_000,
+        "servers": {
+            "numbers": { "trust": "untrusted", "transport": stdio_transport("numbers")? },
+            "words": { "trust": "trusted", "transport": stdio_transport("words")? },
+        },
+        "bundles": {
+            "sums": { "serverId": "numbers", "mode": "direct", "allowTools": ["add"] },
+            "texts": { "serverId": "words", "mode": "direct", "denyTools": ["remember"] },
+        },
+    }))
 }
 
-impl ScriptedModel {
-    fn next(&mut self, tools: &[Raw], _so_far: &[String]) -> Option<ToolCall> {
-        assert!(!tools.is_empty(), "a model needs something to choose from");
-        self.calls.next().map(|(name, arguments)| ToolCall { name: name.to_owned(), arguments })
-    }
+fn stdio_transport(name: &str) -> Result<Value, Box<dyn Error>> {
+    let mut transport = stdio_entry(name)?;
+    transport["type"] = json!("stdio");
+    Ok(transport)
 }
 
-/// Runs the example, and checks that it does what it says.
-pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let url = format!("http://{}/mcp", listener.local_addr()?);
-    let server = tokio::spawn(DemoServer::Numbers.listen(listener));
+/// Overrides win over the inline variable, which wins over the file, which is found further up.
+fn check_precedence(folder: &Folder) -> Outcome {
+    folder.write("codex-toolloop.mcp.json", &written()?.to_string())?;
+    folder.write("packages/app/package.json", "{}")?;
+    let below = folder.path().join("packages/app");
+    let found = load_mcp_config(&Machine::default(), &below, None);
+    assert!(found.config.server("words").is_some() && !found.fails(false));
 
-    let transport = json!({ "type": "http", "url": url });
-    let text = json!({
-        "servers": { "numbers": { "trust": "untrusted", "transport": transport } },
-        "bundles": { "sums": { "serverId": "numbers", "mode": "direct", "allowTools": ["add"] } },
-    });
-    let manager = ClientManager::new(&text.to_string());
-    let connection = manager.host.servers().get("numbers").ok_or("it is configured")?;
-    assert_eq!(connection.status().state, State::Idle);
+    let timeout = |seconds: u64| json!({ "timeouts": { "call": format!("{seconds}s") } });
+    let call_timeout = |loaded: &Loaded| {
+        loaded.config.server("words").map(|it| it.behaviour.timeouts.call.as_secs())
+    };
+    let mut machine = Machine::default();
+    let other = folder.write("elsewhere/custom.json", &written()?.to_string())?;
+    machine.variables.insert("CODEX_TOOLLOOP_MCP_CONFIG_PATH", other.into());
+    machine.variables.insert("CODEX_TOOLLOOP_MCP_CONFIG_JSON", timeout(7).to_string().into());
+    let inline = load_mcp_config(&machine, &below, None);
+    assert_eq!(call_timeout(&inline), Some(7), "{:?}", inline.diagnostics);
+    let overridden = load_mcp_config(&machine, &below, Some(timeout(5)));
+    assert_eq!(call_timeout(&overridden), Some(5));
 
-    let tools = manager.tools(&["sums"]).await?;
-    let listed = tools.list(Kind::Tool, manager.host.describes());
-    let script = vec![
+    // An untrusted server without an allow-list, and an empty one: both are said, with their place.
+    let mistaken = json!({ "bundles": { "open": { "serverId": "numbers", "allowTools": [] } } });
+    let mistaken = load_mcp_config(&Machine::default(), &below, Some(mistaken));
+    let report: String = mistaken.diagnostics.iter().map(|it| it.render(Style::Plain)).collect();
+    assert!(mistaken.fails(false) && report.contains("bundle `open`"), "{report}");
+    Ok(())
+}
+
+async fn run() -> Outcome {
+    let folder = Folder::new("toolloop-example")?;
+    check_precedence(&folder)?;
+
+    let manager = McpClientManager::new(load_mcp_config(&Machine::default(), folder.path(), None));
+    let tools = manager.tools("sums").await?;
+    assert_eq!(names(&tools), ["numbers_add"]);
+    assert_eq!(
+        (manager.state("numbers"), manager.state("words")),
+        (Some(State::Ready), Some(State::Idle))
+    );
+
+    // A model names tools until it is done.
+    let script = [
         ("numbers_add", json!({ "a": 40, "b": 2 })),
         ("numbers_add", json!({ "a": "forty" })),
         ("numbers_roll", json!({})),
     ];
-    let mut model = ScriptedModel { calls: script.into_iter() };
     let mut transcript = Vec::new();
-    while let Some(call) = model.next(&listed, &transcript) {
-        transcript.push(manager.execute(&tools, &call).await);
+    for call in &script {
+        transcript.push(manager.execute(&tools, call).await);
     }
+    // Results of an untrusted server are marked as that.
+    assert!(transcript[0].contains("untrusted") && transcript[0].contains("42"), "{transcript:?}");
+    assert!(transcript[1].starts_with("error: "), "{transcript:?}");
+    assert!(transcript[2].contains("there is no tool `numbers_roll`"), "{transcript:?}");
 
-    assert_eq!((listed.len(), transcript.len()), (1, 3));
-    // What an untrusted server says is marked as that.
-    assert!(transcript[0].contains("untrusted") && transcript[0].contains("42"));
-    assert!(transcript[1].starts_with("error: "), "{}", transcript[1]);
-    assert!(transcript[2].starts_with("error: there is no tool `numbers_roll`"));
+    let texts = manager.tools("texts").await?;
+    assert!(names(&texts).contains(&"words_shout") && !names(&texts).contains(&"words_remember"));
+
+    // A closed server is reached again with its next use.
+    manager.close("numbers").await;
+    assert_eq!(manager.state("numbers"), Some(State::Idle));
+    let again = manager.execute(&tools, &script[0]).await;
+    assert!(again.contains("42"), "{again}");
 
     manager.close_all().await;
-    assert_eq!(connection.status().state, State::Stopped);
-    server.abort();
+    assert_eq!((manager.state("numbers"), manager.state("words")), (None, None));
     Ok(())
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Outcome {
+    if serve_if_asked().await? {
+        return Ok(());
+    }
     run().await
 }
