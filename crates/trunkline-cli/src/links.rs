@@ -7,15 +7,15 @@ use trunkline::call::Outcome;
 use trunkline::catalog::{Catalog, Kind};
 use trunkline::content::with_addresses;
 use trunkline::host::Patience;
-use trunkline::name::address_of;
+use trunkline::name::{address_of, split_address};
 
 use crate::environment::Environment;
 use crate::servers::Hosted;
 
 const ADDRESSED: [Kind; 2] = [Kind::Resource, Kind::ResourceTemplate];
 
-/// A result with links that lead to its own server, whatever the others have. Those that lead nowhere
-/// stay as they are, and so do those to files that were kept of the result.
+/// A result with links that lead to its own server, whatever the others have. Those that name it already
+/// stay as they are, and so do those that lead nowhere, and those to files that were kept of the result.
 pub(crate) async fn followable(
     mut called: Outcome,
     hosted: &Hosted,
@@ -36,7 +36,8 @@ pub(crate) async fn followable(
         path.is_some_and(|path| environment.has_file(&path))
     };
     let exposed = |uri: &str| {
-        if is_kept(uri) {
+        let is_named = split_address(uri).is_some_and(|(named, _)| named == server);
+        if is_named || is_kept(uri) {
             return None;
         }
         let whole = address_of(&server, uri);

@@ -36,6 +36,8 @@ pub struct CatalogServer {
     /// Whether it lists resources or templates, or declares the capability. It may have resources that it
     /// does not list.
     pub serves_resources: bool,
+    /// Whether it may have resources or templates for which it was not asked yet.
+    pub has_unasked_resources: bool,
 }
 
 /// One thing that a server has.

@@ -297,6 +297,11 @@ impl Connection {
         self.shadow.is_fresh(kind)
     }
 
+    /// Whether the server may have things of a kind: it declares them, or has not said yet what it has.
+    pub fn offers(&self, kind: Kind) -> bool {
+        self.shadow.offers(kind)
+    }
+
     /// Whether what the server has of a kind has ever been asked for. Such a list is asked for again by
     /// itself when the server says that it has changed.
     pub fn is_known(&self, kind: Kind) -> bool {

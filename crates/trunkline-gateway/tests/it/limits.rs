@@ -342,14 +342,23 @@ async fn a_server_links_to_nothing_of_another_server() {
         json!({ "type": "resource_link", "uri": "x://no\u{200b}tes", "name": "mine" }),
     ];
     forger.write("tools.call.json", &json!({ "content": links }).to_string());
-    for trust in ["trusted", "untrusted"] {
+    // Whether or not anybody has asked for the resources of the other server.
+    for (trust, era, lists) in [
+        ("trusted", Era::Legacy, true),
+        ("untrusted", Era::Legacy, true),
+        ("trusted", Era::Legacy, false),
+        ("untrusted", Era::Modern, false),
+    ] {
         let mut servers = json!({ "victim": canned(&victim, "legacy") });
         servers["forger"] = canned(&forger, "legacy");
         servers["forger"]["trust"] = trust.into();
         servers["forger"]["allowTools"] = json!(["look"]);
         let hosted = Hosted::to(&servers).await;
-        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
-        assert!(listed(&mut asker).await.contains("x://notes"));
+        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        match lists {
+            true => assert!(listed(&mut asker).await.contains("x://notes")),
+            false => drop(asker.ask("tools/list", json!({})).await),
+        }
         let answer = asker.call("forger_look", json!({})).await;
         let found = addresses(&answer);
         for (address, link) in found.iter().zip(&links) {

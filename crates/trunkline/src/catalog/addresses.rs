@@ -74,7 +74,9 @@ impl Catalog {
     }
 
     /// What callers call an address of a server, if that is not what the server calls it: where the
-    /// bare address would lead elsewhere, or is not what is shown.
+    /// bare address would lead elsewhere, or is not what is shown; and where it may turn out to be a
+    /// resource of another server that was not asked for its lists yet. Addresses of the web are not
+    /// held against such a server, because clients open them themselves.
     pub fn exposed_address(&self, server: &ServerName, own: &str) -> Option<String> {
         let meant = closest(self.resolve(own));
         if meant.is_empty() && self.may_lead_elsewhere(server, own) {
@@ -82,7 +84,9 @@ impl Catalog {
         }
         let leads_here = meant.iter().all(|(entry, _)| entry.server.name == *server);
         let is_shown_so = meant.first().is_none_or(|(entry, _)| entry.is_shown_bare());
-        let is_bare = leads_here && is_shown_so && split_address(own).is_none();
+        let is_resource = meant.iter().any(|(entry, _)| entry.kind == Kind::Resource);
+        let is_sure = is_resource || is_web_address(own) || !self.has_unasked_elsewhere(server);
+        let is_bare = leads_here && is_shown_so && is_sure && split_address(own).is_none();
         (!is_bare).then(|| address_of(server, own))
     }
 }
@@ -99,6 +103,11 @@ impl Catalog {
         };
         let serves = self.servers().any(|it| it.name == *server && it.serves_resources);
         serves && scheme(own).filter(|scheme| is_web(scheme)).is_none_or(is_listing)
+    }
+
+    /// Whether a server other than this one may have resources for which it was not asked yet.
+    pub(crate) fn has_unasked_elsewhere(&self, server: &ServerName) -> bool {
+        self.servers().any(|it| it.name != *server && it.has_unasked_resources)
     }
 
     /// Whether no list names a URI.
@@ -125,6 +134,10 @@ impl Entry {
     fn is_shown_bare(&self) -> bool {
         *self.exposed == *self.name()
     }
+}
+
+fn is_web_address(address: &str) -> bool {
+    scheme(address).is_some_and(|scheme| is_web(&scheme))
 }
 
 /// Of what an address may mean, what it does mean: resources before templates. If they are of

@@ -91,6 +91,7 @@ impl Catalog {
                 name: name.clone(),
                 availability: source.availability.clone(),
                 serves_resources: source.listing.serves_resources(),
+                has_unasked_resources: source.listing.has_unasked_resources(),
             })
         };
         let servers: Vec<_> = sources.servers.iter().map(server).collect();

@@ -10,6 +10,7 @@ use crate::item::{Item, Kind};
 pub struct Listing {
     items: Vec<Arc<Item>>,
     declares_resources: bool,
+    has_unasked_resources: bool,
 }
 
 impl Listing {
@@ -18,13 +19,25 @@ impl Listing {
         let mut seen: HashSet<(_, Box<str>)> = HashSet::new();
         let mut is_new = |item: &Arc<Item>| seen.insert((item.kind(), Box::from(item.name())));
         let items = items.into_iter().map(Into::into).filter(|item| is_new(item)).collect();
-        Self { items, declares_resources: false }
+        Self { items, declares_resources: false, has_unasked_resources: false }
     }
 
     /// The same, of a server that declares the capability `resources`, or does not.
     #[must_use]
     pub fn declaring_resources(self, declares_resources: bool) -> Self {
         Self { declares_resources, ..self }
+    }
+
+    /// The same, of a server that may have resources or templates for which it was not asked yet, or has
+    /// none.
+    #[must_use]
+    pub fn with_unasked_resources(self, has_unasked_resources: bool) -> Self {
+        Self { has_unasked_resources, ..self }
+    }
+
+    /// Whether the server may have resources or templates for which it was not asked yet.
+    pub(crate) fn has_unasked_resources(&self) -> bool {
+        self.has_unasked_resources
     }
 
     /// Whether the server lists resources or templates, or declares the capability.
@@ -43,6 +56,6 @@ impl Listing {
     #[must_use]
     pub fn cleaned(&self) -> Self {
         let items = self.items.iter().map(|item| Arc::new(item.cleaned())).collect();
-        Self { items, declares_resources: self.declares_resources }
+        Self { items, ..*self }
     }
 }

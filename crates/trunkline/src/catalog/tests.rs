@@ -150,6 +150,31 @@ fn links_are_looked_at_as_soon_as_there_are_two_servers() {
     assert_eq!(known.as_deref(), Some("trunkline://a/x://r"));
 }
 
+/// Seen: a link to a resource of a server whose lists nobody had asked for led there.
+#[test]
+fn a_link_names_its_server_while_another_was_not_asked_for_its_resources() {
+    let config = config(r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#);
+    let mut sources = Sources::new(&config);
+    let a = [item(Kind::Resource, "x://mine"), item(Kind::ResourceTemplate, "x://{any}")];
+    sources.add(&server("a"), Arc::new(Listing::new(a).declaring_resources(true)));
+    let b = || Listing::new([item(Kind::Tool, "t")]);
+    let exposed =
+        |sources: &Sources, own| Catalog::build(sources).exposed_address(&server("a"), own);
+    sources.add(&server("b"), Arc::new(b().with_unasked_resources(true)));
+    assert_eq!(exposed(&sources, "y://r").as_deref(), Some("trunkline://a/y://r"));
+    // A resource of the other server would be closer than this template.
+    assert_eq!(exposed(&sources, "x://r").as_deref(), Some("trunkline://a/x://r"));
+    assert_eq!(
+        exposed(&sources, "x://mine"),
+        None,
+        "if both have it, each is shown with its server"
+    );
+    assert_eq!(exposed(&sources, "HTTPS://example.com"), None, "clients open it themselves");
+    sources.add(&server("b"), Arc::new(b()));
+    assert_eq!(exposed(&sources, "x://r"), None, "no other server has resources");
+    assert_eq!(exposed(&sources, "y://r"), None);
+}
+
 /// TOOL-12: addresses say whose they are when the configuration wants it so.
 #[test]
 fn addresses_say_whose_they_are_when_asked() {

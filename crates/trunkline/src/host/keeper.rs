@@ -24,6 +24,7 @@ struct Seen {
     state: State,
     down: Option<Box<str>>,
     declares_resources: bool,
+    has_unasked_resources: bool,
 }
 
 impl Seen {
@@ -42,13 +43,19 @@ impl Seen {
         let capability = Kind::Resource.capability();
         let declares = |capabilities: &Raw| capabilities.get(capability).is_some();
         let declares_resources = status.capabilities.as_ref().is_some_and(declares);
-        Self { lists, state: status.state, down, declares_resources }
+        let is_known = |kind: &Kind| connection.is_known(*kind);
+        let addressed = [Kind::Resource, Kind::ResourceTemplate];
+        let has_unasked_resources =
+            connection.offers(Kind::Resource) && !addressed.iter().all(is_known);
+        let state = status.state;
+        Self { lists, state, down, declares_resources, has_unasked_resources }
     }
 
     fn is_as(&self, other: &Self) -> bool {
         let are_same = |(left, right): (&Arc<[_]>, &Arc<[_]>)| Arc::ptr_eq(left, right);
         self.down == other.down
             && self.declares_resources == other.declares_resources
+            && self.has_unasked_resources == other.has_unasked_resources
             && self.says_something() == other.says_something()
             && self.lists.iter().zip(&other.lists).all(are_same)
     }
@@ -173,7 +180,8 @@ impl Keeper {
             Some(known) if !now.says_something() => Arc::clone(&known.listing),
             _ => {
                 let items = now.lists.iter().flat_map(|list| list.iter().cloned());
-                Arc::new(Listing::new(items).declaring_resources(now.declares_resources))
+                let listing = Listing::new(items).declaring_resources(now.declares_resources);
+                Arc::new(listing.with_unasked_resources(now.has_unasked_resources))
             }
         };
         self.sources.add(server, Arc::clone(&listing));

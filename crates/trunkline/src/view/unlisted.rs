@@ -30,10 +30,13 @@ impl View {
     }
 
     /// What the caller calls a URI of a server, if that is not what the server calls it. A URI that no list
-    /// names stays as it is if it leads to this server, or to an error that names it as one of several.
+    /// names stays as it is if it leads to this server, or to an error that names it as one of several, and
+    /// all other servers were asked for their lists: else one of them may list it.
     pub(crate) fn exposed_address(&self, server: &ServerName, own: &str) -> Option<String> {
         let exposed = self.catalog().exposed_address(server, own)?;
-        let is_bare = split_address(own).is_none() && self.catalog().is_unlisted(own);
+        let is_bare = split_address(own).is_none()
+            && self.catalog().is_unlisted(own)
+            && !self.catalog().has_unasked_elsewhere(server);
         let may_mean = |entry: Entry| entry.server().name == *server;
         if is_bare && self.candidates(own).into_iter().any(may_mean) {
             return None;

@@ -60,7 +60,8 @@ async fn results_of_real_servers_are_what_they_sent() {
         "time": python("time"),
         "git": python("git"),
     }));
-    gather(&host, &[Kind::Tool]).await;
+    // All of them: a link names its server while another was not asked for its resources.
+    gather(&host, &Kind::ALL).await;
     let noon =
         json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" });
     for (tool, arguments) in [
