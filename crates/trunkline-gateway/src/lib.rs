@@ -93,6 +93,7 @@ mod gateway;
 mod pages;
 mod lists;
 mod owners;
+mod resume;
 mod calls;
 mod listening;
 mod told;

@@ -219,6 +219,8 @@ def serve(message):
         token = hanging.pop(message["params"]["requestId"], None)
         if token is not None:
             cancelled.append(token)
+        if message["params"]["requestId"] in asked.values():
+            cancelled.append("asked")
     elif "method" not in message:
         answer = message["error"]["message"] if "error" in message else message["result"].get("content", {}).get("name")
         about = asked.pop(message["id"])

@@ -1,6 +1,7 @@
 //! Questions that are over before they are answered: whoever was asked hears so, and the server gets no
 //! answer that it does not wait for.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::asker::{Asker, Era, text};
 use crate::channel::Channel;
-use crate::hosting::Hosted;
+use crate::hosting::{Hosted, configuration};
 use crate::identities::{go_on_with, state_of};
 use crate::manners::{echoing, until_said};
 use crate::own::{accepted, begun, message};
@@ -127,4 +128,24 @@ async fn a_question_is_taken_back_from_a_client_that_has_to_call_again() {
         assert_eq!(text(&asker.call("answers", json!({})).await), "[]", "{share}");
         hosted.end().await;
     }
+}
+
+/// Seen: the answer reached the server, and its result came back.
+#[tokio::test]
+async fn a_call_whose_tool_is_denied_meanwhile_goes_on_no_more() {
+    let servers = |denied: &[&str]| {
+        let mut server = echoing("legacy");
+        server["denyTools"] = json!(denied);
+        configuration(&json!({ "echoing": server }))
+    };
+    let hosted = Hosted::of(servers(&[])).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let state = state_of(&asker.call("ask", json!({})).await);
+    hosted.host.reload(servers(&["ask"]), BTreeMap::new()).await;
+    for _ in 0..2 {
+        let refused = go_on_with(&mut asker, ("ask", json!({})), &state).await;
+        assert_eq!(refused["error"]["code"], -32_602, "{refused}");
+    }
+    until_said(&mut asker, "cancelled", "asked").await;
+    hosted.end().await;
 }
