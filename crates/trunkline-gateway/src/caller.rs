@@ -106,6 +106,17 @@ impl Caller {
         }
     }
 
+    /// Id under which the last list of a client without a session is known: over streams there is one
+    /// client, elsewhere a digest of its token, its limits and its name. What it offers is left out,
+    /// because clients may offer other things with each request.
+    pub(crate) fn list_id(&self) -> ClientId {
+        if let Admission::Stream(_) = self.admission {
+            return ClientId::default();
+        }
+        let info = self.client.info.as_ref().map_or("", Raw::text);
+        digest_id(&format!("{}\n{info}", self.identity.as_owner()))
+    }
+
     /// Parameters that say for whom they are passed on, as servers of the modern generation want to
     /// know. Connections take it away where a server is of the other.
     pub(crate) fn introduced(&self, params: &Raw) -> Raw {
@@ -130,6 +141,11 @@ pub(crate) fn id_without_session(client: &Client, identity: &Identity) -> Client
     let info = client.info.as_ref().map_or("", Raw::text);
     let principal = identity.principal.as_str();
     let said = format!("{principal:?}\n{info}\n{}", client.capabilities);
+    digest_id(&said)
+}
+
+/// Id of a client by everything that it is known by.
+fn digest_id(said: &str) -> ClientId {
     let digest = ring::digest::digest(&ring::digest::SHA256, said.as_bytes());
     URL_SAFE_NO_PAD.encode(digest).as_str().into()
 }

@@ -105,6 +105,7 @@ impl Gateway {
         match self.host.find(&view, relayed, &sent) {
             found if is_worth_a_look(&found) => {}
             found => {
+                let found = found.and_then(|it| self.require_as_shown(&attending.caller, it));
                 require_repeated(&asked, &found)?;
                 return self.relay_found(attending, &view, request, found).await;
             }
@@ -113,6 +114,7 @@ impl Gateway {
         let look = self.view_after_look(&attending.caller, &view, request);
         let view = Box::pin(look).await?;
         let found = self.host.find(&view, relayed, &sent);
+        let found = found.and_then(|it| self.require_as_shown(&attending.caller, it));
         require_repeated(&asked, &found)?;
         Box::pin(self.relay_found(attending, &view, request, found)).await
     }

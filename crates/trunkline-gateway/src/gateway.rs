@@ -26,6 +26,7 @@ use crate::recent::Recent;
 use crate::reply::{Answer, MAX_KEPT_OF_ALL, Reply};
 use crate::seal::Seal;
 use crate::session::Session;
+use crate::shown::{LastLists, ToolEditions};
 use crate::{offer, panics, translate};
 
 /// How often what nobody came back for is looked for.
@@ -41,6 +42,8 @@ pub(crate) struct Gateway {
     /// End with the gateway: a host may outlive many of them, one for each pair of streams.
     _tasks: [Listening; 2],
     pub(crate) recent: Arc<Recent>,
+    pub(crate) tool_editions: ToolEditions,
+    pub(crate) last_lists: LastLists,
     /// When servers that failed were last tried again.
     pub(crate) tried: Mutex<HashMap<ServerName, Instant>>,
     pub(crate) pages: ListCache,
@@ -59,6 +62,8 @@ impl Gateway {
             seal: Seal::new(),
             parked: Arc::new(Parked::new(limits.answer_wait, MAX_KEPT_OF_ALL)),
             own_calls: Arc::default(),
+            tool_editions: ToolEditions::default(),
+            last_lists: LastLists::default(),
             tried: Mutex::default(),
             pages: ListCache::default(),
         })

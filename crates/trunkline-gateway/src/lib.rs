@@ -83,6 +83,7 @@ mod desk;
 mod parked;
 mod own;
 mod changes;
+mod shown;
 mod session;
 mod recent;
 mod caller;

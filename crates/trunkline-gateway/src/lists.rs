@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
+use trunkline::call::CallError;
 use trunkline::connection::{Connection, State};
-use trunkline::host::Patience;
+use trunkline::host::{Found, Patience};
 use trunkline::item::Kind;
 use trunkline::message::{Raw, RpcError, code};
 use trunkline::name::ServerName;
@@ -17,9 +18,10 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::list_cache::{ListPage, PageKey};
 use crate::offer::server_info;
-use crate::pages::{Cursors, Page};
+use crate::pages::{Cursors, Page, PageStart};
 use crate::protocol::{Era, empty, meta};
 use crate::servers::unavailable;
+use crate::shown::ShownEditions;
 use crate::{panics, translate};
 
 /// The key of `_meta` that names servers which cannot be used just now.
@@ -40,13 +42,60 @@ impl Gateway {
         params: &Raw,
     ) -> Result<Raw, RpcError> {
         let cursors = Cursors { seal: &self.seal, owner: caller.identity.as_owner(), kind };
-        let after = cursors.open(params)?;
+        let start = cursors.open(params)?;
         self.gather(&[kind]).await;
+        let edition = self.tool_edition();
         let view = self.view(caller)?;
-        let page = self.page(caller, &view, (kind, after)).await?;
-        let cursor = page.last.as_ref().map(|last| Raw::from_string(&cursors.after(last)));
+        let last = self.tool_edition();
+        let first = start.as_ref().map_or(edition, |start| start.edition);
+        let page = self.page(caller, &view, (kind, start.map(|start| start.after))).await?;
+        if kind == Kind::Tool {
+            // The view is of no catalog before the first page's edition, and of none after the last.
+            self.note_shown(caller, ShownEditions { first, last });
+        }
+        let next = |last: &String| PageStart { edition: first, after: last.clone() };
+        let cursor = page.last.as_ref().map(|last| Raw::from_string(&cursors.close(&next(last))));
         let missing = unavailable(&self.host, &view, &caller.identity.scope);
         Ok(self.with_notes(caller.era(), (&page.list, cursor), missing))
+    }
+
+    fn tool_edition(&self) -> u64 {
+        self.tool_editions.newest(|| self.host.catalog())
+    }
+
+    /// Remembers the tools that a client is shown, until it is shown others.
+    fn note_shown(&self, caller: &Caller, shown: ShownEditions) {
+        match &caller.session {
+            Some(session) => session.set_shown(shown),
+            None => {
+                let client = caller.list_id();
+                let owner = caller.identity.principal.of_client(&client);
+                self.last_lists.note(&client, &owner, shown);
+            }
+        }
+    }
+
+    /// What a request is about, unless it is a tool that has changed since the client last listed the
+    /// tools: what was shown is what runs.
+    pub(crate) fn require_as_shown<'v>(
+        &self,
+        caller: &Caller,
+        found: Found<'v>,
+    ) -> Result<Found<'v>, CallError> {
+        let entry = found.entry();
+        if entry.kind() != Kind::Tool {
+            return Ok(found);
+        }
+        let shown = match &caller.session {
+            Some(session) => session.shown(),
+            None => self.last_lists.of(&caller.list_id()),
+        };
+        let Some(shown) = shown else { return Ok(found) };
+        let newest = || self.host.catalog();
+        match self.tool_editions.is_as_shown(newest, entry.exposed(), shown) {
+            true => Ok(found),
+            false => Err(CallError::changed(entry)),
+        }
     }
 
     /// A page of a list. It is made once, beside the workers and in the turn of its principal: a long

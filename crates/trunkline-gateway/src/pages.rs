@@ -43,6 +43,15 @@ impl<'v> Page<'v> {
     }
 }
 
+/// Where the next page of a list begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PageStart {
+    /// The edition of the tools on the first page.
+    pub(crate) edition: u64,
+    /// The name after which it begins.
+    pub(crate) after: String,
+}
+
 /// Cursors of the lists of one caller. They hold where a page ends, sealed, and nothing is remembered:
 /// one of another list, caller or run of the gateway is refused.
 pub(crate) struct Cursors<'s> {
@@ -57,19 +66,23 @@ impl Cursors<'_> {
         Use { purpose: self.kind.list_method(), owner: &self.owner }
     }
 
-    /// The cursor of what comes after a name.
-    pub(crate) fn after(&self, name: &str) -> String {
-        self.seal.close(name, self.uses(), None)
+    /// The cursor of a page.
+    pub(crate) fn close(&self, start: &PageStart) -> String {
+        self.seal.close(&format!("{} {}", start.edition, start.after), self.uses(), None)
     }
 
-    /// The name after which a page begins that a request asks for; nothing for the first page.
-    pub(crate) fn open(&self, params: &Raw) -> Result<Option<String>, RpcError> {
+    /// Where a page begins that a request asks for; nothing for the first page.
+    pub(crate) fn open(&self, params: &Raw) -> Result<Option<PageStart>, RpcError> {
         let Some(cursor) = params.get("cursor").filter(|cursor| !cursor.is_null()) else {
             return Ok(None);
         };
         let opened = cursor.as_str().and_then(|it| self.seal.open(&it, self.uses()).ok());
         let unknown = || invalid("there is no such page: ask for the list again without `cursor`");
-        opened.map(Some).ok_or_else(unknown)
+        let start = |opened: String| {
+            let (edition, after) = opened.split_once(' ')?;
+            Some(PageStart { edition: edition.parse().ok()?, after: after.to_owned() })
+        };
+        opened.and_then(start).map(Some).ok_or_else(unknown)
     }
 }
 
@@ -119,8 +132,11 @@ mod tests {
                 assert!(bytes <= MAX_PAGE_BYTES && !page.definitions.is_empty());
                 found.extend(page.definitions.iter().map(|it| it.get("name").unwrap()));
                 let Some(last) = page.last else { break };
-                let params = empty().with("cursor", &Raw::from_string(&cursors.after(last)));
-                after = cursors.open(&params).unwrap();
+                let start = PageStart { edition: 7, after: last.to_owned() };
+                let params = empty().with("cursor", &Raw::from_string(&cursors.close(&start)));
+                let opened = cursors.open(&params).unwrap();
+                assert_eq!(opened.as_ref(), Some(&start));
+                after = opened.map(|start| start.after);
                 now = second;
             }
             assert_eq!(found.len(), count);
@@ -132,9 +148,10 @@ mod tests {
     fn a_cursor_of_another_list_or_caller_is_refused() {
         let seal = Seal::new();
         let cursors = |owner: &str, kind| Cursors { seal: &seal, owner: owner.to_owned(), kind };
-        let cursor = cursors("ann", Kind::Tool).after("x");
+        let start = PageStart { edition: 0, after: "x y".to_owned() };
+        let cursor = cursors("ann", Kind::Tool).close(&start);
         let params = empty().with("cursor", &Raw::from_string(&cursor));
-        assert_eq!(cursors("ann", Kind::Tool).open(&params).unwrap().as_deref(), Some("x"));
+        assert_eq!(cursors("ann", Kind::Tool).open(&params).unwrap(), Some(start));
         assert!(cursors("bob", Kind::Tool).open(&params).is_err());
         assert!(cursors("ann", Kind::Prompt).open(&params).is_err());
         for made_up in ["7", "\"\"", "\"x\"", "{}"] {

@@ -17,6 +17,7 @@ use crate::asked::Client;
 use crate::changes::{Addresses, Listening};
 use crate::scope::Identity;
 use crate::seal::unguessable;
+use crate::shown::ShownEditions;
 use crate::talk::{LastWords, Questions};
 use crate::visits::{self, End, Visits};
 
@@ -43,6 +44,8 @@ pub(crate) struct Session {
     /// The visits that servers want of it.
     pub(crate) visits: Visits,
     level: Mutex<LogLevel>,
+    /// The tools it was last shown.
+    shown: Mutex<Option<ShownEditions>>,
     listening: Mutex<Option<Listening>>,
     requests: Mutex<Requests>,
 }
@@ -80,6 +83,7 @@ impl Session {
             addresses: Arc::new(Addresses::of(requester)),
             visits: Visits::default(),
             level: Mutex::new(LogLevel::Info),
+            shown: Mutex::default(),
             listening: Mutex::default(),
             requests: Mutex::default(),
         }
@@ -91,6 +95,15 @@ impl Session {
 
     pub(crate) fn set_level(&self, level: LogLevel) {
         *lock(&self.level) = level;
+    }
+
+    /// The tools it was last shown, if it has asked for a list.
+    pub(crate) fn shown(&self) -> Option<ShownEditions> {
+        *lock(&self.shown)
+    }
+
+    pub(crate) fn set_shown(&self, shown: ShownEditions) {
+        *lock(&self.shown) = Some(shown);
     }
 
     /// Hears of changes from now on, if it does not yet.

@@ -28,7 +28,6 @@ use crate::clean::cleaned_json;
 use crate::config::{Server, Trust};
 use crate::connection::{
     Ask, Attendant, Connection, Conversing, LogLevel, Round, Rounds, Unattended,
-    are_same_but_for_headers,
 };
 use crate::content::{ResultKind, check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
@@ -250,9 +249,9 @@ impl Route<'_> {
         }
     }
 
-    /// Whether a tool of the server is the one that was shown: to the letter, but for how its arguments
-    /// travel, unless it is that of another process than the one whose list was shown. There, what
-    /// matters are its arguments and what it says that it does.
+    /// Whether a tool of the server is the one that was shown, by the digests of their definitions, unless
+    /// it is that of another process than the one whose list was shown. There, what matters are its
+    /// arguments and what it says that it does.
     fn is_as_shown(&self, tool: &Arc<Item>) -> bool {
         if Arc::ptr_eq(tool, self.entry.item()) {
             return true;
@@ -262,7 +261,7 @@ impl Route<'_> {
         let (now, shown) = (tool.definition(), self.entry.definition());
         let is_same = |key| now.get(key) == shown.get(key);
         let is_other = self.is_own || self.first.is_some();
-        are_same_but_for_headers(now, shown)
+        tool.digest() == self.entry.digest()
             || (is_other && is_same("inputSchema") && is_same("annotations"))
     }
 

@@ -12,7 +12,7 @@ pub(crate) use addresses::{closest, template_pieces};
 pub use build::Sources;
 pub use listing::Listing;
 
-pub use crate::item::{Hints, Item, Kind};
+pub use crate::item::{DefinitionDigest, Hints, Item, Kind};
 
 use crate::message::Raw;
 use crate::name::{Adjusted, Namespaces, Pairs, ServerName};
@@ -85,6 +85,11 @@ impl Entry {
     /// What the server said about it, byte for byte.
     pub fn definition(&self) -> &Raw {
         self.item.definition()
+    }
+
+    /// The digest of its definition, by which definitions of tools are compared.
+    pub fn digest(&self) -> DefinitionDigest {
+        self.item.digest()
     }
 
     /// What it says of itself.

@@ -39,7 +39,6 @@ pub(crate) use generation::META_KEYS;
 pub use log_level::LogLevel;
 use log_level::WantedLog;
 pub use options::{Options, Remaining};
-pub(crate) use parameters::are_same_but_for_headers;
 pub use parameters::header_arguments;
 pub use server_notification::ServerNotification;
 pub use status::{SetAside, State, Status};

@@ -60,7 +60,7 @@ pub use self::status::{Condition, ServerStatus};
 use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Guard, Outcome};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Access, Agent, Chain, Config, Restart, Server, Share};
-use crate::connection::{Connection, State, are_same_but_for_headers};
+use crate::connection::{Connection, State};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
 use crate::message::{Notification, Raw};
@@ -400,8 +400,8 @@ impl Host {
 }
 
 impl Guard for Host {
-    /// What was shown is what runs: it has to be there still, a tool to the letter, and allowed by
-    /// the rules of now.
+    /// What was shown is what runs: it has to be there still, a tool with the same definition, and allowed
+    /// by the rules of now.
     fn admits(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
         let now = self.as_of_now(view)?;
         if !entry.is_listed() {
@@ -417,10 +417,7 @@ impl Guard for Host {
         let same = same.filter(|same| same.server().name == entry.server().name);
         match same.filter(|same| same.name() == entry.name()) {
             None => Err(CallError::gone(entry)),
-            Some(same)
-                if same.kind() == Kind::Tool
-                    && !are_same_but_for_headers(same.definition(), entry.definition()) =>
-            {
+            Some(same) if same.kind() == Kind::Tool && same.digest() != entry.digest() => {
                 Err(CallError::changed(entry))
             }
             Some(same) => Ok(now.admits(same)?),

@@ -1,6 +1,12 @@
 //! One thing of a server, as the server described it: a tool, a resource, a prompt.
 
+mod digest;
+
 use std::borrow::Cow;
+use std::sync::OnceLock;
+
+pub use digest::DefinitionDigest;
+pub(crate) use digest::HEADER_MARK;
 
 use crate::clean::cleaned_json;
 use crate::message::Raw;
@@ -129,6 +135,8 @@ pub struct Item {
     name: Box<str>,
     definition: Raw,
     hints: Hints,
+    /// Made when it is first asked for.
+    digest: OnceLock<DefinitionDigest>,
 }
 
 impl Item {
@@ -141,14 +149,15 @@ impl Item {
             Kind::Tool => Hints::of(&definition),
             _ => Hints::default(),
         };
-        Self { kind, name: name.into(), definition, hints }
+        Self { kind, name: name.into(), definition, hints, digest: OnceLock::new() }
     }
 
     /// The same without anything that could deceive, for a server that is not trusted (TOOL-10).
     /// Its name is what goes over the wire and stays.
     #[must_use]
     pub fn cleaned(&self) -> Self {
-        Self { definition: cleaned_json(&self.definition), ..self.clone() }
+        let definition = cleaned_json(&self.definition);
+        Self { definition, digest: OnceLock::new(), ..self.clone() }
     }
 
     /// What kind of thing it is.
@@ -164,6 +173,11 @@ impl Item {
     /// What the server said about it.
     pub fn definition(&self) -> &Raw {
         &self.definition
+    }
+
+    /// The digest of its definition, by which definitions of tools are compared.
+    pub fn digest(&self) -> DefinitionDigest {
+        *self.digest.get_or_init(|| DefinitionDigest::of(&self.definition))
     }
 
     /// What it says of itself.
@@ -189,5 +203,15 @@ mod tests {
         let expected = r#"{"n":1.0,"name":"y","annotations":{"readOnlyHint":false}}"#;
         assert_eq!(item.definition().text(), expected);
         assert!(item.hints().declares_writing());
+    }
+
+    #[test]
+    fn an_item_and_the_same_cleaned_have_digests_of_their_own() {
+        let text = "{\"name\":\"x\",\"description\":\"a\u{200b}b\"}";
+        let item = Item::new(Kind::Tool, "x", Raw::from_text(text).unwrap());
+        let digest = item.digest();
+        let cleaned = item.cleaned();
+        assert_ne!(cleaned.digest(), digest);
+        assert_eq!(cleaned.digest(), DefinitionDigest::of(cleaned.definition()));
     }
 }

@@ -32,5 +32,6 @@ mod visiting;
 mod recalling;
 mod canned;
 mod limits;
+mod changing;
 #[cfg(target_os = "linux")]
 mod load;

@@ -159,8 +159,9 @@ impl CallError {
         Self::new(CallErrorKind::Unknown, message)
     }
 
-    /// Something is not what was shown.
-    pub(crate) fn changed(entry: &Entry) -> Self {
+    /// Something is not what was shown. Hosts that show definitions to others, and know what they showed
+    /// last, refuse calls with it.
+    pub fn changed(entry: &Entry) -> Self {
         let (kind, name) = (entry.kind().as_str(), entry.exposed());
         let message = format!("the {kind} `{name}` is not what was shown any more; look again");
         Self::new(CallErrorKind::Unknown, message)

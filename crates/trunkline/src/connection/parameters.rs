@@ -2,17 +2,11 @@
 
 use serde_json::Value;
 
+use crate::item::HEADER_MARK as MARK;
 use crate::message::Raw;
-
-/// The key that marks such an argument.
-const MARK: &str = "x-mcp-header";
 
 /// How deep in the arguments they are looked for.
 const MAX_DEPTH: usize = 16;
-
-/// How deep two definitions are compared member by member. What is deeper is compared byte by byte:
-/// no argument that goes into a header is as deep, and each level is read again.
-const MAX_COMPARED_DEPTH: usize = 64;
 
 /// An argument that is repeated in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,64 +47,6 @@ fn marks(schema: &Value) -> usize {
         Value::Array(items) => items.iter().map(marks).sum(),
         _ => 0,
     }
-}
-
-/// Whether two definitions of a tool are the same, but for which arguments go into headers: that is
-/// between us and the server.
-pub(crate) fn are_same_but_for_headers(one: &Raw, other: &Raw) -> bool {
-    let is_marked = |it: &Raw| memchr::memmem::find(it.bytes(), MARK.as_bytes()).is_some();
-    one == other || ((is_marked(one) || is_marked(other)) && are_same(one, other, Place::Tool, 0))
-}
-
-/// A place in the definition of a tool, as far as marks are concerned.
-#[derive(Clone, Copy)]
-enum Place {
-    /// The definition itself.
-    Tool,
-    /// A schema or a part of one, which may have a mark.
-    Schema,
-    /// The properties of a schema: their keys are the names of arguments.
-    Properties,
-    /// Anything else, which is compared byte by byte.
-    Elsewhere,
-}
-
-impl Place {
-    /// The place of what is under a key here.
-    fn under(self, key: &str) -> Self {
-        match self {
-            Self::Tool if key == "inputSchema" => Self::Schema,
-            Self::Schema if key == "properties" => Self::Properties,
-            Self::Schema | Self::Properties => Self::Schema,
-            Self::Tool | Self::Elsewhere => Self::Elsewhere,
-        }
-    }
-}
-
-/// Whether two parts of definitions are the same but for marks. They are compared as they were written:
-/// a tree would make one of numbers that differ, and cannot be had of all definitions.
-fn are_same(one: &Raw, other: &Raw, place: Place, depth: usize) -> bool {
-    if one == other {
-        return true;
-    }
-    if depth >= MAX_COMPARED_DEPTH || matches!(place, Place::Elsewhere) {
-        return false;
-    }
-    if !one.is_object() || !other.is_object() {
-        let (ones, others) = (one.items(), other.items());
-        let is_same = |(one, other): (&Raw, &Raw)| are_same(one, other, Place::Schema, depth + 1);
-        return !ones.is_empty()
-            && ones.len() == others.len()
-            && ones.iter().zip(&others).all(is_same);
-    }
-    let is_kept = |(key, _): &(String, Raw)| !matches!(place, Place::Schema) || key != MARK;
-    let mut others = other.members().into_iter().filter(is_kept);
-    let mut ones = one.members().into_iter().filter(is_kept);
-    ones.all(|(key, one)| {
-        others.next().is_some_and(|(other_key, other)| {
-            key == other_key && are_same(&one, &other, place.under(&key), depth + 1)
-        })
-    }) && others.next().is_none()
 }
 
 struct Search {
@@ -252,45 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_into_headers_makes_no_other_tool_and_all_else_does() {
-        let marked = json!({ "a": { "type": "string", "x-mcp-header": "A" } });
-        let plain = json!({ "a": { "type": "string" } });
-        let named_so = json!({ "a": { "type": "string" }, "x-mcp-header": { "type": "string" } });
-        let other = json!({ "a": { "type": "integer", "x-mcp-header": "A" } });
-        let are_same = |one, other| are_same_but_for_headers(&tool(one), &tool(other));
-        assert!(are_same(&marked, &plain) && are_same(&marked, &marked));
-        for other in [&named_so, &other] {
-            assert!(!are_same(other, &plain) && !are_same(&marked, other), "{other}");
-        }
-        let destructive = tool(&marked).with("annotations", &Raw::from_text("{}").unwrap());
-        assert!(!are_same_but_for_headers(&destructive, &tool(&plain)));
-    }
-
-    /// Definitions that cannot become trees, and those that make the same tree, are not the same.
-    #[test]
-    fn definitions_that_cannot_become_trees_are_compared_as_they_were_written() {
-        let with = |description: &str, extra: &str| {
-            let schema = format!(
-                r#"{{"type":"object","properties":{{"a":{{"type":"string","x-mcp-header":"A"{extra}}}}}}}"#
+    fn no_arguments_are_taken_of_a_schema_that_cannot_become_a_tree() {
+        let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+        for value in ["1e999", &deep] {
+            let text = format!(
+                r#"{{"name":"t","inputSchema":{{"type":"object","properties":{{"a":{{"type":"string","x-mcp-header":"A","default":{value}}}}}}}}}"#
             );
-            let text =
-                format!(r#"{{"name":"t","description":"{description}","inputSchema":{schema}}}"#);
-            Raw::from_text(&text).unwrap()
-        };
-        let deep = format!(r#","default":{}1{}"#, "[".repeat(200), "]".repeat(200));
-        let deeper = format!(r#","default":{}2{}"#, "[".repeat(200), "]".repeat(200));
-        let large = r#","maximum":100000000000000000000000000000001"#;
-        let larger = r#","maximum":100000000000000000000000000000002"#;
-        let twice = r#","type":"integer","type":"string""#;
-        for extra in [r#","maximum":1e999"#, &deep, large, twice] {
-            assert!(are_same_but_for_headers(&with("a", extra), &with("a", extra)), "{extra}");
-            assert!(!are_same_but_for_headers(&with("a", extra), &with("b", extra)), "{extra}");
-            assert!(!are_same_but_for_headers(&with("a", extra), &with("a", "")), "{extra}");
+            assert!(mirrored(&Raw::from_text(&text).unwrap()).is_err(), "{value}");
         }
-        assert!(!are_same_but_for_headers(&with("a", &deep), &with("a", &deeper)));
-        assert!(!are_same_but_for_headers(&with("a", large), &with("a", larger)));
-        assert!(mirrored(&with("a", r#","maximum":1e999"#)).is_err());
-        assert!(mirrored(&with("a", &deep)).is_err());
     }
 
     #[test]

@@ -1,0 +1,333 @@
+//! The tools that clients were last shown, so that a tool that has changed since is not called unseen.
+//!
+//! Editions count the catalogs that the gateway has seen. A client keeps the edition of its last list; of
+//! each tool it is known in which edition it changed. So nothing is kept for each client and tool.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use trunkline::catalog::{Catalog, DefinitionDigest};
+use trunkline::item::Kind;
+use trunkline::name::ServerName;
+use trunkline::principal::{ClientId, FairShare, Principal};
+
+/// Tools that are gone and still known, in case they come back changed: as many as one server can have.
+/// At the bound, those of the server with most are forgotten; who listed before that has to list again
+/// before it calls a tool that came after its list.
+const MAX_GONE_TOOLS: usize = 10_000;
+
+/// Clients without a session whose last list is known: more than use one gateway. At the bound, the oldest
+/// list of the principal that has most is forgotten, and clients whose list is not known have to list
+/// again before they call a tool that has changed since.
+const MAX_LAST_LISTS: usize = 4_096;
+
+/// The editions of one list: of its first page, and of the last page that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShownEditions {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+/// The editions in which tools came and changed.
+#[derive(Default)]
+pub(crate) struct ToolEditions {
+    hasher: RandomState,
+    state: Mutex<Editions>,
+}
+
+#[derive(Default)]
+struct Editions {
+    newest: u64,
+    /// The catalog of the newest edition.
+    catalog: Weak<Catalog>,
+    /// By the hash of the exposed name.
+    tools: HashMap<u64, ToolState>,
+    /// The edition in which tools that are gone were last forgotten.
+    forgotten: u64,
+}
+
+struct ToolState {
+    server: ServerName,
+    digest: DefinitionDigest,
+    /// The first edition that had a tool of this name.
+    came: u64,
+    /// The first edition that had this definition.
+    changed: u64,
+    /// The last edition that had it.
+    last: u64,
+}
+
+impl ToolEditions {
+    /// The edition of the newest catalog.
+    pub(crate) fn newest(&self, catalog: impl Fn() -> Arc<Catalog>) -> u64 {
+        self.following(catalog).newest
+    }
+
+    /// Whether a tool is still what a client was shown under its name, if it was shown anything.
+    pub(crate) fn is_as_shown(
+        &self,
+        catalog: impl Fn() -> Arc<Catalog>,
+        exposed: &str,
+        shown: ShownEditions,
+    ) -> bool {
+        let editions = self.following(catalog);
+        // One that is gone cannot be called.
+        let Some(tool) = editions.tools.get(&self.hasher.hash_one(exposed)) else { return true };
+        let was_not_shown = tool.came > shown.last && shown.last >= editions.forgotten;
+        tool.changed <= shown.first || was_not_shown
+    }
+
+    /// The editions up to that of the newest catalog.
+    fn following(&self, catalog: impl Fn() -> Arc<Catalog>) -> MutexGuard<'_, Editions> {
+        let now = catalog();
+        if !self.lock().are_of(&now) {
+            // Before others have to wait for it: digests of long definitions take their time.
+            for entry in now.entries(Kind::Tool) {
+                let _ = entry.digest();
+            }
+        }
+        let mut editions = self.lock();
+        // The newest one by now, so that editions come in the order of the catalogs.
+        let now = catalog();
+        if !editions.are_of(&now) {
+            editions.follow(&now, &self.hasher);
+        }
+        editions
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Editions> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Editions {
+    fn are_of(&self, catalog: &Arc<Catalog>) -> bool {
+        std::ptr::eq(self.catalog.as_ptr(), Arc::as_ptr(catalog))
+    }
+
+    /// Begins the edition of another catalog.
+    fn follow(&mut self, catalog: &Arc<Catalog>, hasher: &RandomState) {
+        self.newest += 1;
+        self.catalog = Arc::downgrade(catalog);
+        let newest = self.newest;
+        for entry in catalog.entries(Kind::Tool) {
+            let (server, digest) = (&entry.server().name, entry.digest());
+            let came = || ToolState {
+                server: server.clone(),
+                digest,
+                came: newest,
+                changed: newest,
+                last: newest,
+            };
+            let tool = self.tools.entry(hasher.hash_one(entry.exposed())).or_insert_with(came);
+            if tool.digest != digest || tool.server != *server {
+                (tool.server, tool.digest, tool.changed) = (server.clone(), digest, newest);
+            }
+            tool.last = newest;
+        }
+        self.forget_gone();
+    }
+
+    /// Forgets tools that are gone, if there are too many: those of the server with most.
+    fn forget_gone(&mut self) {
+        let newest = self.newest;
+        loop {
+            let mut gone: BTreeMap<&ServerName, usize> = BTreeMap::new();
+            for tool in self.tools.values().filter(|tool| tool.last < newest) {
+                *gone.entry(&tool.server).or_default() += 1;
+            }
+            if gone.values().sum::<usize>() <= MAX_GONE_TOOLS {
+                return;
+            }
+            let most = gone.iter().max_by_key(|(_, count)| **count);
+            let Some(server) = most.map(|(server, _)| ServerName::clone(server)) else { return };
+            self.tools.retain(|_, tool| tool.last == newest || tool.server != server);
+            self.forgotten = newest;
+        }
+    }
+}
+
+/// The last lists of clients that have no session.
+#[derive(Default)]
+pub(crate) struct LastLists {
+    state: Mutex<Lists>,
+}
+
+#[derive(Default)]
+struct Lists {
+    /// How many lists there were.
+    count: u64,
+    clients: HashMap<ClientId, LastList>,
+    /// What clients may have been shown whose lists were forgotten.
+    forgotten: Option<ShownEditions>,
+}
+
+struct LastList {
+    owner: Principal,
+    shown: ShownEditions,
+    /// Which list it was, counted from the first of all clients.
+    number: u64,
+}
+
+impl LastLists {
+    /// Notes what a client was shown.
+    pub(crate) fn note(&self, client: &ClientId, owner: &Principal, shown: ShownEditions) {
+        let mut lists = self.lock();
+        lists.count += 1;
+        if lists.clients.len() >= MAX_LAST_LISTS && !lists.clients.contains_key(client) {
+            lists.make_room(owner);
+        }
+        let list = LastList { owner: owner.clone(), shown, number: lists.count };
+        lists.clients.insert(client.clone(), list);
+    }
+
+    /// What a client was last shown, if anything.
+    pub(crate) fn of(&self, client: &ClientId) -> Option<ShownEditions> {
+        let lists = self.lock();
+        lists.clients.get(client).map(|list| list.shown).or(lists.forgotten)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lists> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lists {
+    /// Forgets the oldest list of the principal that has most.
+    fn make_room(&mut self, newcomer: &Principal) {
+        let owners = self.clients.values().map(|list| &list.owner);
+        let share = FairShare::with_holders(MAX_LAST_LISTS, owners);
+        let held = |owner: &Principal| share.held_by(owner) + usize::from(owner == newcomer);
+        let rank = |list: &LastList| (held(&list.owner), Reverse(list.number));
+        let oldest_of_most = self.clients.iter().max_by_key(|(_, list)| rank(list));
+        let Some(client) = oldest_of_most.map(|(client, _)| client.clone()) else { return };
+        let Some(LastList { shown, .. }) = self.clients.remove(&client) else { return };
+        let forgotten = self.forgotten.unwrap_or(shown);
+        self.forgotten = Some(ShownEditions {
+            first: forgotten.first.min(shown.first),
+            last: forgotten.last.max(shown.last),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline::catalog::{Item, Listing, Sources};
+    use trunkline::config::{self, Config};
+    use trunkline::message::Raw;
+
+    use super::*;
+
+    fn configured() -> Config {
+        let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#;
+        config::parse("x", text).config
+    }
+
+    /// A catalog of servers with tools, each with a description.
+    fn catalog(servers: &[(&str, &[(String, &str)])]) -> Arc<Catalog> {
+        let config = configured();
+        let mut sources = Sources::new(&config);
+        for (server, tools) in servers {
+            let tools = tools.iter().map(|(name, description)| {
+                let text = format!(
+                    r#"{{"name":"{name}","inputSchema":{{}},"description":"{description}"}}"#
+                );
+                Item::new(Kind::Tool, name, Raw::from_text(&text).unwrap())
+            });
+            let name = &config.server(server).unwrap().name;
+            sources.add(name, Arc::new(Listing::new(tools)));
+        }
+        Arc::new(Catalog::build(&sources))
+    }
+
+    /// The edition of a catalog, as a list of one page has it.
+    fn shown(editions: &ToolEditions, catalog: &Arc<Catalog>) -> ShownEditions {
+        let edition = editions.newest(|| Arc::clone(catalog));
+        ShownEditions { first: edition, last: edition }
+    }
+
+    fn tool(name: &str, description: &'static str) -> (String, &'static str) {
+        (name.to_owned(), description)
+    }
+
+    #[test]
+    fn a_tool_that_has_changed_since_a_list_is_not_as_shown() {
+        let editions = ToolEditions::default();
+        let good = catalog(&[("a", &[tool("t", "good"), tool("u", "same")])]);
+        let evil = catalog(&[("a", &[tool("t", "evil"), tool("u", "same"), tool("new", "new")])]);
+        let first = shown(&editions, &good);
+        let is = |catalog: &Arc<Catalog>, name: &str, shown| {
+            editions.is_as_shown(|| Arc::clone(catalog), name, shown)
+        };
+        assert!(is(&good, "a_t", first));
+        assert!(!is(&evil, "a_t", first), "it has changed");
+        assert!(is(&evil, "a_u", first), "it has not");
+        assert!(is(&evil, "a_new", first), "nothing was shown of it");
+        let second = shown(&editions, &evil);
+        assert!(is(&evil, "a_t", second) && !is(&evil, "a_t", first));
+        // Gone, and back as it was or changed.
+        let none = catalog(&[("a", &[])]);
+        shown(&editions, &none);
+        assert!(is(&evil, "a_t", second));
+        shown(&editions, &none);
+        assert!(!is(&good, "a_t", second));
+    }
+
+    /// A list of two pages, between which a tool came that has changed since.
+    #[test]
+    fn pages_of_different_editions_do_not_mix() {
+        let editions = ToolEditions::default();
+        let first = editions.newest(|| catalog(&[("a", &[tool("t", "1")])]));
+        let with_new = catalog(&[("a", &[tool("t", "1"), tool("z", "good")])]);
+        let last = editions.newest(|| Arc::clone(&with_new));
+        let changed = catalog(&[("a", &[tool("t", "1"), tool("z", "evil")])]);
+        let pages = ShownEditions { first, last };
+        assert!(!editions.is_as_shown(|| Arc::clone(&changed), "a_z", pages));
+        assert!(editions.is_as_shown(|| Arc::clone(&changed), "a_t", pages));
+    }
+
+    #[test]
+    fn a_server_cannot_have_tools_of_others_forgotten() {
+        let editions = ToolEditions::default();
+        let mine = [tool("t", "good")];
+        let before = shown(&editions, &catalog(&[("a", &mine), ("b", &[])]));
+        // Gone while the other server has many tools come and go.
+        for round in 0..3 {
+            let names = 0..MAX_GONE_TOOLS / 2;
+            let many: Vec<_> =
+                names.map(|number| tool(&format!("x{round}-{number}"), "x")).collect();
+            editions.newest(|| catalog(&[("a", &[]), ("b", &many)]));
+        }
+        let kept = editions.lock().tools.len();
+        assert!(kept <= 2 * MAX_GONE_TOOLS, "{kept}");
+        let back = catalog(&[("a", &mine), ("b", &[])]);
+        assert!(editions.is_as_shown(|| Arc::clone(&back), "a_t", before));
+        let evil = catalog(&[("a", &[tool("t", "evil")]), ("b", &[tool("x0-1", "evil")])]);
+        assert!(!editions.is_as_shown(|| Arc::clone(&evil), "a_t", before));
+        assert!(!editions.is_as_shown(|| Arc::clone(&evil), "b_x0-1", before), "forgotten");
+        let now = shown(&editions, &evil);
+        assert!(editions.is_as_shown(|| Arc::clone(&evil), "b_x0-1", now));
+    }
+
+    #[test]
+    fn a_list_that_is_forgotten_counts_for_all_that_are_not_known() {
+        let (lists, edition) = (LastLists::default(), |it| ShownEditions { first: it, last: it });
+        let client = |number: usize| ClientId::from(format!("{number}").as_str());
+        let (ann, bob) = (Principal::Token("ann".into()), Principal::Token("bob".into()));
+        assert_eq!(lists.of(&client(0)), None);
+        lists.note(&client(0), &bob, edition(7));
+        for number in 1..MAX_LAST_LISTS {
+            lists.note(&client(number), &ann, edition(8));
+        }
+        assert_eq!(lists.of(&"new".into()), None, "none is forgotten yet");
+        lists.note(&"new".into(), &ann, edition(9));
+        assert_eq!(lists.of(&client(0)), Some(edition(7)), "whoever has most makes room");
+        assert_eq!(lists.of(&client(1)), Some(edition(8)), "as if it was not forgotten");
+        lists.note(&client(1), &ann, edition(10));
+        assert_eq!(lists.of(&client(1)), Some(edition(10)));
+        assert_eq!(lists.of(&"never".into()), Some(edition(8)));
+        assert_eq!(lists.lock().clients.len(), MAX_LAST_LISTS);
+    }
+}
