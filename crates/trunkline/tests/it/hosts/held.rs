@@ -1,7 +1,10 @@
 //! Views that somebody has kept, while what they are of has changed: what was shown is what runs.
 
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use trunkline::call::{CallErrorKind, CallOptions, Client};
 use trunkline::connection::{Answering, Attendant, Question, State};
 use trunkline::host::{Host, HostOptions};
@@ -140,6 +143,13 @@ async fn a_tool_that_has_changed_between_two_rounds_does_not_run() {
     let folder = Folder::new();
     let host = host_of(&json!({ "s": folder.server("modern", &json!({})) }));
     gather(&host, &[Kind::Tool]).await;
+    // Changes are announced to subscribers only.
+    within(async {
+        while folder.asked("subscriptions/listen") == 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
     let slow = Slow { host: &host, folder: &folder };
     let options = CallOptions { attendant: &slow, ..CallOptions::default() };
     let refused = call_with(&host, "s_ask", &json!({}), options).await.unwrap_err();
