@@ -55,7 +55,7 @@ fn serve_workshop() -> io::Result<()> {
             }),
             "tools/list" => json!({ "tools": workshop_tools(made) }),
             "notifications/cancelled" => {
-                eprintln!("cancelled");
+                writeln!(io::stderr(), "cancelled")?;
                 continue;
             }
             "tools/call" if tool == "wait" => continue,
