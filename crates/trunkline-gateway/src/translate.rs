@@ -53,7 +53,19 @@ impl<'r> Looked<'r> {
     /// The result of a server, in the generation that it was asked in.
     pub(crate) fn at_outcome(outcome: &'r Outcome) -> Self {
         let answered_in = if outcome.is_modern() { Era::Modern } else { Era::Legacy };
-        Self::at(&outcome.result, answered_in)
+        let mut looked = Self::at(&outcome.result, answered_in);
+        if looked.is_task_of_extension() {
+            looked.answered_in = Era::Modern;
+        }
+        looked
+    }
+
+    /// Whether a result is a task, in either generation: the extension for tasks has the same words in
+    /// both. A result with content is a result, whatever other keys are in it.
+    fn is_task_of_extension(&self) -> bool {
+        self.kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == "task")
+            && self.result.get("taskId").is_some()
+            && self.result.get("content").is_none()
     }
 
     /// Whether a task has been made of the request.

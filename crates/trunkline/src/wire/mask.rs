@@ -47,7 +47,7 @@ impl SecretMask {
     /// A mask for secrets that have at least so many bytes.
     pub(super) fn new(secrets: impl IntoIterator<Item = Secret>, shortest: usize) -> Self {
         let mut plain: Vec<Secret> = Vec::new();
-        for secret in secrets {
+        for secret in secrets.into_iter().flat_map(with_small_letters) {
             if secret.expose().len() >= shortest && !plain.contains(&secret) {
                 plain.push(secret);
             }
@@ -192,6 +192,13 @@ fn parts(secret: &Secret) -> Vec<Secret> {
     let parts = text.lines().chain(words).chain([text]);
     let parts = parts.map(str::trim).filter(|part| !part.eq_ignore_ascii_case("bearer"));
     parts.map(Secret::new).collect()
+}
+
+/// A secret, and the same in small letters: names of hosts are written so.
+fn with_small_letters(secret: Secret) -> impl Iterator<Item = Secret> {
+    let small = secret.expose().to_ascii_lowercase();
+    let small = (small != secret.expose()).then(|| Secret::new(small));
+    std::iter::once(secret).chain(small)
 }
 
 /// What Base64 of any text with the secret in it has in common, for each place in which it can stand.
@@ -410,6 +417,14 @@ mod tests {
                 assert!(shown.contains(MASK) && kept.len() < before.len() * 2 + 18, "{shown}");
             }
         }
+    }
+
+    /// Names of hosts are compared, and so printed, in small letters.
+    #[test]
+    fn secrets_in_small_letters_are_masked() {
+        let mask = SecretMask::new([Secret::new("Zq7Xkp9mWt")], SHORTEST_SECRET);
+        assert_eq!(mask.masked("host zq7xkp9mwt.invalid"), "host ***.invalid");
+        assert_eq!(mask.masked("host Zq7Xkp9mWt"), "host ***");
     }
 
     #[test]
