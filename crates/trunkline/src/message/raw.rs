@@ -121,7 +121,7 @@ impl Raw {
 
     /// Bytes that were left out of it while it was read, because the message was too long. Edits keep it
     /// or lose it: whoever needs it asks first.
-    pub(crate) fn missing(&self) -> usize {
+    pub fn missing(&self) -> usize {
         self.missing
     }
 
