@@ -15,7 +15,8 @@
 //! use tokio::net::{TcpListener, TcpStream};
 //! use trunkline::config::{self, NoReferences};
 //! use trunkline::connection::{ChildOptions, HttpOptions, Options};
-//! use trunkline::host::{Host, HostOptions};
+//! use trunkline::host::{Host, HostOptions, Patience};
+//! use trunkline::item::Kind;
 //! use trunkline_gateway::demo::DemoServer;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -32,6 +33,9 @@
 //!     .with_capabilities(trunkline_gateway::client_capabilities());
 //! let agents = loaded.config.agents().named.clone();
 //! let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
+//!
+//! // Clients get the instructions of servers that are ready, and are not kept waiting for others.
+//! host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
 //!
 //! // An application with a route of its own, and the gateway at /tools/mcp.
 //! let gateway = trunkline_gateway::router(Arc::clone(&host), Default::default());
