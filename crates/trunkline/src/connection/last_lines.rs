@@ -115,11 +115,11 @@ mod tests {
     #[test]
     fn the_package_that_npm_does_not_find_is_picked() {
         let text = "npm error code E404\n\
-            npm error 404 Not Found - GET https://registry.npmjs.org/@x%2fy - Not found\n\
+            npm error 404 Not Found - GET https://registry.example/@x%2fy - Not found\n\
             npm error 404\nnpm error 404  '@x/y@*' is not in this registry.\nnpm error 404\n\
             npm error 404 Note that you can also install from a\n\
             npm error 404 tarball, folder, http url, or git url.\n\
-            npm error A complete log of this run can be found in: /root/.npm/_logs/x-debug-0.log";
+            npm error A complete log of this run can be found in: /var/log/npm/x-debug-0.log";
         let [first, second] = &picked(text)[..] else { panic!("{:?}", picked(text)) };
         assert!(first.contains("404 Not Found - GET"), "{first}");
         assert!(second.contains("'@x/y@*' is not in this registry"), "{second}");
