@@ -4,11 +4,19 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use serde_json::json;
+use trunkline::config::Config;
 use trunkline::connection::State;
+use trunkline::error::ErrorKind;
+use trunkline::message::Raw;
 use trunkline::name::ServerName;
 use trunkline::registry::{Registry, Reloaded};
 
 use crate::lively::{Folder, call, config, options, until_state, within};
+
+/// A configuration of one server with these rules.
+fn one_server(folder: &Folder, rules: &serde_json::Value) -> Config {
+    config(&json!({ "s": folder.server("legacy", rules) }))
+}
 
 fn names(names: &[&str]) -> Vec<ServerName> {
     names.iter().map(|name| ServerName::new(name).unwrap()).collect()
@@ -166,9 +174,7 @@ async fn a_server_that_is_not_trusted_any_more_gets_another_connection() {
 #[tokio::test]
 async fn other_bounds_and_rules_are_followed_without_a_new_start() {
     let folder = Folder::new();
-    let server =
-        |rules: &serde_json::Value| config(&json!({ "s": folder.server("legacy", rules) }));
-    let set = Registry::new(options()).open(&server(&json!({})));
+    let set = Registry::new(options()).open(&one_server(&folder, &json!({})));
     assert!(within(set.connect_all()).await.is_empty());
     let connection = set.get("s").unwrap();
     for rules in [
@@ -176,14 +182,14 @@ async fn other_bounds_and_rules_are_followed_without_a_new_start() {
         json!({ "restart": "on-failure", "toolsTtlMs": 7 }),
         json!({ "idleTimeout": "1h", "connect": "eager" }),
     ] {
-        let reloaded = within(set.reload(&server(&rules))).await;
+        let reloaded = within(set.reload(&one_server(&folder, &rules))).await;
         assert_eq!(reloaded, Reloaded { kept: names(&["s"]), ..Reloaded::default() }, "{rules}");
         assert!(Arc::ptr_eq(&connection, &set.get("s").unwrap()));
         if rules.get("timeouts").is_some() {
             let params = json!({ "name": "wait", "arguments": {} });
-            let params = trunkline::message::Raw::from_value(&params);
+            let params = Raw::from_value(&params);
             let error = connection.request("tools/call", Some(params)).await.unwrap_err();
-            assert_eq!(error.kind(), trunkline::error::ErrorKind::TimedOut, "the new bound holds");
+            assert_eq!(error.kind(), ErrorKind::TimedOut, "the new bound holds");
         }
     }
     assert_eq!(call(&connection, "started").await, "1");
@@ -195,12 +201,11 @@ async fn other_bounds_and_rules_are_followed_without_a_new_start() {
 #[tokio::test]
 async fn a_new_idle_timeout_stops_a_server_that_is_idle_already() {
     let folder = Folder::new();
-    let server =
-        |rules: &serde_json::Value| config(&json!({ "s": folder.server("legacy", rules) }));
-    let set = Registry::new(options()).open(&server(&json!({})));
+    let set = Registry::new(options()).open(&one_server(&folder, &json!({})));
     assert!(within(set.connect_all()).await.is_empty());
     let connection = set.get("s").unwrap();
-    let reloaded = within(set.reload(&server(&json!({ "idleTimeout": "200ms" })))).await;
+    let reloaded =
+        within(set.reload(&one_server(&folder, &json!({ "idleTimeout": "200ms" })))).await;
     assert_eq!(reloaded.kept, names(&["s"]));
     until_state(&connection, State::Idle).await;
     within(set.close()).await;
@@ -226,11 +231,13 @@ async fn a_server_that_has_failed_begins_anew_with_other_rules() {
 #[tokio::test]
 async fn rules_of_one_configuration_do_not_reach_another() {
     let folder = Folder::new();
-    let server =
-        |rules: &serde_json::Value| config(&json!({ "s": folder.server("legacy", rules) }));
     let registry = Registry::new(options());
-    let (one, two) = (registry.open(&server(&json!({}))), registry.open(&server(&json!({}))));
-    let reloaded = within(one.reload(&server(&json!({ "timeouts": { "call": "7s" } })))).await;
+    let (one, two) = (
+        registry.open(&one_server(&folder, &json!({}))),
+        registry.open(&one_server(&folder, &json!({}))),
+    );
+    let reloaded =
+        within(one.reload(&one_server(&folder, &json!({ "timeouts": { "call": "7s" } })))).await;
     assert_eq!(reloaded.changed, names(&["s"]));
     assert!(!Arc::ptr_eq(&one.get("s").unwrap(), &two.get("s").unwrap()));
     within(one.close()).await;
