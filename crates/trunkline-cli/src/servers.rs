@@ -263,7 +263,7 @@ impl Hosted {
         }
         let bundles: Vec<&str> = who.arguments.bundles.iter().map(String::as_str).collect();
         let agent = who.arguments.agent.as_deref();
-        // Whoever is at the command line owns the configuration.
+        // The user of the command line owns the configuration.
         let disclosure = Disclosure::Reasons;
         let who = Who { agent, bundles: &bundles, switches, disclosure, ..Who::default() };
         Ok(self.host.view(who).map_err(|none| self.no_caller(none))?)

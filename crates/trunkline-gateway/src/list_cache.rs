@@ -30,7 +30,7 @@ pub(crate) struct ListPage {
     pub(crate) last: Option<String>,
 }
 
-/// The page that somebody asks for.
+/// A page of a list, by everything that it depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PageKey {
     pub(crate) scope: CallerScope,

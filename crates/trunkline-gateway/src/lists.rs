@@ -127,7 +127,7 @@ impl Gateway {
             });
             let list = empty().with(kind.list_key(), &Raw::from_items(&page.definitions));
             let last = page.last.map(str::to_owned);
-            // Whoever asks for it does not wait any more, perhaps: the turn ends with the work.
+            // The turn ends with the work: the request may be over before.
             drop(slot);
             ListPage { list, last }
         });

@@ -242,7 +242,7 @@ impl Connection {
                 };
                 let Some(told) = told.upgrade() else { return };
                 if !is_said_on_each(&notification.notification.method) {
-                    // Nobody may be listening.
+                    // There may be no listener.
                     let _ = told.send(notification);
                 }
             }

@@ -84,7 +84,7 @@ fn content(file: File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a file is there and may be executed by somebody.
+/// Whether a file is there and executable.
 pub(super) fn is_executable(path: &Path) -> bool {
     let Ok(metadata) = fs::metadata(path) else { return false };
     #[cfg(unix)]

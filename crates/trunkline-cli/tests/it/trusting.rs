@@ -356,7 +356,7 @@ mod permissions {
         chmod(&own, 0o600);
         let run = bare(&folder, &["status"]);
         assert!(!run.messages.contains("everybody can write"), "{run}");
-        // Whoever can replace a file can change it.
+        // A file can be changed by replacing it.
         let above = own.parent().unwrap();
         chmod(above, 0o777);
         let run = bare(&folder, &["status"]);

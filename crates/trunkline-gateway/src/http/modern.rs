@@ -124,7 +124,7 @@ impl Exchange {
     /// The rest of it as a stream of events.
     fn streamed(self, first: Option<Bytes>) -> Response {
         let Self { answering, inbox, id, last, unread } = self;
-        // Goes on also while nobody reads, so that the answer is counted as soon as it is there.
+        // Goes on while the client does not read, so that the answer is counted as soon as it is there.
         let mut answering_task = JoinSet::new();
         answering_task.spawn(async move {
             let answer = match (last, answering) {

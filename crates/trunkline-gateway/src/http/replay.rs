@@ -36,7 +36,7 @@ const EVENT_END: &[u8] = b"\n\n";
 /// A stream of events. Everything on it is kept for a while.
 pub(super) struct Replay {
     number: u64,
-    /// Counts events that nobody has read.
+    /// Counts unread events.
     unread: UnreadMessages,
     state: Mutex<State>,
     changed: Notify,

@@ -150,7 +150,7 @@ fn links_are_looked_at_as_soon_as_there_are_two_servers() {
     assert_eq!(known.as_deref(), Some("trunkline://a/x://r"));
 }
 
-/// Seen: a link to a resource of a server whose lists nobody had asked for led there.
+/// Seen: a link led to a resource of a server whose lists had not been asked for.
 #[test]
 fn a_link_names_its_server_while_another_was_not_asked_for_its_resources() {
     let config = config(r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#);

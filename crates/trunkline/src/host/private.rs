@@ -100,7 +100,7 @@ async fn tell_ends(connection: Weak<Connection>, ends: broadcast::Sender<OwnEnd>
         if let (State::Failed, true, Some(error)) = (state, was_ready, error) {
             let Some(connection) = connection.upgrade() else { return };
             let server = connection.server().name.clone();
-            // Nobody may be listening.
+            // There may be no listener.
             let _ = ends.send(OwnEnd { server, error, is_replaced: connection.is_over() });
         }
         was_ready = state == State::Ready;

@@ -119,8 +119,8 @@ impl Raw {
         Self { missing, ..self }
     }
 
-    /// Bytes that were left out of it while it was read, because the message was too long. Edits keep it
-    /// or lose it: whoever needs it asks first.
+    /// Bytes that were left out of it while it was read, because the message was too long. Ask before
+    /// editing the value: edits may lose the number.
     pub fn missing(&self) -> usize {
         self.missing
     }

@@ -207,7 +207,7 @@ impl Task {
         if let Some(attendant) = self.options.attendant() {
             attendant.told(&said.notification);
         }
-        // Nobody may be listening.
+        // There may be no listener.
         let _ = self.told.send(said);
     }
 

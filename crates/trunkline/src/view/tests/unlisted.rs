@@ -81,7 +81,7 @@ fn a_link_never_leads_to_the_unlisted_resource_of_another_server() {
         let led = view.route_resource(&link);
         assert!(led.is_err(), "{own}: {led:?}");
     }
-    // Nobody else can be meant by it, so that it stays as it is.
+    // No other server can be meant by it, so that it stays as it is.
     assert_eq!(view.exposed_address(&a, "http://c.example/"), None);
 }
 
