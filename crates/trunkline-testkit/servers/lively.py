@@ -4,7 +4,8 @@
 
 `FOLDER/starts` gets a line at every start, `FOLDER/asked` one for every request, `FOLDER/said` every
 call as it came. `FOLDER/tools` has the names of
-more tools, one a line; they are announced when `change` is called. Such a tool `NAME` gives the text of `FOLDER/NAME.json`
+more tools, one a line; they are announced when `change` is called. `FOLDER/unannounced` has
+the name of one that is added at the first `subscriptions/listen`, before it is acknowledged. Such a tool `NAME` gives the text of `FOLDER/NAME.json`
 as its result, byte for byte. `FOLDER/writing` has the names of tools that declare that they write, `FOLDER/prompts`
 those of prompts, `FOLDER/mismatched` that of a tool whose next call is refused because of its headers,
 `FOLDER/word` what `work` writes to the log. `FOLDER/dying`, if it is there, makes the server
@@ -137,6 +138,10 @@ def result_of(request):
             return complete(supportedVersions=["2026-07-28"], capabilities=CAPABILITIES)
         case "subscriptions/listen" if GENERATION == "modern":
             listening = request["id"]
+            unannounced = FOLDER / "unannounced"
+            if unannounced.exists():
+                note("tools", unannounced.read_text())
+                unannounced.unlink()
             send(method="notifications/subscriptions/acknowledged", params={})
             return None
         case "tools/list":

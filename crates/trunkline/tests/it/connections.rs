@@ -171,6 +171,22 @@ async fn a_list_that_changed_is_asked_for_again() {
     }
 }
 
+/// CON-9: a server of the newer era announces changes to subscribers only. A change between its first list and
+/// the subscription is found by listing again once the subscription is acknowledged.
+#[tokio::test]
+async fn a_change_before_the_subscription_is_found() {
+    let folder = Folder::new();
+    folder.write("unannounced", "zebra");
+    let connection = folder.connection("modern", &json!({}));
+    within(connection.connect()).await.unwrap();
+    let known = connection.tools();
+    if !tool_names(&connection).contains(&"zebra".to_owned()) {
+        within(connection.list_changed(Kind::Tool, &known)).await;
+    }
+    assert!(tool_names(&connection).contains(&"zebra".to_owned()));
+    within(connection.close()).await;
+}
+
 /// CON-9: a list holds for as long as the server says, else as long as is configured; many who
 /// ask for it at the same time ask once.
 #[tokio::test]

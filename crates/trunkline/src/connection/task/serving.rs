@@ -20,7 +20,7 @@ use crate::connection::server_notification::ServerNotification;
 use crate::connection::session::{Answer, Asked, Event, Session, at};
 use crate::connection::untrusted;
 use crate::item::Kind;
-use crate::message::Notification;
+use crate::message::{Notification, Raw};
 
 /// Bytes of something that a server tells everybody. It is kept until the slowest of them has heard it,
 /// and is about changes and lines of logs.
@@ -185,8 +185,7 @@ impl Task {
         let notification = &said.notification;
         if &*notification.method == ACKNOWLEDGED {
             // That is between the server and us.
-            let params = notification.params.as_ref();
-            return chores.subscription.acknowledged(session, &mut self.watched, params);
+            return self.acknowledged(session, chores, notification.params.as_ref());
         }
         if chores.subscription.repeats(notification) {
             return;
@@ -209,6 +208,20 @@ impl Task {
         }
         // There may be no listener.
         let _ = self.told.send(said);
+    }
+
+    /// Takes an acknowledgement of `subscriptions/listen`. Lists that changed before it are found by
+    /// listing again.
+    fn acknowledged(&mut self, session: &mut Session, chores: &mut Chores, params: Option<&Raw>) {
+        let is_first = chores.subscription.acknowledged(session, &mut self.watched, params);
+        if !is_first {
+            return;
+        }
+        for kind in chores.subscription.announced_kinds() {
+            if self.shadow.listed(kind).is_known {
+                chores.relistings.of(kind).changed();
+            }
+        }
     }
 
     /// Obeys what has been commanded so far, so that what is ready together is written together.

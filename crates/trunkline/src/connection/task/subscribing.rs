@@ -17,6 +17,7 @@ use crate::connection::session::{Answer, Asked, Session, at, gone};
 use crate::connection::status::Described;
 use crate::connection::subscription::Subject;
 use crate::connection::watching::Watched;
+use crate::item::Kind;
 use crate::message::{Notification, Raw, RpcError, code};
 
 /// What the server says first when it is subscribed to.
@@ -193,16 +194,18 @@ impl Subscription {
         }
     }
 
-    /// The server has acknowledged a subscription, or a part of it.
+    /// Takes an acknowledgement of a subscription, or of a part of it. Returns whether there was no
+    /// subscription before: list changes up to now were not announced.
     pub(super) fn acknowledged(
         &mut self,
         session: &mut Session,
         watched: &mut Watched,
         params: Option<&Raw>,
-    ) {
+    ) -> bool {
         let acknowledgement = Acknowledgement::read(params);
         let is_it = |next: &mut Standing| acknowledgement.id.is_none_or(|id| id == next.id);
-        let Some(mut next) = self.next.take_if(is_it) else { return };
+        let Some(mut next) = self.next.take_if(is_it) else { return false };
+        let is_first = self.current.is_none();
         for subject in &next.subjects {
             if acknowledgement.subjects.contains(subject) {
                 watched.heard(subject);
@@ -213,6 +216,12 @@ impl Subscription {
         next.subjects.retain(|subject| acknowledgement.subjects.contains(subject));
         session.settle(next.id);
         self.replace(session, watched, next);
+        is_first
+    }
+
+    /// The kinds of list whose changes the server announces to this subscription.
+    pub(super) fn announced_kinds(&self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.iter().copied().filter(|kind| self.lists.contains_key(change_key(*kind)))
     }
 
     /// The server has not acknowledged it in time. It may do what it was asked all the same.
@@ -347,11 +356,20 @@ fn wishes(described: &Described) -> Map<String, Value> {
         let flag = capability.and_then(|capability| capability.get("listChanged"));
         flag.and_then(|flag| flag.as_bool()) == Some(true)
     };
-    ["tools", "prompts", "resources"]
+    [Kind::Tool, Kind::Prompt, Kind::Resource]
         .into_iter()
-        .filter(|what| announces(what))
-        .map(|what| (format!("{what}ListChanged"), Value::Bool(true)))
+        .filter(|kind| announces(kind.capability()))
+        .map(|kind| (change_key(kind).to_owned(), Value::Bool(true)))
         .collect()
+}
+
+/// The key that asks for list changes of a kind.
+fn change_key(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tool => "toolsListChanged",
+        Kind::Prompt => "promptsListChanged",
+        Kind::Resource | Kind::ResourceTemplate => "resourcesListChanged",
+    }
 }
 
 #[cfg(test)]
