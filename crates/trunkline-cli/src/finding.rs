@@ -1,19 +1,50 @@
 //! From a name on the command line to what it stands for: which servers are asked, and what is said
 //! if it leads nowhere.
 
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
+use tokio::time::timeout;
 use trunkline::call::CallError;
 use trunkline::catalog::Kind;
+use trunkline::config::printable;
+use trunkline::connection::{Connection, State};
 use trunkline::error::Error;
 use trunkline::name::{ServerName, address_of};
 use trunkline::policy::{Chance, Reason, Switch};
 use trunkline::view::{NoRoute, View};
 
 use crate::arguments::quoted;
-use crate::exit::Failure;
+use crate::exit::{Failure, FailureKind};
 use crate::servers::{Hosted, say_failures};
 use crate::terminal::Terminal;
 use crate::who::Asker;
+
+/// Servers that are named in one message; more would not be read.
+const MAX_NAMED: usize = 3;
+
+/// The time that a command has for everything it does about a call: starts, lists and the call.
+#[derive(Clone, Copy)]
+pub(crate) struct TimeLimit {
+    /// As `--timeout` says; without it the bounds of the configuration hold alone.
+    pub(crate) limit: Option<Duration>,
+    pub(crate) since: Instant,
+}
+
+impl TimeLimit {
+    /// A limit that counts from now.
+    pub(crate) fn new(limit: Option<Duration>) -> Self {
+        Self { limit, since: Instant::now() }
+    }
+
+    /// Waits for some work, and for nothing once the time is over.
+    async fn bound<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        match self.limit {
+            Some(limit) => timeout(limit.saturating_sub(self.since.elapsed()), work).await.ok(),
+            None => Some(work.await),
+        }
+    }
+}
 
 /// Something that is looked for on behalf of somebody.
 pub(crate) struct Search<'a> {
@@ -22,6 +53,8 @@ pub(crate) struct Search<'a> {
     pub(crate) name: &'a str,
     /// The only server that is asked.
     pub(crate) server: Option<ServerName>,
+    /// The time that the command has, if it was given one.
+    pub(crate) time: TimeLimit,
 }
 
 /// What a name leads to.
@@ -87,12 +120,20 @@ impl Search<'_> {
                 return self.finish(look);
             }
         }
-        // The others cannot have it, but something that looks like it: that they cannot be asked
-        // is nothing to say.
+        // The others cannot have it, but something that looks like it. Those are started for that only if
+        // the name is of no server: a name with a known prefix is compared with what is known.
         let mut others = self.hosted.holders(&view);
-        others.retain(|server| !taken_away.contains(server));
-        let look = self.look(kind, &others, terminal).await?;
+        let is_ownerless = self::owners(self.hosted, self.name).is_empty();
+        let is_asked = |it: &ServerName| is_ownerless && !taken_away.contains(it);
+        others.retain(|server| is_asked(server));
+        let look = self.look(kind, &self.unknown(others, &[kind]), terminal).await?;
         self.finish(look)
+    }
+
+    /// The servers whose lists of some kinds are not known from an earlier run.
+    pub(crate) fn unknown(&self, servers: Vec<ServerName>, kinds: &[Kind]) -> Vec<ServerName> {
+        let remembered = self.hosted.remembered(&servers, kinds);
+        servers.into_iter().filter(|it| !remembered.contains(it)).collect()
     }
 
     /// Where an address leads. It does not say whose it is, so anybody may have it.
@@ -103,7 +144,7 @@ impl Search<'_> {
             None => self.hosted.holders(&view),
         };
         let kinds = [Kind::Resource, Kind::ResourceTemplate];
-        let failures = self.hosted.gather(&asked, &kinds, terminal).await;
+        let failures = self.gather(&asked, &kinds, terminal).await?;
         let view = self.hosted.view(self.who)?;
         let led = match view.route_resource(self.name) {
             Ok(found) => Ok(found.entry.server().name.clone()),
@@ -139,13 +180,56 @@ impl Search<'_> {
         asked: &[ServerName],
         terminal: &mut Terminal,
     ) -> Result<Look> {
-        let failures = self.hosted.gather(asked, &[kind], terminal).await;
+        let failures = self.gather(asked, &[kind], terminal).await?;
         let view = self.hosted.view(self.who)?;
         let led = match view.route(kind, self.name) {
             Ok(entry) => Ok(entry.server().name.clone()),
             Err(none) => Err(self.nowhere(&view, none)),
         };
         Ok(Look { view, failures, led })
+    }
+
+    /// Asks servers for what they have, within the time of the command.
+    async fn gather(
+        &self,
+        asked: &[ServerName],
+        kinds: &[Kind],
+        terminal: &mut Terminal,
+    ) -> Result<Vec<Error>> {
+        let gathered = self.hosted.gather(asked, kinds, terminal);
+        let Some(failures) = self.time.bound(gathered).await else {
+            terminal.clear_progress();
+            return Err(self.too_slow(asked, kinds).into());
+        };
+        Ok(failures)
+    }
+
+    /// That servers have not said within the time of the command what they have, and how far they are.
+    fn too_slow(&self, asked: &[ServerName], kinds: &[Kind]) -> Failure {
+        let connections = asked.iter().filter_map(|it| self.hosted.host.servers().get(it.as_str()));
+        let is_late = |it: &Connection| kinds.iter().any(|kind| !it.is_fresh(*kind));
+        let late: Vec<_> = connections.filter(|it| is_late(it)).collect();
+        let names: Vec<_> =
+            late.iter().take(MAX_NAMED).map(|it| printable(it.server().name.as_str())).collect();
+        let servers = if late.len() == 1 { "server" } else { "servers" };
+        let others = if late.len() > names.len() { " and others" } else { "" };
+        let is_ready = late.iter().all(|it| it.status().state == State::Ready);
+        let kinds: Vec<_> = kinds.iter().map(|kind| kind.list_key()).collect();
+        let what = match is_ready {
+            true => format!("did not list {}", kinds.join(" and ")),
+            false => format!("{} not ready", if late.len() == 1 { "was" } else { "were" }),
+        };
+        let names = names.join("`, `");
+        let limit = self.time.limit.unwrap_or_default();
+        let message = format!("{servers} `{names}`{others} {what} within {limit:?} (`--timeout`)");
+        let failure = Failure::new(FailureKind::NoAnswer, message);
+        let failure = match late.as_slice() {
+            [one] => failure.of(&one.server().name),
+            _ => failure,
+        };
+        failure.with_hint(
+            "give it more time, or see with `trunkline status` how long it takes to start",
+        )
     }
 
     fn nowhere(&self, view: &View, none: NoRoute<'_>) -> Nowhere {

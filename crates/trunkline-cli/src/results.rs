@@ -14,6 +14,7 @@ use trunkline::name::ServerName;
 use crate::arguments::{BoundArguments, Format};
 use crate::environment::Environment;
 use crate::exit::{Failure, FailureKind, Outcome};
+use crate::finding::TimeLimit;
 use crate::links::followable;
 use crate::report;
 use crate::servers::Hosted;
@@ -99,6 +100,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) environment: &'a Environment,
     pub(crate) bounds: &'a BoundArguments,
+    /// The time of the command, of which the call has what is left.
+    pub(crate) time: TimeLimit,
     pub(crate) hosted: &'a Hosted,
     /// Who does it.
     pub(crate) server: &'a ServerName,
@@ -123,7 +126,8 @@ impl Shown<'_> {
         watcher.show("");
         let options = CallOptions {
             attendant: &watcher,
-            timeout: self.bounds.timeout,
+            timeout: self.time.limit,
+            since: Some(self.time.since),
             checks_arguments: self.checks_arguments,
             artifacts: folder.as_ref(),
             ..CallOptions::default()

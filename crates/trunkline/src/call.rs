@@ -52,10 +52,13 @@ pub struct CallOptions<'c> {
     /// Who attends to what the server says and asks before it answers. What an untrusted server
     /// says and asks is without what deceives; it is not to be believed for that.
     pub attendant: &'c dyn Attendant,
-    /// How long the call may take, if not as long as the configuration says. The time in which a
-    /// question of the server waits for the attendant is not counted; see
-    /// [`Attendant::asked`].
+    /// How long the call may take, with the start of the server where it does not run. The default is
+    /// `timeouts.call`, and the bounds of a start beside it; it is never longer than that. The time in which
+    /// a question of the server waits for the attendant is not counted; see [`Attendant::asked`].
     pub timeout: Option<Duration>,
+    /// The time from which `timeout` counts, for callers who have waited already. The default is the time
+    /// at which the call is made.
+    pub since: Option<Instant>,
     /// Whether arguments are checked against the schema of the tool before it is called (CALL-6).
     pub checks_arguments: bool,
     /// Where binary blocks of the result are kept as files; else they stay in it.
@@ -95,6 +98,7 @@ impl Default for CallOptions<'_> {
         Self {
             attendant: &Unattended,
             timeout: None,
+            since: None,
             checks_arguments: false,
             artifacts: None,
             rounds: Rounds::Driven,
@@ -102,6 +106,19 @@ impl Default for CallOptions<'_> {
             older_era: None,
             requester: None,
         }
+    }
+}
+
+impl CallOptions<'_> {
+    /// The same for a call that is made now: its time counts from here, unless it counts already.
+    pub(crate) fn begun(self) -> Self {
+        Self { since: self.since.or_else(|| Some(Instant::now())), ..self }
+    }
+
+    /// What is left of the time that the caller has given the call.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let spent = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.timeout.map(|timeout| timeout.saturating_sub(spent))
     }
 }
 
@@ -162,12 +179,11 @@ impl Route<'_> {
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let begin = Instant::now();
         let (_slot, mut has_waited) = self.slot(options).await?;
-        let timeout = left_of(options, begin, has_waited);
         let kind = ResultKind::of_method(method);
         let ask = Ask {
-            timeout,
+            timeout: options.timeout,
+            since: options.since,
             rounds: options.rounds,
             requester: options.requester.cloned().unwrap_or_default(),
             ..Ask::new(method, Some(params))
@@ -204,12 +220,11 @@ impl Route<'_> {
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let begin = Instant::now();
-        let (_slot, has_waited) = self.slot(options).await?;
-        let timeout = left_of(options, begin, has_waited);
+        let (_slot, _) = self.slot(options).await?;
         let kind = ResultKind::of_method(method);
         let ask = Ask {
-            timeout,
+            timeout: options.timeout,
+            since: options.since,
             rounds: options.rounds,
             requester: options.requester.cloned().unwrap_or_default(),
             ..Ask::new(method, Some(params))
@@ -331,11 +346,14 @@ impl Route<'_> {
             return Ok((Some(slot), false));
         }
         let bound = self.server.behaviour.timeouts.call;
-        let bound = options.timeout.map_or(bound, |own| own.min(bound));
+        let bound = options.time_left().map_or(bound, |left| left.min(bound));
         match timeout(bound, self.turn(&slots, options)).await {
             Ok(slot) => Ok((Some(slot), true)),
             Err(_) => {
-                let message = format!("no slot for the call was free within {bound:?}");
+                let message = format!(
+                    "no slot for the call was free within {:?}",
+                    options.timeout.unwrap_or(bound)
+                );
                 Err(Error::new(ErrorKind::TimedOut, message)
                     .of(&self.server.name)
                     .with_hint("`concurrency` is the number of slots"))
@@ -358,12 +376,6 @@ impl Route<'_> {
             }
         }
     }
-}
-
-/// What is left of the time of a call. Whoever says how long it may take means all of it.
-fn left_of(options: CallOptions<'_>, begin: Instant, has_waited: bool) -> Option<Duration> {
-    let waited = if has_waited { begin.elapsed() } else { Duration::ZERO };
-    options.timeout.map(|own| own.saturating_sub(waited))
 }
 
 /// How callers know an address of a server, if not as the server does.

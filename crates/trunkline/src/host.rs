@@ -247,12 +247,13 @@ impl Host {
         arguments: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
+        let options = options.begun();
         let called = async {
             let restarted;
             let (view, entry) = match view.route(Kind::Tool, name) {
                 Ok(entry) => (view, entry),
                 Err(none) => {
-                    restarted = self.after_restart(view, &none, options.timeout).await;
+                    restarted = self.after_restart(view, &none, options.time_left()).await;
                     let Some(view) = &restarted else { return Err(none.into()) };
                     (view, view.route(Kind::Tool, name)?)
                 }

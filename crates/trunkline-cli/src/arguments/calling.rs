@@ -214,6 +214,10 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "SERVER")]
     pub(crate) server: Option<String>,
 
+    /// Ask the server also if its tools are known from an earlier run
+    #[arg(long)]
+    pub(crate) refresh: bool,
+
     #[command(flatten)]
     pub(crate) who: WhoArguments,
 }

@@ -11,7 +11,7 @@ use trunkline::message::Raw;
 use crate::arguments::CallArguments;
 use crate::environment::Environment;
 use crate::exit::Outcome;
-use crate::finding::{Found, Search};
+use crate::finding::{Found, Search, TimeLimit};
 use crate::results::{Shown, object, pairs};
 use crate::servers::{Problems, with_host};
 use crate::settings::Settings;
@@ -25,15 +25,17 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let given = given(arguments, terminal)?;
+    let time = TimeLimit::new(arguments.bounds.timeout);
     let who = Asker::read(&arguments.who, settings, environment)?;
     with_host(Problems::Counted, settings, environment, terminal, async |hosted, terminal| {
         let name = arguments.name.as_str();
-        let search = Search { hosted, who: &who, name, server: None };
+        let search = Search { hosted, who: &who, name, server: None, time };
         let Found { view, server } = search.named(Kind::Tool, terminal).await?;
         let shown = Shown {
             settings,
             environment,
             bounds: &arguments.bounds,
+            time,
             hosted,
             server: &server,
             doing: format!("calling {}", printable(name)),

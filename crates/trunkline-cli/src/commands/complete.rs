@@ -11,7 +11,7 @@ use trunkline::message::Raw;
 use crate::arguments::CompleteArguments;
 use crate::environment::Environment;
 use crate::exit::Outcome;
-use crate::finding::{Found, Search};
+use crate::finding::{Found, Search, TimeLimit};
 use crate::results::{Shown, pairs};
 use crate::servers::{Problems, with_host};
 use crate::settings::Settings;
@@ -24,13 +24,14 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
+    let time = TimeLimit::new(arguments.bounds.timeout);
     let known = pairs(&arguments.arguments, Raw::from_string)?;
     let known = (!arguments.arguments.is_empty()).then_some(&known);
     let (argument, value) = arguments.argument.split_once('=').unwrap_or((&arguments.argument, ""));
     let who = Asker::read(&arguments.who, settings, environment)?;
     with_host(Problems::Counted, settings, environment, terminal, async |hosted, terminal| {
         let name = arguments.name.as_str();
-        let search = Search { hosted, who: &who, name, server: None };
+        let search = Search { hosted, who: &who, name, server: None, time };
         let (found, of) = if name.contains("://") {
             (search.address(terminal).await?, CompletionOf::Template(name))
         } else {
@@ -41,6 +42,7 @@ pub(crate) fn run(
             settings,
             environment,
             bounds: &arguments.bounds,
+            time,
             hosted,
             server: &server,
             doing: format!("completing {}", printable(argument)),

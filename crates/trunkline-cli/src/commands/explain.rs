@@ -16,11 +16,11 @@ use trunkline::view::View;
 use crate::arguments::{ExplainArguments, Format};
 use crate::environment::Environment;
 use crate::exit::{Failure, FailureKind, Outcome};
-use crate::finding::{Search, owners, unanswered};
+use crate::finding::{Search, TimeLimit, owners, unanswered};
 use crate::listing::{reason_json, renamed_text};
 use crate::report;
 use crate::servers::{Problems, say_failures, with_host};
-use crate::settings::Settings;
+use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 use crate::who::Asker;
 
@@ -41,9 +41,21 @@ pub(crate) fn run(
         // An agent that does not exist is said before anything is started.
         hosted.meet(&who, terminal)?;
         let server = arguments.server.as_deref().map(|name| hosted.find(name)).transpose()?;
-        let search = Search { hosted, who: &who, name: &arguments.name, server };
+        let time = TimeLimit::new(None);
+        let search = Search { hosted, who: &who, name: &arguments.name, server, time };
         let kinds = kinds(search.name);
-        let failures = hosted.gather(&asked(&search), kinds, terminal).await;
+        let view = hosted.view(&who)?;
+        let known = match arguments.refresh {
+            true => Vec::new(),
+            false => remembered(&search, kinds, &view),
+        };
+        let failures = match known.is_empty() {
+            true => hosted.gather(&asked(&search), kinds, terminal).await,
+            false => Vec::new(),
+        };
+        if settings.verbosity > Verbosity::Quiet && settings.format == Format::Text {
+            known.iter().for_each(|it| terminal.say(&not_started(it)));
+        }
         let view = hosted.view(&who)?;
         let found = found(&search, kinds, &view);
         if found.is_empty() {
@@ -64,6 +76,26 @@ pub(crate) fn run(
     })
 }
 
+/// The servers of what the name means, if all of it is known from an earlier run. An address may also be
+/// of a server whose list is not known.
+fn remembered(search: &Search<'_>, kinds: &[Kind], view: &View) -> Vec<ServerName> {
+    if search.name.contains(ADDRESS_SIGN) {
+        return Vec::new();
+    }
+    let found = found(search, kinds, view);
+    let servers: BTreeSet<_> = found.iter().map(|entry| entry.server().name.clone()).collect();
+    let servers: Vec<_> = servers.into_iter().collect();
+    let remembered = search.hosted.remembered(&servers, &[Kind::Tool]);
+    if remembered == servers { servers } else { Vec::new() }
+}
+
+fn not_started(server: &ServerName) -> String {
+    let server = printable(server.as_str());
+    format!(
+        "server `{server}` was not started: its tools are those of the last run; `--refresh` asks again\n"
+    )
+}
+
 fn kinds(name: &str) -> &'static [Kind] {
     match name.contains(ADDRESS_SIGN) {
         true => &[Kind::Resource, Kind::ResourceTemplate],
@@ -74,7 +106,10 @@ fn kinds(name: &str) -> &'static [Kind] {
 /// The servers that may have the name; if nobody can, those that may have something like it.
 fn asked(search: &Search<'_>) -> Vec<ServerName> {
     let servers = could_have(search);
-    if servers.is_empty() { search.hosted.all() } else { servers }
+    if !servers.is_empty() {
+        return servers;
+    }
+    search.unknown(search.hosted.all(), &[Kind::Tool])
 }
 
 /// The servers that may have the name. Addresses do not say whose they are.

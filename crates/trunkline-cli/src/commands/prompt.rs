@@ -11,7 +11,7 @@ use trunkline::message::Raw;
 use crate::arguments::PromptArguments;
 use crate::environment::Environment;
 use crate::exit::Outcome;
-use crate::finding::{Found, Search};
+use crate::finding::{Found, Search, TimeLimit};
 use crate::results::{Shown, pairs};
 use crate::servers::{Problems, with_host};
 use crate::settings::Settings;
@@ -24,17 +24,19 @@ pub(crate) fn run(
     environment: &Arc<Environment>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
+    let time = TimeLimit::new(arguments.bounds.timeout);
     // The protocol has nothing but texts here.
     let given = pairs(&arguments.arguments, Raw::from_string)?;
     let who = Asker::read(&arguments.who, settings, environment)?;
     with_host(Problems::Counted, settings, environment, terminal, async |hosted, terminal| {
         let name = arguments.name.as_str();
-        let search = Search { hosted, who: &who, name, server: None };
+        let search = Search { hosted, who: &who, name, server: None, time };
         let Found { view, server } = search.named(Kind::Prompt, terminal).await?;
         let shown = Shown {
             settings,
             environment,
             bounds: &arguments.bounds,
+            time,
             hosted,
             server: &server,
             doing: format!("getting {}", printable(name)),

@@ -51,7 +51,7 @@ fn files_are_not_written_unless_that_is_allowed() {
     let refused = run(&folder, &write);
     assert_eq!(refused.code, 4, "{refused}");
     assert!(refused.messages.contains("the tool `files_write_file` is hidden"), "{refused}");
-    let explained = good(&folder, &["explain", "files_write_file"]);
+    let explained = good(&folder, &["explain", "files_write_file", "--refresh"]);
     assert!(explained.contains("it declares that it writes, and access is `read-only`"));
     assert!(!folder.project().join("files/new.txt").exists());
 }

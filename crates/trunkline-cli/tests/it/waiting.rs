@@ -55,6 +55,60 @@ fn tools_that_are_known_from_disk_need_no_server() {
     assert!(starts(&folder) > before && !third.messages.contains("--refresh"), "{third}");
 }
 
+/// A server that takes its time to start, and counts its starts.
+fn slow(seconds: u32) -> Value {
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let script =
+        format!("echo started >> starts.txt; sleep {seconds}; exec {program} demo-server words");
+    json!({ "command": "/bin/sh", "args": ["-c", script] })
+}
+
+/// CALL-1, CON-8: the time that a command is given is for the start of the server as well.
+#[test]
+fn a_timeout_holds_for_the_start_too() {
+    let config = json!({ "mcpServers": { "s": slow(300) } }).to_string();
+    let folder = Folder::new().file("mcp.json", config);
+    let path = std::env::var_os("PATH").unwrap();
+    for command in [
+        &["call", "s_shout"][..],
+        &["read", "x://y"],
+        &["prompt", "s_p"],
+        &["complete", "s_p", "a"],
+    ] {
+        let begun = Instant::now();
+        let arguments = [command, &["--config", "mcp.json", "--timeout", "1s"]].concat();
+        let run = folder.finish(folder.command(&arguments).env("PATH", &path));
+        assert!(begun.elapsed() < LIMIT, "{run}");
+        assert_eq!(run.code, 8, "{run}");
+        let said = "server `s` was not ready within 1s (`--timeout`)";
+        assert!(run.messages.contains(said), "{run}");
+    }
+}
+
+/// What may have been meant by a name of a known server is not looked for in servers that do not run.
+#[test]
+fn a_name_that_a_server_does_not_have_starts_no_other_server() {
+    let words = json!({
+        "command": env!("CARGO_BIN_EXE_trunkline"), "args": ["demo-server", "words"],
+    });
+    let config = json!({ "mcpServers": { "words": words, "other": counted() } }).to_string();
+    let folder = Folder::new().file("mcp.json", config);
+    let run = folder.run(&["call", "words_zzzzzz", "--config", "mcp.json"]);
+    assert_eq!((run.code, starts(&folder)), (4, 0), "{run}");
+}
+
+/// CON-15: an explanation of what is known from disk needs no server.
+#[test]
+fn what_is_known_from_disk_is_explained_without_a_server() {
+    let config = json!({ "mcpServers": { "words": counted() } }).to_string();
+    let folder = Folder::new().file("mcp.json", config);
+    tools(&folder, &[]);
+    let before = starts(&folder);
+    let run = folder.run(&["explain", "words_shout", "--config", "mcp.json"]);
+    assert_eq!((run.code, starts(&folder)), (0, before), "{run}");
+    assert!(run.messages.contains("server `words` was not started"), "{run}");
+}
+
 /// What is not known is waited for, beside what is.
 #[test]
 fn servers_whose_tools_are_not_known_are_still_asked() {

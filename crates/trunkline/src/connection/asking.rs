@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::Connection;
 use super::answers::Answers;
 use super::attendant::{Abandoned, Attendant, Update};
+use super::explaining::with_last_words;
 use super::handshake::asks_for_modern;
 use super::session::{Answer, Asked, QUESTIONS, at, gone};
 use super::status::State;
@@ -39,6 +40,9 @@ pub struct Ask {
     /// counted: that has a bound of its own, `timeouts.question`, for each question and six times
     /// that for all of them.
     pub timeout: Option<Duration>,
+    /// The time from which `timeout` counts, if somebody has waited before. The default is the time at
+    /// which the request is made.
+    pub since: Option<std::time::Instant>,
     /// Who goes on when the server needs more before it can answer.
     pub rounds: Rounds,
     /// The edition of the server's tools with which alone it is made, as [`Connection::edition`] says,
@@ -65,6 +69,7 @@ impl Ask {
             method: method.into(),
             params,
             timeout: None,
+            since: None,
             rounds: Rounds::Driven,
             within: None,
             requester: Requester::default(),
@@ -169,7 +174,8 @@ impl Connection {
     /// How long a request may take once the server has it.
     fn patience(&self, ask: &Ask) -> Duration {
         let bound = self.behaviour().timeouts.call;
-        ask.timeout.map_or(bound, |timeout| timeout.min(bound))
+        let spent = ask.since.map_or(Duration::ZERO, |since| since.elapsed());
+        ask.timeout.map_or(bound, |timeout| timeout.saturating_sub(spent).min(bound))
     }
 
     /// How long the server may take to start, if it does not run: once at once, and once more if
@@ -186,26 +192,36 @@ impl Connection {
 
     /// An error with whose it is and, for a call that took too long, how long that is.
     fn explained(&self, error: Error, ask: &Ask) -> Error {
-        let bound = self.behaviour().timeouts.call;
         // An error that names its server already is about its start, and one with advice about a
         // question, not about the call.
-        let error = match (error.kind(), error.server(), ask.timeout) {
-            _ if error.hint().is_some() => error,
-            (ErrorKind::TimedOut, None, Some(own)) if own < bound => Error::new(
-                ErrorKind::TimedOut,
-                format!("it did not answer the call within {own:?}"),
-            ),
-            (ErrorKind::TimedOut, None, _) => {
-                let message = format!("it did not answer the call within {bound:?}");
-                let mut hint = "`timeouts.call` is the bound".to_owned();
-                if self.shadow.watch().borrow().noise > 0 {
-                    hint += "; some of what it wrote was no message, and may have been the answer";
-                }
-                Error::new(ErrorKind::TimedOut, message).with_hint(hint)
-            }
-            _ => error,
-        };
+        let is_late = error.kind() == ErrorKind::TimedOut
+            && error.server().is_none()
+            && error.hint().is_none();
+        let error = if is_late { self.late_for(ask) } else { error };
         error.of(&self.server.name)
+    }
+
+    /// That the time of a request is over, and which part of it took that long.
+    fn late_for(&self, ask: &Ask) -> Error {
+        let status = self.status();
+        let bound = self.behaviour().timeouts.call;
+        let own = ask.timeout.filter(|own| *own < bound);
+        if matches!(status.state, State::Idle | State::Starting) {
+            let within =
+                own.map_or(String::new(), |own| format!(" within {own:?}, the time of the call"));
+            let error = Error::new(ErrorKind::TimedOut, format!("it was not ready{within}"));
+            return with_last_words(error, &status.stderr);
+        }
+        let message = format!("it did not answer the call within {:?}", own.unwrap_or(bound));
+        let error = Error::new(ErrorKind::TimedOut, message);
+        if own.is_some() {
+            return error;
+        }
+        let mut hint = "`timeouts.call` is the bound".to_owned();
+        if status.noise > 0 {
+            hint += "; some of what it wrote was no message, and may have been the answer";
+        }
+        error.with_hint(hint)
     }
 }
 

@@ -26,6 +26,15 @@ pub(super) fn explained(error: Error, lines: &[String], noise: u64) -> Error {
     }
 }
 
+/// An error with the lines of a server's standard error that say why as its hint.
+pub(super) fn with_last_words(error: Error, lines: &[String]) -> Error {
+    let lines = telling(lines);
+    match lines.is_empty() {
+        true => error,
+        false => error.with_hint(format!("it said: {}", lines.join(" | "))),
+    }
+}
+
 /// An error of a server that did not start, with what to do about it if nothing else says so: who ends
 /// without a word may have one for a person.
 pub(super) fn with_next_step(error: Error) -> Error {

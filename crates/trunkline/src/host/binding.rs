@@ -1,6 +1,9 @@
 //! From an entry of a view to the connection that it is called on.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::{Host, lost};
 use crate::call::{CallError, CallOptions, Guard as _, Route};
@@ -30,7 +33,7 @@ impl Host {
         let is_own = own.is_some();
         let older = match options.older_era.filter(|_| !is_own) {
             Some(capabilities) => {
-                let older = self.in_older_era(&shared, capabilities).await;
+                let older = self.in_older_era(&shared, capabilities, options.time_left()).await;
                 // The rules may be other ones after the wait.
                 self.admits(view, entry)?;
                 older
@@ -48,10 +51,12 @@ impl Host {
         &self,
         shared: &Arc<Connection>,
         capabilities: &Raw,
+        time_left: Option<Duration>,
     ) -> Option<Arc<Connection>> {
         if shared.may_speak_both_eras() && shared.edition() == 0 {
-            // Why it cannot be reached is said by the call.
-            let _ = shared.connect().await;
+            // Why it cannot be reached in time is said by the call.
+            let connected = shared.connect();
+            let _ = timeout(time_left.unwrap_or(Duration::MAX), connected).await;
         }
         self.older_era.beside(shared, capabilities)
     }

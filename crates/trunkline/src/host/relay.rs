@@ -115,7 +115,7 @@ impl Host {
         found: Found<'_>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let outcome = self.pass_on(view, found, options).await;
+        let outcome = self.pass_on(view, found, options.begun()).await;
         outcome.map_err(|error| self.judged(error))
     }
 
@@ -147,6 +147,7 @@ impl Host {
         (method, params): (&str, Raw),
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
+        let options = options.begun();
         let asked = async {
             require_unmistakable(&params)?;
             let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
