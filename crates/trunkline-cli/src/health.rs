@@ -1,31 +1,25 @@
 //! What becomes of servers while they are used for long: said once when one fails, and when it is back
 //! (CON-4, CON-5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Instant;
 
-use trunkline::catalog::Kind;
 use trunkline::config::{Server, Transport, printable};
-use trunkline::connection::{Connection, State, Status};
-use trunkline::host::{Host, OwnEnd, Patience};
+use trunkline::connection::{State, Status};
+use trunkline::host::{Host, OwnEnd};
 use trunkline::name::ServerName;
-use trunkline::policy::Who;
 
-use crate::listing;
 use crate::report;
 use crate::servers;
 use crate::terminal::Terminal;
+use crate::unknown::UnknownNames;
 
 /// Lines of a server's standard error that are shown; `trunkline status --format json` has more.
 const MAX_LINES: usize = 3;
 
 /// How much is said of one failure, however often the server is tried and fails in other words.
 const MAX_SAID: usize = 3;
-
-/// Most unknown names of agents that are said: enough to see what is wrong with the rest.
-const MAX_UNKNOWN_NAMES: usize = 100;
 
 /// Says how servers are doing, for ever.
 pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
@@ -54,7 +48,7 @@ pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
             status.stderr = connection.status().stderr;
         }
         if status.state == State::Ready {
-            names.say_unknown(host, &change.server, terminal).await;
+            names.report_of(&change.server, host, terminal).await;
         }
         match failures.news(connection.server(), &status) {
             Some(News::Failed(text)) => terminal.warn(&text),
@@ -64,30 +58,6 @@ pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
     }
     // There are no servers any more, and will be none.
     std::future::pending().await
-}
-
-/// Plain names of agents that nothing has, each said once (TOOL-6).
-#[derive(Default)]
-struct UnknownNames(BTreeSet<String>);
-
-impl UnknownNames {
-    /// Says which names are unknown now that a server is up, and once all are, which belong to none.
-    async fn say_unknown(&mut self, host: &Host, server: &ServerName, terminal: &Terminal) {
-        host.gather_of(std::slice::from_ref(server), &[Kind::Tool], Patience::NoWait).await;
-        let is_ready = |it: &Arc<Connection>| it.status().state == State::Ready;
-        let are_all_ready = host.servers().connections().iter().all(is_ready);
-        for agent in host.agent_names() {
-            let who = Who { agent: Some(agent.as_str()), ..Who::default() };
-            let Ok(view) = host.view(who) else { continue };
-            for unknown in view.unknown_names() {
-                let is_due = unknown.server.map_or(are_all_ready, |owner| owner == server);
-                let said = listing::unknown_name(&unknown);
-                if is_due && self.0.len() < MAX_UNKNOWN_NAMES && self.0.insert(said.clone()) {
-                    terminal.warn(&said);
-                }
-            }
-        }
-    }
 }
 
 /// Something worth saying about a server.

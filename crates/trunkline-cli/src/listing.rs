@@ -10,7 +10,7 @@ use trunkline::catalog::{Entry, Kind};
 use trunkline::config::printable;
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
-use trunkline::policy::{Reason, Rule};
+use trunkline::policy::{Reason, Rule, Who};
 use trunkline::view::{Describe, UnknownName, View};
 
 use crate::arguments::{Format, ListArguments, quoted};
@@ -20,6 +20,7 @@ use crate::report;
 use crate::servers::{Hosted, Problems, with_host};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
+use crate::unknown;
 use crate::who::Asker;
 
 /// A list of what somebody sees.
@@ -63,6 +64,7 @@ pub(crate) fn run(
         let failures: Vec<_> =
             failures.into_iter().chain(unknown.iter().filter_map(no_tool)).collect();
         warn_of_ownerless(&unknown, settings, terminal);
+        warn_of_lists(is_whole, hosted, settings, terminal).await;
         let held = hosted.all_held();
         match settings.format {
             Format::Json => {
@@ -316,30 +318,28 @@ fn summary(entry: &Entry) -> String {
 /// A name among the patterns of an agent that its server has not.
 fn no_tool(unknown: &UnknownName<'_>) -> Option<Failure> {
     let suggestions = unknown.suggestion.map(str::to_owned).into_iter().collect();
-    let failure = Failure::new(FailureKind::Unknown, unknown_name(unknown));
+    let failure = Failure::new(FailureKind::Unknown, unknown::agent_name(unknown));
     Some(failure.of(unknown.server?).suggesting(suggestions))
+}
+
+/// Warns of entries of `allowTools` and `denyTools` that match nothing.
+async fn warn_of_lists(is_whole: bool, hosted: &Hosted, settings: &Settings, terminal: &Terminal) {
+    if !is_whole {
+        return;
+    }
+    unknown::ask_for_prompts(&hosted.host).await;
+    if settings.verbosity > Verbosity::Quiet
+        && let Ok(view) = hosted.host.view(Who::default())
+    {
+        let entries = view.unknown_list_entries();
+        entries.iter().for_each(|it| terminal.warn(&unknown::list_entry(it)));
+    }
 }
 
 /// Warns of names that begin like those of no server.
 fn warn_of_ownerless(unknown: &[UnknownName<'_>], settings: &Settings, terminal: &Terminal) {
     if settings.verbosity > Verbosity::Quiet {
         let ownerless = unknown.iter().filter(|it| it.server.is_none());
-        ownerless.for_each(|it| terminal.warn(&unknown_name(it)));
-    }
-}
-
-/// That nothing has a name among the patterns of an agent. One that begins like those of no server may
-/// be a tool of the host that the agent was written for.
-pub(crate) fn unknown_name(unknown: &UnknownName<'_>) -> String {
-    let name = printable(unknown.pattern.pattern.as_str());
-    let place = printable(&unknown.pattern.location.to_string());
-    let meant = unknown.suggestion.map(|near| format!("; did you mean `{}`?", printable(near)));
-    let meant = meant.unwrap_or_default();
-    match unknown.server {
-        Some(server) => {
-            let server = printable(server.as_str());
-            format!("{place}: server `{server}` has no tool `{name}`{meant}")
-        }
-        None => format!("{place}: no server has a tool `{name}`{meant}"),
+        ownerless.for_each(|it| terminal.warn(&unknown::agent_name(it)));
     }
 }

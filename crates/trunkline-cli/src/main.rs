@@ -16,6 +16,7 @@ mod who;
 mod servers;
 mod finding;
 mod links;
+mod unknown;
 mod listing;
 mod results;
 mod tokens;

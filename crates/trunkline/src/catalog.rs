@@ -38,6 +38,8 @@ pub struct CatalogServer {
     pub serves_resources: bool,
     /// Whether it may have resources or templates for which it was not asked yet.
     pub has_unasked_resources: bool,
+    /// Whether it may have tools or prompts for which it was not asked yet.
+    pub has_unasked_names: bool,
 }
 
 /// One thing that a server has.
@@ -54,6 +56,7 @@ pub struct Entry {
     hints: Hints,
     adjusted: Option<Box<Adjusted>>,
     is_listed: bool,
+    is_exposed_as_another: bool,
 }
 
 impl Entry {
@@ -116,6 +119,11 @@ impl Entry {
     /// Whether its server lists it. A resource may also be addressed without being listed.
     pub fn is_listed(&self) -> bool {
         self.is_listed
+    }
+
+    /// Whether its exposed name is the own name of something else of its server.
+    pub(crate) fn is_exposed_as_another(&self) -> bool {
+        self.is_exposed_as_another
     }
 
     /// The pairs of characters in its scope.

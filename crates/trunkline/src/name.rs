@@ -2,6 +2,7 @@
 //! tell apart; here and nowhere else.
 
 mod digest;
+mod scheme;
 mod namespace;
 mod exposed;
 mod pattern;
@@ -11,13 +12,14 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use address::Spellings;
 pub use address::{MAX_ADDRESS_BYTES, UriClaim, UriForm, address_of, expose_uris, split_address};
-pub(crate) use address::{Spellings, is_web, scheme};
 pub(crate) use digest::digest;
 pub use exposed::{Adjusted, Adjustment, Claim, Exposed, ExposedName};
 pub use namespace::{NameOptions, Namespaces};
 pub use pattern::{InvalidPattern, NamePattern};
 pub(crate) use pattern::{Pairs, Pieces};
+pub(crate) use scheme::{is_web, scheme};
 
 /// Longest name accepted, in bytes. Long enough for any name a person writes, short enough that a
 /// pasted file cannot turn every message about it into a page.

@@ -22,6 +22,7 @@
 //! assert!(explain(&rules, &caller, tool).iter().any(|step| step.decides));
 //! ```
 
+mod lists;
 mod rules;
 mod switches;
 mod caller;
@@ -35,6 +36,7 @@ pub use caller::{Caller, Disclosure, Limit, NoSuchCaller, Who};
 pub use names::Chance;
 pub(crate) use names::{chance, chance_of_address};
 pub use reason::{Reason, Rule};
+pub(crate) use rules::ListEntry;
 pub use rules::Rules;
 pub(crate) use steps::unavailable;
 pub use switches::{Switch, Switches};

@@ -18,7 +18,7 @@ use crate::policy::{
 };
 
 pub use route::{NoRoute, ResourceRoute, RoutedEntry};
-pub use unknown::UnknownName;
+pub use unknown::{UnknownListEntry, UnknownName};
 
 /// What one caller sees. Cheap to make and to keep: nothing is computed before it is asked for.
 ///

@@ -25,6 +25,7 @@ use crate::report;
 use crate::servers::{Hosted, Problems, with_host};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
+use crate::unknown::UnknownNames;
 
 /// What is wrong with a server that is not even tried.
 const BROKEN: &str = "its entry has errors";
@@ -57,6 +58,9 @@ pub(crate) fn run(
                 terminal.print(&as_text(hosted))?;
                 say_hidden(hosted, settings, terminal)?;
             }
+        }
+        if settings.verbosity > Verbosity::Quiet {
+            UnknownNames::default().report(&hosted.host, terminal).await;
         }
         let is_good =
             failures.is_empty() && hosted.all_held().is_empty() && !hosted.loaded.fails(false);

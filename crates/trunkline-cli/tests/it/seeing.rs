@@ -347,7 +347,8 @@ fn who_does_not_exist_is_said_before_anything_starts() {
 fn a_plain_name_that_nothing_has_is_an_error_of_the_agent() {
     let run = folder().run(&["tools", "--agent", "Dreamer"]);
     assert_eq!(run.code, 1, "{run}");
-    let message = "error: AGENTS.md:18:9: server `words` has no tool `words_whisper`";
+    let message =
+        "error: AGENTS.md:18:9: agent `Dreamer`: server `words` has no tool `words_whisper`";
     assert!(run.messages.contains(message), "{run}");
 }
 
@@ -359,11 +360,27 @@ fn a_plain_name_of_no_server_is_warned_about() {
         words_with(&json!({}), &json!({ "agents": "AGENTS.md" })).file("AGENTS.md", agents);
     let run = folder.run(&["tools", "--agent", "Reader"]);
     assert_eq!(names(&run), ["words_shout"]);
-    assert!(
-        run.messages.contains("warning: AGENTS.md:3:22: no server has a tool `veiw_file`"),
-        "{run}"
-    );
+    let message = "warning: AGENTS.md:3:22: agent `Reader`: no server has a tool `veiw_file`";
+    assert!(run.messages.contains(message), "{run}");
     assert!(!run.messages.contains("web_"), "{run}");
+}
+
+/// An entry of a list that names nothing is a warning once the server was asked, and an exposed name in a
+/// deny list denies.
+#[test]
+fn list_entries_that_match_nothing_are_warned_about() {
+    let folder = words_with(&json!({ "denyTools": ["Shout", "words_shout"] }), &json!({}));
+    for command in ["tools", "status"] {
+        let run = folder.run(&[command]);
+        assert_eq!(run.code, 0, "{run}");
+        assert!(!run.output.contains("words_shout"), "{run}");
+        for message in [
+            "`denyTools` of server `words`: server `words` has no tool or prompt `Shout`; did you mean `shout`?",
+            "has no tool or prompt `words_shout`; that is an exposed name: write `shout`",
+        ] {
+            assert!(run.messages.contains(message), "`{message}` is not in {run}");
+        }
+    }
 }
 
 #[test]

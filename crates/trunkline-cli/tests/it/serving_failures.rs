@@ -233,7 +233,7 @@ fn a_name_of_an_agent_that_nothing_has_is_said_once_its_server_is_up() {
     for _ in 0..2 {
         assert!(!tools_at(&folder, serving.url(), None).is_empty());
     }
-    serving.wait_for("server `words` has no tool `words_whisper`");
-    serving.wait_for("no server has a tool `veiw_file`");
+    serving.wait_for("agent `reader`: server `words` has no tool `words_whisper`");
+    serving.wait_for("agent `reader`: no server has a tool `veiw_file`");
     assert_eq!(serving.messages().matches("has no tool").count(), 1, "{}", serving.messages());
 }

@@ -1,6 +1,6 @@
 //! A catalog from the lists of all servers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::addresses::AddressIndex;
@@ -92,6 +92,7 @@ impl Catalog {
                 availability: source.availability.clone(),
                 serves_resources: source.listing.serves_resources(),
                 has_unasked_resources: source.listing.has_unasked_resources(),
+                has_unasked_names: source.listing.has_unasked_names(),
             })
         };
         let servers: Vec<_> = sources.servers.iter().map(server).collect();
@@ -130,8 +131,13 @@ fn named(drafts: &[Draft<'_>], namespaces: &Namespaces) -> Vec<Entry> {
         .map(|draft| Claim { server: &draft.server.name, own: draft.item.name() })
         .collect();
     let exposed = namespaces.expose(&claims);
+    let owns: HashSet<(&ServerName, &str)> = claims.iter().map(|it| (it.server, it.own)).collect();
+    let is_another = |draft: &Draft<'_>, name: &str| {
+        name != draft.item.name() && owns.contains(&(&draft.server.name, name))
+    };
     let entry = |(draft, exposed): (&Draft<'_>, Exposed)| Entry {
         pairs: Pairs::of(exposed.name.as_str()),
+        is_exposed_as_another: is_another(draft, exposed.name.as_str()),
         kind: draft.item.kind(),
         server: Arc::clone(draft.server),
         item: Arc::clone(draft.item),
@@ -182,6 +188,7 @@ impl Entry {
             scope: Some(scope.into()),
             adjusted: None,
             is_listed: true,
+            is_exposed_as_another: false,
         }
     }
 }

@@ -11,6 +11,7 @@ pub struct Listing {
     items: Vec<Arc<Item>>,
     declares_resources: bool,
     has_unasked_resources: bool,
+    has_unasked_names: bool,
 }
 
 impl Listing {
@@ -19,7 +20,7 @@ impl Listing {
         let mut seen: HashSet<(_, Box<str>)> = HashSet::new();
         let mut is_new = |item: &Arc<Item>| seen.insert((item.kind(), Box::from(item.name())));
         let items = items.into_iter().map(Into::into).filter(|item| is_new(item)).collect();
-        Self { items, declares_resources: false, has_unasked_resources: false }
+        Self { items, ..Self::default() }
     }
 
     /// The same, of a server that declares the capability `resources`, or does not.
@@ -38,6 +39,17 @@ impl Listing {
     /// Whether the server may have resources or templates for which it was not asked yet.
     pub(crate) fn has_unasked_resources(&self) -> bool {
         self.has_unasked_resources
+    }
+
+    /// The same, of a server that may have tools or prompts for which it was not asked yet, or has none.
+    #[must_use]
+    pub fn with_unasked_names(self, has_unasked_names: bool) -> Self {
+        Self { has_unasked_names, ..self }
+    }
+
+    /// Whether the server may have tools or prompts for which it was not asked yet.
+    pub(crate) fn has_unasked_names(&self) -> bool {
+        self.has_unasked_names
     }
 
     /// Whether the server lists resources or templates, or declares the capability.

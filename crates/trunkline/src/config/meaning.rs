@@ -1,7 +1,7 @@
 //! From as written to as meant, for one layer: dialects fall away, mistakes are reported, and what
 //! is left can be merged.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::decode::{Anything, Decoder, FromNode, Spanned, Written};
@@ -14,7 +14,7 @@ use super::secret::Secret;
 use super::source::{Location, Source, Span};
 use super::suggest::Suggestions;
 use super::syntax::{self, Document, Member, Node, Value};
-use super::written::{AllowList, FileEntry, InputEntry, NamedServer, Servers};
+use super::written::{AllowList, DenyList, FileEntry, InputEntry, NamedServer, Servers};
 use crate::name::{BundleName, ServerName};
 
 mod settings;
@@ -22,6 +22,7 @@ mod transport;
 mod server;
 mod patterns;
 mod choices;
+mod gemini;
 
 pub(crate) use choices::{BundleDraft, WholeBundle};
 pub(crate) use patterns::patterns;
@@ -341,25 +342,6 @@ impl LayerReader<'_, '_> {
         doubles
     }
 
-    /// Gemini CLI keeps its switches apart from the servers: `mcp.allowed` and `mcp.excluded`.
-    fn gemini_rules(&mut self, file: &FileEntry, servers: &mut [LayerServer]) {
-        let Some(mcp) = &file.mcp else { return };
-        let names = |list: &Names| -> HashSet<Box<str>> {
-            list.value.iter().map(|item| item.value.clone()).collect()
-        };
-        let allowed = mcp.value.allowed.as_ref().map(names);
-        let excluded = mcp.value.excluded.as_ref().map(names);
-        let is_unreadable = mcp.value.has_unreadable_rule;
-        for server in servers {
-            let name = server.name.as_str();
-            let is_allowed = allowed.as_ref().is_none_or(|names| names.contains(name));
-            let is_excluded = excluded.as_ref().is_some_and(|names| names.contains(name));
-            if !is_allowed || is_excluded || is_unreadable {
-                server.draft.switch_off();
-            }
-        }
-    }
-
     fn name<T>(&mut self, name: Result<T, crate::name::InvalidName>, key: Span) -> Option<T> {
         name.map_err(|reason| {
             let found = self.decoder.error(Code::BadName, key, reason.to_string());
@@ -368,9 +350,6 @@ impl LayerReader<'_, '_> {
         .ok()
     }
 }
-
-/// Names of tools, as written.
-pub(crate) type Names = Spanned<Vec<Spanned<Box<str>>>>;
 
 fn roots(file: &FileEntry) -> Vec<(Dialect, &Servers)> {
     let plain = [
@@ -458,7 +437,7 @@ fn kept(source: &Source, members: &[Member]) -> Vec<Kept> {
 /// Where lists of tools were written.
 fn list_places(
     allow: Option<&Spanned<AllowList>>,
-    deny: Option<&Names>,
+    deny: Option<&Spanned<DenyList>>,
     decoder: &Decoder<'_>,
 ) -> ListPlaces {
     ListPlaces {
@@ -468,13 +447,13 @@ fn list_places(
 }
 
 /// A list of allowed tools with `*` in it allows all, as Copilot CLI writes it.
-fn tool_lists(allow: Option<&Spanned<AllowList>>, deny: Option<&Names>) -> ToolLists {
+fn tool_lists(allow: Option<&Spanned<AllowList>>, deny: Option<&Spanned<DenyList>>) -> ToolLists {
     let texts = |names: &[Spanned<Box<str>>]| -> Vec<Box<str>> {
         names.iter().map(|name| name.value.clone()).collect()
     };
     let allow = allow.map(|list| texts(&list.value.0));
     let allow = allow.filter(|names| !names.iter().any(|name| &**name == "*"));
-    ToolLists { allow, deny: deny.map(|list| texts(&list.value)).unwrap_or_default() }
+    ToolLists { allow, deny: deny.map(|list| texts(&list.value.0)).unwrap_or_default() }
 }
 
 impl Anything {

@@ -11,7 +11,7 @@ mod values;
 mod names;
 mod servers;
 
-pub(crate) use names::{AllowList, NameLength, Prefix, Separator};
+pub(crate) use names::{AllowList, DenyList, NameLength, Prefix, Separator};
 pub(crate) use servers::{McpEntry, NamedServer, Servers};
 pub(crate) use values::{
     AgentsEntry, CommandEntry, InheritEntry, PatternsEntry, RestartEntry, TimeoutEntry,
@@ -90,7 +90,7 @@ written! {
         @rule allow_tools: AllowList =
             "allowTools" | "allowedTools" | "includeTools" | "enabledTools" | "tools",
         /// Tools, prompts and resources that may not be seen, named in the same way.
-        @rule deny_tools: Vec<Spanned<Box<str>>> =
+        @rule deny_tools: DenyList =
             "denyTools" | "disabledTools" | "excludeTools" | "blockedTools",
     }
 }
@@ -176,7 +176,7 @@ written! {
         /// The only tools in the bundle, in the server's own names. Left out: all.
         @rule allow_tools: AllowList = "allowTools",
         /// Tools that are not in the bundle; they win over `allowTools`.
-        @rule deny_tools: Vec<Spanned<Box<str>>> = "denyTools",
+        @rule deny_tools: DenyList = "denyTools",
     }
 }
 

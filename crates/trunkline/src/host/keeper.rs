@@ -25,6 +25,7 @@ struct Seen {
     down: Option<Box<str>>,
     declares_resources: bool,
     has_unasked_resources: bool,
+    has_unasked_names: bool,
 }
 
 impl Seen {
@@ -47,8 +48,10 @@ impl Seen {
         let addressed = [Kind::Resource, Kind::ResourceTemplate];
         let has_unasked_resources =
             connection.offers(Kind::Resource) && !addressed.iter().all(is_known);
+        let has_unasked_names =
+            !is_known(&Kind::Tool) || (connection.offers(Kind::Prompt) && !is_known(&Kind::Prompt));
         let state = status.state;
-        Self { lists, state, down, declares_resources, has_unasked_resources }
+        Self { lists, state, down, declares_resources, has_unasked_resources, has_unasked_names }
     }
 
     fn is_as(&self, other: &Self) -> bool {
@@ -56,6 +59,7 @@ impl Seen {
         self.down == other.down
             && self.declares_resources == other.declares_resources
             && self.has_unasked_resources == other.has_unasked_resources
+            && self.has_unasked_names == other.has_unasked_names
             && self.says_something() == other.says_something()
             && self.lists.iter().zip(&other.lists).all(are_same)
     }
@@ -181,7 +185,8 @@ impl Keeper {
             _ => {
                 let items = now.lists.iter().flat_map(|list| list.iter().cloned());
                 let listing = Listing::new(items).declaring_resources(now.declares_resources);
-                Arc::new(listing.with_unasked_resources(now.has_unasked_resources))
+                let listing = listing.with_unasked_resources(now.has_unasked_resources);
+                Arc::new(listing.with_unasked_names(now.has_unasked_names))
             }
         };
         self.sources.add(server, Arc::clone(&listing));

@@ -196,20 +196,6 @@ fn expressions_replaced(template: &str, replacement: &str) -> String {
     replaced
 }
 
-/// Whether a scheme is that of the web. Clients may fetch such a URI themselves, and a link with it need
-/// not be about a resource of any server.
-pub(crate) fn is_web(scheme: &str) -> bool {
-    matches!(scheme, "http" | "https")
-}
-
-/// The scheme of a URI, in small letters, if it has one (RFC 3986).
-pub(crate) fn scheme(uri: &str) -> Option<String> {
-    let (scheme, _) = uri.split_once(':')?;
-    let is_scheme = scheme.starts_with(|it: char| it.is_ascii_alphabetic())
-        && scheme.chars().all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it));
-    is_scheme.then(|| scheme.to_ascii_lowercase())
-}
-
 /// An address for comparing: spellings that a server may take for the same become the same.
 fn normalised(uri: &str) -> String {
     let decoded = percent_decoded(uri);

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use super::scheme::scheme;
+
 /// One pattern of exposed names.
 ///
 /// ```
@@ -96,6 +98,10 @@ pub enum InvalidPattern {
     DoubleStar,
     /// It has a `!` that is not at its start, or two of them.
     Exclamation,
+    /// It has a `!`, in a list that is not made of inclusions and exclusions.
+    Exclusion,
+    /// It begins or ends with white space.
+    WhiteSpace,
 }
 
 impl fmt::Display for InvalidPattern {
@@ -109,6 +115,10 @@ impl fmt::Display for InvalidPattern {
                 "`**` means nothing here, because names have no folders; `*` stands for any characters"
             }
             Self::Exclamation => "`!` can only stand once, at the start of a pattern",
+            Self::Exclusion => {
+                "`!` means nothing in this list; `denyTools` takes away, `allowTools` allows"
+            }
+            Self::WhiteSpace => "remove the white space before and after the name",
         })
     }
 }
@@ -134,6 +144,36 @@ impl NamePattern {
         } else {
             let pieces = Pieces::new(body.split('*'));
             Ok(Self { text: text.into(), excludes, pieces })
+        }
+    }
+
+    /// Reads an entry of `allowTools` or `denyTools`: a tool or prompt in its server's own name, or the
+    /// URI or URI template of a resource. `*` stands for any characters; there are no exclusions.
+    ///
+    /// ```
+    /// use trunkline::name::NamePattern;
+    ///
+    /// assert!(NamePattern::of_list("read_*").unwrap().matches("read_file"));
+    /// assert!(NamePattern::of_list("docs://pages?draft=1").is_ok());
+    /// for mistake in ["", " read", "!read", "read?", "**"] {
+    ///     assert!(NamePattern::of_list(mistake).is_err(), "{mistake}");
+    /// }
+    /// ```
+    pub fn of_list(text: &str) -> Result<Self, InvalidPattern> {
+        if text.trim() != text {
+            return Err(InvalidPattern::WhiteSpace);
+        }
+        if text.contains("**") {
+            return Err(InvalidPattern::DoubleStar);
+        }
+        // `?` and `!` have a meaning of their own in a URI.
+        if is_uri(text) {
+            let pieces = Pieces::new(text.split('*'));
+            return Ok(Self { text: text.into(), excludes: false, pieces });
+        }
+        match text.contains('!') {
+            true => Err(InvalidPattern::Exclusion),
+            false => Self::new(text),
         }
     }
 
@@ -169,6 +209,22 @@ impl NamePattern {
     pub fn matches(&self, name: &str) -> bool {
         self.pieces.matches(name)
     }
+
+    /// Whether an entry of a list is a URI or a URI template, and not the name of a tool or a prompt.
+    pub(crate) fn is_uri(&self) -> bool {
+        is_uri(&self.text)
+    }
+
+    /// The same in small letters, to be compared with spellings of URIs.
+    pub(crate) fn in_small_letters(&self) -> Self {
+        let pieces = Pieces(self.pieces.0.iter().map(|it| it.to_lowercase().into()).collect());
+        Self { text: self.text.to_lowercase().into(), excludes: self.excludes, pieces }
+    }
+}
+
+/// Whether a text is a URI or a URI template.
+fn is_uri(text: &str) -> bool {
+    text.contains('{') || scheme(text).is_some()
 }
 
 impl fmt::Display for NamePattern {

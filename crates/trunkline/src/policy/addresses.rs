@@ -17,7 +17,7 @@ pub(crate) fn hides_address<'r>(
     spellings: &Spellings,
 ) -> Option<Reason<'r>> {
     let server = &template.server().name;
-    let denies = |lists: &Lists| lists.deny.iter().any(|denied| covers(denied, spellings));
+    let denies = |lists: &Lists| lists.deny.covers(spellings);
     if let Some(lists) = rules.server(server).map(|it| &it.lists).filter(|it| denies(it)) {
         let (finding, location) = (Finding::InDenyList, lists.places.deny.as_ref());
         return Some(Reason::new(Rule::ServerLists, finding, location));
@@ -39,19 +39,24 @@ pub(crate) fn hides_address<'r>(
     caller.limits().iter().find_map(by_limit)
 }
 
-/// Whether a name of a deny list means an address: in any spelling, or as a template that it fits.
-fn covers(denied: &str, spellings: &Spellings) -> bool {
-    spellings.mean(denied) || (denied.contains('{') && spellings.fit(denied))
-}
-
 /// Whether a rule hides a resource that no list has, under any spelling of its URI. What patterns of the
-/// agent include, they have to include in its plain spelling as well: `x://public/../private` is not below
-/// `x://public/`.
+/// agent, of the server or of a bundle include, they have to include in its plain spelling as well:
+/// `x://public/../private` is not below `x://public/`.
 pub(crate) fn hides_unlisted(
     (rules, caller): (&Rules, &Caller),
     entry: &Entry,
     spellings: &Spellings,
 ) -> bool {
+    let server = &entry.server().name;
+    let written = spellings.written_whole();
+    let is_allowed = |lists: &Lists| {
+        lists.allow.as_ref().is_none_or(|allow| allow.allows_unlisted(entry.name(), &written))
+    };
+    let bundles = caller.limits().iter().flat_map(|limit| limit.bundles_of(server));
+    let mut lists = rules.server(server).into_iter().map(|it| &it.lists);
+    if !lists.all(is_allowed) || !bundles.map(|it| &it.lists).all(is_allowed) {
+        return true;
+    }
     let whole = scopes_of(entry, spellings.written_whole());
     hides_address((rules, caller), entry, entry.name(), spellings).is_some()
         || !caller.limits().iter().all(|limit| includes(limit, &whole))

@@ -3,7 +3,7 @@
 use super::caller::{Caller, CallerLimit};
 use super::rules::{Lists, Rules};
 use crate::config::{Trust, deciding_pattern};
-use crate::name::{Claim, Namespaces, ServerName, Spellings};
+use crate::name::{Claim, NamePattern, Namespaces, ServerName, Spellings};
 
 /// What can be said of a name before its server is asked. The later ones say more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +23,12 @@ pub(crate) fn chance(
     server: &ServerName,
     exposed: &str,
 ) -> Chance {
-    let gives = |own: &str| gives(spaces, Claim { server, own }, exposed);
+    let gives = |entry: &NamePattern| match entry.plain_name() {
+        Some(own) => gives(spaces, Claim { server, own }, exposed),
+        None if entry.as_str() == "*" => Given::Exactly,
+        // It is about own names, which exposed names do not always tell.
+        None => Given::Perhaps,
+    };
     every_limit(caller, |limit| match by_lists((rules, limit), server, gives) {
         Chance::Possible => by_patterns(limit, spaces, exposed),
         none => none,
@@ -37,10 +42,10 @@ pub(crate) fn chance_of_address(
     address: &str,
 ) -> Chance {
     let spellings = Spellings::of(address);
-    let gives = |own: &str| match spellings.mean(own) {
+    let gives = |entry: &NamePattern| match spellings.mean(entry.as_str()) {
         true => Given::Exactly,
         // It may fit a template.
-        false if own.contains('{') => Given::Perhaps,
+        false if entry.as_str().contains('{') || entry.plain_name().is_none() => Given::Perhaps,
         false => Given::Never,
     };
     every_limit(caller, |limit| by_lists((rules, limit), server, gives))
@@ -56,17 +61,17 @@ fn every_limit(caller: &Caller, chance: impl Fn(&CallerLimit) -> Chance) -> Chan
 fn by_lists(
     (rules, limit): (&Rules, &CallerLimit),
     server: &ServerName,
-    gives: impl Fn(&str) -> Given,
+    gives: impl Fn(&NamePattern) -> Given,
 ) -> Chance {
     let own = rules.server(server);
     let bundles = limit.bundles_of(server);
     let lists: Vec<_> = own.iter().map(|it| &it.lists).chain(bundles.map(|it| &it.lists)).collect();
-    let denies = |lists: &&Lists| lists.deny.iter().any(|own| gives(own) == Given::Exactly);
+    let denies = |lists: &&Lists| lists.deny.entries().any(|it| gives(it) == Given::Exactly);
     if lists.iter().any(denies) {
         return Chance::TakenAway;
     }
     let allows = |lists: &Lists| {
-        lists.allow.as_ref().map(|allow| allow.iter().any(|own| gives(own) != Given::Never))
+        lists.allow.as_ref().map(|allow| allow.entries().any(|it| gives(it) != Given::Never))
     };
     let allowed: Vec<_> = lists.iter().filter_map(|lists| allows(lists)).collect();
     let is_untrusted = own.is_some_and(|it| it.trust == Trust::Untrusted);

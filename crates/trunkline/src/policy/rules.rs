@@ -1,12 +1,14 @@
 //! The rules of a configuration, ready to be asked.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::lists::{NameList, Unreadable};
+use crate::catalog::Entry;
 use crate::config::{
     Access, Agent, Bundle, Config, ListPlaces, Location, RulePlaces, Server, ToolLists, Trust,
 };
-use crate::name::{AgentName, BundleName, Pairs, ServerName};
+use crate::name::{AgentName, BundleName, NamePattern, Pairs, ServerName};
 
 /// All rules of a configuration.
 #[derive(Clone, Debug)]
@@ -32,8 +34,8 @@ pub(super) struct ServerRules {
 /// Which tools of one server there are, in the server's own names.
 #[derive(Clone, Debug)]
 pub(super) struct Lists {
-    pub(super) allow: Option<HashSet<Box<str>>>,
-    pub(super) deny: HashSet<Box<str>>,
+    pub(super) allow: Option<NameList>,
+    pub(super) deny: NameList,
     pub(super) places: ListPlaces,
 }
 
@@ -155,10 +157,12 @@ impl AgentRules {
 
 impl Lists {
     fn of(lists: &ToolLists, places: &ListPlaces) -> Self {
-        let set = |names: &Vec<Box<str>>| names.iter().cloned().collect();
         Self {
-            allow: lists.allow.as_ref().map(set),
-            deny: set(&lists.deny),
+            allow: lists
+                .allow
+                .as_ref()
+                .map(|names| NameList::of(names, Unreadable::MatchesNothing)),
+            deny: NameList::of(&lists.deny, Unreadable::MatchesAll),
             places: places.clone(),
         }
     }
@@ -170,6 +174,54 @@ impl Lists {
 
     /// Whether a list names something as allowed.
     pub(super) fn names(&self, own: &str) -> bool {
-        self.allow.as_ref().is_some_and(|allow| allow.contains(own))
+        self.allow.as_ref().is_some_and(|allow| allow.matches(own))
+    }
+
+    /// Whether the deny list takes an entry away: by the server's own name, or by the exposed name where
+    /// that cannot mean anything else of the server.
+    pub(super) fn deny(&self, entry: &Entry) -> bool {
+        if self.deny.is_empty() {
+            return false;
+        }
+        let is_exposed = |exposed: &str| self.deny.names(exposed);
+        self.deny.matches(entry.name())
+            || (!entry.is_exposed_as_another() && is_exposed(entry.exposed()))
+            || entry.adjusted().is_some_and(|adjusted| is_exposed(&adjusted.plain))
+    }
+}
+
+/// One entry of an allow or deny list, of a server or of a bundle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListEntry<'r> {
+    pub(crate) pattern: &'r NamePattern,
+    /// The key of the list.
+    pub(crate) key: &'static str,
+    pub(crate) server: &'r ServerName,
+    pub(crate) bundle: Option<&'r BundleName>,
+    pub(crate) location: Option<&'r Location>,
+}
+
+impl Rules {
+    /// Every entry of every list, those of servers in the order of their names and then those of bundles.
+    pub(crate) fn list_entries(&self) -> Vec<ListEntry<'_>> {
+        let mut servers: Vec<_> = self.servers.iter().collect();
+        servers.sort_unstable_by_key(|(name, _)| *name);
+        let of_servers = servers.into_iter().map(|(name, rules)| (name, None, &rules.lists));
+        let bundles = self.bundles.values();
+        let of_bundles = bundles.map(|it| (&it.server, Some(&it.name), &it.lists));
+        let mut entries = Vec::new();
+        for (server, bundle, lists) in of_servers.chain(of_bundles) {
+            let allow = lists.allow.as_ref();
+            let keys = [
+                ("allowTools", allow, lists.places.allow.as_ref()),
+                ("denyTools", Some(&lists.deny), lists.places.deny.as_ref()),
+            ];
+            for (key, list, location) in keys {
+                let patterns = list.into_iter().flat_map(NameList::entries);
+                let entry = |pattern| ListEntry { pattern, key, server, bundle, location };
+                entries.extend(patterns.map(entry));
+            }
+        }
+        entries
     }
 }

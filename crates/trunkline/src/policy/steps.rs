@@ -118,13 +118,13 @@ impl<'r> Question<'r> {
             return pass(rule, Finding::NoList, None);
         }
         let own = self.entry.name();
-        if lists.deny.contains(own) {
+        if lists.deny(self.entry) {
             return hide(rule, Finding::InDenyList, lists.places.deny.as_ref());
         }
         let place = lists.places.allow.as_ref();
         match &lists.allow {
             None => pass(rule, Finding::NoList, None),
-            Some(allow) if allow.contains(own) => pass(rule, Finding::InAllowList, place),
+            Some(allow) if allow.matches(own) => pass(rule, Finding::InAllowList, place),
             Some(_) => hide(rule, Finding::NotInAllowList, place),
         }
     }
@@ -199,7 +199,7 @@ impl<'r> Question<'r> {
                 let place = lists.places.allow.as_ref().unwrap_or(&bundle.location);
                 return hide(rule, Finding::NotInBundle(&bundle.name), Some(place));
             }
-            if lists.deny.contains(self.entry.name()) {
+            if lists.deny(self.entry) {
                 let place = lists.places.deny.as_ref().unwrap_or(&bundle.location);
                 return hide(rule, Finding::DeniedByBundle(&bundle.name), Some(place));
             }

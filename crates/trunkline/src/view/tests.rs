@@ -156,6 +156,36 @@ fn names_that_begin_like_those_of_no_server_are_found_once_all_are_up() {
     assert_eq!(unknown[0].server, None);
 }
 
+/// An entry of a list that its server does not have is found once the names of the server are known.
+#[test]
+fn list_entries_that_match_nothing_are_found() {
+    let text = r#"{ "servers": {
+            "fs": { "command": "x", "denyTools": ["Read", "fs_read", "read", "x://a", "no*", "*s_r*"] },
+            "web": { "command": "x", "allowTools": ["anything"] } },
+        "bundles": { "b": { "serverId": "fs", "allowTools": ["raed"] } } }"#;
+    let config = config::parse("mcp.json", text).config;
+    let mut sources = Sources::new(&config);
+    sources.add(&ServerName::new("fs").unwrap(), Arc::new(Listing::new([named("read")])));
+    let unasked = Listing::default().with_unasked_names(true);
+    sources.add(&ServerName::new("web").unwrap(), Arc::new(unasked));
+    let rules = Arc::new(Rules::new(&config, BTreeMap::new()));
+    let view = View::new(Arc::new(Catalog::build(&sources)), rules, Arc::new(Caller::default()));
+    let unknown = view.unknown_list_entries();
+    let found: Vec<_> =
+        unknown.iter().map(|it| (it.entry, it.suggestion, it.is_exposed_name)).collect();
+    assert_eq!(
+        found,
+        [
+            ("Read", Some("read"), false),
+            ("fs_read", Some("read"), true),
+            ("*s_r*", None, true),
+            ("raed", Some("read"), false),
+        ]
+    );
+    assert_eq!(unknown[3].bundle.map(crate::name::BundleName::as_str), Some("b"));
+    assert_eq!(unknown[0].location.unwrap().to_string(), "mcp.json:2:37");
+}
+
 /// What is at addresses, and templates of them.
 fn addressed(addresses: &[&str]) -> Vec<Item> {
     let item = |address: &&str| {

@@ -77,8 +77,22 @@ struct RuleKind {
     mistakes: &'static [&'static str],
 }
 
-const LIST_MISTAKES: &[&str] =
-    &["7", "\"x\"", "[7]", "[[\"read\"]]", "{\"read\":true}", "true", "null"];
+const LIST_MISTAKES: &[&str] = &[
+    "7",
+    "\"x\"",
+    "[7]",
+    "[[\"read\"]]",
+    "{\"read\":true}",
+    "true",
+    "null",
+    "[\"!read\"]",
+    "[\"*\",\"!read\"]",
+    "[\" read\"]",
+    "[\"read \"]",
+    "[\"\"]",
+    "[\"**\"]",
+    "[\"rea?\"]",
+];
 const WORD_MISTAKES: &[&str] = &["7", "\"read-onl\"", "[]", "{}", "null", "\"\""];
 
 const RULES: &[RuleKind] = &[
@@ -128,7 +142,7 @@ const RULES: &[RuleKind] = &[
         path: &["bundles", "b"],
         key: "allowTools",
         values: &["[\"read\"]", "[\"list\"]"],
-        mistakes: &["[]", "7", "\"x\"", "[7]", "{}", "null"],
+        mistakes: &["[]", "7", "\"x\"", "[7]", "{}", "null", "[\"*\",\"!read\"]", "[\" list\"]"],
     },
     RuleKind {
         path: &["bundles", "b"],
@@ -242,6 +256,88 @@ proptest! {
     }
 }
 
+/// The own names of `fs` that are seen with a list of the server, and with the same list of a bundle.
+fn seen_with_list(key: &str, entries: &str) -> [Visible; 2] {
+    let list = format!(r#""{key}": {entries}"#);
+    let of_server =
+        config::parse("x", format!(r#"{{ "servers": {{ "fs": {{ "command": "x", {list} }} }} }}"#));
+    let of_bundle = config::parse(
+        "x",
+        format!(
+            r#"{{ "servers": {{ "fs": {{ "command": "x" }} }},
+                  "bundles": {{ "b": {{ "serverId": "fs", {list} }} }} }}"#
+        ),
+    );
+    [
+        visible(&of_server, Who::default()),
+        visible(&of_bundle, Who { bundles: &["b"], ..Who::default() }),
+    ]
+}
+
+/// BUN-2: `*` stands for any characters in both lists, and a deny list also takes exposed names.
+#[test]
+fn lists_match_own_names_and_patterns_of_them() {
+    let all: &[&str] = &["fs/list", "fs/read", "fs/write"];
+    for (key, entries, expected) in [
+        ("denyTools", r#"["*"]"#, &[][..]),
+        ("denyTools", r#"["w*"]"#, &["fs/list", "fs/read"]),
+        ("denyTools", r#"["*i*"]"#, &["fs/read"]),
+        ("denyTools", r#"["fs_write"]"#, &["fs/list", "fs/read"]),
+        ("denyTools", r#"["nothing"]"#, all),
+        ("denyTools", "[]", all),
+        ("allowTools", r#"["*"]"#, all),
+        ("allowTools", r#"["r*", "*st"]"#, &["fs/list", "fs/read"]),
+        ("allowTools", r#"["fs_read"]"#, &[]),
+    ] {
+        for seen in seen_with_list(key, entries) {
+            assert_eq!(seen.iter().collect::<Vec<_>>(), expected, "{key}: {entries}");
+        }
+    }
+    for mistake in ["**", "!write", " write", "write ", "", "writ?", "a!b", "\u{a0}write"] {
+        for key in ["allowTools", "denyTools"] {
+            for seen in seen_with_list(key, &json!(["read", mistake]).to_string()) {
+                assert_eq!(seen, Visible::new(), "{key}: {mistake:?}");
+            }
+        }
+    }
+}
+
+/// An exposed name that is also an own name of the server means only the latter.
+#[test]
+fn an_exposed_name_is_denied_where_it_is_unambiguous() {
+    let text = r#"{ "servers": { "fs": { "command": "x", "denyTools": ["fs_read"] } } }"#;
+    let loaded = config::parse("x", text);
+    let rules = Rules::new(&loaded.config, std::collections::BTreeMap::new());
+    let seen = |names: &[&str]| {
+        let item = |name: &&str| {
+            let definition = Raw::from_value(&json!({ "name": name }));
+            Item::new(Kind::Tool, name, definition)
+        };
+        let mut sources = Sources::new(&loaded.config);
+        let listing = Listing::new(names.iter().map(item));
+        sources.add(&loaded.config.server("fs").unwrap().name, Arc::new(listing));
+        let catalog = Catalog::build(&sources);
+        let entries = catalog.entries(Kind::Tool).iter();
+        let caller = Caller::default();
+        let shown = entries.filter(|it| matches!(decide(&rules, &caller, it), Decision::Allow));
+        shown.map(|it| it.name().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&["read", "list"]), ["list"]);
+    assert_eq!(seen(&["read", "fs_read"]), ["read"]);
+}
+
+/// A list of an untrusted server has to say more than "everything".
+#[test]
+fn a_pattern_names_tools_of_an_untrusted_server_and_a_star_does_not() {
+    for (entries, expected) in [(r#"["*"]"#, 0), (r#"["r*"]"#, 1), (r#"["*", "read"]"#, 0)] {
+        let text = format!(
+            r#"{{ "servers": {{ "fs": {{ "command": "x", "trust": "untrusted", "allowTools": {entries} }} }} }}"#
+        );
+        let seen = visible(&config::parse("x", &text), Who::default());
+        assert_eq!(seen.len(), expected, "{entries}");
+    }
+}
+
 #[test]
 fn a_bundle_with_a_mistake_shows_nothing_and_is_named() {
     for tools in ["[]", "\"x\"", "[7]", "null"] {
@@ -302,6 +398,9 @@ fn lists_of_another_host_that_cannot_be_read_switch_everything_off() {
         r#""allowed": "fs""#,
         r#""excluded": 7"#,
         r#""alowed": ["x"], "excluded": []"#,
+        r#""excluded": ["f*"]"#,
+        r#""excluded": [" fs"]"#,
+        r#""allowed": ["fs", "!web"]"#,
     ] {
         let text =
             format!(r#"{{ "mcpServers": {{ "fs": {{ "command": "x" }} }}, "mcp": {{ {rule} }} }}"#);

@@ -7,6 +7,7 @@ use crate::config::diagnostic::Code;
 use crate::config::model::Naming;
 use crate::config::quantity::Count;
 use crate::config::syntax::Node;
+use crate::name::NamePattern;
 
 /// Longest separator. Every character of it is missing from every name.
 const MAX_SEPARATOR: usize = 8;
@@ -32,6 +33,31 @@ pub(crate) struct NameLength(pub(crate) u32);
 /// The only tools that may be seen: at least one.
 #[derive(Clone)]
 pub(crate) struct AllowList(pub(crate) Vec<Spanned<Box<str>>>);
+
+/// Tools that may not be seen.
+#[derive(Clone)]
+pub(crate) struct DenyList(pub(crate) Vec<Spanned<Box<str>>>);
+
+/// The entries of a list of tools; reports those that are neither names nor patterns. A list with such an
+/// entry cannot be used: nobody knows what it was meant to allow or deny.
+fn list_entries(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<Spanned<Box<str>>>> {
+    let entries: Vec<Spanned<Box<str>>> = FromNode::from_node(node, decoder)?;
+    let mut are_usable = true;
+    for Spanned { value, span, .. } in &entries {
+        if let Err(reason) = NamePattern::of_list(value) {
+            let message = "this is neither a name nor a pattern of names";
+            let found = decoder.error(Code::BadPattern, *span, message);
+            decoder.push(found.help(reason.to_string()));
+            are_usable = false;
+        }
+    }
+    are_usable.then_some(entries)
+}
+
+/// An entry of a list of tools as JSON Schema: no white space around it, and no `!` before it.
+fn list_entry_schema() -> serde_json::Value {
+    json!({ "type": "string", "pattern": r"^[^!\s](.*\S)?$" })
+}
 
 /// A text that may stand in a name that models accept; reports any other.
 fn part_of_name(
@@ -90,7 +116,7 @@ impl FromNode for NameLength {
 
 impl FromNode for AllowList {
     fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
-        let names: Vec<_> = FromNode::from_node(node, decoder)?;
+        let names = list_entries(node, decoder)?;
         if names.is_empty() {
             let message = "an empty allow-list allows nothing";
             let found = decoder.error(Code::EmptyAllowList, node.span, message);
@@ -102,6 +128,16 @@ impl FromNode for AllowList {
     }
 
     fn schema(_: &mut Definitions) -> serde_json::Value {
-        json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 })
+        json!({ "type": "array", "items": list_entry_schema(), "minItems": 1 })
+    }
+}
+
+impl FromNode for DenyList {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        list_entries(node, decoder).map(Self)
+    }
+
+    fn schema(_: &mut Definitions) -> serde_json::Value {
+        json!({ "type": "array", "items": list_entry_schema() })
     }
 }

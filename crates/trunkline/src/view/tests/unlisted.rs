@@ -197,3 +197,23 @@ fn a_more_specific_denied_template_hides_what_it_covers() {
     assert_eq!(read(&of("a"), "x://other/1"), "a lists it");
     assert_eq!(read(&of("b"), "x://public/1"), "a lists it");
 }
+
+/// Patterns in lists hold for URIs that no list names, in every spelling; what a pattern allows, it has to
+/// allow in the plain spelling as well.
+#[test]
+fn patterns_of_lists_hold_for_unlisted_uris() {
+    let of = |list: &str| {
+        let text = format!(r#"{{ "servers": {{ "a": {{ "command": "x", {list} }} }} }}"#);
+        view(&text, &[("a", addressed(&["x://public/one"]))], Who::default())
+    };
+    let denying = of(r#""denyTools": ["x://Keys/*"]"#);
+    assert_eq!(read(&denying, "x://other"), "a x://other");
+    for spelling in ["x://Keys/1", "x://keys/1", "X:///k%65ys/1", "x://public/../keys/1"] {
+        assert!(denying.route_resource(spelling).is_err(), "{spelling}");
+    }
+    let allowing = of(r#""allowTools": ["x://public/*"]"#);
+    assert_eq!(read(&allowing, "x://public/two"), "a x://public/two");
+    for hidden in ["x://private", "x://public/../private", "x://public/%2e%2e/private"] {
+        assert!(allowing.route_resource(hidden).is_err(), "{hidden}");
+    }
+}
