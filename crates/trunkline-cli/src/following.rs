@@ -170,7 +170,7 @@ impl<'e> Following<'e> {
             true => Loaded::default(),
             false => loaded,
         };
-        if let Err(error) = host.chain().enter(&loaded) {
+        if let Err(error) = host.chain().admit(&loaded.config) {
             let kept = "what was loaded before stays in use";
             terminal.say(&format!("error: {files} changed: {error}; {kept}\n  {}\n", error.hint()));
             return;

@@ -7,21 +7,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use trunkline::config::{
-    self, Chain, Diagnostic, DiscoveredFiles, Inspector, LoadOptions, Loaded, Places,
+    self, Config, Diagnostic, DiscoveredFiles, Inspector, LoadOptions, Loaded, Places,
     ResolvedStdio, Resolver, Secret, Surroundings, inspect, unserved_bundles,
 };
 use trunkline::connection::MAX_MESSAGE_BYTES;
 
 use crate::environment::{Environment, wait};
 use crate::loading::UNANSWERED;
+use crate::nested_command::{config_argument, trunkline_arguments};
 
 /// A configuration with everything that would keep it from working here.
 pub(crate) fn inspected(mut loaded: Loaded, environment: &Environment) -> Result<Loaded> {
     let environment = environment.clone();
     let inspected = move || {
-        let inspection = Inspection::new(&environment);
-        // A process above it does not matter: it is only looked at.
-        let _ = inspection.chain.enter(&loaded);
+        let inspection = Inspection { environment: &environment, config: &loaded.config };
         let found = inspect(&loaded.config, &inspection);
         loaded.diagnostics.extend(found);
         loaded
@@ -31,21 +30,16 @@ pub(crate) fn inspected(mut loaded: Loaded, environment: &Environment) -> Result
 
 /// Bundles that are served otherwise than they ask for.
 pub(crate) fn unserved(loaded: &Loaded, environment: &Environment) -> Vec<Diagnostic> {
-    unserved_bundles(&loaded.config, &Inspection::new(environment))
+    unserved_bundles(&loaded.config, &Inspection { environment, config: &loaded.config })
 }
 
 /// The process around a configuration.
 struct Inspection<'e> {
     environment: &'e Environment,
-    /// This process as if it had started the configuration.
-    chain: Chain,
+    config: &'e Config,
 }
 
-impl<'e> Inspection<'e> {
-    fn new(environment: &'e Environment) -> Self {
-        Self { environment, chain: Chain::default() }
-    }
-
+impl Inspection<'_> {
     fn directory(&self, program: &ResolvedStdio) -> PathBuf {
         let directory = program.cwd.as_ref().map(|cwd| PathBuf::from(cwd.expose()));
         directory.unwrap_or_else(|| self.environment.working_directory().to_owned())
@@ -110,45 +104,30 @@ impl Inspector for Inspection<'_> {
     }
 
     fn is_itself(&self, program: &ResolvedStdio) -> bool {
-        let command = Path::new(program.command.expose());
-        let is_named = command.file_stem().is_some_and(|name| name == "trunkline");
-        let is_program = || self.environment.program().is_ok_and(|own| own == command);
-        let mut args = program.args.iter().map(Secret::expose);
-        if !(is_named || is_program()) || !args.any(|arg| arg == "serve") {
+        let args: Vec<_> = program.args.iter().map(Secret::expose).collect();
+        let own = self.environment.program().ok();
+        let args = trunkline_arguments(program.command.expose(), &args, own.as_deref());
+        let Some(args) = args.filter(|args| args.iter().any(|arg| arg == "serve")) else {
             return false;
-        }
+        };
         let child = ChildSurroundings { environment: self.environment, program };
         let loaded = config::load(
             &child,
             &LoadOptions {
                 places: Places::trunkline(self.environment.user_directory().as_deref()),
-                path: config_argument(program),
+                path: config_argument(&args),
                 overrides: None,
                 access: None,
                 working_directory: self.directory(program),
                 discovered: DiscoveredFiles::Run,
             },
         );
-        self.chain.has_any_of(&loaded)
+        self.config.shares_layer_with(&loaded.config)
     }
 
     fn max_message_bytes(&self) -> u64 {
         MAX_MESSAGE_BYTES as u64
     }
-}
-
-/// The file that the arguments of the program name.
-fn config_argument(program: &ResolvedStdio) -> Option<PathBuf> {
-    let mut args = program.args.iter().map(Secret::expose);
-    while let Some(arg) = args.next() {
-        if let Some(path) = arg.strip_prefix("--config=") {
-            return Some(path.into());
-        }
-        if arg == "--config" {
-            return args.next().map(PathBuf::from);
-        }
-    }
-    None
 }
 
 /// The variables and files from which a child process would load its configuration.

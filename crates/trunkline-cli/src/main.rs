@@ -10,6 +10,7 @@ mod report;
 mod exit;
 mod effective;
 mod loading;
+mod nested_command;
 mod inspection;
 mod consent;
 mod who;

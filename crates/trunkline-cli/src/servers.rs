@@ -125,7 +125,7 @@ pub(crate) fn run(
     terminal: &mut Terminal,
     command: impl AsyncFnOnce(&Hosted, &mut Terminal) -> Result<Outcome>,
 ) -> Result<Outcome> {
-    options.chain().enter(&loaded).map_err(Failure::from)?;
+    options.chain().admit(&loaded.config).map_err(Failure::from)?;
     let runtime = runtime()?;
     let result = runtime.block_on(async {
         let host = Host::start(loaded.config.clone(), agents, HostOptions::new(options));

@@ -34,6 +34,7 @@ mod quantity;
 mod words;
 mod inherit;
 mod origin;
+mod identity;
 mod agent;
 mod model;
 mod surroundings;
@@ -43,7 +44,6 @@ mod format;
 mod meaning;
 mod merge;
 mod discovery;
-mod identity;
 mod load;
 mod chain;
 mod agents;
@@ -61,10 +61,14 @@ pub use chain::{
     CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, MAX_NESTED_PROCESSES,
     MISCONFIGURED_EXIT_STATUS,
 };
+pub(crate) use chain::{Link, LocalProcess, links};
 pub use conversation::{Conversation, WrittenSwitch, parse_conversation};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
 pub use discovery::{Candidate, Places, Walk, discover};
 pub use fingerprint::Fingerprint;
+#[cfg(test)]
+pub(crate) use identity::ConfigIdentity;
+pub use identity::FileIdentity;
 pub(crate) use inherit::inherited_secrets;
 pub use inherit::{InheritEnv, inherited_variables, shown_variable};
 pub use inspect::{Inspector, inspect, unserved_bundles};

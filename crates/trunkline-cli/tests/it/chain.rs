@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
+use trunkline::config::MAX_NESTED_PROCESSES;
 
 use crate::gateway::{Serving, tools_at};
 use crate::listening::free_port;
@@ -40,10 +41,15 @@ fn the_entry_for_clients_in_a_discovered_file_does_not_start_itself() {
 
 /// A server that runs the program with a configuration, through a script that counts how often.
 fn nested(config: &str) -> Value {
+    nested_by("exec", config)
+}
+
+/// The same, with the words that a shell runs the program with.
+fn nested_by(runner: &str, config: &str) -> Value {
     let script = format!(
         "echo started >> starts.txt\n\
          if [ $(wc -l < starts.txt) -gt {HARD_STOP} ]; then exit 1; fi\n\
-         exec {} serve --stdio --config {config}",
+         {runner} {} serve --stdio --config {config}",
         env!("CARGO_BIN_EXE_trunkline")
     );
     json!({ "command": "sh", "args": ["-c", script] })
@@ -67,6 +73,67 @@ fn a_configuration_does_not_start_itself_and_its_neighbours_are_there() {
     assert!(run.messages.contains("it would start itself without end"), "{run}");
     assert!(run.messages.contains("mcp.json"), "{run}");
     assert!(run.output.contains("words_"), "{run}");
+}
+
+/// Seen: a proxy that passes on no variables of its own, or `env -i`, let it start itself without end.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_configuration_is_recognised_without_the_variable() {
+    let cleared = "env -i PATH=\"$PATH\" HOME=\"$HOME\"";
+    for runner in [format!("exec {cleared}"), format!("{cleared} sh -c '\"$@\"; exit $?' -")] {
+        let servers = json!({
+            "me": nested_by(&runner, "mcp.json"), "words": demo("words", "neighbour"),
+        });
+        let folder = Folder::new().file("mcp.json", json!({ "mcpServers": servers }).to_string());
+        let run = tools(&folder, "mcp.json");
+        assert!(starts(&folder) <= MAX_STARTS, "{runner}: {run}");
+        assert!(run.messages.contains("server `me`"), "{runner}: {run}");
+        assert!(run.messages.contains("it would start itself without end"), "{runner}: {run}");
+        assert!(run.output.contains("words_"), "{runner}: {run}");
+    }
+}
+
+/// A configuration that is copied before each start is another one each time: only the depth ends it.
+#[cfg(target_os = "linux")]
+#[test]
+fn processes_above_are_counted_without_the_variable() {
+    let script = format!(
+        "n=$(cat depth.txt 2>/dev/null || echo 0)\n\
+         if [ $n -gt 20 ]; then exit 1; fi\n\
+         echo $((n + 1)) > depth.txt\n\
+         cp mcp.json copy$n.json\n\
+         exec env -i PATH=\"$PATH\" HOME=\"$HOME\" {} serve --stdio --config copy$n.json",
+        env!("CARGO_BIN_EXE_trunkline")
+    );
+    let entry = json!({ "command": "sh", "args": ["-c", script] });
+    let config = json!({ "mcpServers": { "next": entry } });
+    let folder = Folder::new().file("mcp.json", config.to_string());
+    let run = tools(&folder, "mcp.json");
+    let depth = fs::read_to_string(folder.project().join("depth.txt")).unwrap();
+    let depth: usize = depth.trim().parse().unwrap();
+    assert!(depth <= MAX_NESTED_PROCESSES + MAX_STARTS, "{depth} starts: {run}");
+}
+
+/// Seen: a link to the file was another file, and one level too many was started.
+#[test]
+fn a_link_to_a_configuration_is_the_same_configuration() {
+    let link = |folder: &Folder, is_hard: bool| {
+        let [file, link] = ["mcp.json", "link.json"].map(|name| folder.project().join(name));
+        match is_hard {
+            true => fs::hard_link(file, link),
+            false => std::os::unix::fs::symlink(file, link),
+        }
+    };
+    for is_hard in [false, true] {
+        let servers = json!({ "me": nested("link.json"), "words": demo("words", "neighbour") });
+        let folder = Folder::new().file("mcp.json", json!({ "mcpServers": servers }).to_string());
+        link(&folder, is_hard).unwrap();
+        let run = tools(&folder, "mcp.json");
+        assert!(starts(&folder) <= MAX_STARTS, "{is_hard}: {run}");
+        assert!(run.messages.contains("server `me`"), "{is_hard}: {run}");
+        assert!(run.messages.contains("it would start itself without end"), "{is_hard}: {run}");
+        assert!(run.output.contains("words_"), "{is_hard}: {run}");
+    }
 }
 
 #[test]

@@ -116,6 +116,15 @@ fn a_configuration_that_runs_itself_is_an_error() {
     let run = folder.run(&["check"]);
     assert_found(&run, "error[starts-itself]", &["without end", "--config"]);
     assert_eq!(run.code, 1);
+    for (command, args) in [
+        ("env", json!(["-i", "trunkline", "serve", "--stdio"])),
+        ("sh", json!(["-c", "exec trunkline serve --stdio"])),
+    ] {
+        let entry = json!({ "command": command, "args": args });
+        let config = json!({ "mcpServers": { "s": entry } }).to_string();
+        let run = Folder::new().file(".mcp.json", config).run(&["check"]);
+        assert_found(&run, "error[starts-itself]", &["without end"]);
+    }
     let args = json!(["serve", "--stdio", "--config", "other.json"]);
     let entry = json!({ "command": "trunkline", "args": args });
     let config = json!({ "mcpServers": { "s": entry } }).to_string();

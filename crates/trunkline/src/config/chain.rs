@@ -3,10 +3,11 @@
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::str::FromStr;
+use std::sync::Arc;
 
-use super::identity::{CONFIGURATION, ID_LETTERS};
-use super::load::Loaded;
+use super::identity::{CONFIGURATION, ConfigIdentity, ID_LETTERS};
+use super::model::Config;
 use crate::name::digest;
 
 /// The variable that tells a child process which configurations are in use above it.
@@ -23,29 +24,53 @@ pub const CHAIN_HEADER: &str = "trunkline-chain";
 /// over one of a team is three; more than eight is a mistake that makes a new configuration each time.
 pub const MAX_NESTED_PROCESSES: usize = 8;
 
-/// Most ids of clients and of configurations that a process keeps, and half of those that it reads:
-/// far above what honest nesting has, and a header of less than 4 KiB.
-const MAX_IDS: usize = 32;
+/// Most ids that are read of one chain: those of [`MAX_NESTED_PROCESSES`] processes with three layers of
+/// configuration each, and a variable of less than 8 KiB.
+const MAX_IDS: usize = 64;
+
+/// Most ids of configurations that belong to one process.
+const MAX_CONFIGURATION_IDS: usize = 32;
 
 /// How ids of processes start.
 const PROCESS: char = 'p';
 
 /// The processes and configurations above this process, and this process itself.
 ///
-/// A process passes it to its children in [`CHAIN_VARIABLE`] and to gateways in [`CHAIN_HEADER`].
-/// Clones are the same process.
+/// A process passes it to its children in [`CHAIN_VARIABLE`], with the configuration of each child, and
+/// to gateways in [`CHAIN_HEADER`]. Clones are the same process.
 #[derive(Clone, Debug)]
 pub struct Chain(Arc<Links>);
 
 #[derive(Debug)]
 struct Links {
-    /// Ids that were passed to this process.
-    above: Vec<Box<str>>,
-    own: Box<str>,
-    /// Configurations that this process runs or has run, the latest last.
-    configurations: Mutex<Vec<Box<str>>>,
-    /// Processes that are clients of this one, the latest last: requests of this one may be for them.
-    clients: Mutex<Vec<Box<str>>>,
+    /// The processes above, the nearest last.
+    above: Vec<Link>,
+    own: ProcessMark,
+}
+
+/// A Trunkline process, and the configurations with which it started the next process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) process: ProcessMark,
+    configurations: Vec<Box<str>>,
+}
+
+/// A Trunkline process: a random id, and where it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessMark {
+    id: Box<str>,
+    pub(crate) local: Option<LocalProcess>,
+}
+
+/// A process of this machine. Tells whether the process still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LocalProcess {
+    /// The number of the process.
+    pub(crate) id: i32,
+    /// Clock ticks from boot to its start; 0 where that is not known.
+    pub(crate) started: u64,
+    /// The namespace in which the number is valid; 0 where there are none.
+    pub(crate) namespace: u64,
 }
 
 /// Why a configuration is not used.
@@ -84,9 +109,13 @@ impl ChainError {
         match self {
             Self::Repeated { .. } => {
                 "remove the server that runs `trunkline` from it, or give that server a \
-                 configuration of its own with `--config`"
+                 configuration of its own with `--config`; if no server started this process, \
+                 `unset TRUNKLINE_CHAIN`"
             }
-            Self::TooDeep => "look for a server that runs `trunkline` where none is needed",
+            Self::TooDeep => {
+                "look for a server that runs `trunkline` where none is needed; if no server started \
+                 this process, `unset TRUNKLINE_CHAIN`"
+            }
         }
     }
 }
@@ -94,109 +123,143 @@ impl ChainError {
 impl Default for Chain {
     /// A process with nothing above it.
     fn default() -> Self {
-        Self::below("")
+        Self::new(Vec::new(), None)
     }
 }
 
 impl Chain {
-    /// A new process below others: `value` is what [`CHAIN_VARIABLE`] holds. Anything in it that is no
-    /// id was not written by Trunkline and is ignored.
-    pub fn below(value: &str) -> Self {
-        let above = ids(value).map(Into::into).collect();
-        let own = format!("{PROCESS}{}", random_id()).into();
-        Self(Arc::new(Links {
-            above,
-            own,
-            configurations: Mutex::default(),
-            clients: Mutex::default(),
-        }))
+    /// A process below others: `above` are the processes above it, the nearest last.
+    pub(crate) fn new(above: Vec<Link>, local: Option<LocalProcess>) -> Self {
+        let id = format!("{PROCESS}{}", random_id()).into();
+        Self(Arc::new(Links { above, own: ProcessMark { id, local } }))
     }
 
-    /// Notes a configuration that this process is going to run, for the children that it starts from
-    /// now on.
+    /// Says whether this process may run a configuration. Every server is started only if it may; a
+    /// program asks before it starts anything, to end with this error.
     ///
     /// # Errors
     ///
     /// When a process above uses the configuration, or too many processes are above.
-    pub fn enter(&self, loaded: &Loaded) -> Result<(), ChainError> {
+    pub fn admit(&self, config: &Config) -> Result<(), ChainError> {
+        self.admit_identity(&config.identity)
+    }
+
+    /// The same, by the identity of a configuration.
+    pub(crate) fn admit_identity(&self, identity: &ConfigIdentity) -> Result<(), ChainError> {
         let above = &self.0.above;
-        for (id, origin) in loaded.ids.iter().zip(loaded.origins.iter().rev()) {
-            if above.contains(id) {
-                return Err(ChainError::Repeated { origin: origin.to_string() });
-            }
+        let is_above = |id: &str| above.iter().any(|link| link.has(id));
+        if let Some(layer) = identity.layers().iter().find(|layer| layer.ids().any(is_above)) {
+            return Err(ChainError::Repeated { origin: layer.origin.to_string() });
         }
-        if above.iter().filter(|id| id.starts_with(PROCESS)).count() >= MAX_NESTED_PROCESSES {
-            return Err(ChainError::TooDeep);
+        match depth(above) >= MAX_NESTED_PROCESSES {
+            true => Err(ChainError::TooDeep),
+            false => Ok(()),
         }
-        note(&self.0.configurations, loaded.ids.iter().map(|id| &**id));
-        Ok(())
     }
 
-    /// Whether one of the layers is used by this process or above it.
-    pub fn has_any_of(&self, loaded: &Loaded) -> bool {
-        let configurations = lock(&self.0.configurations);
-        self.0.above.iter().chain(&*configurations).any(|id| loaded.ids.contains(id))
+    /// The value of [`CHAIN_VARIABLE`] for a child that is started for a configuration.
+    pub(crate) fn variable(&self, identity: &ConfigIdentity) -> String {
+        let Links { above, own } = &*self.0;
+        let configurations = identity.ids().take(MAX_CONFIGURATION_IDS).map(Into::into).collect();
+        let link = Link { process: own.clone(), configurations };
+        let links: Vec<_> = above.iter().chain([&link]).map(Link::to_string).collect();
+        links.join(",")
     }
 
-    /// The value of [`CHAIN_VARIABLE`] for children of this process.
-    pub(crate) fn variable(&self) -> String {
-        let Links { above, own, configurations, .. } = &*self.0;
-        joined(above.iter().chain([own]).chain(&*lock(configurations)))
-    }
-
-    /// The value of [`CHAIN_HEADER`] for requests of this process: processes only, because paths of
-    /// configurations mean nothing on another machine.
-    pub(crate) fn header(&self) -> String {
-        let Links { above, own, clients, .. } = &*self.0;
-        let above = above.iter().filter(|id| id.starts_with(PROCESS));
-        joined(above.chain([own]).chain(&*lock(clients)))
+    /// The value of [`CHAIN_HEADER`] for requests of this process: without configurations and numbers
+    /// of processes, which mean nothing on another machine.
+    pub(crate) fn header(&self) -> &str {
+        &self.0.own.id
     }
 
     /// Whether a request with this [`CHAIN_HEADER`] comes from this process itself, perhaps by way of
-    /// others. Notes who its clients are otherwise.
+    /// others.
     pub fn is_loop(&self, header: &str) -> bool {
-        let Links { above, own, clients, .. } = &*self.0;
-        if ids(header).any(|id| id == &**own) {
-            return true;
-        }
-        let is_new = |id: &&str| !above.iter().any(|above| &**above == *id);
-        note(clients, ids(header).filter(|id| id.starts_with(PROCESS)).filter(is_new));
-        false
+        header.split(',').any(|id| id.trim() == &*self.0.own.id)
     }
 }
 
-fn lock(ids: &Mutex<Vec<Box<str>>>) -> MutexGuard<'_, Vec<Box<str>>> {
-    ids.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Adds ids that are not yet among others; the oldest make room.
-fn note<'i>(noted: &Mutex<Vec<Box<str>>>, ids: impl Iterator<Item = &'i str>) {
-    let mut noted = lock(noted);
-    for id in ids {
-        if noted.iter().any(|it| &**it == id) {
-            continue;
-        }
-        if noted.len() >= MAX_IDS {
-            noted.remove(0);
-        }
-        noted.push(id.into());
-    }
-}
-
-fn joined<'i>(ids: impl Iterator<Item = &'i Box<str>>) -> String {
-    ids.map(|id| &**id).collect::<Vec<_>>().join(",")
-}
-
-/// The ids in a text, within the bound.
-fn ids(text: &str) -> impl Iterator<Item = &str> {
-    let is_id = |id: &&str| {
-        let mut letters = id.chars();
-        let kind = letters.next();
-        matches!(kind, Some(PROCESS | CONFIGURATION))
-            && letters.clone().count() == ID_LETTERS
-            && letters.all(|letter| letter.is_ascii_alphanumeric())
+/// Distinct processes among links. A process may be there more than once, with several registries.
+fn depth(links: &[Link]) -> usize {
+    let is_same = |one: &Link, other: &Link| match (one.process.local, other.process.local) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.process.id == other.process.id,
     };
-    text.split(',').map(str::trim).filter(is_id).take(2 * MAX_IDS)
+    let is_first =
+        |(index, link): &(usize, &Link)| !links.iter().take(*index).any(|it| is_same(it, link));
+    links.iter().enumerate().filter(is_first).count()
+}
+
+impl Link {
+    fn has(&self, configuration: &str) -> bool {
+        self.configurations.iter().any(|id| &**id == configuration)
+    }
+
+    /// Takes the configurations of another link of the same process.
+    pub(crate) fn join(&mut self, other: Self) {
+        for id in other.configurations {
+            if self.configurations.len() < MAX_CONFIGURATION_IDS && !self.has(&id) {
+                self.configurations.push(id);
+            }
+        }
+    }
+}
+
+/// The links of a text that [`Chain::variable`] wrote, within the bound. Anything in it that is no id was
+/// not written by Trunkline and is ignored.
+pub(crate) fn links(text: &str) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    for word in text.split(',').map(str::trim).take(MAX_IDS) {
+        if let Ok(process) = word.parse() {
+            links.push(Link { process, configurations: Vec::new() });
+        } else if is_id(word, CONFIGURATION)
+            && let Some(link) = links.last_mut()
+            && link.configurations.len() < MAX_CONFIGURATION_IDS
+        {
+            link.configurations.push(word.into());
+        }
+    }
+    links
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.process.id)?;
+        if let Some(LocalProcess { id, started, namespace }) = self.process.local {
+            write!(f, ".{id}.{started}.{namespace}")?;
+        }
+        self.configurations.iter().try_for_each(|id| write!(f, ",{id}"))
+    }
+}
+
+impl FromStr for ProcessMark {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        let (id, local) = word.split_once('.').map_or((word, None), |(id, rest)| (id, Some(rest)));
+        if !is_id(id, PROCESS) {
+            return Err(());
+        }
+        let local = local.map(str::parse).transpose()?;
+        Ok(Self { id: id.into(), local })
+    }
+}
+
+impl FromStr for LocalProcess {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut parts = text.split('.');
+        let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok()).ok_or(());
+        let id = i32::try_from(number()?).map_err(drop)?;
+        Ok(Self { id, started: number()?, namespace: number()? })
+    }
+}
+
+fn is_id(word: &str, kind: char) -> bool {
+    word.strip_prefix(kind).is_some_and(|letters| {
+        letters.len() == ID_LETTERS && letters.chars().all(|letter| letter.is_ascii_alphanumeric())
+    })
 }
 
 fn random_id() -> String {
@@ -209,54 +272,73 @@ mod tests {
     use super::*;
     use crate::config::parse;
 
-    fn entered(chain: Chain, text: &str) -> Result<Chain, ChainError> {
-        chain.enter(&parse("x", text)).map(|()| chain)
+    fn admitted(chain: Chain, text: &str) -> Result<Chain, ChainError> {
+        chain.admit(&parse("x", text).config).map(|()| chain)
     }
 
-    fn process(above: &Chain, text: &str) -> Result<Chain, ChainError> {
-        entered(Chain::below(&above.variable()), text)
+    /// A process that another one starts, with the configurations of both.
+    fn process(above: &Chain, outer: &str, own: &str) -> Result<Chain, ChainError> {
+        let variable = above.variable(&parse("x", outer).config.identity);
+        admitted(Chain::new(links(&variable), None), own)
     }
 
     #[test]
     fn a_configuration_is_refused_below_itself_and_nowhere_else() {
-        let top = entered(Chain::default(), "{}").unwrap();
-        let child = process(&top, "{ }").unwrap();
-        assert!(matches!(process(&top, "{}"), Err(ChainError::Repeated { .. })));
-        assert!(matches!(process(&child, "{}"), Err(ChainError::Repeated { .. })));
-        assert!(process(&Chain::default(), "{}").is_ok());
-        assert!(top.has_any_of(&parse("x", "{}")) && !top.has_any_of(&parse("x", "{  }")));
+        let top = Chain::default();
+        assert!(matches!(process(&top, "{}", "{}"), Err(ChainError::Repeated { .. })));
+        let child = process(&top, "{}", "{ }").unwrap();
+        assert!(matches!(process(&child, "{ }", "{}"), Err(ChainError::Repeated { .. })));
+        assert!(admitted(Chain::default(), "{}").is_ok());
+        // A child that was started for another configuration of the same process may have it.
+        assert!(process(&top, "{ }", "{}").is_ok());
     }
 
     #[test]
     fn honest_nesting_has_a_bound() {
+        let text = |depth: usize| format!("{{{}}}", " ".repeat(depth));
         let mut chain = Chain::default();
         for depth in 1..MAX_NESTED_PROCESSES {
-            chain = process(&chain, &format!("{{{}}}", " ".repeat(depth))).unwrap();
+            chain = process(&chain, &text(depth - 1), &text(depth)).unwrap();
         }
-        let deeper = process(&chain, "{ /* once more */ }");
+        let deeper = process(&chain, &text(MAX_NESTED_PROCESSES - 1), "{ /* once more */ }");
         assert_eq!(deeper.unwrap_err(), ChainError::TooDeep);
     }
 
     #[test]
-    fn a_process_finds_itself_behind_any_number_of_others() {
-        let (first, second, stranger) = (Chain::default(), Chain::default(), Chain::default());
-        assert!(first.is_loop(&first.header()));
-        assert!(!second.is_loop(&first.header()));
-        // The second serves the first, and asks the first itself.
-        assert!(first.is_loop(&second.header()));
-        assert!(!stranger.is_loop(&second.header()));
-        let child = Chain::below(&first.variable());
-        assert!(first.is_loop(&child.header()));
+    fn a_process_with_several_registries_is_one_level() {
+        let local = LocalProcess { id: 1, started: 2, namespace: 3 };
+        let marks = (0..=MAX_NESTED_PROCESSES).map(|_| Chain::new(Vec::new(), Some(local)));
+        let text: Vec<_> = marks.map(|chain| chain.variable(&ConfigIdentity::default())).collect();
+        let above = links(&text.join(","));
+        assert_eq!((above.len(), depth(&above)), (MAX_NESTED_PROCESSES + 1, 1));
+        assert_eq!(above[0].process.local, Some(local));
+    }
+
+    #[test]
+    fn a_process_finds_itself() {
+        let (first, second) = (Chain::default(), Chain::default());
+        assert!(first.is_loop(first.header()) && !second.is_loop(first.header()));
+        assert!(first.is_loop(&format!("{}, {}", first.header(), second.header())));
     }
 
     #[test]
     fn whatever_is_in_the_variable_is_survived_and_bounded() {
+        let variable =
+            |text: &str| Chain::new(links(text), None).variable(&parse("x", "{}").config.identity);
+        let mark = "a".repeat(ID_LETTERS);
+        let cut = ["p.", ".1", ".1.2", ".1.2.x", ".99999999999.1.1", ".-1.2.3"];
+        let odd = cut.map(|rest| format!("p{mark}{rest}"));
         for text in ["", ",,", "x", "p", "pé", &"p".repeat(100_000), &"paaaa,".repeat(100_000)] {
-            assert!(Chain::below(text).variable().len() < 4096, "{}", text.len());
+            assert!(variable(text).len() < 8192, "{}", text.len());
         }
-        let many = format!("p{},", "a".repeat(ID_LETTERS)).repeat(100_000);
-        let chain = Chain::below(&many);
-        assert!(chain.variable().len() < 4096);
-        assert_eq!(chain.enter(&parse("x", "{}")).unwrap_err(), ChainError::TooDeep);
+        assert_eq!(links(&odd.join(",")), []);
+        let many = format!("p{mark}.2147483647.{0}.{0},", u64::MAX).repeat(100_000);
+        assert!(variable(&many).len() < 8192);
+        assert_eq!(
+            links(&format!("p{mark}{}", format!(",c{mark}").repeat(100_000)))[0]
+                .configurations
+                .len(),
+            MAX_CONFIGURATION_IDS
+        );
     }
 }

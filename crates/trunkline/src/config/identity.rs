@@ -1,8 +1,10 @@
-//! What tells one layer of configuration from all others.
+//! Identity of a configuration: the layers it was loaded from, to recognise it in another process.
 
+use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use super::model::Origin;
+use super::origin::Origin;
 use crate::name::digest;
 
 /// Letters of an id: too many for two to be the same by chance.
@@ -11,17 +13,92 @@ pub(super) const ID_LETTERS: usize = 20;
 /// How ids of configurations start.
 pub(super) const CONFIGURATION: char = 'c';
 
-/// The id of one layer: of a file by its path, so that equal files in other folders are others; of a
-/// text by what it says.
-pub(super) fn configuration_id(origin: &Origin, bytes: &[u8]) -> Box<str> {
-    let id = match origin {
-        Origin::File(file) => {
-            let path = normalised(&file.path);
-            digest(&[b"file", path.as_os_str().as_encoded_bytes()], ID_LETTERS)
+/// Identity of a file, whichever of its paths leads to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Its path without symbolic links.
+    pub path: PathBuf,
+    /// Device and inode, which all hard links of the file have in common.
+    pub inode: Option<(u64, u64)>,
+}
+
+impl FileIdentity {
+    /// Reads the identity of a file from the file system.
+    pub fn of(path: &Path) -> Option<Self> {
+        Some(Self { path: fs::canonicalize(path).ok()?, inode: inode(path) })
+    }
+}
+
+#[cfg(unix)]
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn inode(_path: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+/// Identity of a configuration: of each layer it was loaded from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ConfigIdentity(Arc<[LayerIdentity]>);
+
+impl FromIterator<LayerIdentity> for ConfigIdentity {
+    fn from_iter<I: IntoIterator<Item = LayerIdentity>>(layers: I) -> Self {
+        Self(layers.into_iter().collect())
+    }
+}
+
+impl ConfigIdentity {
+    pub(super) fn layers(&self) -> &[LayerIdentity] {
+        &self.0
+    }
+
+    /// The ids of all layers.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(LayerIdentity::ids)
+    }
+
+    /// Whether both have a layer in common.
+    pub(super) fn shares_layer_with(&self, other: &Self) -> bool {
+        self.ids().any(|id| other.ids().any(|it| it == id))
+    }
+}
+
+/// Identity of one layer: ids of which any one identifies it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LayerIdentity {
+    pub(super) origin: Box<str>,
+    ids: Vec<Box<str>>,
+}
+
+impl LayerIdentity {
+    /// Identity of a layer that is no file: its text.
+    pub(super) fn of_text(origin: &Origin, text: &[u8]) -> Self {
+        Self { origin: origin.to_string().into(), ids: vec![id(&[b"text", text])] }
+    }
+
+    /// Identity of a file: its path, so that equal files in other folders are others; and its inode, so
+    /// that links are not. The inode alone is not enough: an editor that saves a file makes a new one.
+    pub(super) fn of_file(origin: &Origin, path: &Path, file: Option<&FileIdentity>) -> Self {
+        let path = file.map_or_else(|| normalised(path), |file| file.path.clone());
+        let mut ids = vec![id(&[b"file", path.as_os_str().as_encoded_bytes()])];
+        if let Some((device, inode)) = file.and_then(|file| file.inode) {
+            ids.push(id(&[b"inode", &device.to_le_bytes(), &inode.to_le_bytes()]));
         }
-        _ => digest(&[b"text", bytes], ID_LETTERS),
-    };
-    format!("{CONFIGURATION}{id}").into()
+        Self { origin: origin.to_string().into(), ids }
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.ids.iter().map(|id| &**id)
+    }
+}
+
+fn id(parts: &[&[u8]]) -> Box<str> {
+    format!("{CONFIGURATION}{}", digest(parts, ID_LETTERS)).into()
 }
 
 /// A path without `.` and `..`, as far as that can be told without looking.
@@ -46,5 +123,18 @@ mod tests {
     #[test]
     fn spellings_of_one_path_are_one() {
         assert_eq!(normalised(Path::new("/a/./b/../c")), Path::new("/a/c"));
+    }
+
+    #[test]
+    fn a_file_is_found_again_after_it_was_saved_and_through_a_hard_link() {
+        let path = Path::new("/a/mcp.json");
+        let identity = |path: &Path, inode| {
+            let file = FileIdentity { path: path.to_owned(), inode: Some((1, inode)) };
+            ConfigIdentity::from_iter([LayerIdentity::of_file(&Origin::Text, path, Some(&file))])
+        };
+        let first = identity(path, 7);
+        assert!(first.shares_layer_with(&identity(path, 8)), "saved");
+        assert!(first.shares_layer_with(&identity(Path::new("/a/link.json"), 7)), "linked");
+        assert!(!first.shares_layer_with(&identity(Path::new("/a/link.json"), 8)), "another");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::diagnostic::Diagnostic;
 use super::discovery::{FoundFile, Places, decoded, find_file, first_set};
-use super::identity::configuration_id;
+use super::identity::LayerIdentity;
 use super::meaning::{Layer, read_layer};
 use super::merge::{Merged, merge};
 use super::model::{Access, Config, FileReach, Found, Hold, HoldReason, Origin};
@@ -71,8 +71,6 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// The layers there were, the highest first.
     pub origins: Vec<Origin>,
-    /// What tells each of the layers from all others, the lowest first.
-    pub(super) ids: Vec<Box<str>>,
     /// The file that was only found, if that is the one that is used, and whether it may run.
     pub discovered: Option<(DiscoveredFile, Consent)>,
 }
@@ -95,7 +93,7 @@ impl Loaded {
 /// Reads one configuration text. `name` is what messages call it.
 pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Loaded {
     let mut loader = Loader::default();
-    loader.add(name, text.as_ref(), Origin::Text);
+    loader.add_text(name, text.as_ref(), Origin::Text);
     loader.finish()
 }
 
@@ -141,14 +139,14 @@ pub fn load(surroundings: &dyn Surroundings, options: &LoadOptions) -> Loaded {
     }
     if let Some((variable, text)) = first_set(surroundings, &options.places.inline_variables) {
         let origin = Origin::Variable(variable.into());
-        loader.add(variable, text.as_encoded_bytes(), origin);
+        loader.add_text(variable, text.as_encoded_bytes(), origin);
     }
     if let Some(overrides) = &options.overrides {
         let text = match overrides {
             Overrides::Text(text) => text.clone(),
             Overrides::Value(value) => format!("{value:#}"),
         };
-        loader.add("overrides", text.as_bytes(), Origin::Overrides);
+        loader.add_text("overrides", text.as_bytes(), Origin::Overrides);
     }
     let mut loaded = loader.finish();
     if let Some(access) = options.access {
@@ -163,7 +161,7 @@ struct Loader {
     layers: Vec<Layer>,
     /// Those of the layers that were read.
     origins: Vec<Origin>,
-    ids: Vec<Box<str>>,
+    identities: Vec<LayerIdentity>,
     suggestions: Suggestions,
     diagnostics: Vec<Diagnostic>,
     discovered: Option<(DiscoveredFile, Consent)>,
@@ -191,7 +189,15 @@ impl Loader {
             }
             self.discovered = Some((file, consent));
         }
-        self.add(&name, &bytes, Origin::File(origin));
+        let (path, file) = (origin.path.clone(), surroundings.file_identity(&origin.path));
+        let origin = Origin::File(origin);
+        let identity = LayerIdentity::of_file(&origin, &path, file.as_ref());
+        self.add(&name, &bytes, origin, identity);
+    }
+
+    fn add_text(&mut self, name: &str, bytes: &[u8], origin: Origin) {
+        let identity = LayerIdentity::of_text(&origin, bytes);
+        self.add(name, bytes, origin, identity);
     }
 
     /// Why nothing of a layer may run.
@@ -204,8 +210,7 @@ impl Loader {
         }
     }
 
-    fn add(&mut self, name: &str, bytes: &[u8], origin: Origin) {
-        let id = configuration_id(&origin, bytes);
+    fn add(&mut self, name: &str, bytes: &[u8], origin: Origin, identity: LayerIdentity) {
         let source = match decoded(name, bytes) {
             Ok(source) => Arc::new(source),
             Err(found) => {
@@ -219,16 +224,17 @@ impl Loader {
         layer.hold = hold;
         self.diagnostics.extend(diagnostics);
         self.origins.push(layer.origin.clone());
-        self.ids.push(id);
+        self.identities.push(identity);
         self.layers.push(layer);
     }
 
     fn finish(mut self) -> Loaded {
         let layers = std::mem::take(&mut self.layers);
-        let Merged { config, diagnostics } = merge(layers, &mut self.suggestions);
+        let Merged { mut config, diagnostics } = merge(layers, &mut self.suggestions);
         self.diagnostics.extend(diagnostics);
-        let Self { origins, ids, diagnostics, discovered, .. } = self;
+        let Self { origins, identities, diagnostics, discovered, .. } = self;
+        config.identify(identities.into_iter().rev().collect());
         let origins = origins.into_iter().rev().collect();
-        Loaded { config, diagnostics, origins, ids, discovered }
+        Loaded { config, diagnostics, origins, discovered }
     }
 }

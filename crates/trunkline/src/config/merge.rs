@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::diagnostic::{Code, Diagnostic, Severity};
+use super::identity::ConfigIdentity;
 use super::meaning::{BundleDraft, Layer, LayerServer, ServerDraft, WholeBundle, WholeServer};
 use super::model::{Agent, Behaviour, Bundle, Config, Hold, Origin, Provenance, Server, Trust};
 use super::redact::quoted;
@@ -296,5 +297,6 @@ fn finished(
         hold: None,
         unknown: server.unknown,
         inputs: server.inputs,
+        identity: ConfigIdentity::default(),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::agent::{Agent, AgentPattern, Agents};
+use super::identity::ConfigIdentity;
 use super::inherit::InheritEnv;
 pub use super::origin::{FileOrigin, FileReach, Found, Hold, HoldReason, Origin};
 use super::secret::Secret;
@@ -24,9 +25,21 @@ pub struct Config {
     pub(crate) naming: Naming,
     pub(crate) defaults: Behaviour,
     pub(crate) unknown: Vec<Kept>,
+    pub(crate) identity: ConfigIdentity,
 }
 
 impl Config {
+    /// Sets the identity of the configuration, also for its servers.
+    pub(crate) fn identify(&mut self, identity: ConfigIdentity) {
+        self.servers.values_mut().for_each(|server| server.identity = identity.clone());
+        self.identity = identity;
+    }
+
+    /// Whether both were loaded from the same file, or from the same text, at least in part.
+    pub fn shares_layer_with(&self, other: &Self) -> bool {
+        self.identity.shares_layer_with(&other.identity)
+    }
+
     /// All servers that can be used, in the order of their names; also those switched off.
     pub fn servers(&self) -> impl ExactSizeIterator<Item = &Server> {
         self.servers.values()
@@ -135,6 +148,8 @@ pub struct Server {
     /// Keys that are not known here.
     pub unknown: Vec<Kept>,
     pub(crate) inputs: Arc<Inputs>,
+    /// Identity of the configuration it is part of.
+    pub(crate) identity: ConfigIdentity,
 }
 
 impl Server {

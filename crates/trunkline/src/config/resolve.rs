@@ -5,6 +5,7 @@ use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 
+use super::identity::ConfigIdentity;
 use super::inherit::InheritEnv;
 use super::meaning::usable_url;
 use super::model::{
@@ -115,6 +116,8 @@ pub struct ResolvedStdio {
     pub filled_in: Vec<Secret>,
     /// Arguments, or parts of them, that were written by hand and look like credentials.
     pub credentials: Vec<Secret>,
+    /// Identity of the configuration it is started for.
+    pub(crate) identity: ConfigIdentity,
 }
 
 /// A server at an HTTP address, ready to be reached.
@@ -244,7 +247,18 @@ impl Filler<'_> {
         let filled_in = mem::take(&mut self.filled_in);
         let shown = shown_program(&stdio.command);
         let inherit_env = self.server.behaviour.inherit_env.clone();
-        ResolvedStdio { command, shown, args, cwd, env, inherit_env, filled_in, credentials }
+        let identity = self.server.identity.clone();
+        ResolvedStdio {
+            command,
+            shown,
+            args,
+            cwd,
+            env,
+            inherit_env,
+            filled_in,
+            credentials,
+            identity,
+        }
     }
 
     fn remote(&mut self, remote: &Remote) -> ResolvedRemote {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ring::digest;
 
+use super::identity::FileIdentity;
 use super::model::{FileReach, HoldReason};
 
 /// What loading needs of the world. An embedding host answers from wherever it likes.
@@ -33,6 +34,12 @@ pub trait Surroundings {
     /// Whether a path that nobody named may be read: a pipe in its place would never end.
     fn is_regular_file(&self, _path: &Path) -> bool {
         true
+    }
+
+    /// The identity of a file that was read, by which another process recognises it under another path
+    /// (CON-16). The default asks the file system.
+    fn file_identity(&self, path: &Path) -> Option<FileIdentity> {
+        FileIdentity::of(path)
     }
 
     /// The files in a folder, for agents that are kept one to a file.

@@ -87,6 +87,9 @@ enum Probed {
 impl Opener<'_> {
     /// Starts the server, whatever it speaks, and lists its tools.
     pub(super) async fn open(&self) -> Result<Opened, Error> {
+        self.options.chain().admit_identity(&self.server.identity).map_err(|error| {
+            Error::new(ErrorKind::StartFailed, error.to_string()).with_hint(error.hint())
+        })?;
         self.transport().await?;
         let deadline = Instant::now() + self.timeouts().handshake;
         let agreed = self.agreed(deadline).await;

@@ -115,8 +115,7 @@ impl Options {
         std::mem::take(&mut *self.remaining.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// This process and those above it, as children and gateways are told. A host that might be in its
-    /// own configuration calls [`Chain::enter`] before it starts anything (CON-16).
+    /// This process and those above it, as children and gateways are told (CON-16).
     pub fn chain(&self) -> &Chain {
         self.reach.child.chain()
     }

@@ -1,6 +1,7 @@
 //! A server's process: started with what it may know, stopped with everything it started.
 
 mod spawn_id;
+mod ancestry;
 #[cfg(target_os = "linux")]
 mod cgroup;
 #[cfg(target_os = "linux")]
@@ -21,6 +22,7 @@ use std::time::Duration;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use ancestry::ChainMarker;
 pub use processes::RemainingProcess;
 use processes::{AFTER_KILL, SEARCH_PAUSE, ServerProcesses};
 use spawn_id::SpawnId;
@@ -50,6 +52,8 @@ pub struct ChildOptions {
     /// This process below others of its kind, as servers are told in [`CHAIN_VARIABLE`], which no entry
     /// can change.
     chain: Chain,
+    /// The same for descendants that do not get the variable.
+    marker: Arc<ChainMarker>,
 }
 
 impl ChildOptions {
@@ -57,15 +61,17 @@ impl ChildOptions {
     /// [`InheritEnv::passes`] says (CON-7).
     pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut options = Self::default();
+        let mut above = String::new();
         for (name, value) in variables {
             if name == spawn_id::VARIABLE {
                 options.outer = Some(value);
             } else if name == CHAIN_VARIABLE {
-                options.chain = Chain::below(&value.to_string_lossy());
+                above = value.to_string_lossy().into_owned();
             } else {
                 options.variables.push((name, value));
             }
         }
+        options.chain = ancestry::chain_below(&above);
         options
     }
 
@@ -148,7 +154,9 @@ impl ServerProcess {
                 None => command.env_remove(&**name),
             };
         }
-        command.env(CHAIN_VARIABLE, options.chain.variable());
+        let chain = options.chain.variable(&program.identity);
+        options.marker.publish(&chain);
+        command.env(CHAIN_VARIABLE, chain);
         if let Some(directory) = &program.cwd {
             command.current_dir(directory.expose());
         }

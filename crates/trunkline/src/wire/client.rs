@@ -118,7 +118,7 @@ impl HttpClient {
 
     /// Through which processes requests come, as a header says it.
     pub(super) fn chain(&self) -> Option<HeaderValue> {
-        HeaderValue::try_from(self.0.chain.as_ref()?.header()).ok()
+        HeaderValue::from_str(self.0.chain.as_ref()?.header()).ok()
     }
 
     /// How the user can trust another authority.

@@ -23,4 +23,5 @@ mod races;
 mod remote;
 mod hosts;
 mod embeddings;
+mod nesting;
 mod panics;

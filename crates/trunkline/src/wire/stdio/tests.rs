@@ -1,7 +1,7 @@
 //! Processes that behave, and processes that do not.
 
 use super::*;
-use crate::config::InheritEnv;
+use crate::config::{ConfigIdentity, InheritEnv};
 use crate::name::NamePattern;
 use crate::wire::Purpose;
 
@@ -18,6 +18,7 @@ fn program(command: &str, args: &[&str]) -> ResolvedStdio {
         inherit_env: InheritEnv::default(),
         filled_in: Vec::new(),
         credentials: Vec::new(),
+        identity: ConfigIdentity::default(),
     }
 }
 
@@ -310,7 +311,7 @@ async fn children_see_only_what_they_may() {
     });
     let mark = seen.pop().unwrap();
     let chain = seen.pop().unwrap();
-    let own = options.chain().variable();
+    let own = options.chain().variable(&program.identity);
     assert_eq!(chain.strip_prefix("TRUNKLINE_CHAIN="), Some(own.as_str()));
     assert_eq!(seen, ["OWN=1", "PATH=/usr/bin:/bin"]);
     assert_eq!(mark.strip_prefix("TRUNKLINE_SPAWN_ID=").map(str::len), Some(32), "{mark}");
