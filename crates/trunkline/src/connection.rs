@@ -18,6 +18,7 @@ mod session;
 mod shadow;
 mod watching;
 mod resolving;
+mod ending;
 mod handshake;
 mod backoff;
 mod task;
@@ -52,6 +53,7 @@ use crate::item::{Item, Kind};
 use crate::message::{Notification, RpcError};
 use crate::principal::{FairSlots, Requester};
 use attendant::Abandoned;
+use ending::SessionEndings;
 use refreshing::Refreshes;
 use session::{Ids, gone, late};
 use shadow::Shadow;
@@ -122,6 +124,7 @@ impl Connection {
             shadow: Arc::clone(&shadow),
             told: told.clone(),
             fading: JoinSet::new(),
+            endings: SessionEndings::default(),
             writing: JoinSet::new(),
         };
         tokio::spawn(task.run());

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, watch};
 use tokio::time::{Instant, timeout_at};
 
+use super::ending::SessionEndings;
 use super::explaining::{explained, with_next_step};
 use super::generation::{Generation, LEGACY, initialize_params, names_modern, names_older};
 use super::lists::{List, Next, Pages, page_params};
@@ -50,7 +51,9 @@ pub(super) struct Opener<'o> {
     pub(super) fingerprint: &'o Fingerprint,
     pub(super) options: &'o Options,
     pub(super) ids: &'o Ids,
-    pub(super) shadow: &'o Shadow,
+    pub(super) shadow: &'o Arc<Shadow>,
+    /// Sessions of this server that came to nothing, and are ending.
+    pub(super) endings: &'o SessionEndings,
     /// Turns true when the start is not wanted any more.
     pub(super) stop: watch::Receiver<bool>,
     /// The transport with its references filled in, once for all processes of this start.
@@ -92,20 +95,25 @@ impl Opener<'_> {
         })?;
         self.transport().await?;
         let deadline = Instant::now() + self.timeouts().handshake;
+        tokio::select! {
+            room = self.endings.make_room(half_way_to(deadline)) => room?,
+            () = self.stopped() => return Err(stopping()),
+        }
         let agreed = self.agreed(deadline).await;
         let (mut session, described) = agreed.map_err(|error| self.recalled(error))?;
         let described = match described.bounded() {
             Ok(described) => described,
-            Err(error) => return Err(self.failed(session, error).await),
+            Err(error) => return Err(self.failed(session, error, deadline).await),
         };
         let spoken = spoken_in(&session);
         self.options.memory().learn(*self.fingerprint, spoken);
-        match self.list_tools(&mut session).await {
+        let deadline = Instant::now() + self.timeouts().list;
+        match self.list_tools(&mut session, deadline).await {
             Ok(tools) => {
                 let described = untrusted::described(self.server.trust, described);
                 Ok(Opened { session, described, spoken, tools })
             }
-            Err(error) => Err(self.failed(session, error).await),
+            Err(error) => Err(self.failed(session, error, deadline).await),
         }
     }
 
@@ -216,10 +224,10 @@ impl Opener<'_> {
         match self.probe(&mut session, deadline.min(bound)).await {
             Probed::Modern(described) => Ok((session, described)),
             Probed::Legacy => self.initialized(session, deadline).await,
-            Probed::Hopeless(error) => Err(self.failed(session, error).await),
+            Probed::Hopeless(error) => Err(self.failed(session, error, deadline).await),
             Probed::Silent => self.asked_both(session, deadline).await,
             Probed::Spoiled(_) => {
-                self.close(session).await;
+                self.close(session, half_way_to(deadline)).await;
                 self.initialized(self.start(self.declared(), deadline).await?, deadline).await
             }
         }
@@ -242,21 +250,20 @@ impl Opener<'_> {
                 }
             }
         };
-        Err(self.failed(session, error).await)
+        Err(self.failed(session, error, deadline).await)
     }
 
     /// Asks a process that is silent the older way: it may be slow to start, or not understand. If
     /// it stays silent, it may have been spoiled by the first question, and is started again.
     async fn asked_both(&self, mut session: Session, deadline: Instant) -> Result<Agreed, Error> {
-        let half = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
-        match self.initialize(&mut session, half).await {
+        match self.initialize(&mut session, half_way_to(deadline)).await {
             Ok(Initialized::Agreed(described)) => Ok((session, described)),
             Ok(Initialized::WantsModern) => self.modern(session, deadline).await,
             Err(error) if error.kind() == ErrorKind::TimedOut => {
-                self.close(session).await;
+                self.close(session, half_way_to(deadline)).await;
                 self.initialized(self.start(self.declared(), deadline).await?, deadline).await
             }
-            Err(error) => Err(self.failed(session, error).await),
+            Err(error) => Err(self.failed(session, error, deadline).await),
         }
     }
 
@@ -291,7 +298,7 @@ impl Opener<'_> {
             Ok(Initialized::WantsModern) => unknown_revision(),
             Err(error) => error,
         };
-        Err(self.failed(session, error).await)
+        Err(self.failed(session, error, deadline).await)
     }
 
     /// Asks and waits for the answer, for as long as the start is wanted.
@@ -385,8 +392,7 @@ impl Opener<'_> {
     }
 
     /// Lists the tools of a server, every page of them.
-    async fn list_tools(&self, session: &mut Session) -> Result<List, Error> {
-        let deadline = Instant::now() + self.timeouts().list;
+    async fn list_tools(&self, session: &mut Session, deadline: Instant) -> Result<List, Error> {
         let mut pages = Pages::new(Kind::Tool, session.mirrors()).of(self.server.trust);
         let mut params = None;
         loop {
@@ -408,21 +414,21 @@ impl Opener<'_> {
         Ok(pages.finish())
     }
 
-    /// Ends a conversation that came to nothing, and its server.
-    async fn close(&self, session: Session) {
+    /// Ends a conversation that came to nothing, and its server. That goes on by itself after this time: a
+    /// process that does not end when it is told to keeps nobody.
+    async fn close(&self, session: Session, until: Instant) {
         let lines = session.wire().last_lines();
         if !lines.is_empty() {
             *self.earlier() = lines;
         }
-        let remaining = session.close(self.timeouts().shutdown).await;
-        self.shadow.left_behind(&self.server.name, remaining, self.options);
+        self.endings.end(session, (self.server, self.options), self.shadow, until).await;
     }
 
     /// Stops a server that could not be agreed with, and adds what it said last.
-    async fn failed(&self, session: Session, error: Error) -> Error {
+    async fn failed(&self, session: Session, error: Error, deadline: Instant) -> Error {
         let noise = session.noise;
         self.shadow.noticed(&session);
-        self.close(session).await;
+        self.close(session, deadline).await;
         let lines = self.earlier().clone();
         let is_slow = error.kind() == ErrorKind::TimedOut && error.hint().is_none();
         match &self.server.transport {
@@ -444,6 +450,12 @@ impl Opener<'_> {
             _ => error,
         }
     }
+}
+
+/// The middle of the time that is left until then.
+fn half_way_to(deadline: Instant) -> Instant {
+    let now = Instant::now();
+    now + deadline.saturating_duration_since(now) / 2
 }
 
 /// Whether an error comes of speaking to a server in a way it does not know.

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use super::attendant::Abandoned;
 use super::backoff::Attempts;
+use super::ending::SessionEndings;
 use super::handshake::{Opened, Opener};
 use super::log_level::WantedLog;
 use super::options::Options;
@@ -106,6 +107,8 @@ pub(super) struct Task {
     pub(super) told: broadcast::Sender<ServerNotification>,
     /// Conversations that the server has forgotten, in which somebody still waits. They end with us.
     pub(super) fading: JoinSet<()>,
+    /// Sessions that came to nothing, and are ending.
+    pub(super) endings: SessionEndings,
     /// What is being written down for the next time.
     pub(super) writing: JoinSet<()>,
 }
@@ -260,6 +263,7 @@ impl Task {
             options: &self.options,
             ids: &self.ids,
             shadow: &self.shadow,
+            endings: &self.endings,
             stop: stopped,
             transport: OnceCell::new(),
             earlier: Mutex::default(),
@@ -313,6 +317,7 @@ impl Task {
         attempts: &mut Attempts,
     ) -> Down {
         self.fading.shutdown().await;
+        self.endings.over().await;
         self.finish_writing().await;
         attempts.forget();
         self.shadow.idle();
@@ -329,6 +334,7 @@ impl Task {
 
     /// Says that the server has been ended, and to whoever asked for it that it is done.
     async fn stopped(&mut self, close: Option<Command>) {
+        self.endings.over().await;
         self.finish_writing().await;
         self.shadow.stopped();
         if let Some(Command::Close(done)) = close {

@@ -1,7 +1,7 @@
 //! The life of a connection: restart, idle stop, lists that change, conversations, what is remembered.
 
 use serde_json::json;
-use trunkline::connection::State;
+use trunkline::connection::{Connection, State};
 use trunkline::error::ErrorKind;
 use trunkline::item::Kind;
 use trunkline_testkit::peers;
@@ -108,7 +108,7 @@ async fn a_process_that_always_ends_is_not_started_for_ever() {
 async fn a_command_that_is_missing_is_not_tried_again() {
     let config = config(&json!({ "s": { "command": "no-such-program", "restart": "on-failure" } }));
     let server = config.server("s").unwrap().clone();
-    let connection = trunkline::connection::Connection::new(server, options());
+    let connection = Connection::new(server, options());
     let error = within(connection.connect()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CommandNotFound);
     assert_eq!(connection.status().next_attempt, None);
@@ -428,7 +428,7 @@ async fn a_closed_server_connects_again_with_its_next_use() {
 async fn a_server_that_is_closed_at_its_start_connects_again() {
     let config = config(&json!({ "s": { "command": "sleep", "args": ["1000"] } }));
     let server = config.server("s").unwrap().clone();
-    let connection = trunkline::connection::Connection::new(server, options());
+    let connection = Connection::new(server, options());
     for _ in 0..2 {
         let (started, ()) = within(async {
             let closing = async {
@@ -450,7 +450,7 @@ async fn the_reference_server_lists_everything_and_elicits() {
     let script = peers::node_modules().join(package);
     let config = config(&json!({ "s": { "command": "node", "args": [script, "stdio"] } }));
     let server = config.server("s").unwrap().clone();
-    let connection = trunkline::connection::Connection::new(server, options());
+    let connection = Connection::new(server, options());
     within(connection.connect()).await.unwrap();
     for (kind, least) in [(Kind::Resource, 5), (Kind::ResourceTemplate, 2), (Kind::Prompt, 3)] {
         assert!(connection.list(kind).is_empty(), "nobody has asked for it");
@@ -462,4 +462,32 @@ async fn the_reference_server_lists_everything_and_elicits() {
     let result = converse(&connection, "trigger-elicitation-request", &caller).await.unwrap();
     assert!(result.text().contains("declined"), "{result}");
     within(connection.close()).await;
+}
+
+/// CON-8, CON-6: a process that ignores SIGTERM does not keep its caller beyond the bound of the start, and
+/// is not left behind.
+#[tokio::test]
+async fn a_start_that_fails_is_answered_before_its_process_has_ended() {
+    for protocol in ["auto", "legacy"] {
+        let folder = Folder::new();
+        let (pids, release) = (folder.path().join("pids"), folder.path().join("release"));
+        let script = format!(
+            "trap '' TERM INT HUP; echo $$ >> '{}'; while [ ! -e '{}' ]; do sleep 0.1; done",
+            pids.display(),
+            release.display()
+        );
+        let config = config(&json!({ "s": {
+            "command": "/bin/sh", "args": ["-c", script], "protocol": protocol, "restart": "never",
+            "timeouts": { "handshake": "1s", "shutdown": "10m" },
+        } }));
+        let connection = Connection::new(config.server("s").unwrap().clone(), options());
+        let error = within(connection.connect()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{protocol}: {error}");
+        let pids = std::fs::read_to_string(pids).unwrap();
+        let is_alive = |pid: &str| std::fs::exists(format!("/proc/{pid}")).unwrap();
+        assert!(pids.lines().all(is_alive), "{protocol}: they ignore the signal");
+        std::fs::write(release, "").unwrap();
+        within(connection.close()).await;
+        assert!(!pids.lines().any(is_alive), "{protocol}: they are left behind");
+    }
 }
