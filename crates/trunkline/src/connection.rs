@@ -55,7 +55,7 @@ use crate::principal::{FairSlots, Requester};
 use attendant::Abandoned;
 use ending::SessionEndings;
 use refreshing::Refreshes;
-use session::{Ids, gone, late};
+use session::{Ids, gone};
 use shadow::Shadow;
 use subscription::{Held, Holds, Subject};
 use task::{Command, Task};
@@ -454,7 +454,8 @@ impl Connection {
             Ok(answer) => answer.unwrap_or_else(|_| Err(self.gone())),
             Err(_) => {
                 let status = self.status();
-                let error = explaining::explained(late(), &status.stderr, status.noise);
+                let late = explaining::late_to_list(self.behaviour().timeouts.list);
+                let error = explaining::explained_by_server(late, &status.stderr, status.noise);
                 Err(error.of(&self.server.name))
             }
         }

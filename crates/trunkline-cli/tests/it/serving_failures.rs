@@ -73,7 +73,7 @@ fn a_server_that_does_not_start_is_said_once_with_its_reason() {
         "warning: server `missing`: no-such-program: not found\n  is it installed",
         "warning: server `ends`: the process ended (exit status: 3)\n  it said: no key in ***\n  \
          it stays down",
-        "warning: server `noisy`: it did not answer in time\n  ",
+        "warning: server `noisy`: it did not answer in time: `timeouts.handshake` is 3s\n  ",
         "not MCP; is this an MCP server?",
         "warning: server `away`: http://127.0.0.1:1 refuses connections\n  is the server running",
     ] {

@@ -134,8 +134,27 @@ fn a_handshake_takes_as_long_as_its_bound() {
     let begun = Instant::now();
     let run = tools(&folder, &[]);
     assert!(begun.elapsed() < LIMIT, "{run}");
-    assert!(run.messages.contains("it did not answer in time"), "{run}");
+    let said = "it did not answer in time: `timeouts.handshake` is 1s";
+    assert!(run.messages.contains(said), "{run}");
     assert!(run.messages.contains("waiting for the moon"), "{run}");
+}
+
+/// A server that has been initialised is one, however long its list takes; the message names the bound.
+#[test]
+fn a_list_that_is_late_says_so() {
+    let script = r#"
+        while read -r line; do
+            id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+            case "$line" in
+                *server/discover*)
+                    echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}";;
+                *'"initialize"'*)
+                    echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"x\",\"version\":\"1\"}}}";;
+            esac
+        done"#;
+    let run = tools(&shell(script, &json!({ "list": "1s" })), &[]);
+    assert!(run.messages.contains("in time: `timeouts.list` is 1s"), "{run}");
+    assert!(!run.messages.contains("is this an MCP server?"), "{run}");
 }
 
 /// A process that is silent is started again, to be asked in another way. What the first one said is

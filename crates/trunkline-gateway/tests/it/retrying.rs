@@ -276,7 +276,8 @@ async fn a_server_that_was_reached_is_not_called_unreachable() {
     let hosted = Hosted::to(&json!({ "silent": silent })).await;
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
     let (words, retry) = failed(&mut asker, "silent_x").await;
-    let expected = "MCP server unreachable: server `silent`: it did not answer in time. ";
+    let expected = "MCP server unreachable: server `silent`: it did not answer in time: \
+                    `timeouts.handshake` is 100ms. ";
     assert!(words.starts_with(expected), "{words}");
     assert_eq!(retry, json!(false));
     hosted.end().await;

@@ -1,15 +1,26 @@
 //! What to say of a server beside what went wrong: its last words, and what of them was no message.
 
+use std::time::Duration;
+
 use super::last_lines::telling;
 use crate::error::{Error, ErrorKind};
 
 /// An error with what the server said as its hint, if it has no other: the lines of its standard error
 /// that say why, and how many lines of its output were no messages (CON-4).
 pub(super) fn explained(error: Error, lines: &[String], noise: u64) -> Error {
+    let is_strange = matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::NotMcp);
+    hinted(error, lines, noise, is_strange)
+}
+
+/// The same of a server that is known to speak MCP: it has been initialised.
+pub(super) fn explained_by_server(error: Error, lines: &[String], noise: u64) -> Error {
+    hinted(error, lines, noise, false)
+}
+
+fn hinted(error: Error, lines: &[String], noise: u64, is_strange: bool) -> Error {
     if error.hint().is_some() {
         return error;
     }
-    let is_strange = matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::NotMcp);
     let noise = match noise {
         0 => None,
         1 => Some("a line of its output is not MCP".to_owned()),
@@ -24,6 +35,18 @@ pub(super) fn explained(error: Error, lines: &[String], noise: u64) -> Error {
         true => error,
         false => error.with_hint(parts.join("; ")),
     }
+}
+
+/// That a server did not open the conversation within its bound.
+pub(super) fn late_to_start(bound: Duration) -> Error {
+    let message = format!("it did not answer in time: `timeouts.handshake` is {bound:?}");
+    Error::new(ErrorKind::TimedOut, message)
+}
+
+/// That a server did not list what it has within its bound.
+pub(super) fn late_to_list(bound: Duration) -> Error {
+    let message = format!("it did not list what it has in time: `timeouts.list` is {bound:?}");
+    Error::new(ErrorKind::TimedOut, message)
 }
 
 /// An error with the lines of a server's standard error that say why as its hint.

@@ -8,13 +8,15 @@ use tokio::sync::{OnceCell, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::ending::SessionEndings;
-use super::explaining::{explained, with_next_step};
+use super::explaining::{
+    explained, explained_by_server, late_to_list, late_to_start, with_next_step,
+};
 use super::generation::{Generation, LEGACY, initialize_params, names_modern, names_older};
 use super::lists::{List, Next, Pages, page_params};
 use super::memory::Spoken;
 use super::options::Options;
 use super::resolving::resolved;
-use super::session::{Answer, Ids, Session, late, stopping};
+use super::session::{Answer, Ids, Session, stopping};
 use super::shadow::Shadow;
 use super::status::Described;
 use super::untrusted;
@@ -113,7 +115,7 @@ impl Opener<'_> {
                 let described = untrusted::described(self.server.trust, described);
                 Ok(Opened { session, described, spoken, tools })
             }
-            Err(error) => Err(self.failed(session, error, deadline).await),
+            Err(error) => Err(self.unlisted(session, error, deadline).await),
         }
     }
 
@@ -175,7 +177,7 @@ impl Opener<'_> {
                     RemoteProtocol::Sse => {
                         let opened = SseWire::open(client, target);
                         let wire = tokio::select! {
-                            opened = timeout_at(deadline, opened) => opened.map_err(|_| late())??,
+                            opened = timeout_at(deadline, opened) => opened.map_err(|_| self.late())??,
                             () = self.stopped() => return Err(stopping()),
                         };
                         Wire::Sse(Box::new(wire))
@@ -238,7 +240,7 @@ impl Opener<'_> {
         let error = match self.probe(&mut session, deadline).await {
             Probed::Modern(described) => return Ok((session, described)),
             Probed::Hopeless(error) => error,
-            Probed::Silent => late(),
+            Probed::Silent => self.late(),
             // That it ended says more than that it did not answer.
             Probed::Spoiled(error) if error.kind() != ErrorKind::NotMcp => error,
             Probed::Legacy | Probed::Spoiled(_) => {
@@ -312,7 +314,19 @@ impl Opener<'_> {
         tokio::select! {
             biased;
             () = self.stopped() => Err(stopping()),
-            answer = session.exchange(self.ids.next(), method, params, deadline) => answer,
+            answer = session.exchange(self.ids.next(), method, params, deadline) => {
+                answer.map_err(|error| self.within_bound(error, method))
+            }
+        }
+    }
+
+    /// An error with the bound that was passed, if it is that of a request.
+    fn within_bound(&self, error: Error, method: &str) -> Error {
+        let timeouts = self.timeouts();
+        match (error.kind(), method) {
+            (ErrorKind::TimedOut, "tools/list") => late_to_list(timeouts.list),
+            (ErrorKind::TimedOut, _) => late_to_start(timeouts.handshake),
+            _ => error,
         }
     }
 
@@ -321,6 +335,10 @@ impl Opener<'_> {
         if self.stop.clone().wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    fn late(&self) -> Error {
+        late_to_start(self.timeouts().handshake)
     }
 
     fn timeouts(&self) -> &Timeouts {
@@ -430,11 +448,20 @@ impl Opener<'_> {
         self.shadow.noticed(&session);
         self.close(session, deadline).await;
         let lines = self.earlier().clone();
-        let is_slow = error.kind() == ErrorKind::TimedOut && error.hint().is_none();
         match &self.server.transport {
-            Transport::Remote(_) if is_slow => error.with_hint("`timeouts.handshake` is the bound"),
+            Transport::Remote(_) if error.kind() == ErrorKind::TimedOut => {
+                error.with_hint("`timeouts.handshake` is the bound: raise it if the server is slow")
+            }
             _ => with_next_step(explained(error, &lines, noise)),
         }
+    }
+
+    /// Stops a server that is agreed with and does not list its tools, and adds what it said last.
+    async fn unlisted(&self, session: Session, error: Error, deadline: Instant) -> Error {
+        let noise = session.noise;
+        self.shadow.noticed(&session);
+        self.close(session, deadline).await;
+        with_next_step(explained_by_server(error, &self.earlier().clone(), noise))
     }
 }
 

@@ -455,10 +455,6 @@ pub(super) fn stopping() -> Error {
     Error::new(ErrorKind::Stopping, "the server is being stopped")
 }
 
-pub(super) fn late() -> Error {
-    Error::new(ErrorKind::TimedOut, "it did not answer in time")
-}
-
 pub(super) fn gone() -> Error {
     Error::new(ErrorKind::Stopping, "the connection is closed")
 }
