@@ -29,6 +29,7 @@ mod suggest;
 mod redact;
 mod template;
 mod render;
+mod limits;
 mod decode;
 mod quantity;
 mod words;

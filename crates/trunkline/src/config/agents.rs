@@ -1,6 +1,7 @@
 //! Agents in files: markdown with a block of YAML at the top of each (TOOL-7).
 
 mod blocks;
+mod exclusions;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use super::decode::{Decoder, FromNode as _, Spanned};
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::discovery::decoded;
+use super::limits::LimitWord;
 use super::meaning::patterns;
 use super::model::{Access, Agent, AgentPattern, Agents};
 use super::source::{Source, Span};
@@ -20,6 +22,7 @@ use super::written::PatternsEntry;
 use super::yaml;
 use crate::name::AgentName;
 use blocks::Block;
+use exclusions::exclusions;
 
 /// Largest agent file accepted. It is a text for a model to read.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
@@ -27,8 +30,11 @@ const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// Most files of one folder that are read.
 const MAX_FILES: usize = 1000;
 
-/// Keys of other hosts that take something away from an agent.
-const NOT_APPLIED: &[&str] = &["disallowedTools", "permission"];
+/// The key of the patterns of an agent, and what Claude Code calls it elsewhere.
+const TOOLS: &[&str] = &["tools", "allowed-tools", "allowedTools"];
+
+/// Keys of a block that mean something here. The last two are other hosts' and take something away.
+const KNOWN: &[&str] = &["name", "access", "description", "model", "disallowedTools", "permission"];
 
 /// Which agents a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,32 +281,47 @@ impl BlockReader<'_, '_> {
     fn keys(&mut self, members: &[Member]) -> Option<()> {
         let mut seen: BTreeMap<&str, &Key> = BTreeMap::new();
         let mut usable = Some(());
-        for Member { key, .. } in members {
+        for Member { key, value } in members {
             let text = &*key.text;
-            if let Some(first) = seen.insert(text, key) {
+            let meaning = if TOOLS.contains(&text) { "tools" } else { text };
+            if let Some(first) = seen.insert(meaning, key) {
                 self.decoder.duplicate_key(key, first.span);
                 usable = None;
-            } else if NOT_APPLIED.contains(&text) {
-                let message = format!("`{text}` is another host's and has no effect here");
-                let found = self.decoder.warning(Code::NotApplied, key.span, message);
-                self.decoder.push(found.help("write what is taken away as `!pattern` in `tools`"));
-            } else if !matches!(text, "name" | "tools" | "access" | "description" | "model")
-                && let Some(near) =
-                    Suggestions::default().nearest(text, ["name", "tools", "access"].into_iter())
+            } else if !TOOLS.contains(&text)
+                && !KNOWN.contains(&text)
+                && self.takes_away(key, value)
             {
-                let message = format!("`{text}` is not known here");
-                let help = format!("did you mean `{near}`?");
-                // Without `tools` or `access` the agent would see more.
-                let found = if matches!(near, "tools" | "access") {
-                    usable = None;
-                    self.decoder.error(Code::UnknownKey, key.span, message)
-                } else {
-                    self.decoder.warning(Code::UnknownKey, key.span, message)
-                };
-                self.decoder.push(found.label("has no effect").help(help));
+                usable = None;
             }
         }
         usable
+    }
+
+    /// Whether an unknown key is a limit, so that the agent would see more without it; reports it, and slips
+    /// that are none.
+    fn takes_away(&mut self, key: &Key, value: &Node) -> bool {
+        let text = &*key.text;
+        let message = format!("`{text}` is not known here");
+        let known = ["name", "tools", "access"].into_iter();
+        if let Some(near) = Suggestions::default().nearest(text, known) {
+            let is_rule = matches!(near, "tools" | "access");
+            let found = match is_rule {
+                true => self.decoder.error(Code::UnknownKey, key.span, message),
+                false => self.decoder.warning(Code::UnknownKey, key.span, message),
+            };
+            let help = format!("did you mean `{near}`?");
+            self.decoder.push(found.label("has no effect").help(help));
+            return is_rule;
+        }
+        let Some(word) = LimitWord::written(text, value) else { return false };
+        let found = match word {
+            // opencode switches agents off with `disable`.
+            LimitWord::Switch(_) => self.decoder.warning(Code::UnknownKey, key.span, message),
+            _ => self.decoder.error(Code::UnknownKey, key.span, message),
+        };
+        let help = word.advice(|rule| matches!(rule, "tools" | "access"));
+        self.decoder.push(found.label("a rule that is not applied").help(help));
+        true
     }
 
     fn name(&mut self, block: &Block, node: &Node) -> Option<AgentName> {
@@ -343,18 +364,26 @@ impl BlockReader<'_, '_> {
         agent: &AgentName,
         members: &[Member],
     ) -> Option<Option<Vec<AgentPattern>>> {
-        let Some(Member { key, value: node }) = members.iter().find(|it| &*it.key.text == "tools")
-        else {
-            return Some(None);
+        let excluded = exclusions(members, self.decoder)?;
+        let written = members.iter().find(|it| TOOLS.contains(&&*it.key.text));
+        let Some(Member { key, value: node }) = written else {
+            let Some(first) = excluded.first() else { return Some(None) };
+            // Everything but what is taken away.
+            let (span, key) = (first.span, first.key);
+            let all = Spanned { value: "*".into(), span, key };
+            let value = PatternsEntry([all].into_iter().chain(excluded).collect());
+            return patterns(agent, Some(&Spanned { value, span, key }), self.decoder).ok();
         };
         if node.value == Value::Null {
-            let found = self.decoder.error(Code::WrongType, key.span, "`tools` is empty");
+            let message = format!("`{}` is empty", key.text);
+            let found = self.decoder.error(Code::WrongType, key.span, message);
             let help = "write `tools: []` for no tools, or remove the key for all tools";
             self.decoder.push(found.help(help));
             return None;
         }
         let read = |decoder: &mut Decoder<'_>| PatternsEntry::from_node(node, decoder);
-        let value = self.decoder.about("`tools`".to_owned(), read)?;
+        let mut value = self.decoder.about(format!("`{}`", key.text), read)?;
+        value.0.extend(excluded);
         let written = Spanned { value, span: node.span, key: key.span };
         patterns(agent, Some(&written), self.decoder).ok()
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::diagnostic::{Code, Diagnostic, Severity};
+use super::limits::LimitWord;
 use super::redact::quoted;
 use super::source::{Location, Source, Span};
 use super::suggest::Suggestions;
@@ -225,13 +226,19 @@ impl<'a> Decoder<'a> {
         self.push(found.label("again here").related(first, "first here"));
     }
 
-    /// Reports a key that is not among those of an object. One that is nearly the name of a rule is
-    /// an error: without the rule, callers would see more than was meant.
-    pub(crate) fn unknown_key<T: Written>(&mut self, key: &Key) {
+    /// Reports a key that is not among those of an object. One that is nearly the name of a rule, or
+    /// another word for one, is an error: without the rule, callers would see more than was meant.
+    pub(crate) fn unknown_key<T: Written>(&mut self, member: &Member) {
+        let key = &member.key;
         let message = format!("{} is not a known key here", quoted(&key.text));
         if let Some(rule) = T::near_rule(&key.text) {
             let found = self.error(Code::UnknownKey, key.span, message);
             let help = format!("did you mean `{rule}`?");
+            return self.push(found.label("a rule that is not applied").help(help));
+        }
+        if let Some(word) = LimitWord::written(&key.text, &member.value) {
+            let found = self.error(Code::UnknownKey, key.span, message);
+            let help = word.advice(T::is_rule);
             return self.push(found.label("a rule that is not applied").help(help));
         }
         let help = self.nearest(&key.text, T::KEYS.iter().copied());

@@ -123,12 +123,20 @@ impl TransportWord {
 #[cfg(test)]
 mod tests {
     use super::super::decode::Written;
+    use super::super::limits::LimitWord;
     use super::*;
 
     #[test]
     fn the_list_of_foreign_keys_has_no_key_of_ours() {
         for foreign in FOREIGN_KEYS {
             assert!(!ServerEntry::KEYS.contains(&foreign.key), "{}", foreign.key);
+        }
+    }
+
+    #[test]
+    fn no_foreign_key_is_taken_for_a_limit() {
+        for foreign in FOREIGN_KEYS {
+            assert_eq!(LimitWord::of(foreign.key), None, "{}", foreign.key);
         }
     }
 

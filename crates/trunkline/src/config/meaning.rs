@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::decode::{Anything, Decoder, FromNode, Spanned, Written};
+use super::decode::{Decoder, FromNode, Spanned, Written};
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
 use super::format::foreign_format;
@@ -23,8 +23,10 @@ mod server;
 mod patterns;
 mod choices;
 mod gemini;
+mod global;
 
 pub(crate) use choices::{BundleDraft, WholeBundle};
+pub(crate) use global::UnreadableSetting;
 pub(crate) use patterns::patterns;
 use server::ServerReader;
 pub(crate) use server::{ServerDraft, WholeServer};
@@ -42,6 +44,8 @@ pub(crate) struct Layer {
     pub(crate) unreadable: UnreadableParts,
     pub(crate) naming: NamingChanges,
     pub(crate) behaviour: BehaviourChanges,
+    /// Settings for all servers that cannot be read.
+    pub(crate) unreadable_settings: Vec<UnreadableSetting>,
     /// Where the access rule for all servers was written.
     pub(crate) access_place: Option<Location>,
     pub(crate) unknown: Vec<Kept>,
@@ -51,7 +55,7 @@ impl Layer {
     /// A layer of which nothing can be read.
     pub(crate) fn unreadable(origin: Origin) -> Self {
         let mut behaviour = BehaviourChanges::default();
-        behaviour.limit_access(Access::ReadOnlyStrict);
+        behaviour.limit();
         Self {
             origin,
             servers: Vec::new(),
@@ -60,6 +64,7 @@ impl Layer {
             unreadable: UnreadableParts::ALL,
             naming: NamingChanges::default(),
             behaviour,
+            unreadable_settings: Vec::new(),
             access_place: None,
             unknown: Vec::new(),
             hold: None,
@@ -130,7 +135,9 @@ impl LayerReader<'_, '_> {
         behaviour.apply_host_wide(&file, self.decoder);
         let naming = NamingChanges::of_file(&file, self.decoder);
         let access_place = self.access_place(root, &file, &mut behaviour);
+        let unreadable_settings = self.unreadable_settings(root, &file);
         Layer {
+            unreadable_settings,
             servers: self.servers(&file, &inputs),
             bundles: self.bundles(root, &file),
             agents: self.agents(root, &file),
@@ -155,7 +162,8 @@ impl LayerReader<'_, '_> {
         let written = file.access.as_ref().map(|it| self.decoder.location(it.key));
         let unreadable = members(root, "access").filter(|_| written.is_none());
         let again = members(root, "access").skip(1);
-        let slips = file.unknown.iter().filter(|it| FileEntry::near_rule(&it.key.text).is_some());
+        let is_slip = |it: &&Member| FileEntry::near_rule(&it.key.text) == Some("access");
+        let slips = file.unknown.iter().filter(is_slip);
         let mut mistaken = unreadable.chain(again).chain(slips);
         match mistaken.next() {
             Some(member) => {
@@ -163,7 +171,7 @@ impl LayerReader<'_, '_> {
                 Some(self.decoder.location(member.key.span))
             }
             None if !self.is_whole => {
-                behaviour.limit_access(Access::ReadOnlyStrict);
+                behaviour.limit();
                 written
             }
             None => written,
@@ -216,12 +224,16 @@ impl LayerReader<'_, '_> {
     fn unknown_keys(&mut self, file: &FileEntry) {
         let mut others = Vec::new();
         for member @ Member { key, .. } in &file.unknown {
+            if global::is_limit(file, member) && !holds_servers(&member.value) {
+                self.decoder.unknown_key::<FileEntry>(member);
+                continue;
+            }
             match self.decoder.nearest(&key.text, FileEntry::KEYS.iter().copied()) {
                 Some(help) => {
                     let message = format!("{} is not a known key", quoted(&key.text));
                     let holds_servers = roots(file).is_empty() && holds_servers(&member.value);
                     if !holds_servers {
-                        self.decoder.unknown_key::<FileEntry>(key);
+                        self.decoder.unknown_key::<FileEntry>(member);
                         continue;
                     }
                     let found = self.decoder.error(Code::NoServers, key.span, message);
@@ -454,16 +466,4 @@ fn tool_lists(allow: Option<&Spanned<AllowList>>, deny: Option<&Spanned<DenyList
     let allow = allow.map(|list| texts(&list.value.0));
     let allow = allow.filter(|names| !names.iter().any(|name| &**name == "*"));
     ToolLists { allow, deny: deny.map(|list| texts(&list.value.0)).unwrap_or_default() }
-}
-
-impl Anything {
-    /// Whether this is an object in which something is false or denied.
-    fn denies_something(&self) -> bool {
-        let Value::Object(members) = &self.0.value else { return false };
-        members.iter().any(|member| match &member.value.value {
-            Value::Bool(allowed) => !allowed,
-            Value::String(rule) => &**rule == "deny",
-            _ => false,
-        })
-    }
 }

@@ -6,12 +6,17 @@ use std::sync::Arc;
 
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::identity::ConfigIdentity;
-use super::meaning::{BundleDraft, Layer, LayerServer, ServerDraft, WholeBundle, WholeServer};
+use super::meaning::{
+    BundleDraft, Layer, LayerServer, ServerDraft, UnreadableSetting, WholeBundle, WholeServer,
+};
 use super::model::{Agent, Behaviour, Bundle, Config, Hold, Origin, Provenance, Server, Trust};
 use super::redact::quoted;
 use super::source::Location;
 use super::suggest::Suggestions;
 use crate::name::{BundleName, NameOptions, Namespaces, ServerName};
+
+/// Most servers that one message names: a line of them.
+const MAX_NAMED_SERVERS: usize = 8;
 
 /// What comes of merging layers.
 pub(crate) struct Merged {
@@ -34,6 +39,8 @@ struct Merger {
     slots: BTreeMap<ServerName, Slot>,
     bundles: BTreeMap<BundleName, BundleDraft>,
     access_place: Option<Location>,
+    /// Settings for all servers that cannot be read, and that no higher layer replaces.
+    unreadable_settings: Vec<UnreadableSetting>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -65,6 +72,11 @@ impl Merger {
             self.config.agents.named.extend(agents.named);
         }
         self.access_place = layer.access_place.or(self.access_place.take());
+        let is_replaced = |it: &UnreadableSetting| {
+            it.setting.is_some_and(|setting| layer.behaviour.sets(setting))
+        };
+        self.unreadable_settings.retain(|it| !is_replaced(it));
+        self.unreadable_settings.extend(layer.unreadable_settings);
         layer.naming.apply(&mut self.config.naming);
         layer.behaviour.apply(&mut self.config.defaults);
         self.config.unknown.extend(layer.unknown);
@@ -142,6 +154,7 @@ impl Merger {
         if self.config.agents.has_unreadable_naming {
             self.config.agents.named.values_mut().for_each(Agent::without_known_names);
         }
+        self.disable_without_settings();
         self.finish_bundles(suggestions);
         self.invisible_servers(&bundled);
         for (name, slot) in self.slots {
@@ -161,6 +174,34 @@ impl Merger {
         }
         self.diagnostics.extend(shared_prefixes(&self.config));
         Merged { config: self.config, diagnostics: self.diagnostics }
+    }
+
+    /// Disables the servers that would use a setting that cannot be read.
+    fn disable_without_settings(&mut self) {
+        for unreadable in std::mem::take(&mut self.unreadable_settings) {
+            let UnreadableSetting { key, setting, location } = unreadable;
+            let uses = |server: &WholeServer| {
+                setting.is_none_or(|setting| !server.behaviour.sets(setting))
+            };
+            let mut disabled = Vec::new();
+            for (name, slot) in &mut self.slots {
+                if slot.server.as_ref().is_some_and(|server| uses(server)) {
+                    slot.server = None;
+                    disabled.push(format!("`{name}`"));
+                }
+            }
+            if disabled.is_empty() {
+                continue;
+            }
+            let more = disabled.len().saturating_sub(MAX_NAMED_SERVERS);
+            disabled.truncate(MAX_NAMED_SERVERS);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            let (key, disabled) = (quoted(&key), disabled.join(", "));
+            let message = format!("{key} cannot be used, so these are disabled: {disabled}{more}");
+            let found = Diagnostic::new(Severity::Warning, Code::Disabled, message);
+            let help = "correct or remove it: without it they could show or do more than was meant";
+            self.diagnostics.push(found.at_location(location).help(help));
+        }
     }
 
     fn finish_bundles(&mut self, suggestions: &mut Suggestions) {

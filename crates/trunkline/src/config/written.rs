@@ -14,7 +14,7 @@ mod servers;
 pub(crate) use names::{AllowList, DenyList, NameLength, Prefix, Separator};
 pub(crate) use servers::{McpEntry, NamedServer, Servers};
 pub(crate) use values::{
-    AgentsEntry, CommandEntry, InheritEntry, PatternsEntry, RestartEntry, TimeoutEntry,
+    AgentsEntry, CommandEntry, InheritEntry, PatternsEntry, RestartEntry, ShareEntry, TimeoutEntry,
     TransportEntry, TrustEntry, VariableEntry,
 };
 
@@ -37,7 +37,7 @@ written! {
         env_file: Box<str> = "envFile",
         /// Variables of the host that it gets beside those that every server gets: true for all, or
         /// patterns of names. Default: the global rule.
-        inherit_env: InheritEntry = "inheritEnv",
+        @rule inherit_env: InheritEntry = "inheritEnv",
         /// The address of a remote server.
         url: Box<str> = "url" | "serverUrl" | "baseUrl",
         /// The address of a Streamable HTTP server (Gemini CLI).
@@ -47,7 +47,7 @@ written! {
         /// Headers sent with every request.
         headers: Map<Box<str>> = "headers",
         /// Whether the server is used. Default: true.
-        @rule enabled: bool = "enabled",
+        @rule enabled: bool = "enabled" | "isActive",
         /// Whether the server is not used; the opposite of `enabled`.
         @rule disabled: bool = "disabled",
         /// Whether the server is taken at its word. Default: trusted.
@@ -63,7 +63,7 @@ written! {
         /// Which generation of the protocol is spoken. Default: the global rule.
         protocol: Protocol = "protocol",
         /// Whether it is started again when it ended. Default: the global rule.
-        restart: RestartEntry = "restart",
+        @rule restart: RestartEntry = "restart",
         /// A bound on calls, in the unit of the host this entry was written for.
         timeout: TimeoutEntry = "timeout",
         /// Bounds on every kind of wait.
@@ -73,18 +73,18 @@ written! {
         /// A bound on the start in milliseconds (LibreChat).
         init_timeout: PositiveDuration = "initTimeout",
         /// How many calls may run at once. Default: no limit.
-        concurrency: Count = "concurrency",
+        @rule concurrency: Count = "concurrency",
         /// Whether all clients of a gateway use the same process, or each one of its own.
-        share: Share = "share",
+        @rule share: Share = "share",
         /// Whether secrets of the configuration are also masked in what a server answers. Default:
         /// no.
-        redact: bool = "redact",
+        @rule redact: bool = "redact",
         /// How long a list of tools is used before it is asked for again, in milliseconds.
         tools_ttl: WrittenDuration = "toolsTtlMs",
         /// How long the server may be idle before it is stopped. Default: for ever.
         idle_timeout: PositiveDuration = "idleTimeout",
         /// How large a result may be before it is cut. Default: 5 MiB.
-        max_result: WrittenSize = "maxResultBytes",
+        @rule max_result: WrittenSize = "maxResultBytes",
         /// The only tools and prompts that may be seen, in the server's own names, and resources, by
         /// their addresses.
         @rule allow_tools: AllowList =
@@ -174,9 +174,11 @@ written! {
         /// How the tools reach the model. Default: direct.
         mode: BundleMode = "mode",
         /// The only tools in the bundle, in the server's own names. Left out: all.
-        @rule allow_tools: AllowList = "allowTools",
+        @rule allow_tools: AllowList =
+            "allowTools" | "allowedTools" | "includeTools" | "enabledTools" | "tools",
         /// Tools that are not in the bundle; they win over `allowTools`.
-        @rule deny_tools: DenyList = "denyTools",
+        @rule deny_tools: DenyList =
+            "denyTools" | "disabledTools" | "excludeTools" | "blockedTools",
     }
 }
 
@@ -242,25 +244,25 @@ written! {
         /// Which generation of the protocol is spoken. Default: auto.
         protocol: Protocol = "protocol",
         /// Whether servers are started again when they ended. Default: on-failure.
-        restart: RestartEntry = "restart",
+        @rule restart: RestartEntry = "restart",
         /// Variables of the host that servers get beside those that every server gets: true for all,
         /// or patterns of names. Default: none.
-        inherit_env: InheritEntry = "inheritEnv",
+        @rule inherit_env: InheritEntry = "inheritEnv",
         /// Bounds on every kind of wait.
         timeouts: TimeoutsEntry = "timeouts",
         /// How many calls may run at once, per server. Default: no limit.
-        concurrency: Count = "concurrency",
+        @rule concurrency: Count = "concurrency",
         /// Whether all clients of a gateway use the same processes, or each its own. Default: all.
-        share: Share = "share",
+        @rule share: ShareEntry = "share",
         /// Whether secrets of the configuration are also masked in what a server answers. Default:
         /// no.
-        redact: bool = "redact",
+        @rule redact: bool = "redact",
         /// How long a list of tools is used before it is asked for again, in milliseconds.
         tools_ttl: WrittenDuration = "toolsTtlMs",
         /// How long a server may be idle before it is stopped. Default: for ever.
         idle_timeout: PositiveDuration = "idleTimeout",
         /// How large a result may be before it is cut. Default: 5 MiB.
-        max_result: WrittenSize = "maxResultBytes",
+        @rule max_result: WrittenSize = "maxResultBytes",
         /// Values the user is asked for (VS Code).
         inputs: Vec<Spanned<InputEntry>> = "inputs",
         /// A bound on calls to all servers in seconds (Zed).

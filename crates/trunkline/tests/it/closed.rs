@@ -391,6 +391,168 @@ fn an_agent_file_with_a_mistake_disables_its_agent() {
     assert!(loaded.agents["a"].is_disabled);
 }
 
+/// Everything that a configuration shows anybody, with this text at its top, in its server, in its bundle
+/// or in its agent.
+fn seen_with(place: &str, member: &str) -> Visible {
+    let at = |here: &str| match here == place {
+        true => format!(", {member}"),
+        false => String::new(),
+    };
+    let agent = if place == "agent" { member } else { "" };
+    let text = format!(
+        r#"{{ "servers": {{ "fs": {{ "command": "x"{} }} }},
+              "bundles": {{ "b": {{ "serverId": "fs"{} }} }}, "agents": {{ "a": {{ {agent} }} }}{} }}"#,
+        at("server"),
+        at("bundle"),
+        at("top"),
+    );
+    let who = match place {
+        "bundle" => Who { bundles: &["b"], ..Who::default() },
+        "agent" => Who { agent: Some("a"), ..Who::default() },
+        _ => Who::default(),
+    };
+    let loaded = config::parse("x", &text);
+    let seen = visible(&loaded, who);
+    let is_said = loaded.diagnostics.iter().any(|found| found.fails(false));
+    assert!(is_said || seen.len() < 3, "nothing is said of {text}");
+    seen
+}
+
+/// A limit under another word, or in a place that has none, is applied or refused, and never passed over.
+#[test]
+fn a_limit_under_another_word_is_never_passed_over() {
+    let lists = ["tools", "include", "allow", "allowedTools", "allowed-tools", "whitelist"];
+    let denials =
+        ["deny", "disabledTools", "denied_tools", "exclude", "disallowedTools", "blocklist"];
+    let others = [
+        r#""access": "read-only""#,
+        r#""readOnly": true"#,
+        r#""enabled": false"#,
+        r#""disabled": true"#,
+        r#""disable": true"#,
+        r#""permission": { "*": "deny" }"#,
+        r#""trusted": false"#,
+    ];
+    let read: Visible = ["fs/read".to_owned()].into();
+    for place in ["top", "server", "bundle", "agent"] {
+        for key in lists {
+            let entry = if place == "agent" { "fs_read" } else { "read" };
+            let seen = seen_with(place, &format!(r#""{key}": ["{entry}"]"#));
+            assert!(seen.is_subset(&read), "{key} at {place} shows {seen:?}");
+        }
+        for key in denials {
+            let seen = seen_with(place, &format!(r#""{key}": ["write"]"#));
+            assert!(!seen.contains("fs/write"), "{key} at {place} shows {seen:?}");
+        }
+        for member in others {
+            // At the top, that is opencode's own rule, of which a warning says that it is not applied.
+            if place == "top" && member.contains("permission") {
+                continue;
+            }
+            let seen = seen_with(place, member);
+            assert!(!seen.contains("fs/write"), "{member} at {place} shows {seen:?}");
+        }
+    }
+    assert_eq!(seen_with("server", r#""trust": false"#), Visible::new());
+    assert_eq!(seen_with("top", r#""permission": "deny""#), Visible::new());
+}
+
+/// Keys that are no limits, or that switch nothing off, leave everything as it is.
+#[test]
+fn keys_that_limit_nothing_are_hints() {
+    for text in [
+        r#"{ "mcpServers": { "fs": { "command": "x", "alwaysAllow": ["read"], "isActive": true, "trust": false } } }"#,
+        r#"{ "mcp": { "fs": { "type": "local", "command": ["x"] } }, "share": "manual",
+             "enabled_providers": [], "tools": { "bash": false }, "permission": "ask" }"#,
+        r#"{ "servers": { "fs": { "command": "x" } }, "active": true }"#,
+    ] {
+        let seen = visible(&config::parse("x", text), Who::default());
+        assert_eq!(seen.len(), 3, "{text}");
+    }
+}
+
+/// A setting for all servers that cannot be read disables the servers that would use it.
+#[test]
+fn a_setting_that_cannot_be_read_disables_the_servers_that_use_it() {
+    for (mistake, own) in [
+        (r#""redact": "yes""#, r#""redact": false"#),
+        (r#""redact": 1"#, r#""redact": true"#),
+        (r#""redact": null"#, r#""redact": true"#),
+        (r#""redct": true"#, r#""redact": true"#),
+        (r#""Redact": true"#, r#""redact": true"#),
+        (r#""redact": true, "redact": false"#, r#""redact": true"#),
+        (r#""share": "per-clint""#, r#""share": "all""#),
+        (r#""share": "manual""#, r#""share": "all""#),
+        (r#""shares": "per-client""#, r#""share": "all""#),
+        (r#""restart": "nver""#, r#""restart": "never""#),
+        (r#""restart": { "policy": "nver" }"#, r#""restart": "never""#),
+        (r#""concurrency": 0"#, r#""concurrency": 1"#),
+        (r#""maxResultBytes": "much""#, r#""maxResultBytes": 10"#),
+        (r#""inheritEnv": "AWS_*""#, r#""inheritEnv": []"#),
+        (r#""idleTimeout": "soon""#, r#""idleTimeout": "1m""#),
+        (r#""toolsTtlMs": -1"#, r#""toolsTtlMs": 1"#),
+        (r#""connect": "layz""#, r#""connect": "lazy""#),
+        (r#""protocol": "old""#, r#""protocol": "auto""#),
+    ] {
+        let text = format!(
+            r#"{{ "servers": {{ "uses": {{ "command": "x" }}, "own": {{ "command": "x", {own} }} }}, {mistake} }}"#
+        );
+        let loaded = config::parse("x", &text);
+        let servers: Vec<_> = loaded.config.servers().map(|it| it.name.as_str()).collect();
+        assert_eq!(servers, ["own"], "{mistake}");
+        assert_eq!(loaded.config.broken()[0].as_str(), "uses", "{mistake}");
+        assert!(loaded.diagnostics.iter().any(|found| found.code == Code::Disabled), "{mistake}");
+    }
+}
+
+/// A higher layer that sets the setting takes the place of a mistake in a lower one.
+#[test]
+fn a_setting_of_a_higher_layer_replaces_one_that_cannot_be_read() {
+    let file = File(r#"{ "servers": { "fs": { "command": "x" } }, "redact": "yes" }"#);
+    let over = |text: &str| {
+        let overrides = Some(Overrides::Text(text.to_owned()));
+        let path = Some("mcp.json".into());
+        config::load(&file, &LoadOptions { path, overrides, ..LoadOptions::default() }).config
+    };
+    assert_eq!(over("{}").servers().len(), 0);
+    assert_eq!(over(r#"{ "redact": true }"#).servers().len(), 1);
+    assert_eq!(over(r#"{ "redact": 7 }"#).servers().len(), 0);
+}
+
+/// Limits of Claude Code and opencode in an agent file are applied, and what cannot be read is refused.
+#[test]
+fn limits_of_other_hosts_in_an_agent_file_are_applied() {
+    for (keys, shown, hidden) in [
+        ("disallowedTools: [fs_write]", "fs_read", "fs_write"),
+        ("disallowedTools: fs_write, Bash(rm:*)", "Bash", "fs_write"),
+        ("tools: fs_*\ndisallowedTools: fs_write", "fs_read", "fs_write"),
+        ("allowed-tools: fs_read", "fs_read", "fs_write"),
+        ("allowedTools: [fs_read]", "fs_read", "fs_write"),
+        ("permission:\n  edit: deny\n  bash:\n    git push: deny", "bash", "edit"),
+        ("permission:\n  fs_w*: deny\n  fs_read: ask", "fs_read", "fs_write"),
+    ] {
+        let text = format!("---\nname: a\n{keys}\n---\n");
+        let agent = &config::parse_agents("AGENTS.md", &text, AgentFile::Several).agents["a"];
+        assert!(agent.includes(shown) && !agent.includes(hidden), "{keys}: {agent:?}");
+    }
+    for keys in [
+        "disallowedTools: [[fs_write]]",
+        "disallowedTools: [mcp__fs__write]",
+        "permission: 7",
+        "permission:\n  fs_write: no",
+        "tools: [fs_read]\nallowed-tools: [fs_write]",
+        "denyTools: [fs_write]",
+        "include: [fs_read]",
+        "disable: true",
+        "enabled: false",
+        "read-only: true",
+    ] {
+        let text = format!("---\nname: a\n{keys}\n---\n");
+        let agent = &config::parse_agents("AGENTS.md", &text, AgentFile::Several).agents["a"];
+        assert!(agent.is_disabled, "{keys}");
+    }
+}
+
 #[test]
 fn lists_of_another_host_that_cannot_be_read_switch_everything_off() {
     for rule in [

@@ -91,7 +91,8 @@ const AGENT_MISTAKES: &[(Code, &str)] = &[
     (Code::WrongType, "---\nname: a\ntools: [[b]]\n---\n"),
     (Code::WrongType, "---\nname: [a]\n---\n"),
     (Code::UnknownKey, "---\nname: a\ntool: [b]\n---\n"),
-    (Code::NotApplied, "---\nname: a\ndisallowedTools: Write\n---\n"),
+    (Code::BadPattern, "---\nname: a\ndisallowedTools: mcp__s__w\n---\n"),
+    (Code::UnknownKey, "---\nname: a\ndenyTools: [b]\n---\n"),
     (Code::BadName, "---\nname: ' '\n---\n"),
 ];
 

@@ -83,7 +83,7 @@ macro_rules! written {
     (@rules [rule] $($key:literal),*) => { &[$($key),*] };
     (@rules [] $($key:literal),*) => { &[] };
     (@unknown [report] $decoder:ident, $member:ident, $object:ident) => {{
-        $decoder.unknown_key::<Self>(&$member.key);
+        $decoder.unknown_key::<Self>($member);
         $decoder.keep($member);
     }};
     (@unknown [keep] $decoder:ident, $member:ident, $object:ident) => {

@@ -9,7 +9,7 @@ use crate::config::decode::{Decoder, Spanned, Written};
 use crate::config::diagnostic::{Code, Severity};
 use crate::config::dialect::{Dialect, FOREIGN_KEYS, Timeout};
 use crate::config::model::{Inputs, Kept, RulePlaces, ToolLists, Transport, Trust};
-use crate::config::source::Source;
+use crate::config::source::{Source, Span};
 use crate::config::syntax::{Member, Value};
 use crate::config::written::{NamedServer, ServerEntry, TimeoutEntry, TransportEntry, TrustEntry};
 
@@ -92,13 +92,13 @@ impl ServerReader<'_, '_> {
             Some(TransportEntry::Keys(nested)) => nested.unknown.as_slice(),
             _ => &[],
         };
-        for Member { key, value } in entry.unknown.iter().chain(nested) {
+        for member @ Member { key, value } in entry.unknown.iter().chain(nested) {
             if is_comment(&key.text) {
                 continue;
             }
             let Some(foreign) = FOREIGN_KEYS.iter().find(|foreign| foreign.key == &*key.text)
             else {
-                self.decoder.unknown_key::<ServerEntry>(key);
+                self.decoder.unknown_key::<ServerEntry>(member);
                 continue;
             };
             let message = format!("`{}` is kept and has no effect: {}", key.text, foreign.meaning);
@@ -197,13 +197,28 @@ impl ServerReader<'_, '_> {
         match entry.trust.as_ref().map(|trust| (trust.value, trust.span)) {
             None => Trust::Trusted,
             Some((TrustEntry::Level(trust), _)) => trust,
-            Some((TrustEntry::Switch, span)) => {
-                let message = "`trust` as a switch is Gemini CLI's and has no effect here";
-                let found = self.decoder.note(Code::ForeignKey, span, message);
-                self.decoder.push(found.help("write `\"trusted\"` or `\"untrusted\"`"));
+            Some((TrustEntry::Switch(is_on), span)) => {
+                self.trust_switch(is_on, span);
                 Trust::Trusted
             }
         }
+    }
+}
+
+impl ServerReader<'_, '_> {
+    /// Reports Gemini CLI's switch `trust`, which says there whether calls are confirmed. Where no entry of
+    /// Gemini CLI can stand, `false` is meant as a limit.
+    fn trust_switch(&mut self, is_on: bool, span: Span) {
+        let message = "`trust` as a switch is Gemini CLI's and has no effect here";
+        let found = match (is_on, self.dialect) {
+            (true, _) => self.decoder.note(Code::ForeignKey, span, message),
+            (false, Dialect::McpServers) => self.decoder.warning(Code::ForeignKey, span, message),
+            (false, _) => {
+                let message = "`trust` is not a switch";
+                self.decoder.error(Code::WrongType, span, message)
+            }
+        };
+        self.decoder.push(found.help("write `\"trusted\"` or `\"untrusted\"`"));
     }
 }
 

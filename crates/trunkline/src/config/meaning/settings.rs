@@ -12,8 +12,25 @@ use crate::config::quantity::{PositiveDuration, seconds};
 use crate::config::source::Span;
 use crate::config::words::RestartRule;
 use crate::config::written::{
-    FileEntry, RestartEntry, ServerEntry, StartupRequestEntry, TimeoutsEntry,
+    FileEntry, RestartEntry, ServerEntry, ShareEntry, StartupRequestEntry, TimeoutsEntry,
 };
+
+/// The settings for all servers that a server can have for itself, by their keys. One that cannot be read
+/// disables the servers that would use it, as it does in a server. `access` is not among them: the strictest
+/// takes its place.
+pub(super) const SETTINGS: &[&str] = &[
+    "connect",
+    "protocol",
+    "restart",
+    "inheritEnv",
+    "timeouts",
+    "concurrency",
+    "share",
+    "redact",
+    "toolsTtlMs",
+    "idleTimeout",
+    "maxResultBytes",
+];
 
 /// What a layer changes about bounds and rules.
 #[derive(Clone, Default)]
@@ -54,7 +71,7 @@ macro_rules! changes_of {
             inherit_env: $written.inherit_env.as_ref().map(|written| written.value.0.clone()),
             timeouts: TimeoutChanges::of($written.timeouts.as_ref()),
             concurrency: $written.concurrency.as_ref().map(|written| written.value.0),
-            share: $written.share.as_ref().map(|written| written.value),
+            share: None,
             redact: $written.redact.as_ref().map(|written| written.value),
             tools_ttl: $written.tools_ttl.as_ref().map(|written| written.value.0),
             idle_timeout: duration($written.idle_timeout.as_ref()),
@@ -65,11 +82,40 @@ macro_rules! changes_of {
 
 impl BehaviourChanges {
     pub(crate) fn of_file(file: &FileEntry) -> Self {
-        changes_of!(file)
+        let share = file.share.as_ref().and_then(|written| match written.value {
+            ShareEntry::Servers(share) => Some(share),
+            ShareEntry::Conversations => None,
+        });
+        Self { share, ..changes_of!(file) }
     }
 
     pub(crate) fn of_server(entry: &ServerEntry) -> Self {
-        changes_of!(entry)
+        let share = entry.share.as_ref().map(|written| written.value);
+        Self { share, ..changes_of!(entry) }
+    }
+
+    /// Sets the rules that limit callers to the strictest, whatever was written: others may be missing.
+    pub(super) fn limit(&mut self) {
+        self.limit_access(Access::ReadOnlyStrict);
+        self.redact = Some(true);
+    }
+
+    /// Whether a setting, by its key in [`SETTINGS`], is there. Timeouts are several settings, which may come
+    /// from several places.
+    pub(crate) fn sets(&self, setting: &str) -> bool {
+        match setting {
+            "connect" => self.connect.is_some(),
+            "protocol" => self.protocol.is_some(),
+            "restart" => self.restart.is_some(),
+            "inheritEnv" => self.inherit_env.is_some(),
+            "concurrency" => self.concurrency.is_some(),
+            "share" => self.share.is_some(),
+            "redact" => self.redact.is_some(),
+            "toolsTtlMs" => self.tools_ttl.is_some(),
+            "idleTimeout" => self.idle_timeout.is_some(),
+            "maxResultBytes" => self.max_result_bytes.is_some(),
+            _ => false,
+        }
     }
 
     /// Sets the access rule, whatever was written.

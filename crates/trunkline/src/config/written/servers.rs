@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{InputEntry, ServerEntry, StartupRequestEntry};
 use crate::config::decode::{Decoder, Definitions, FromNode, Spanned, Written, left_out};
 use crate::config::diagnostic::Code;
+use crate::config::limits::LimitWord;
 use crate::config::source::Span;
 use crate::config::syntax::{Member, Node, Value};
 use crate::name::{MAX_NAME_BYTES, ServerName};
@@ -122,8 +123,9 @@ impl McpEntry {
             }
             "serverCommand" => {}
             _ => {
-                self.has_unreadable_rule |= Self::near_rule(&member.key.text).is_some();
-                decoder.unknown_key::<Self>(&member.key);
+                self.has_unreadable_rule |= Self::near_rule(&member.key.text).is_some()
+                    || LimitWord::written(&member.key.text, &member.value).is_some();
+                decoder.unknown_key::<Self>(member);
                 decoder.keep(member);
             }
         }

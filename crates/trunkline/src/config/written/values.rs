@@ -9,7 +9,7 @@ use crate::config::inherit::InheritEnv;
 use crate::config::quantity::{Number, PositiveDuration};
 use crate::config::source::Span;
 use crate::config::syntax::{Key, Node, Value};
-use crate::config::words::{RestartRule, TransportWord, Trust};
+use crate::config::words::{RestartRule, Share, TransportWord, Trust};
 use crate::name::NamePattern;
 
 /// A transport by its word, or with its keys.
@@ -192,13 +192,13 @@ impl FromNode for TimeoutEntry {
 #[derive(Clone, Copy)]
 pub(crate) enum TrustEntry {
     Level(Trust),
-    Switch,
+    Switch(bool),
 }
 
 impl FromNode for TrustEntry {
     fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
         match node.value {
-            Value::Bool(_) => Some(Self::Switch),
+            Value::Bool(is_on) => Some(Self::Switch(is_on)),
             _ => Trust::from_node(node, decoder).map(Self::Level),
         }
     }
@@ -274,6 +274,32 @@ impl FromNode for PatternsEntry {
             { "type": "string" },
             { "type": "array", "items": { "type": "string" } },
             { "type": "object", "additionalProperties": { "type": "boolean" } },
+        ] })
+    }
+}
+
+/// Who uses one running server; or opencode's rule of the same name, about sharing conversations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShareEntry {
+    Servers(Share),
+    /// `manual`, `auto` or `disabled`, which mean nothing outside of a file of opencode.
+    Conversations,
+}
+
+impl FromNode for ShareEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match &node.value {
+            Value::String(word) if matches!(&**word, "manual" | "auto" | "disabled") => {
+                Some(Self::Conversations)
+            }
+            _ => Share::from_node(node, decoder).map(Self::Servers),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        json!({ "anyOf": [
+            Share::schema(definitions),
+            { "enum": ["manual", "auto", "disabled"] },
         ] })
     }
 }

@@ -1,0 +1,110 @@
+//! What other hosts' keys take away from an agent: Claude Code's `disallowedTools` and opencode's
+//! `permission`, as patterns.
+
+use crate::config::decode::{Decoder, FromNode as _, Spanned};
+use crate::config::diagnostic::Code;
+use crate::config::syntax::{Member, Node, Value};
+use crate::config::written::PatternsEntry;
+
+/// Names of opencode's own tools and permissions. Rules inside of one of them are about its arguments.
+const OPENCODE_PERMISSIONS: &[&str] = &[
+    "bash",
+    "codesearch",
+    "doom_loop",
+    "edit",
+    "external_directory",
+    "glob",
+    "grep",
+    "list",
+    "lsp",
+    "question",
+    "read",
+    "skill",
+    "task",
+    "todoread",
+    "todowrite",
+    "webfetch",
+    "websearch",
+];
+
+/// The patterns of `disallowedTools` and `permission`, in their order; `None` if they cannot be read, which
+/// has been reported.
+pub(super) fn exclusions(
+    members: &[Member],
+    decoder: &mut Decoder<'_>,
+) -> Option<Vec<Spanned<Box<str>>>> {
+    let mut patterns = Vec::new();
+    for Member { key, value } in members {
+        match &*key.text {
+            "disallowedTools" => patterns.extend(disallowed(value, decoder)?),
+            "permission" => patterns.extend(denied(value, decoder)?),
+            _ => {}
+        }
+    }
+    Some(patterns)
+}
+
+/// The tools that Claude Code takes away. Of `Bash(git:*)` only some arguments are, not the tool.
+fn disallowed(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<Spanned<Box<str>>>> {
+    let subject = "`disallowedTools`".to_owned();
+    let PatternsEntry(names) =
+        decoder.about(subject, |decoder| PatternsEntry::from_node(node, decoder))?;
+    let mut patterns = Vec::new();
+    for name in names.into_iter().filter(|name| !name.value.contains('(')) {
+        if name.value.starts_with("mcp__") || name.value.starts_with('!') {
+            let message = "this is no name of a tool here";
+            let found = decoder.error(Code::BadPattern, name.span, message);
+            let help =
+                "write the exposed name, such as `server_tool`, as `trunkline tools` lists it";
+            decoder.push(found.help(help));
+            return None;
+        }
+        patterns.push(Spanned { value: format!("!{}", name.value).into(), ..name });
+    }
+    Some(patterns)
+}
+
+/// The tools that opencode denies.
+fn denied(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<Spanned<Box<str>>>> {
+    let excluded =
+        |name: &str| Spanned { value: format!("!{name}").into(), span: node.span, key: node.span };
+    match &node.value {
+        Value::String(rule) => match &**rule {
+            "allow" | "ask" => Some(Vec::new()),
+            "deny" => Some(vec![excluded("*")]),
+            _ => {
+                decoder.wrong_permission(node);
+                None
+            }
+        },
+        Value::Object(members) => {
+            let mut patterns = Vec::new();
+            for Member { key, value } in members {
+                match &value.value {
+                    Value::String(rule) if matches!(&**rule, "allow" | "ask") => {}
+                    Value::String(rule) if &**rule == "deny" => patterns.push(excluded(&key.text)),
+                    Value::Object(_) if OPENCODE_PERMISSIONS.contains(&&*key.text) => {}
+                    Value::Object(_) => patterns.push(excluded(&key.text)),
+                    _ => {
+                        decoder.wrong_permission(value);
+                        return None;
+                    }
+                }
+            }
+            Some(patterns)
+        }
+        _ => {
+            decoder.wrong_permission(node);
+            None
+        }
+    }
+}
+
+impl Decoder<'_> {
+    /// Reports something that is no rule under `permission`.
+    fn wrong_permission(&mut self, node: &Node) {
+        let message = "this is no rule of `permission`";
+        let found = self.error(Code::UnknownValue, node.span, message);
+        self.push(found.label("expected `allow`, `ask` or `deny`"));
+    }
+}
