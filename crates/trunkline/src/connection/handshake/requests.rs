@@ -1,0 +1,158 @@
+//! The requests of a handshake: `server/discover`, `initialize`, and the first `tools/list`.
+
+use tokio::time::Instant;
+
+use super::Opener;
+use crate::config::Transport;
+use crate::connection::generation::{
+    Generation, LEGACY, initialize_params, names_modern, names_older,
+};
+use crate::connection::lists::{List, Next, Pages, page_params};
+use crate::connection::session::Session;
+use crate::connection::status::Described;
+use crate::error::{Error, ErrorKind};
+use crate::item::Kind;
+use crate::message::{Raw, RpcError, code};
+
+/// What `initialize` came to.
+pub(super) enum Initialized {
+    /// A revision was agreed on.
+    Agreed(Described),
+    /// The server speaks the modern generation, and says so.
+    WantsModern,
+}
+
+/// What a question that only modern servers understand came to.
+pub(super) enum Probed {
+    /// It is modern, and said what it is.
+    Modern(Described),
+    /// It is not, and can be asked the older way.
+    Legacy,
+    /// It has not said anything yet.
+    Silent,
+    /// It cannot be asked anything any more, for this reason, and has to be started again.
+    Spoiled(Error),
+    /// It cannot be reached.
+    Hopeless(Error),
+}
+
+impl Opener<'_> {
+    pub(super) async fn probe(&self, session: &mut Session, bound: Instant) -> Probed {
+        session.speak(Generation::Modern);
+        let mut answer = self.ask(session, "server/discover", None, bound).await;
+        if matches!(&answer, Ok(Err(error)) if asks_for_modern(error)) {
+            // It names the very revision it was asked in: it may take it now.
+            answer = self.ask(session, "server/discover", None, bound).await;
+        }
+        match answer {
+            Ok(Ok(result)) => match discovered(&result) {
+                Some(described) => Probed::Modern(described),
+                // There are servers that answer everything.
+                None => Probed::Legacy,
+            },
+            Ok(Err(_)) => Probed::Legacy,
+            Err(error) if error.kind() == ErrorKind::Stopping => Probed::Hopeless(error),
+            Err(error) => match (error.kind(), &self.server.transport) {
+                (ErrorKind::TimedOut, Transport::Stdio(_)) => Probed::Silent,
+                (_, Transport::Stdio(_)) => Probed::Spoiled(error),
+                // A server that is busy is not one that does not understand.
+                (ErrorKind::Refused(429 | 502..=504), _) => Probed::Hopeless(error),
+                (ErrorKind::Refused(_) | ErrorKind::TimedOut | ErrorKind::NotMcp, _) => {
+                    Probed::Legacy
+                }
+                _ => Probed::Hopeless(error),
+            },
+        }
+    }
+
+    pub(super) async fn initialize(
+        &self,
+        session: &mut Session,
+        deadline: Instant,
+    ) -> Result<Initialized, Error> {
+        session.speak(Generation::Legacy(LEGACY[0].into()));
+        let params = Some(initialize_params(self.options.capabilities()));
+        let answer = self.ask(session, "initialize", params, deadline).await?;
+        let result = match answer {
+            Ok(result) => result,
+            Err(error) if error.code() == code::UNSUPPORTED_PROTOCOL_VERSION => {
+                return Ok(Initialized::WantsModern);
+            }
+            Err(error) => {
+                let said = session.wire().quoted(&error.message());
+                let message = format!("it refused to be initialised: {said}");
+                return Err(Error::new(ErrorKind::NotMcp, message));
+            }
+        };
+        let [version, server_info, capabilities, instructions] =
+            result.get_all(["protocolVersion", "serverInfo", "capabilities", "instructions"]);
+        let version = version.as_ref().and_then(Raw::as_str);
+        let known = LEGACY.iter().find(|known| version.as_deref() == Some(**known));
+        let Some(revision) = known else { return Err(unknown_revision()) };
+        session.speak(Generation::Legacy((*revision).into()));
+        session.tell("notifications/initialized", None);
+        session.listen();
+        let speaks_both_eras = false;
+        Ok(Initialized::Agreed(Described {
+            server_info,
+            capabilities,
+            instructions,
+            speaks_both_eras,
+        }))
+    }
+
+    /// Lists the tools of a server, every page of them.
+    pub(super) async fn list_tools(
+        &self,
+        session: &mut Session,
+        deadline: Instant,
+    ) -> Result<List, Error> {
+        let mut pages = Pages::new(Kind::Tool, session.mirrors()).of(self.server.trust);
+        let mut params = None;
+        loop {
+            let page = match self.ask(session, "tools/list", params, deadline).await? {
+                Ok(page) => page,
+                // A server without tools need not know how to list them.
+                Err(error) if error.code() == code::METHOD_NOT_FOUND => break,
+                Err(error) => {
+                    let said = session.wire().quoted(&error.message());
+                    let message = format!("it did not list its tools: {said}");
+                    return Err(Error::new(ErrorKind::NotMcp, message));
+                }
+            };
+            match pages.add(&page)? {
+                Next::Done => break,
+                Next::Page(cursor) => params = Some(page_params(&cursor)),
+            }
+        }
+        Ok(pages.finish())
+    }
+}
+
+/// Whether a server that does not take a revision names the modern one as one that it takes.
+pub(in crate::connection) fn asks_for_modern(error: &RpcError) -> bool {
+    error.code() == code::UNSUPPORTED_PROTOCOL_VERSION
+        && error.raw().get("data").is_some_and(|data| names_modern(data.get("supported").as_ref()))
+}
+
+/// What a server says about itself that speaks the modern generation; nothing if it does not.
+fn discovered(result: &Raw) -> Option<Described> {
+    let [versions, meta, server_info, capabilities, instructions] = result.get_all([
+        "supportedVersions",
+        "_meta",
+        "serverInfo",
+        "capabilities",
+        "instructions",
+    ]);
+    if !names_modern(versions.as_ref()) {
+        return None;
+    }
+    let in_meta = meta.and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
+    let server_info = in_meta.or(server_info);
+    let speaks_both_eras = names_older(versions.as_ref());
+    Some(Described { server_info, capabilities, instructions, speaks_both_eras })
+}
+
+pub(super) fn unknown_revision() -> Error {
+    Error::new(ErrorKind::NotMcp, "it speaks no revision of the protocol that is known")
+}
