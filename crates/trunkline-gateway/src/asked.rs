@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use axum::http::HeaderMap;
 use trunkline::connection::LogLevel;
 use trunkline::message::{Id, MAX_ID_BYTES, Raw, Request, RpcError};
+use trunkline::protocol::{Era, ProtocolVersion, meta, subject_key};
 
 use crate::budget::Reservation;
-use crate::protocol::{Era, LEGACY, empty, invalid, meta};
+use crate::protocol::invalid;
 
 /// Bytes of what a client says it is (`clientInfo`), and of what it says it can do (`capabilities`): they
 /// are kept with its session, and go with every call to servers of the modern generation.
@@ -46,7 +47,7 @@ pub(crate) struct Said {
 impl Asked {
     pub(crate) fn of(request: Request) -> Self {
         let Request { id, method, params } = request;
-        let params = params.unwrap_or_else(empty);
+        let params = params.unwrap_or_else(Raw::empty_object);
         let [said, state, subject] = match subject_key(&method) {
             Some(key) => params.get_all(["_meta", "requestState", key]),
             None => {
@@ -105,25 +106,15 @@ impl Said {
     fn of(said: Option<Raw>) -> Self {
         let [version, capabilities, info, level, progress_token] = match said {
             Some(said) => said.get_all([
-                meta::VERSION,
-                meta::CAPABILITIES,
+                meta::PROTOCOL_VERSION,
+                meta::CLIENT_CAPABILITIES,
                 meta::CLIENT_INFO,
                 meta::LOG_LEVEL,
-                "progressToken",
+                meta::PROGRESS_TOKEN,
             ]),
             None => [const { None }; 5],
         };
         Self { version, capabilities, info, progress_token, level }
-    }
-}
-
-/// The parameter that says what a request of a method is about.
-fn subject_key(method: &str) -> Option<&'static str> {
-    match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
-        _ => None,
     }
 }
 
@@ -148,10 +139,10 @@ impl Client {
     /// The client of a modern request, once the request declares all that it must.
     pub(crate) fn of_request(said: &Said) -> Result<Self, RpcError> {
         let version = said.version.as_ref().and_then(Raw::as_str);
-        let version = version.ok_or_else(|| undeclared(meta::VERSION, "a text"))?.into();
+        let version = version.ok_or_else(|| undeclared(meta::PROTOCOL_VERSION, "a text"))?.into();
         let capabilities = said.capabilities.clone().filter(Raw::is_object);
         let capabilities =
-            capabilities.ok_or_else(|| undeclared(meta::CAPABILITIES, "an object"))?;
+            capabilities.ok_or_else(|| undeclared(meta::CLIENT_CAPABILITIES, "an object"))?;
         let client = Self { era: Era::Modern, version, capabilities, info: said.info.clone() };
         client.within_bounds()
     }
@@ -161,8 +152,8 @@ impl Client {
         let [requested, capabilities, info] =
             params.get_all(["protocolVersion", "capabilities", "clientInfo"]);
         let requested = requested.as_ref().and_then(Raw::as_str);
-        let version = negotiated(requested.as_deref()).into();
-        let capabilities = capabilities.filter(Raw::is_object).unwrap_or_else(empty);
+        let version = negotiated(requested.as_deref()).as_str().into();
+        let capabilities = capabilities.filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
         let client = Self { era: Era::Legacy, version, capabilities, info };
         // A session lives longer than the request that opens it.
         client.within_bounds().map(|client| client.detached())
@@ -201,10 +192,11 @@ impl Client {
     }
 }
 
-/// The revision that answers an `initialize`: the one asked for, or our newest that opens so.
-fn negotiated(requested: Option<&str>) -> &'static str {
-    let is_requested = |version: &&str| requested == Some(*version);
-    LEGACY.into_iter().find(is_requested).unwrap_or(LEGACY[0])
+/// The protocol version that answers an `initialize`: the requested one, or the newest of the legacy era.
+fn negotiated(requested: Option<&str>) -> ProtocolVersion {
+    let requested = requested.and_then(ProtocolVersion::parse);
+    let requested = requested.filter(|version| version.era() == Era::Legacy);
+    requested.unwrap_or(ProtocolVersion::LATEST_LEGACY)
 }
 
 fn undeclared(key: &str, kind: &str) -> RpcError {
@@ -213,8 +205,9 @@ fn undeclared(key: &str, kind: &str) -> RpcError {
 
 #[cfg(test)]
 mod tests {
+    use trunkline::protocol::code;
+
     use super::*;
-    use trunkline::message::code;
 
     fn request(method: &str, params: &str) -> Asked {
         let params = Some(Raw::from_text(params).unwrap());
@@ -235,7 +228,7 @@ mod tests {
     fn a_legacy_client_gets_the_revision_it_asks_for_or_our_newest() {
         let client = |params| Client::of_initialize(&Raw::from_text(params).unwrap()).unwrap();
         assert_eq!(&*client(r#"{"protocolVersion":"2025-06-18"}"#).version, "2025-06-18");
-        assert_eq!(&*client(r#"{"protocolVersion":"1999-01-01"}"#).version, LEGACY[0]);
+        assert_eq!(&*client(r#"{"protocolVersion":"1999-01-01"}"#).version, "2025-11-25");
         let offers = client(r#"{"capabilities":{"elicitation":{"url":{}}}}"#);
         assert!(offers.declares(&["elicitation", "url"]) && !offers.declares(&["sampling"]));
     }
@@ -244,7 +237,7 @@ mod tests {
     fn what_a_client_says_about_itself_is_bounded() {
         let long = Raw::from_string(&"x".repeat(MAX_IDENTITY_BYTES));
         for key in ["clientInfo", "capabilities"] {
-            let params = empty().with(key, &empty().with("x", &long));
+            let params = Raw::empty_object().with(key, &Raw::empty_object().with("x", &long));
             let refused = Client::of_initialize(&params).unwrap_err();
             assert_eq!(refused.code(), code::INVALID_PARAMS, "{refused:?}");
         }

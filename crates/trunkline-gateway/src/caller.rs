@@ -9,16 +9,16 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use trunkline::call::{self as host, CallError};
 use trunkline::connection::{Answering, Attendant, LogLevel, Question};
-use trunkline::message::{Notification, Raw, RpcError, code, is_of_protocol};
+use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::{ClientId, Requester};
+use trunkline::protocol::{Era, code, is_mcp_method, meta};
 
 use crate::asked::Client;
 use crate::desk::Desk;
 use crate::level;
 use crate::own::{Own, OwnCall, OwnCalls, Way};
 use crate::parked::Parked;
-use crate::protocol::{Era, empty, meta};
 use crate::scope::Identity;
 use crate::session::Session;
 use crate::talk::{Talk, WayAfter};
@@ -123,8 +123,8 @@ impl Caller {
         if self.era() == Era::Modern {
             return params.clone();
         }
-        let said = params.get("_meta").filter(Raw::is_object).unwrap_or_else(empty);
-        let mut said = said.with(meta::CAPABILITIES, &self.client.capabilities);
+        let said = params.get("_meta").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
+        let mut said = said.with(meta::CLIENT_CAPABILITIES, &self.client.capabilities);
         if let Some(info) = &self.client.info {
             said = said.with(meta::CLIENT_INFO, info);
         }
@@ -186,7 +186,7 @@ impl Attendant for OfSession {
             "notifications/resources/updated" => {
                 session.addresses.updated(&self.own.server, notification)
             }
-            method => (method == COMPLETE || !is_of_protocol(method)).then(|| notification.clone()),
+            method => (method == COMPLETE || !is_mcp_method(method)).then(|| notification.clone()),
         };
         if let Some(said) = said {
             session.tell(&self.own.server, &said);

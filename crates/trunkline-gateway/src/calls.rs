@@ -7,8 +7,9 @@ use trunkline::config::Share;
 use trunkline::connection::Rounds;
 use trunkline::host::{Found, Relayed};
 use trunkline::item::Kind;
-use trunkline::message::{Raw, RpcError, code};
+use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
+use trunkline::protocol::{Era, code, meta};
 use trunkline::view::View;
 
 use crate::asked::{Asked, Client};
@@ -16,16 +17,16 @@ use crate::caller::{Attending, Caller};
 use crate::changes::{Teller, renew};
 use crate::desk::Desk;
 use crate::gateway::Gateway;
+use crate::headers;
 use crate::own::OwnCall;
 use crate::owners::owners;
 use crate::parked::Conversation;
-use crate::protocol::{Era, invalid, lacks};
+use crate::protocol::{invalid, lacks};
 use crate::reply::{Answer, Reply};
 use crate::resume::our_state;
 use crate::tasks::Tasks;
-use crate::translate::Looked;
+use crate::translate::{self, Looked};
 use crate::unable::Noting;
-use crate::{headers, protocol, translate};
 
 /// A call that is being made, noted where questions and notifications of its server look for it.
 pub(crate) enum Engaged {
@@ -267,7 +268,7 @@ impl Gateway {
                 };
                 let error = invalid(&words);
                 let error = match params.get("uri") {
-                    Some(uri) => error.with_data(&protocol::empty().with("uri", &uri)),
+                    Some(uri) => error.with_data(&Raw::empty_object().with("uri", &uri)),
                     None => error,
                 };
                 translate::error(client, relayed, params, &error).map(Reply::from)
@@ -286,8 +287,8 @@ impl Gateway {
         method: &str,
         params: &Raw,
     ) -> Answer {
-        if !caller.client.declares(&["extensions", protocol::TASKS]) {
-            let needed = serde_json::json!({ "extensions": { protocol::TASKS: {} } });
+        if !caller.client.declares(&["extensions", meta::TASKS_EXTENSION]) {
+            let needed = serde_json::json!({ "extensions": { meta::TASKS_EXTENSION: {} } });
             return Err(lacks(&needed, "this needs tasks"));
         }
         let tasks = self.tasks(&caller);

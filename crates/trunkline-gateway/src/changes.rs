@@ -19,13 +19,13 @@ use trunkline::config::Share;
 use trunkline::connection::{Connection, ServerNotification};
 use trunkline::host::Host;
 use trunkline::item::Kind;
-use trunkline::message::{Notification, Raw, is_of_protocol};
+use trunkline::message::{Notification, Raw};
 use trunkline::name::ServerName;
+use trunkline::protocol::is_mcp_method;
 
 pub(crate) use self::addresses::{Addresses, MAX_ADDRESSES, Teller, renew};
 use self::ears::grow_ears;
 use crate::panics;
-use crate::protocol::empty;
 use crate::scope::CallerScope;
 use crate::visits::COMPLETE;
 
@@ -174,7 +174,9 @@ impl Begun {
                     Err(RecvError::Lagged(_)) => {
                         for (server, uri, address) in addresses.all() {
                             if scope.may_hear_of(&server, &uri) {
-                                tell(updated(&empty().with("uri", &Raw::from_string(&address))));
+                                tell(updated(
+                                    &Raw::empty_object().with("uri", &Raw::from_string(&address)),
+                                ));
                             }
                         }
                         Lists::ALL
@@ -339,7 +341,7 @@ fn take(changes: &Changes, host: &Host, server: ServerName, said: &ServerNotific
     match &*notification.method {
         "notifications/resources/updated" => {}
         method
-            if matches!(method, "notifications/message" | COMPLETE) || !is_of_protocol(method) =>
+            if matches!(method, "notifications/message" | COMPLETE) || !is_mcp_method(method) =>
         {
             return (changes.log)(&server, said);
         }

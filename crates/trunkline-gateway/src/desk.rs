@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::oneshot;
 use trunkline::connection::Question;
-use trunkline::message::{Raw, RpcError, code};
+use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
+use trunkline::protocol::code;
 use trunkline::queue::{Receiver, Sender, queue};
 
 use crate::talk::Talk;
@@ -104,7 +105,6 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::empty;
     use crate::talk::Outlet;
 
     #[tokio::test]
@@ -125,7 +125,7 @@ mod tests {
         let answering = async {
             let (_, reply) = asked.recv().await;
             assert!(desk.has_questions());
-            reply.send(Ok(empty())).unwrap();
+            reply.send(Ok(Raw::empty_object())).unwrap();
         };
         assert!(tokio::join!(desk.ask(question()), answering).0.is_ok());
         assert!(!desk.has_questions());

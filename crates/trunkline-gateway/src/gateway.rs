@@ -10,8 +10,9 @@ use trunkline::call::CallOptions;
 use trunkline::connection::{LogLevel, Rounds};
 use trunkline::host::{Host, Patience, Relayed};
 use trunkline::item::Kind;
-use trunkline::message::{Id, Message, Notification, Raw, RpcError, is_of_protocol};
+use trunkline::message::{Id, Message, Notification, Raw, RpcError};
 use trunkline::name::{MAX_ADDRESS_BYTES, ServerName};
+use trunkline::protocol::{Era, is_mcp_method};
 use trunkline::view::View;
 
 use crate::asked::Asked;
@@ -21,7 +22,7 @@ use crate::list_cache::ListCache;
 use crate::options::Limits;
 use crate::own::OwnCalls;
 use crate::parked::Parked;
-use crate::protocol::{Era, empty, invalid, unknown_method};
+use crate::protocol::{invalid, unknown_method};
 use crate::recent::Recent;
 use crate::reply::{Answer, MAX_KEPT_OF_ALL, Reply};
 use crate::seal::Seal;
@@ -95,7 +96,7 @@ impl Gateway {
             return self.list(&caller, kind, params).await.map(Reply::from);
         }
         let result = match (caller.era(), method) {
-            (Era::Legacy, "ping") => Ok(empty()),
+            (Era::Legacy, "ping") => Ok(Raw::empty_object()),
             (Era::Legacy, "logging/setLevel") => self.set_level(&caller, params),
             (Era::Legacy, "resources/subscribe") => self.subscribe(&caller, params).await,
             (Era::Legacy, "resources/unsubscribe") => unsubscribe(&caller, params),
@@ -106,7 +107,7 @@ impl Gateway {
             (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => {
                 return self.relay_task(caller, method, params).await;
             }
-            _ if is_of_protocol(method) => Err(unknown_method(method)),
+            _ if is_mcp_method(method) => Err(unknown_method(method)),
             _ => return self.pass_on(caller, &asked).await,
         };
         result.map(Reply::from)
@@ -156,7 +157,7 @@ impl Gateway {
                 self.host.want_log_level(server, &requester, level);
             }
         }
-        Ok(empty())
+        Ok(Raw::empty_object())
     }
 
     async fn subscribe(&self, caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
@@ -165,11 +166,11 @@ impl Gateway {
         if address.len() > 2 * MAX_ADDRESS_BYTES {
             return Err(invalid(&format!("`uri` is longer than {} bytes", 2 * MAX_ADDRESS_BYTES)));
         }
-        let params = empty().with_new(&[("uri", &Raw::from_string(&address))]);
+        let params = Raw::empty_object().with_new(&[("uri", &Raw::from_string(&address))]);
         let view = self.view_with(caller, (Relayed::Read, &params)).await?;
         self.add_address(caller, &view, &session.addresses, address).await?;
         self.announce_to(session);
-        Ok(empty())
+        Ok(Raw::empty_object())
     }
 
     /// Has a server say when a resource changes.
@@ -250,7 +251,7 @@ fn unsubscribe(caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
     if let Some(session) = &caller.session {
         session.addresses.remove(&address);
     }
-    Ok(empty())
+    Ok(Raw::empty_object())
 }
 
 /// The request that its client does not wait for any more, in the plainest spelling of its id.

@@ -6,10 +6,11 @@ use axum::http::{HeaderMap, HeaderName};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use trunkline::connection::header_arguments;
-use trunkline::message::{Raw, RpcError, code};
+use trunkline::message::{Raw, RpcError};
+use trunkline::protocol::{Era, code};
 
 use crate::asked::{Asked, claims_modern};
-use crate::protocol::{LEGACY, invalid, require_modern};
+use crate::protocol::{invalid, require_modern};
 
 pub(crate) static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -26,7 +27,7 @@ pub(crate) fn is_modern(headers: &HeaderMap, asked: &Asked) -> Result<bool, RpcE
         _ if &*asked.method == "initialize" => Ok(false),
         // Versions before 2025-06-18 had no such header.
         None => Ok(false),
-        Some(version) if LEGACY.contains(&version) => Ok(false),
+        Some(version) if Era::of_version(version) == Some(Era::Legacy) => Ok(false),
         Some(version) => require_modern(version).map(|()| true),
     }
 }

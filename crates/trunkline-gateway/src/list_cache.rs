@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trunkline::item::Kind;
 use trunkline::message::Raw;
 use trunkline::principal::FairSlots;
+use trunkline::protocol::Era;
 use trunkline::view::ViewVersion;
 
-use crate::protocol::Era;
 use crate::scope::CallerScope;
 
 /// Bytes of pages that are kept for the next reader: sixteen of the longest.

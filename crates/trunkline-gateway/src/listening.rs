@@ -14,12 +14,13 @@ use trunkline::call::TaskUpdates;
 use trunkline::host::Relayed;
 use trunkline::item::Kind;
 use trunkline::message::{Notification, Raw, RpcError};
+use trunkline::protocol::{Era, meta};
 
 use crate::asked::Asked;
 use crate::caller::Caller;
 use crate::changes::{Addresses, Lists, MAX_ADDRESSES};
 use crate::gateway::Gateway;
-use crate::protocol::{Era, TASKS, empty, invalid, lacks, meta};
+use crate::protocol::{invalid, lacks};
 use crate::translate;
 
 /// Addresses that are looked for at all: others wait for their turn meanwhile.
@@ -46,8 +47,13 @@ impl Gateway {
         let wanted = asked.params.get("notifications").filter(Raw::is_object);
         let wanted = wanted.ok_or_else(|| invalid("`notifications` must be an object"))?;
         let lists = lists_of(&wanted);
-        if wanted.get("taskIds").is_some() && !caller.client.declares(&["extensions", TASKS]) {
-            return Err(lacks(&json!({ "extensions": { TASKS: {} } }), "this needs tasks"));
+        if wanted.get("taskIds").is_some()
+            && !caller.client.declares(&["extensions", meta::TASKS_EXTENSION])
+        {
+            return Err(lacks(
+                &json!({ "extensions": { meta::TASKS_EXTENSION: {} } }),
+                "this needs tasks",
+            ));
         }
         self.gather(&kinds_of(lists)).await;
         // What changes while servers are asked is told after the acknowledgement.
@@ -79,7 +85,8 @@ impl Gateway {
             // Else nobody ends it but the client, which goes away or cancels.
             () = self.over(caller) => {}
         }
-        Ok(tag.mark(&translate::result(Era::Modern, Relayed::Call, &empty()).into_raw()))
+        Ok(tag
+            .mark(&translate::result(Era::Modern, Relayed::Call, &Raw::empty_object()).into_raw()))
     }
 
     /// Waits until a client cannot be told of changes any more: the gateway ends, the client was let
@@ -195,12 +202,15 @@ struct Tag {
 
 impl Tag {
     fn on(&self, notification: Notification) -> Notification {
-        let params = notification.params.unwrap_or_else(empty);
+        let params = notification.params.unwrap_or_else(Raw::empty_object);
         Notification { method: notification.method, params: Some(self.mark(&params)) }
     }
 
     fn mark(&self, said: &Raw) -> Raw {
-        let beside = said.get("_meta").unwrap_or_else(empty).with(meta::SUBSCRIPTION, &self.id);
+        let beside = said
+            .get("_meta")
+            .unwrap_or_else(Raw::empty_object)
+            .with(meta::SUBSCRIPTION_ID, &self.id);
         said.with("_meta", &beside)
     }
 }

@@ -9,9 +9,10 @@ use trunkline::call::CallError;
 use trunkline::connection::{Connection, State};
 use trunkline::host::{Found, Patience};
 use trunkline::item::Kind;
-use trunkline::message::{Raw, RpcError, code};
+use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::Requester;
+use trunkline::protocol::{Era, code, meta};
 use trunkline::view::View;
 
 use crate::caller::Caller;
@@ -19,13 +20,9 @@ use crate::gateway::Gateway;
 use crate::list_cache::{ListPage, PageKey};
 use crate::offer::server_info;
 use crate::pages::{Cursors, Page, PageStart};
-use crate::protocol::{Era, empty, meta};
 use crate::servers::unavailable;
 use crate::shown::ShownEditions;
 use crate::{panics, translate};
-
-/// The key of `_meta` that names servers which cannot be used just now.
-pub(crate) const UNAVAILABLE: &str = "io.trunkline/unavailable";
 
 /// How often a server that failed is tried again because somebody wants a list.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -125,7 +122,8 @@ impl Gateway {
             let page = Page::of(&view, kind, after.as_deref(), |definition| {
                 translate::definition(era, view.definition(definition, describes))
             });
-            let list = empty().with(kind.list_key(), &Raw::from_items(&page.definitions));
+            let list =
+                Raw::empty_object().with(kind.list_key(), &Raw::from_items(&page.definitions));
             let last = page.last.map(str::to_owned);
             // The turn ends with the work: the request may be over before.
             drop(slot);
@@ -146,7 +144,7 @@ impl Gateway {
             Era::Legacy => json!({}),
         };
         if !missing.is_empty() {
-            said[UNAVAILABLE] = missing.into();
+            said[meta::UNAVAILABLE] = missing.into();
         }
         let is_silent = said.as_object().is_some_and(serde_json::Map::is_empty);
         let mut members: Vec<(&str, Raw)> = Vec::new();

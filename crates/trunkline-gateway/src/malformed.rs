@@ -1,7 +1,8 @@
 //! What is wrong with something that is no message, for whoever sent it.
 
 use bytes::Bytes;
-use trunkline::message::{Id, MAX_DEPTH, MAX_ID_BYTES, Malformed, Raw, RpcError, code};
+use trunkline::message::{Id, MAX_DEPTH, MAX_ID_BYTES, Malformed, Raw, RpcError};
+use trunkline::protocol::code;
 
 /// The error to answer with, and the id it is about, if that much could be read.
 pub(crate) fn explained(bytes: &Bytes, malformed: Malformed) -> (Option<Id>, RpcError) {

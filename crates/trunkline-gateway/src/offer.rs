@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 use trunkline::config::Trust;
 use trunkline::host::Host;
 use trunkline::message::Raw;
+use trunkline::protocol::meta;
 use trunkline::view::View;
 
 use crate::asked::Client;
-use crate::protocol::{TASKS, meta, supported};
+use crate::protocol::supported_versions;
 use crate::servers::seen;
 
 /// Characters of one server's instructions that are passed on.
@@ -37,10 +38,10 @@ pub(crate) fn initialized(client: &Client, instructions: Option<String>) -> Raw 
 /// The answer to `server/discover`.
 pub(crate) fn discovered(instructions: Option<String>) -> Raw {
     let mut capabilities = capabilities();
-    capabilities["extensions"] = json!({ TASKS: {} });
+    capabilities["extensions"] = json!({ meta::TASKS_EXTENSION: {} });
     let mut result = json!({
         "resultType": "complete",
-        "supportedVersions": supported(),
+        "supportedVersions": supported_versions(),
         "capabilities": capabilities,
         "ttlMs": 0,
         "cacheScope": "private",

@@ -5,13 +5,13 @@ use trunkline::connection::State;
 use trunkline::error::Error;
 use trunkline::host::{Patience, Relayed};
 use trunkline::item::Kind;
-use trunkline::message::{Raw, RpcError, code};
+use trunkline::message::{Raw, RpcError};
 use trunkline::name::{ServerName, split_address};
 use trunkline::policy::Chance;
+use trunkline::protocol::{Era, code};
 use trunkline::view::View;
 
 use crate::gateway::Gateway;
-use crate::protocol::Era;
 use crate::reply::Answer;
 use crate::translate;
 

@@ -96,15 +96,14 @@ mod tests {
     use trunkline::view::Describe;
 
     use super::*;
-    use crate::protocol::empty;
 
     fn view(names: &[String], bytes: usize) -> View {
         let config = config::parse("x", r#"{ "servers": { "a": { "command": "x" } } }"#).config;
         let tools = names.iter().map(|name| {
-            let tool = empty()
+            let tool = Raw::empty_object()
                 .with("name", &Raw::from_string(name))
                 .with("description", &Raw::from_string(&"x".repeat(bytes)))
-                .with("inputSchema", &empty());
+                .with("inputSchema", &Raw::empty_object());
             Item::new(Kind::Tool, name, tool)
         });
         let mut sources = Sources::new(&config);
@@ -133,7 +132,8 @@ mod tests {
                 found.extend(page.definitions.iter().map(|it| it.get("name").unwrap()));
                 let Some(last) = page.last else { break };
                 let start = PageStart { edition: 7, after: last.to_owned() };
-                let params = empty().with("cursor", &Raw::from_string(&cursors.close(&start)));
+                let params =
+                    Raw::empty_object().with("cursor", &Raw::from_string(&cursors.close(&start)));
                 let opened = cursors.open(&params).unwrap();
                 assert_eq!(opened.as_ref(), Some(&start));
                 after = opened.map(|start| start.after);
@@ -150,15 +150,15 @@ mod tests {
         let cursors = |owner: &str, kind| Cursors { seal: &seal, owner: owner.to_owned(), kind };
         let start = PageStart { edition: 0, after: "x y".to_owned() };
         let cursor = cursors("ann", Kind::Tool).close(&start);
-        let params = empty().with("cursor", &Raw::from_string(&cursor));
+        let params = Raw::empty_object().with("cursor", &Raw::from_string(&cursor));
         assert_eq!(cursors("ann", Kind::Tool).open(&params).unwrap(), Some(start));
         assert!(cursors("bob", Kind::Tool).open(&params).is_err());
         assert!(cursors("ann", Kind::Prompt).open(&params).is_err());
         for made_up in ["7", "\"\"", "\"x\"", "{}"] {
-            let params = empty().with("cursor", &Raw::from_text(made_up).unwrap());
+            let params = Raw::empty_object().with("cursor", &Raw::from_text(made_up).unwrap());
             assert!(cursors("ann", Kind::Tool).open(&params).is_err(), "{made_up}");
         }
-        let none = empty().with("cursor", &Raw::from_text("null").unwrap());
+        let none = Raw::empty_object().with("cursor", &Raw::from_text("null").unwrap());
         assert_eq!(cursors("ann", Kind::Tool).open(&none).unwrap(), None);
     }
 }

@@ -3,7 +3,8 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use trunkline::message::{RpcError, code};
+use trunkline::message::RpcError;
+use trunkline::protocol::code;
 
 use crate::reply::Answer;
 

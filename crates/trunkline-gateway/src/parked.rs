@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::task::JoinSet;
 use trunkline::connection::Question;
-use trunkline::message::{Raw, RpcError, code};
+use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::{FairShare, Principal};
+use trunkline::protocol::code;
 use trunkline::queue::Receiver;
 
 use crate::desk::{Desk, Reply};
-use crate::protocol::{empty, invalid};
+use crate::protocol::invalid;
 use crate::reply::Answer;
 
 /// How long a call waits for its client if it is in the way: while it waits, its server can ask nobody else, since nobody
@@ -160,9 +161,10 @@ impl Conversation {
 
     /// The questions, as a result that asks the client for them.
     pub(crate) fn as_result(&self, state: &str) -> Raw {
-        let mut requests = empty();
+        let mut requests = Raw::empty_object();
         for (key, (question, _)) in &self.open {
-            let mut request = empty().with("method", &Raw::from_string(&question.method));
+            let mut request =
+                Raw::empty_object().with("method", &Raw::from_string(&question.method));
             if let Some(params) = &question.params {
                 request = request.with("params", &params.without("elicitationId"));
             }
@@ -352,7 +354,7 @@ mod tests {
         let call: Calling = Box::pin(async move {
             std::future::pending::<()>().await;
             drop(told.0);
-            Ok(empty().into())
+            Ok(Raw::empty_object().into())
         });
         (Conversation::new(call, desk, asked), is_dropped)
     }
@@ -379,7 +381,7 @@ mod tests {
             let (outlet, _) = queue(1);
             let (desk, asked) = Desk::new(Talk::new(Outlet::Request(outlet)));
             let long = Raw::from_string(&"x".repeat(1000));
-            let call = Box::pin(async move { Ok(empty().with("text", &long).into()) });
+            let call = Box::pin(async move { Ok(Raw::empty_object().with("text", &long).into()) });
             let mut conversation = Conversation::new(call, desk, asked);
             conversation.go_on_by_itself(&parked);
             let left = conversation.left.clone().unwrap();

@@ -1,55 +1,30 @@
-//! The two generations of the protocol: their revisions, their words and their errors.
+//! JSON-RPC errors and responses that handlers have in common.
 
 use bytes::Bytes;
 use serde_json::json;
-use trunkline::message::{Id, Message, Raw, Response, RpcError, code};
+use trunkline::message::{Id, Message, Raw, Response, RpcError};
+use trunkline::protocol::{Era, ProtocolVersion, code};
 
-/// The revision in which every request says for itself what it speaks.
-pub(crate) const MODERN: &str = "2026-07-28";
+/// Characters of an unknown protocol version that an error repeats; known ones have ten.
+const MAX_QUOTED_VERSION_CHARS: usize = 80;
 
-/// The revisions that open with `initialize`, newest first.
-pub(crate) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-
-/// The extension under which calls may become tasks.
-pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
-
-/// Keys of `_meta` that the protocol defines.
-pub(crate) mod meta {
-    pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-}
-
-/// A generation of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Era {
-    Legacy,
-    Modern,
-}
-
-/// Every revision we speak, newest first.
-pub(crate) fn supported() -> Vec<&'static str> {
-    [&[MODERN], LEGACY.as_slice()].concat()
-}
-
-/// Characters of an unknown revision that an error repeats: those there are have ten.
-const SHOWN_VERSION: usize = 80;
-
-/// Refuses a revision that is not the modern one.
+/// Refuses a protocol version that is not the modern one.
 pub(crate) fn require_modern(version: &str) -> Result<(), RpcError> {
-    if version == MODERN {
-        return Ok(());
-    }
-    let is_legacy = LEGACY.contains(&version);
-    let advice = if is_legacy { "open with `initialize` to speak it" } else { "unknown" };
-    let version: String = version.chars().take(SHOWN_VERSION).collect();
+    let advice = match Era::of_version(version) {
+        Some(Era::Modern) => return Ok(()),
+        Some(Era::Legacy) => "open with `initialize` to speak it",
+        None => "unknown",
+    };
+    let version: String = version.chars().take(MAX_QUOTED_VERSION_CHARS).collect();
     let message = format!("unsupported protocol version {version:?}: {advice}");
-    let data = json!({ "supported": supported(), "requested": version });
+    let data = json!({ "supported": supported_versions(), "requested": version });
     Err(RpcError::new(code::UNSUPPORTED_PROTOCOL_VERSION, &message)
         .with_data(&Raw::from_value(&data)))
+}
+
+/// Every protocol version that the gateway speaks, newest first.
+pub(crate) fn supported_versions() -> Vec<&'static str> {
+    ProtocolVersion::all().map(ProtocolVersion::as_str).collect()
 }
 
 /// The error for parameters that are wrong.
@@ -68,10 +43,6 @@ pub(crate) fn lacks(capabilities: &serde_json::Value, what: &str) -> RpcError {
     let message = format!("{what}, and the client does not declare that it can");
     let data = json!({ "requiredCapabilities": capabilities });
     RpcError::new(code::MISSING_CLIENT_CAPABILITY, &message).with_data(&Raw::from_value(&data))
-}
-
-pub(crate) fn empty() -> Raw {
-    Raw::empty_object()
 }
 
 /// The answer to a request, as a message.

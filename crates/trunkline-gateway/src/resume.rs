@@ -4,11 +4,12 @@
 use trunkline::call::{CallError, CallErrorKind};
 use trunkline::host::Relayed;
 use trunkline::message::{Raw, RpcError};
+use trunkline::protocol::Era;
 
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::parked::{Conversation, NoCall, Turn};
-use crate::protocol::{self, Era, invalid};
+use crate::protocol::invalid;
 use crate::reply::Answer;
 use crate::seal::{Unopened, Use};
 use crate::translate;
@@ -87,7 +88,7 @@ impl Gateway {
             return self.refused(&caller.client, relayed, params, &error);
         }
         conversation.desk.switch(caller.talk.clone());
-        let answers = params.get("inputResponses").unwrap_or_else(protocol::empty);
+        let answers = params.get("inputResponses").unwrap_or_else(Raw::empty_object);
         match conversation.take(&answers) {
             true => self.follow(caller, params, conversation).await,
             false => self.park(caller, params, conversation),

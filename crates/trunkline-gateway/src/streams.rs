@@ -12,8 +12,9 @@ use tokio::sync::watch;
 use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
-use trunkline::message::{Id, Message, Notification, Raw, RpcError, code};
+use trunkline::message::{Id, Message, Notification, Raw, RpcError};
 use trunkline::principal::Principal;
+use trunkline::protocol::code;
 
 use crate::asked::{Asked, Client, claims_modern};
 use crate::budget::{ByteBudget, Reservation};

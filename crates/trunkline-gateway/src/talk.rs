@@ -8,7 +8,8 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 use trunkline::connection::Question;
-use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError, code};
+use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError};
+use trunkline::protocol::code;
 use trunkline::queue;
 
 use crate::budget::UnreadMessages;

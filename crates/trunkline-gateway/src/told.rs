@@ -1,7 +1,8 @@
 //! What clients tell: passed on to the servers of which it can be said that it is for them.
 
-use trunkline::message::{Notification, is_of_protocol};
+use trunkline::message::Notification;
 use trunkline::name::ServerName;
+use trunkline::protocol::is_mcp_method;
 use trunkline::view::View;
 
 use crate::gateway::Gateway;
@@ -22,7 +23,7 @@ impl Gateway {
             ("notifications/roots/list_changed", Some(client)) => {
                 self.host.tell_own(client, &notification).await;
             }
-            (method, _) if is_of_protocol(method) => {}
+            (method, _) if is_mcp_method(method) => {}
             _ => {
                 let Ok(view) = identity.scope.view(&self.host) else { return };
                 if let Some(server) = self.only_server(&view) {

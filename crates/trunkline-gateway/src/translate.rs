@@ -6,22 +6,21 @@ use std::sync::LazyLock;
 use serde_json::json;
 use trunkline::call::{CallError, CallErrorKind, Outcome};
 use trunkline::host::Relayed;
-use trunkline::message::{Raw, RpcError, code};
+use trunkline::message::{Raw, RpcError};
+use trunkline::protocol::{Era, code, meta};
 
 use crate::asked::Client;
 use crate::offer::server_info;
-use crate::protocol::{Era, empty, lacks, meta};
+use crate::protocol::lacks;
 use crate::reply::Reply;
 
 /// The code of older revisions for a resource that is not there.
 const NO_SUCH_RESOURCE: i64 = -32002;
 
-/// The code of 2025-11-25 for a call that needs a visit to an address first.
-const ADDRESS_FIRST: i64 = -32042;
-
 /// Who we are, written once: it goes with every result.
 static SERVER_INFO: LazyLock<Raw> = LazyLock::new(|| Raw::from_value(&server_info()));
-static SAID: LazyLock<Raw> = LazyLock::new(|| empty().with(meta::SERVER_INFO, &SERVER_INFO));
+static SAID: LazyLock<Raw> =
+    LazyLock::new(|| Raw::empty_object().with(meta::SERVER_INFO, &SERVER_INFO));
 static COMPLETE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("complete"));
 static PRIVATE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("private"));
 static ZERO: LazyLock<Raw> = LazyLock::new(|| Raw::from_number(0));
@@ -149,13 +148,16 @@ pub(crate) fn error(
     error: &RpcError,
 ) -> Result<Raw, RpcError> {
     match (client.era, error.code()) {
-        (Era::Modern, ADDRESS_FIRST) if !client.declares(&["elicitation", "url"]) => {
+        (Era::Modern, code::URL_ELICITATION_REQUIRED)
+            if !client.declares(&["elicitation", "url"]) =>
+        {
             let needed = json!({ "elicitation": { "url": {} } });
             Err(lacks(&needed, "the server wants an address visited first"))
         }
-        (Era::Modern, ADDRESS_FIRST) => Ok(visits(error)),
+        (Era::Modern, code::URL_ELICITATION_REQUIRED) => Ok(visits(error)),
         (Era::Modern, NO_SUCH_RESOURCE) if relayed == Relayed::Read => {
-            let data = error.raw().get("data").filter(Raw::is_object).unwrap_or_else(empty);
+            let data =
+                error.raw().get("data").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
             let uri = params.get("uri").unwrap_or_else(|| Raw::from_string(""));
             Err(error.with_code(code::INVALID_PARAMS).with_data(&data.with("uri", &uri)))
         }
@@ -175,7 +177,7 @@ pub(crate) fn error(
 
 /// The visits without which a server refuses something, each as it describes it.
 pub(crate) fn visits_first(error: &RpcError) -> Vec<Raw> {
-    let data = error.raw().get("data").filter(|_| error.code() == ADDRESS_FIRST);
+    let data = error.raw().get("data").filter(|_| error.code() == code::URL_ELICITATION_REQUIRED);
     let wanted = data.and_then(|data| data.get("elicitations"));
     wanted.map(|it| it.items()).unwrap_or_default()
 }
@@ -186,13 +188,13 @@ fn visits(error: &RpcError) -> Raw {
     let method = Raw::from_string("elicitation/create");
     let requests = wanted.iter().map(|elicitation| {
         let params = elicitation.without("elicitationId");
-        empty().with_new(&[("method", &method), ("params", &params)])
+        Raw::empty_object().with_new(&[("method", &method), ("params", &params)])
     });
     let requests: Vec<_> =
         (1..).zip(requests).map(|(number, it)| (format!("visit-{number}"), it)).collect();
     let requests: Vec<_> = requests.iter().map(|(key, request)| (&**key, request)).collect();
     Raw::from_value(&json!({ "resultType": "input_required" }))
-        .with_new(&[("inputRequests", &empty().with_new(&requests))])
+        .with_new(&[("inputRequests", &Raw::empty_object().with_new(&requests))])
 }
 
 /// A definition of a list as a client of this generation expects it.
@@ -249,15 +251,6 @@ mod tests {
         let asks = raw(r#"{"resultType":"input_required","requestState":"s"}"#);
         let asks = result(Era::Modern, Relayed::Read, &asks).into_raw();
         assert!(asks.get("ttlMs").is_none());
-    }
-
-    #[test]
-    fn every_key_in_meta_has_the_same_prefix() {
-        use trunkline::call::RETRY;
-        use trunkline::content::{META_PREFIX, RESOURCE, UNTRUSTED};
-        for key in [RETRY, crate::lists::UNAVAILABLE, UNTRUSTED, RESOURCE] {
-            assert!(key.starts_with(META_PREFIX), "{key}");
-        }
     }
 
     #[test]
@@ -319,11 +312,12 @@ mod tests {
     #[test]
     fn a_visit_that_is_needed_first_is_asked_for() {
         let data = r#"{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a.b"}]}"#;
-        let needed = RpcError::new(ADDRESS_FIRST, "visit").with_data(&raw(data));
-        let refused = error(&client(Era::Modern, "{}"), Relayed::Call, &empty(), &needed);
+        let needed = RpcError::new(code::URL_ELICITATION_REQUIRED, "visit").with_data(&raw(data));
+        let refused =
+            error(&client(Era::Modern, "{}"), Relayed::Call, &Raw::empty_object(), &needed);
         assert_eq!(refused.unwrap_err().code(), code::MISSING_CLIENT_CAPABILITY);
         let able = client(Era::Modern, r#"{"elicitation":{"url":{}}}"#);
-        let asked = error(&able, Relayed::Call, &empty(), &needed).unwrap();
+        let asked = error(&able, Relayed::Call, &Raw::empty_object(), &needed).unwrap();
         let request = asked.get("inputRequests").unwrap().get("visit-1").unwrap();
         assert_eq!(request.get("params").unwrap().text(), r#"{"mode":"url","url":"https://a.b"}"#);
     }

@@ -3,7 +3,8 @@
 use std::sync::OnceLock;
 
 use trunkline::connection::{Answering, Attendant, Question};
-use trunkline::message::{Notification, Raw, RpcError, code};
+use trunkline::message::{Notification, Raw, RpcError};
+use trunkline::protocol::code;
 
 use crate::caller::Attending;
 

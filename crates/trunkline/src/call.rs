@@ -17,11 +17,9 @@ use tokio::time::timeout;
 pub use completion::{Completion, CompletionOf};
 pub use failure::{CallError, CallErrorKind};
 pub use keeping::ArtifactFolder;
-pub use no_result::{NoResult, RETRY};
+pub use no_result::NoResult;
 pub use outcome::Outcome;
 pub use updates::TaskUpdates;
-
-use untrusted::Cleaning;
 
 use crate::catalog::Entry;
 use crate::clean::cleaned_json;
@@ -35,6 +33,7 @@ use crate::item::{Item, Kind};
 use crate::message::{Raw, RpcError};
 use crate::principal::{ClientId, FairSlots, Principal, Requester, Slot};
 use crate::view::View;
+use untrusted::Cleaning;
 
 /// How often a server whose tools are others by then is looked at again before it is asked.
 const MAX_LOOKS: usize = 3;

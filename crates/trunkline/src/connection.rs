@@ -7,7 +7,7 @@ mod server_notification;
 mod log_level;
 mod attendant;
 mod untrusted;
-mod generation;
+mod client_meta;
 mod parameters;
 mod lists;
 mod memory;
@@ -33,10 +33,12 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::protocol::ProtocolVersion;
+
 pub use asking::{Ask, Rounds};
 pub use attendant::{Answering, Attendant, Question, Unattended};
+pub(crate) use client_meta::META_KEYS;
 pub(crate) use conversing::{Conversing, Round};
-pub(crate) use generation::META_KEYS;
 pub use log_level::LogLevel;
 use log_level::WantedLog;
 pub use options::{Options, Remaining};
@@ -209,7 +211,7 @@ impl Connection {
 
     /// Whether the server is spoken to in revision 2026-07-28, or was the last time.
     pub(crate) fn is_modern(&self) -> bool {
-        self.shadow.speaks(generation::MODERN)
+        self.shadow.speaks(ProtocolVersion::MODERN)
     }
 
     /// Whether the server may be reached over HTTP in the older era as well: it says so, and the

@@ -11,7 +11,7 @@ mod addresses;
 
 pub use addresses::with_addresses;
 pub use arguments::{BadArguments, check_arguments};
-pub use artifact::{Artifact, ArtifactLimits, RESOURCE, artifacts, with_artifacts};
+pub use artifact::{Artifact, ArtifactLimits, artifacts, with_artifacts};
 pub use block::ResultKind;
 pub(crate) use cap::capped_again;
 pub use cap::{Capped, capped};
@@ -20,12 +20,7 @@ pub use text::{Speaker, text_for_model};
 
 use crate::clean::cleaned_json;
 use crate::message::Raw;
-
-/// What every key begins with that Trunkline writes into `_meta`.
-pub const META_PREFIX: &str = "io.trunkline/";
-
-/// The key in `_meta` of a result that says that nothing in it is to be believed (TOOL-10).
-pub const UNTRUSTED: &str = "io.trunkline/untrusted";
+use crate::protocol::meta::UNTRUSTED;
 
 /// Whether a tool says that it failed. That is a result, not an error of ours (CALL-2).
 pub fn is_error(result: &Raw) -> bool {

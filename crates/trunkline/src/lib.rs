@@ -29,6 +29,7 @@ pub mod principal;
 pub mod error;
 pub mod queue;
 
+pub mod protocol;
 pub mod message;
 
 pub mod config;

@@ -14,7 +14,6 @@
 //! assert_eq!(edited.text(), r#"{"big":12345678901234567890,"content":null}"#);
 //! ```
 
-pub mod code;
 mod outline;
 mod reader;
 mod scan;
@@ -22,12 +21,10 @@ mod problem;
 mod raw;
 mod alike;
 mod envelope;
-mod method;
 
 pub use envelope::{
     Id, MAX_ID_BYTES, Malformed, Message, Notification, Request, Response, RpcError, on_one_line,
 };
-pub use method::is_of_protocol;
 pub use problem::{Ambiguous, NotJson};
 pub use raw::Raw;
 pub use reader::MAX_DEPTH;

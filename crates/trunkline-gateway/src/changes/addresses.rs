@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, Weak};
 
 use trunkline::config::Share;
 use trunkline::connection::{Connection, ResourceSubscription};
-use trunkline::message::{Notification, Raw, RpcError, code};
+use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::Requester;
+use trunkline::protocol::code;
 
 use super::{lock, updated};
 use crate::protocol::invalid;

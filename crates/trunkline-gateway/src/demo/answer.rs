@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use trunkline::message::{Id, Message, Raw, RpcError};
+use trunkline::protocol::{Era, meta};
 
 use super::{DemoServer, tools};
 use crate::asked::{Asked, Client, claims_modern};
 use crate::malformed;
 use crate::protocol::{
-    Era, invalid, meta, refusal, require_modern, response, supported, unknown_method,
+    invalid, refusal, require_modern, response, supported_versions, unknown_method,
 };
 
 /// How long a client may keep what it was told, in milliseconds: nothing of it changes while the
@@ -97,7 +98,7 @@ fn initialize(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
 
 fn discover(server: DemoServer) -> Value {
     json!({
-        "supportedVersions": supported(),
+        "supportedVersions": supported_versions(),
         "capabilities": { "tools": {} },
         "instructions": instructions(server),
     })

@@ -15,11 +15,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
-use trunkline::message::{RpcError, code};
+use trunkline::message::RpcError;
+use trunkline::protocol::{Era, code};
 
 use super::{DemoServer, LONGEST_MESSAGE, answer};
 use crate::asked::{Asked, Client};
-use crate::protocol::{Era, refusal, response};
+use crate::protocol::{refusal, response};
 use crate::{headers, malformed, neighbours};
 
 pub(super) fn router(server: DemoServer) -> Router {

@@ -11,7 +11,8 @@ use axum::response::Response;
 use futures_util::stream::unfold;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trunkline::message::{Id, RpcError, code};
+use trunkline::message::{Id, RpcError};
+use trunkline::protocol::code;
 use trunkline::queue::{Receiver, Sender, weighed_queue};
 
 use super::Door;

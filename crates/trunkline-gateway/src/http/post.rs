@@ -10,7 +10,8 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::time::sleep;
-use trunkline::message::{Id, Message, Notification, Request, RpcError, code};
+use trunkline::message::{Id, Message, Notification, Request, RpcError};
+use trunkline::protocol::code;
 use trunkline::queue::{Receiver, Sender, queue, weighed_queue};
 
 use super::Door;
@@ -21,12 +22,11 @@ use super::sessions::{HttpSession, SESSION};
 use crate::asked::{Asked, Client};
 use crate::caller::{Admission, Caller, id_without_session};
 use crate::gateway::cancelled;
-use crate::offer;
 use crate::reply::Answer;
 use crate::scope::Identity;
 use crate::session::Running;
 use crate::talk::{LastWords, MAX_UNREAD, MAX_UNREAD_BYTES, Outlet, Talk};
-use crate::{headers, malformed, panics};
+use crate::{headers, malformed, offer, panics};
 
 /// How long a legacy client waits for a plain answer before it gets a stream, which it can take up
 /// again if it breaks.

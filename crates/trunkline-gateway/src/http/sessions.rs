@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::time::interval;
 use trunkline::principal::{ClientId, FairShare, Principal};
+use trunkline::protocol::{Era, ProtocolVersion};
 
 use super::replay::{self, Replay};
 use super::unread::UnreadBudgets;
@@ -19,15 +20,14 @@ use crate::budget::{ByteBudget, Exhausted, Reservation, UnreadMessages};
 use crate::gateway::Gateway;
 use crate::headers::VERSION;
 use crate::options::Limits;
-use crate::protocol::LEGACY;
 use crate::reply::MAX_KEPT_OF_ALL;
 use crate::scope::Identity;
 use crate::session::{self, Session, Standing};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
-/// The first revision that takes up broken streams by an event without content.
-const PRIMED: &str = LEGACY[0];
+/// The first protocol version that resumes broken streams by an event without content.
+const FIRST_PRIMED_VERSION: &str = ProtocolVersion::LATEST_LEGACY.as_str();
 
 /// How long a stream that is over can still be taken up.
 const KEPT: Duration = Duration::from_secs(60);
@@ -181,7 +181,7 @@ impl HttpSession {
     /// A stream as the answer to a request.
     pub(super) fn answer(&self, stream: &Arc<Replay>, after: u64) -> Response {
         // Older clients take an event without content for a broken one.
-        let primes = &*self.session.client.version == PRIMED;
+        let primes = &*self.session.client.version == FIRST_PRIMED_VERSION;
         events(stream.body(after, primes))
     }
 
@@ -323,7 +323,7 @@ impl Sessions {
             return Err(refuse(StatusCode::NOT_FOUND, text));
         };
         let version = headers.get(&VERSION).map(|it| it.to_str().unwrap_or_default().trim());
-        if version.is_some_and(|version| !LEGACY.contains(&version)) {
+        if version.is_some_and(|version| Era::of_version(version) != Some(Era::Legacy)) {
             let text = "the MCP-Protocol-Version header names no revision that opens sessions\n";
             return Err(refuse(StatusCode::BAD_REQUEST, text));
         }
@@ -435,7 +435,7 @@ fn take_unused(
 
 fn is_modern(headers: &HeaderMap) -> bool {
     let version = headers.get(&VERSION).and_then(|it| it.to_str().ok());
-    version.is_some_and(|version| !LEGACY.contains(&version.trim()))
+    version.is_some_and(|version| Era::of_version(version.trim()) != Some(Era::Legacy))
 }
 
 /// Ends what was kept for a session.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use trunkline::message::{RpcError, code};
+use trunkline::message::RpcError;
 use trunkline::principal::Principal;
+use trunkline::protocol::code;
 
 use crate::budget::{ByteBudget, UnreadMessages, counted};
 

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use trunkline::connection::{Answering, Attendant, Question};
 use trunkline::item::Item;
-use trunkline::message::{Raw, RpcError, code};
+use trunkline::message::{Raw, RpcError};
+use trunkline::protocol::code;
 
 /// A caller that accepts whatever it is asked, with the values that are offered.
 pub(crate) struct Obliging;

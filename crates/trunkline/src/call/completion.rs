@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::{CallError, CallErrorKind, CallOptions, Outcome, Route, empty};
 use crate::content::ResultKind;
-use crate::message::{Raw, code};
+use crate::message::Raw;
+use crate::protocol::code;
 
 /// What has arguments that can be completed, by the name it has in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,7 @@
 use serde_json::json;
 
 use crate::message::Raw;
-
-/// The key in `_meta` of an error result that says whether the same call may succeed later.
-pub const RETRY: &str = "io.trunkline/retry";
+use crate::protocol::meta::RETRY;
 
 /// Why a call has no result of its tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

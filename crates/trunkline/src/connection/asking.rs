@@ -18,8 +18,9 @@ use super::task::Command;
 use crate::config::Restart;
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
-use crate::message::{Raw, RpcError, code};
+use crate::message::{Raw, RpcError};
 use crate::principal::Requester;
+use crate::protocol::code;
 use crate::queue::{Receiver, weighed_queue};
 
 /// What a server may have said of a request before its caller heard any of it.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind};
-use crate::message::{Id, Notification, Raw, Request, RpcError, code};
+use crate::message::{Id, Notification, Raw, Request, RpcError};
+use crate::protocol::code;
 
 /// The answer to a question, on its way.
 pub type Answering<'c> = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send + 'c>>;

@@ -6,9 +6,9 @@ use tokio::time::Instant;
 use super::Connection;
 use super::asking::{Ask, Budget, Rounds};
 use super::attendant::{Attendant, Question, answer_within};
-use super::generation::{MODERN, empty};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Raw, RpcError};
+use crate::protocol::ProtocolVersion;
 
 /// How often a server may ask for more before it answers.
 const MAX_ROUNDS: usize = 16;
@@ -84,7 +84,7 @@ impl<'c> Conversing<'c> {
 
     /// Whether a result asks for more, and it is on us to say it.
     fn needs_more(&self, result: &Raw) -> Result<bool, Error> {
-        if !self.connection.shadow.speaks(MODERN) {
+        if !self.connection.shadow.speaks(ProtocolVersion::MODERN) {
             return Ok(false);
         }
         let kind = result.get("resultType");
@@ -103,7 +103,7 @@ impl<'c> Conversing<'c> {
             return Err(self.not_mcp(&message));
         }
         let [questions, state] = result.get_all(["inputRequests", "requestState"]);
-        let mut answers = empty();
+        let mut answers = Raw::empty_object();
         for (key, question) in questions.map(|questions| questions.members()).unwrap_or_default() {
             match self.answer(&question).await? {
                 Ok(answer) => answers = answers.with(&key, &answer),
@@ -113,7 +113,7 @@ impl<'c> Conversing<'c> {
                 }
             }
         }
-        let params = self.first.clone().unwrap_or_else(empty);
+        let params = self.first.clone().unwrap_or_else(Raw::empty_object);
         let mut params = params.with("inputResponses", &answers);
         if let Some(state) = state {
             params = params.with("requestState", &state);

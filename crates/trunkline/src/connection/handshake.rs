@@ -2,8 +2,7 @@
 
 mod requests;
 
-use std::sync::Arc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OnceCell, watch};
@@ -13,7 +12,6 @@ use super::ending::SessionEndings;
 use super::explaining::{
     explained, explained_by_server, late_to_list, late_to_start, with_next_step,
 };
-use super::generation::Generation;
 use super::lists::List;
 use super::memory::Spoken;
 use super::options::Options;
@@ -28,6 +26,7 @@ use crate::config::{
 };
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
+use crate::protocol::Era;
 use crate::wire::http::HttpWire;
 use crate::wire::sse::SseWire;
 use crate::wire::stdio::StdioWire;
@@ -169,12 +168,12 @@ impl Opener<'_> {
             }
         };
         self.shadow.hears(wire.tail());
-        let declared = self.options.declared().clone();
+        let client_meta = self.options.client_meta().clone();
         let attendant = self.options.attendant();
         let attendant = attendant.map(|it| untrusted::attended(self.server.trust, it));
         let answering = (attendant, self.timeouts().question);
         let mask = self.server.behaviour.redact.then(|| wire.tail().mask());
-        let mut session = Session::new(wire, self.ids.next(), declared, answering);
+        let mut session = Session::new(wire, self.ids.next(), client_meta, answering);
         session.mask = mask;
         Ok(session)
     }
@@ -387,7 +386,7 @@ fn is_misunderstanding(kind: ErrorKind) -> bool {
 
 fn spoken_in(session: &Session) -> Spoken {
     Spoken {
-        is_modern: session.generation == Generation::Modern,
+        is_modern: session.version.era() == Era::Modern,
         transport: match session.wire() {
             Wire::Sse(_) => RemoteProtocol::Sse,
             Wire::Http(_) | Wire::Stdio(_) => RemoteProtocol::Streamable,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::Semaphore;
 
 use super::attendant::Attendant;
-use super::generation::{Declared, empty};
+use super::client_meta::ClientMeta;
 use super::memory::Memory;
 use crate::config::{Chain, Resolver};
 use crate::error::Error;
@@ -24,7 +24,7 @@ pub struct Options {
     reach: Arc<Reach>,
     memory: Arc<Memory>,
     capabilities: Raw,
-    declared: Declared,
+    client_meta: ClientMeta,
     attendant: Option<Arc<dyn Attendant>>,
     remaining: Arc<Mutex<Vec<Remaining>>>,
 }
@@ -63,8 +63,8 @@ impl Options {
         Self {
             reach: Arc::new(Reach { resolver, resolvers, child, http, client }),
             memory: Arc::default(),
-            declared: Declared::new(&empty()),
-            capabilities: empty(),
+            client_meta: ClientMeta::new(&Raw::empty_object()),
+            capabilities: Raw::empty_object(),
             attendant: None,
             remaining: Arc::default(),
         }
@@ -84,8 +84,8 @@ impl Options {
     /// `{"elicitation":{},"roots":{}}`. By default nothing is.
     #[must_use]
     pub fn with_capabilities(self, capabilities: Raw) -> Self {
-        let declared = Declared::new(&capabilities);
-        Self { capabilities, declared, ..self }
+        let client_meta = ClientMeta::new(&capabilities);
+        Self { capabilities, client_meta, ..self }
     }
 
     /// Lets somebody answer what a server of the older generation asks that belongs to no request,
@@ -146,8 +146,8 @@ impl Options {
         self.attendant.clone()
     }
 
-    pub(super) fn declared(&self) -> &Declared {
-        &self.declared
+    pub(super) fn client_meta(&self) -> &ClientMeta {
+        &self.client_meta
     }
 
     pub(super) fn capabilities(&self) -> &Raw {

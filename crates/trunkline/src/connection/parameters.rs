@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::item::HEADER_MARK as MARK;
 use crate::message::Raw;
+use crate::protocol::subject_key;
 
 /// How deep in the arguments they are looked for.
 const MAX_DEPTH: usize = 16;
@@ -143,13 +144,7 @@ fn text_of(value: &Raw) -> Option<Box<str>> {
 
 /// The name or address that a request is about, which some wires say beside it.
 pub(super) fn subject(method: &str, params: Option<&Raw>) -> Option<Box<str>> {
-    let key = match method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => return None,
-    };
-    let value = params?.get(key)?;
+    let value = params?.get(subject_key(method)?)?;
     value.as_str().map(Into::into)
 }
 

@@ -29,12 +29,13 @@ use self::pending::{Pending, Waiting};
 use self::questions::{Asides, Open};
 use self::reading::{after_noise, is_cuttable, unreadable};
 use super::attendant::{Abandoned, Attendant, Update};
+use super::client_meta::{ClientMeta, request_params, with_progress_token};
 use super::explaining::explained;
-use super::generation::{Declared, Generation, with_progress_token};
 use super::parameters::{Mirrored, headers, subject};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Notification, Raw, RpcError};
 use crate::principal::{ClientId, Requester};
+use crate::protocol::{Era, ProtocolVersion};
 use crate::queue::Sender;
 use crate::wire::{Incoming, Outgoing, Purpose, RemainingProcess, SecretMask, Wire};
 
@@ -99,8 +100,8 @@ pub(super) struct Session {
     /// Which of the server's conversations this is.
     number: u64,
     /// What every modern request declares.
-    declared: Declared,
-    pub(super) generation: Generation,
+    client_meta: ClientMeta,
+    pub(super) version: ProtocolVersion,
     pending: Pending,
     asides: Asides,
     /// What the server asks and waits for.
@@ -129,14 +130,14 @@ impl Session {
     pub(super) fn new(
         wire: Wire,
         number: u64,
-        declared: Declared,
+        client_meta: ClientMeta,
         (attendant, question): (Option<Arc<dyn Attendant>>, Duration),
     ) -> Self {
         Self {
             wire,
             number,
-            declared,
-            generation: Generation::Modern,
+            client_meta,
+            version: ProtocolVersion::MODERN,
             pending: Pending::default(),
             asides: Asides::new(attendant, question),
             open: Vec::new(),
@@ -156,14 +157,14 @@ impl Session {
     }
 
     /// What every modern request declares.
-    pub(super) fn declared(&self) -> &Declared {
-        &self.declared
+    pub(super) fn client_meta(&self) -> &ClientMeta {
+        &self.client_meta
     }
 
-    /// Goes over to a generation, on the wire as well.
-    pub(super) fn speak(&mut self, generation: Generation) {
-        self.wire.set_protocol_version(generation.revision());
-        self.generation = generation;
+    /// Sends in this protocol version from now on.
+    pub(super) fn set_version(&mut self, version: ProtocolVersion) {
+        self.wire.set_protocol_version(version);
+        self.version = version;
     }
 
     /// Listens to what the server says by itself.
@@ -173,7 +174,7 @@ impl Session {
 
     /// Whether arguments are repeated in headers.
     pub(super) fn mirrors(&self) -> bool {
-        self.generation == Generation::Modern && self.wire.cancels_by_closing()
+        self.version.era() == Era::Modern && self.wire.cancels_by_closing()
     }
 
     /// Repeats these arguments in headers from now on.
@@ -211,7 +212,7 @@ impl Session {
         let Asked { id, method, params, reply, updates, is_standing, requester, .. } = asked;
         let deadline = asked.deadline.min(Instant::now() + asked.patience);
         let deadline = Deadline::new(deadline, self.question);
-        let params = self.generation.params(params, &self.declared);
+        let params = request_params(self.version.era(), params, &self.client_meta);
         let (params, token) = match asked.wants_progress {
             true => with_progress_token(params, id),
             false => (params, None),
@@ -274,7 +275,7 @@ impl Session {
         if self.wire.cancel(id) {
             return CallEnd::Unsent;
         }
-        if self.generation != Generation::Modern || !self.wire.cancels_by_closing() {
+        if self.version.era() != Era::Modern || !self.wire.cancels_by_closing() {
             let params = words.with("requestId", &Raw::from_number(id));
             self.tell("notifications/cancelled", Some(params));
         }

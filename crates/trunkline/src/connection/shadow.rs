@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::item::{Item, Kind};
 use crate::message::Raw;
 use crate::name::ServerName;
+use crate::protocol::ProtocolVersion;
 use crate::wire::{RemainingProcess, SecretMask, Tail};
 
 /// What a server has of one kind, and until when that need not be asked for again.
@@ -102,8 +103,8 @@ impl Shadow {
     }
 
     /// Whether this revision of the protocol was agreed on.
-    pub(super) fn speaks(&self, revision: &str) -> bool {
-        self.status.borrow().protocol.as_deref() == Some(revision)
+    pub(super) fn speaks(&self, version: ProtocolVersion) -> bool {
+        self.status.borrow().protocol.as_deref() == Some(version.as_str())
     }
 
     pub(super) fn speaks_both_eras(&self) -> bool {
@@ -169,7 +170,7 @@ impl Shadow {
         self.status.send_modify(|status| {
             status.state = State::Ready;
             status.transport = Some(session.wire().transport());
-            status.protocol = Some(session.generation.revision().into());
+            status.protocol = Some(session.version.as_str().into());
             status.server_info = shown(&described.server_info);
             status.capabilities = shown(&described.capabilities);
             status.instructions.clone_from(&described.instructions);

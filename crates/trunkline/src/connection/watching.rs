@@ -6,9 +6,10 @@ use tokio::sync::oneshot;
 
 use super::subscription::{Held, Hold, Holds, Subject};
 use crate::error::{Error, ErrorKind};
-use crate::message::{RpcError, code};
+use crate::message::RpcError;
 use crate::name::MAX_ADDRESS_BYTES;
 use crate::principal::{FairShare, Principal, Requester};
+use crate::protocol::code;
 
 /// Resources and tasks of one server that are watched. Each costs the server and us a little. One
 /// principal gets half of them if it is alone, and less while others watch some.

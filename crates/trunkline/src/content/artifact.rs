@@ -7,15 +7,13 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use super::block::{Binary, Block, ResultKind, string};
 use crate::message::Raw;
 use crate::name::digest;
+use crate::protocol::meta::RESOURCE;
 
 /// Base64 as servers write it, with or without the signs at its end.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-
-/// The key in `_meta` of a link that says which resource the file was, without its bytes.
-pub const RESOURCE: &str = "io.trunkline/resource";
 
 /// Letters of the digest in a name: the same bytes always go into the same file.
 const DIGEST: usize = 16;

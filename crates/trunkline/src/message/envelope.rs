@@ -5,10 +5,10 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::code;
 use super::raw::Raw;
 #[cfg(doc)]
 use super::reader::MAX_DEPTH;
+use crate::protocol::code;
 
 /// Bytes of an id. Clients count or make UUIDs; an id is kept for as long as its request goes on, and
 /// goes back with every answer.

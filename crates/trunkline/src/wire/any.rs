@@ -8,6 +8,7 @@ use super::sse::SseWire;
 use super::stdio::StdioWire;
 use super::tail::Tail;
 use super::{Incoming, Outgoing};
+use crate::protocol::ProtocolVersion;
 
 /// A wire of any kind.
 pub(crate) enum Wire {
@@ -56,7 +57,7 @@ impl Wire {
     }
 
     /// Says which revision of the protocol is spoken, on wires that carry it beside messages.
-    pub(crate) fn set_protocol_version(&mut self, version: &str) {
+    pub(crate) fn set_protocol_version(&mut self, version: ProtocolVersion) {
         match self {
             Self::Stdio(_) => {}
             Self::Http(wire) => wire.set_protocol_version(version),

@@ -14,6 +14,7 @@ use super::scripted::{client, notification, request, target};
 use super::sse::SseWire;
 use super::{Incoming, Outgoing, Purpose};
 use crate::message::{Message, Raw};
+use crate::protocol::ProtocolVersion;
 
 /// Node.js starts slowly on a machine that builds at the same time.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -105,8 +106,12 @@ impl Wire {
         let (welcome, _) = self.ask(initialize(), "").await;
         assert_eq!(welcome.get("protocolVersion").unwrap().as_str().unwrap(), "2025-11-25");
         match self {
-            Self::Http(wire) => wire.set_protocol_version("2025-11-25"),
-            Self::Sse(wire) => wire.set_protocol_version("2025-11-25"),
+            Self::Http(wire) => {
+                wire.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap())
+            }
+            Self::Sse(wire) => {
+                wire.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap())
+            }
         }
         self.send(notification("notifications/initialized"));
         match self {

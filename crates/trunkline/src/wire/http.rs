@@ -20,15 +20,12 @@ use self::listening::Listening;
 use super::client::HttpClient;
 use super::delivery::deliver;
 use super::exchanges::{Exchanges, Step};
-use super::failure;
 use super::request::HttpRequest;
 use super::tail::Tail;
 use super::target::HttpTarget;
-use super::{Incoming, Outgoing, Purpose, beside};
+use super::{Incoming, Outgoing, Purpose, beside, failure};
 use crate::config::Secret;
-
-/// The first version without sessions and resumption. Versions are dates, so they compare as text.
-const FIRST_MODERN_VERSION: &str = "2026-07-28";
+use crate::protocol::{Era, ProtocolVersion};
 
 /// How long the end of a session may take: it is a courtesy, and a server that is gone needs none.
 const GOODBYE: Duration = Duration::from_secs(3);
@@ -37,7 +34,7 @@ const GOODBYE: Duration = Duration::from_secs(3);
 pub(crate) struct HttpWire {
     client: HttpClient,
     target: Arc<HttpTarget>,
-    version: Option<HeaderValue>,
+    version: Option<ProtocolVersion>,
     session: Option<HeaderValue>,
     /// What every POST says, made anew only when that changes.
     post_headers: Arc<HeaderMap>,
@@ -71,8 +68,8 @@ impl HttpWire {
 
     /// Says in every message from now on which version is spoken. What it is also decides the
     /// generation: whether headers repeat what a message is about, and whether streams are resumed.
-    pub(crate) fn set_protocol_version(&mut self, version: &str) {
-        self.version = HeaderValue::from_str(version).ok();
+    pub(crate) fn set_protocol_version(&mut self, version: ProtocolVersion) {
+        self.version = Some(version);
         self.prepare_posts();
     }
 
@@ -145,9 +142,7 @@ impl HttpWire {
     }
 
     fn is_modern(&self) -> bool {
-        self.version
-            .as_ref()
-            .is_some_and(|version| version.as_bytes() >= FIRST_MODERN_VERSION.as_bytes())
+        self.version.is_some_and(|version| version.era() == Era::Modern)
     }
 
     fn prepare_posts(&mut self) {
@@ -177,8 +172,9 @@ impl HttpWire {
 
     fn headers(&self) -> HeaderMap {
         let mut headers = self.target.headers();
-        if let Some(version) = &self.version {
-            headers.insert(beside::PROTOCOL_VERSION, version.clone());
+        if let Some(version) = self.version {
+            let version = HeaderValue::from_static(version.as_str());
+            headers.insert(beside::PROTOCOL_VERSION, version);
         }
         if let Some(session) = self.session.as_ref().filter(|_| !self.is_modern()) {
             headers.insert(beside::SESSION_ID, session.clone());

@@ -23,6 +23,7 @@ use super::target::HttpTarget;
 use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing, Purpose, beside};
 use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
+use crate::protocol::ProtocolVersion;
 
 /// A wire to a server that speaks HTTP+SSE.
 pub(crate) struct SseWire {
@@ -30,7 +31,7 @@ pub(crate) struct SseWire {
     target: Arc<HttpTarget>,
     /// Where messages are posted: the server's own choice, and it names the session.
     endpoint: Address,
-    version: Option<HeaderValue>,
+    version: Option<ProtocolVersion>,
     /// What every POST says, made anew only when that changes.
     post_headers: Arc<HeaderMap>,
     exchanges: Exchanges,
@@ -67,8 +68,8 @@ impl SseWire {
     }
 
     /// Says in every message from now on which version is spoken.
-    pub(crate) fn set_protocol_version(&mut self, version: &str) {
-        self.version = HeaderValue::from_str(version).ok();
+    pub(crate) fn set_protocol_version(&mut self, version: ProtocolVersion) {
+        self.version = Some(version);
         self.prepare_posts();
     }
 
@@ -119,8 +120,9 @@ impl SseWire {
     fn prepare_posts(&mut self) {
         let mut headers = self.target.headers();
         beside::of_post(&mut headers);
-        if let Some(version) = &self.version {
-            headers.insert(beside::PROTOCOL_VERSION, version.clone());
+        if let Some(version) = self.version {
+            let version = HeaderValue::from_static(version.as_str());
+            headers.insert(beside::PROTOCOL_VERSION, version);
         }
         self.post_headers = Arc::new(headers);
     }

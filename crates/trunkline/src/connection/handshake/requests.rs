@@ -4,15 +4,14 @@ use tokio::time::Instant;
 
 use super::Opener;
 use crate::config::Transport;
-use crate::connection::generation::{
-    Generation, LEGACY, initialize_params, names_modern, names_older,
-};
+use crate::connection::client_meta::{initialize_params, lists_legacy, lists_modern};
 use crate::connection::lists::{List, Next, Pages, page_params};
 use crate::connection::session::Session;
 use crate::connection::status::Described;
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
-use crate::message::{Raw, RpcError, code};
+use crate::message::{Raw, RpcError};
+use crate::protocol::{Era, ProtocolVersion, code, meta};
 
 /// What `initialize` came to.
 pub(super) enum Initialized {
@@ -38,7 +37,7 @@ pub(super) enum Probed {
 
 impl Opener<'_> {
     pub(super) async fn probe(&self, session: &mut Session, bound: Instant) -> Probed {
-        session.speak(Generation::Modern);
+        session.set_version(ProtocolVersion::MODERN);
         let mut answer = self.ask(session, "server/discover", None, bound).await;
         if matches!(&answer, Ok(Err(error)) if asks_for_modern(error)) {
             // It names the very revision it was asked in: it may take it now.
@@ -70,7 +69,7 @@ impl Opener<'_> {
         session: &mut Session,
         deadline: Instant,
     ) -> Result<Initialized, Error> {
-        session.speak(Generation::Legacy(LEGACY[0].into()));
+        session.set_version(ProtocolVersion::LATEST_LEGACY);
         let params = Some(initialize_params(self.options.capabilities()));
         let answer = self.ask(session, "initialize", params, deadline).await?;
         let result = match answer {
@@ -87,9 +86,11 @@ impl Opener<'_> {
         let [version, server_info, capabilities, instructions] =
             result.get_all(["protocolVersion", "serverInfo", "capabilities", "instructions"]);
         let version = version.as_ref().and_then(Raw::as_str);
-        let known = LEGACY.iter().find(|known| version.as_deref() == Some(**known));
-        let Some(revision) = known else { return Err(unknown_revision()) };
-        session.speak(Generation::Legacy((*revision).into()));
+        let known = version.as_deref().and_then(ProtocolVersion::parse);
+        let Some(version) = known.filter(|version| version.era() == Era::Legacy) else {
+            return Err(unknown_revision());
+        };
+        session.set_version(version);
         session.tell("notifications/initialized", None);
         session.listen();
         let speaks_both_eras = false;
@@ -132,7 +133,7 @@ impl Opener<'_> {
 /// Whether a server that does not take a revision names the modern one as one that it takes.
 pub(in crate::connection) fn asks_for_modern(error: &RpcError) -> bool {
     error.code() == code::UNSUPPORTED_PROTOCOL_VERSION
-        && error.raw().get("data").is_some_and(|data| names_modern(data.get("supported").as_ref()))
+        && error.raw().get("data").is_some_and(|data| lists_modern(data.get("supported").as_ref()))
 }
 
 /// What a server says about itself that speaks the modern generation; nothing if it does not.
@@ -144,12 +145,12 @@ fn discovered(result: &Raw) -> Option<Described> {
         "capabilities",
         "instructions",
     ]);
-    if !names_modern(versions.as_ref()) {
+    if !lists_modern(versions.as_ref()) {
         return None;
     }
-    let in_meta = meta.and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
+    let in_meta = meta.and_then(|meta| meta.get(meta::SERVER_INFO));
     let server_info = in_meta.or(server_info);
-    let speaks_both_eras = names_older(versions.as_ref());
+    let speaks_both_eras = lists_legacy(versions.as_ref());
     Some(Described { server_info, capabilities, instructions, speaks_both_eras })
 }
 

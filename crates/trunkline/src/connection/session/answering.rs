@@ -40,7 +40,7 @@ impl Session {
 
     pub(super) fn answer(&mut self, id: u64, answer: Answer) {
         self.last_answer = Instant::now();
-        let end = CallEnd::with(&answer, &self.generation);
+        let end = CallEnd::with(&answer, self.version.era());
         self.pending.answer(id, answer, end);
         // It may have come on another stream than its own.
         self.wire.cancel(id);

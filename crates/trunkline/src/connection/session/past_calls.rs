@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Answer, Generation};
+use super::Answer;
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
 use crate::principal::{ClientId, Principal, Requester};
+use crate::protocol::Era;
 
 /// Time after the answer to a call in which the server may still send messages about it. Log lines
 /// were measured up to 300 ms late; ten times that leaves room for a slow machine.
@@ -43,14 +44,14 @@ pub(super) enum CallEnd {
 impl CallEnd {
     /// End of a call with this answer. A connection that broke leaves the server working on it, and so
     /// does an answer that says that the call has become a task.
-    pub(super) fn with(answer: &Answer, generation: &Generation) -> Self {
+    pub(super) fn with(answer: &Answer, era: Era) -> Self {
         let is_task = |result: &Raw| {
             let kind = result.get("resultType");
             kind.as_ref().and_then(Raw::as_str).as_deref() == Some("task")
         };
         match answer.as_ref().map_err(Error::kind) {
             Err(ErrorKind::Broken | ErrorKind::TimedOut | ErrorKind::TooLarge) => Self::GivenUp,
-            Ok(Ok(result)) if *generation == Generation::Modern && is_task(result) => Self::GivenUp,
+            Ok(Ok(result)) if era == Era::Modern && is_task(result) => Self::GivenUp,
             Ok(_) | Err(_) => Self::Answered,
         }
     }
@@ -216,16 +217,15 @@ mod tests {
         let result =
             |kind: &str| Ok(Ok(Raw::empty_object().with("resultType", &Raw::from_string(kind))));
         let error = |kind| Err(Error::new(kind, "x"));
-        let legacy = Generation::Legacy("2025-11-25".into());
-        for (answer, generation, end) in [
-            (result("complete"), &Generation::Modern, CallEnd::Answered),
-            (result("task"), &Generation::Modern, CallEnd::GivenUp),
-            (result("task"), &legacy, CallEnd::Answered),
-            (error(ErrorKind::Broken), &legacy, CallEnd::GivenUp),
-            (error(ErrorKind::TimedOut), &legacy, CallEnd::GivenUp),
-            (error(ErrorKind::Refused(500)), &legacy, CallEnd::Answered),
+        for (answer, era, end) in [
+            (result("complete"), Era::Modern, CallEnd::Answered),
+            (result("task"), Era::Modern, CallEnd::GivenUp),
+            (result("task"), Era::Legacy, CallEnd::Answered),
+            (error(ErrorKind::Broken), Era::Legacy, CallEnd::GivenUp),
+            (error(ErrorKind::TimedOut), Era::Legacy, CallEnd::GivenUp),
+            (error(ErrorKind::Refused(500)), Era::Legacy, CallEnd::Answered),
         ] {
-            assert_eq!(CallEnd::with(&answer, generation), end, "{answer:?}");
+            assert_eq!(CallEnd::with(&answer, era), end, "{answer:?}");
         }
     }
 

@@ -8,13 +8,13 @@ use futures_util::FutureExt as _;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
+use super::Session;
 use super::pending::{Waiting, Whose};
-use super::{Generation, Session};
 use crate::config::printable;
 use crate::connection::attendant::{Attendant, Question, Update, answer_within, not_offered};
-use crate::connection::generation::empty;
 use crate::error::{Error, ErrorKind};
-use crate::message::{Id, Message, Notification, Request, Response, RpcError, code};
+use crate::message::{Id, Message, Notification, Raw, Request, Response, RpcError};
+use crate::protocol::{Era, code};
 use crate::wire::{Outgoing, Purpose};
 
 /// Questions that belong to no request and are being answered at the same time.
@@ -95,11 +95,12 @@ impl Session {
             let message = "it repeats what it is sent, which no MCP server does";
             return self.answer(id, Err(Error::new(ErrorKind::NotMcp, message)));
         }
-        if self.generation == Generation::Modern && self.wire.cancels_by_closing() {
+        if self.version.era() == Era::Modern && self.wire.cancels_by_closing() {
             return self.fail_unanswerable(&request, about);
         }
         if &*request.method == "ping" {
-            return self.send_response(Response { id: request.id, outcome: Ok(empty()) });
+            return self
+                .send_response(Response { id: request.id, outcome: Ok(Raw::empty_object()) });
         }
         let answered = match self.has_room_for(&request) {
             true => self.passed_on(&request, about),

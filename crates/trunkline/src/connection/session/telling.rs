@@ -3,8 +3,9 @@
 use super::Session;
 use super::pending::{Waiting, Whose};
 use crate::connection::attendant::Update;
-use crate::message::{Notification, Raw, is_of_protocol};
+use crate::message::{Notification, Raw};
 use crate::principal::ClientId;
+use crate::protocol::is_mcp_method;
 
 /// That a visit to an address is over, which any request may have asked for, or none that waits. Who
 /// has knows its id.
@@ -72,7 +73,7 @@ fn tell(waiting: &Waiting, notification: Notification) {
 /// Whether something is about one request, if it can be said about which. What the protocol does not
 /// know is said to somebody, like a line of a log.
 fn is_for_one(method: &str) -> bool {
-    matches!(method, "notifications/progress" | "notifications/message") || !is_of_protocol(method)
+    matches!(method, "notifications/progress" | "notifications/message") || !is_mcp_method(method)
 }
 
 /// A report of progress under the token the caller gave, if it gave one.

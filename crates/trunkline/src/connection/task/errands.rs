@@ -12,7 +12,8 @@ use crate::connection::status::Described;
 use crate::connection::subscription::Subject;
 use crate::connection::watching::{Errand, Watched};
 use crate::error::ErrorKind;
-use crate::message::{Raw, RpcError, code};
+use crate::message::{Raw, RpcError};
+use crate::protocol::code;
 
 /// Requests of this kind that are on their way at once. A server that is started again may have
 /// thousands to come.

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::relisting::Asking;
-use crate::connection::generation::Generation;
 use crate::connection::log_level::{LogLevel, WantedLog};
 use crate::connection::session::Session;
 use crate::connection::status::Described;
 use crate::message::Raw;
+use crate::protocol::Era;
 
 /// How much of its log a server has been asked for in this conversation.
 pub(super) struct Logging {
@@ -19,7 +19,7 @@ impl Logging {
     pub(super) fn of(session: &Session, described: &Described) -> Self {
         let capabilities = described.capabilities.as_ref();
         let declared = capabilities.and_then(|capabilities| capabilities.get("logging"));
-        let is_legacy = matches!(session.generation, Generation::Legacy(_));
+        let is_legacy = session.version.era() == Era::Legacy;
         Self { is_offered: is_legacy && declared.is_some(), asked: None }
     }
 

@@ -13,8 +13,9 @@ use crate::connection::lists::{List, Next, Pages, page_params};
 use crate::connection::session::{Answer, Asked, Ids, Session, gone};
 use crate::error::{Error, ErrorKind};
 use crate::item::Kind;
-use crate::message::{Raw, code};
+use crate::message::Raw;
 use crate::principal::Requester;
+use crate::protocol::code;
 
 /// The shortest time between two lists that nobody waits for. A server that announces a change with
 /// every list would otherwise be asked for ever.

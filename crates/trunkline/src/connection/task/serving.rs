@@ -12,7 +12,6 @@ use super::{
     After, Command, Down, End, PAUSE_AFTER_FORGOTTEN, Task, begun_anew, refuse, too_many, unread,
 };
 use crate::connection::backoff::Attempts;
-use crate::connection::generation::Generation;
 use crate::connection::handshake::Opened;
 use crate::connection::lists::{List, Pages};
 use crate::connection::memory::Spoken;
@@ -21,6 +20,7 @@ use crate::connection::session::{Answer, Asked, Event, Session, at};
 use crate::connection::untrusted;
 use crate::item::Kind;
 use crate::message::{Notification, Raw};
+use crate::protocol::Era;
 
 /// Bytes of something that a server tells everybody. It is kept until the slowest of them has heard it,
 /// and is about changes and lines of logs.
@@ -269,7 +269,7 @@ impl Task {
             Command::Tell(_) if session.is_full() => {}
             // That generation asks for roots anew each time it needs them.
             Command::Tell(Notification { method, .. })
-                if &*method == ROOTS_CHANGED && session.generation == Generation::Modern => {}
+                if &*method == ROOTS_CHANGED && session.version.era() == Era::Modern => {}
             Command::Tell(Notification { method, params }) => session.tell(&method, params),
             Command::Refresh(kind, done) if self.shadow.listed(kind).is_fresh() => {
                 let _ = done.send(Ok(()));
@@ -333,9 +333,9 @@ impl Task {
 
     /// Asks the server for what somebody wants to hear of and was not asked for yet.
     fn see_to_watched(&mut self, session: &mut Session, chores: &mut Chores) {
-        match session.generation {
-            Generation::Modern => chores.subscription.see_to(&mut self.watched),
-            Generation::Legacy(_) => {
+        match session.version.era() {
+            Era::Modern => chores.subscription.see_to(&mut self.watched),
+            Era::Legacy => {
                 let patience = self.behaviour().timeouts.list;
                 let asking = Asking::new(&self.ids, patience);
                 chores.errands.run(session, &mut self.watched, asking);

@@ -12,19 +12,19 @@ use tokio::time::Instant;
 
 use crate::connection::attendant::Abandoned;
 use crate::connection::backoff::jittered;
-use crate::connection::generation::Generation;
 use crate::connection::session::{Answer, Asked, Session, at, gone};
 use crate::connection::status::Described;
 use crate::connection::subscription::Subject;
 use crate::connection::watching::Watched;
 use crate::item::Kind;
-use crate::message::{Notification, Raw, RpcError, code};
+use crate::message::{Notification, Raw, RpcError};
+use crate::protocol::meta::SUBSCRIPTION_ID;
+use crate::protocol::{Era, code};
 
 /// What the server says first when it is subscribed to.
 pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// What says on which request something is said.
-const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The resources that a subscription is about, and the tasks.
 const RESOURCES: &str = "resourceSubscriptions";
@@ -103,7 +103,7 @@ impl Subscription {
     /// A subscription to every kind of change the server says it announces.
     pub(super) fn wanted_of(session: &Session, described: &Described) -> Self {
         let lists = wishes(described);
-        let is_known = session.generation == Generation::Modern;
+        let is_known = session.version.era() == Era::Modern;
         let due = (is_known && !lists.is_empty()).then(Instant::now);
         Self {
             lists,
@@ -189,7 +189,7 @@ impl Subscription {
         let params = Raw::from_value(&json!({ "notifications": Value::Object(wishes) }));
         // Servers speak of tasks only to those who say that they know them.
         match is_about_tasks {
-            true => params.with("_meta", &session.declared().with_tasks()),
+            true => params.with("_meta", &session.client_meta().with_tasks()),
             false => params,
         }
     }

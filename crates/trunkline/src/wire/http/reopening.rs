@@ -156,6 +156,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::protocol::ProtocolVersion;
     use crate::wire::http::HttpWire;
     use crate::wire::scripted::{Reply, ScriptedServer, client, request};
 
@@ -170,7 +171,7 @@ mod tests {
         })
         .await;
         let mut wire = HttpWire::new(client(), server.target());
-        wire.set_protocol_version("2025-11-25");
+        wire.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap());
         starts(&mut wire);
         let endless = async {
             loop {

@@ -7,6 +7,7 @@ use tokio::time::timeout;
 use super::HttpWire;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Response};
+use crate::protocol::ProtocolVersion;
 use crate::wire::scripted::{
     PATIENCE, Reply, ScriptedServer, Seen, client, notification, request, result, target,
 };
@@ -83,7 +84,7 @@ async fn wire_with_session(server: &ScriptedServer) -> HttpWire {
     let mut wire = wire(server);
     wire.send(request(1, "initialize"));
     assert_eq!(message(&mut wire).await, result(1));
-    wire.set_protocol_version("2025-11-25");
+    wire.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap());
     wire
 }
 
@@ -216,7 +217,7 @@ async fn the_modern_generation_repeats_in_headers_what_a_message_is_about() {
     })
     .await;
     let mut wire = wire(&server);
-    wire.set_protocol_version("2026-07-28");
+    wire.set_protocol_version(ProtocolVersion::parse("2026-07-28").unwrap());
     let mut call = request(1, "tools/call");
     let Purpose::Request { name, parameters, .. } = &mut call.purpose else { unreachable!() };
     *name = Some("grüße".into());
@@ -461,10 +462,10 @@ async fn nothing_is_resumed_in_the_modern_generation_or_where_the_server_refuses
     let primed = || Reply::events("id: e1\nretry: 0\ndata:\n\n");
     let server = ScriptedServer::in_turn(vec![primed(), primed(), Reply::new(405, &[], "")]).await;
     let mut wire = wire(&server);
-    wire.set_protocol_version("2026-07-28");
+    wire.set_protocol_version(ProtocolVersion::parse("2026-07-28").unwrap());
     wire.send(request(1, "tools/call"));
     assert_eq!(lost(&mut wire).await.1.kind(), ErrorKind::Broken);
-    wire.set_protocol_version("2025-06-18");
+    wire.set_protocol_version(ProtocolVersion::parse("2025-06-18").unwrap());
     wire.send(request(2, "tools/call"));
     assert_eq!(lost(&mut wire).await.1.kind(), ErrorKind::Refused(405));
 }

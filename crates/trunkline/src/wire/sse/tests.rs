@@ -6,6 +6,7 @@ use tokio::time::timeout;
 
 use super::SseWire;
 use crate::error::{Error, ErrorKind};
+use crate::protocol::ProtocolVersion;
 use crate::wire::Incoming;
 use crate::wire::scripted::{
     PATIENCE, Reply, ScriptedServer, client, notification, request, result,
@@ -35,7 +36,7 @@ async fn messages_are_posted_to_the_endpoint_and_come_on_the_stream() {
     let stream = format!("{ENDPOINT}event: message\ndata: {}\n\n", result(1));
     let mut server = server(stream, 202).await;
     let mut wire = open(&server).await.unwrap();
-    wire.set_protocol_version("2024-11-05");
+    wire.set_protocol_version(ProtocolVersion::parse("2024-11-05").unwrap());
     wire.send(notification("notifications/initialized"));
     wire.send(request(1, "tools/list"));
     let Incoming::Message(answer) = next(&mut wire).await else { panic!() };

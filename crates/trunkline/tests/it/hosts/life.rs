@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trunkline::call::{CallErrorKind, CallOptions, Client, RETRY};
+use trunkline::call::{CallErrorKind, CallOptions, Client};
 use trunkline::catalog::Availability;
 use trunkline::connection::State;
 use trunkline::error::ErrorKind;
@@ -13,6 +13,7 @@ use trunkline::item::Kind;
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
 use trunkline::principal::Principal;
+use trunkline::protocol::meta::RETRY;
 use trunkline::registry::Reloaded;
 
 use super::{call, configuration, gather, host_of, tools, until_there, view};

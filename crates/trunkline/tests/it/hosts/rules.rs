@@ -3,11 +3,11 @@
 use futures_util::FutureExt as _;
 use serde_json::json;
 use trunkline::call::{CallErrorKind, CallOptions, Completion, CompletionOf};
-use trunkline::content::UNTRUSTED;
 use trunkline::error::ErrorKind;
 use trunkline::item::Kind;
 use trunkline::message::Raw;
 use trunkline::policy::{Switch, Switches, Who};
+use trunkline::protocol::meta::UNTRUSTED;
 use trunkline::view::Describe;
 
 use super::{Caller, call, call_with, gather, host_of, host_with, tools, view};

@@ -1,4 +1,4 @@
-//! The methods that the protocol knows.
+//! Methods of the protocol, and the parameter that names the subject of a request.
 
 const REQUESTS: &[&str] = &[
     "completion/complete",
@@ -35,10 +35,10 @@ const NOTIFICATIONS: &[&str] = &[
     "notifications/tools/list_changed",
 ];
 
-/// Whether the protocol knows a method, in any of its revisions and from either side: of a request
-/// or of a notification, tasks included. What others mean is between a client and its server. Case
-/// makes no difference, nor does white space around it: a server may take `Tools/Call` for a call.
-pub fn is_of_protocol(method: &str) -> bool {
+/// Whether a method belongs to MCP: a request or notification of any version, from either side, tasks
+/// included. Case and surrounding white space are ignored, because a server may take `Tools/Call` for a
+/// call.
+pub fn is_mcp_method(method: &str) -> bool {
     let method = method.trim().to_ascii_lowercase();
     let is_it = |known: &&str| known.eq_ignore_ascii_case(&method);
     let is_of_tasks = |method: &str| method.starts_with("tasks/");
@@ -48,18 +48,28 @@ pub fn is_of_protocol(method: &str) -> bool {
         || method.strip_prefix("notifications/").is_some_and(|it| it == "tasks" || is_of_tasks(it))
 }
 
+/// Parameter that names the tool, prompt, resource or task that a request of this method is about.
+pub fn subject_key(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_protocol_knows_its_own_methods_and_no_others() {
+    fn recognises_methods_of_the_protocol_and_no_others() {
         let known = ["tools/call", "tasks/get", "notifications/tasks/status"];
         for method in known.into_iter().chain(["Tools/Call", "logging/setlevel", " tools/call\n"]) {
-            assert!(is_of_protocol(method), "{method}");
+            assert!(is_mcp_method(method), "{method}");
         }
         for method in ["", "x/tools", "tools", "notifications/x", "notifications/tasks_x"] {
-            assert!(!is_of_protocol(method), "{method}");
+            assert!(!is_mcp_method(method), "{method}");
         }
     }
 }

@@ -1,0 +1,204 @@
+//! Client metadata of requests: parameters of `initialize`, and `_meta` of modern requests.
+
+use serde_json::json;
+
+use crate::message::Raw;
+use crate::protocol::meta::{
+    CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN, PROTOCOL_VERSION, TASKS_EXTENSION,
+};
+use crate::protocol::{Era, ProtocolVersion};
+
+/// Part of every key of the protocol that hardly any other text contains.
+const PROTOCOL_KEY_PART: &[u8] = b"modelcontextprotocol";
+
+/// Members of `_meta` that a connection reads or writes itself.
+pub(crate) const META_KEYS: [&str; 5] =
+    [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN];
+
+/// Client metadata that every modern request declares, serialized once because it goes with every call.
+#[derive(Clone, Debug)]
+pub(super) struct ClientMeta {
+    meta: Raw,
+    version: Raw,
+    info: Raw,
+    capabilities: Raw,
+}
+
+impl ClientMeta {
+    pub(super) fn new(capabilities: &Raw) -> Self {
+        let version = Raw::from_string(ProtocolVersion::MODERN.as_str());
+        let info = Raw::from_value(&client_info());
+        let meta = Raw::empty_object().with_new(&[
+            (PROTOCOL_VERSION, &version),
+            (CLIENT_INFO, &info),
+            (CLIENT_CAPABILITIES, capabilities),
+        ]);
+        Self { meta, version, info, capabilities: capabilities.clone() }
+    }
+
+    /// Client metadata of a request about tasks, which declares the tasks extension.
+    pub(super) fn with_tasks(&self) -> Raw {
+        let capabilities = self.meta.get(CLIENT_CAPABILITIES).unwrap_or_else(Raw::empty_object);
+        let extensions = capabilities.get("extensions").unwrap_or_else(Raw::empty_object);
+        let extensions = extensions.with(TASKS_EXTENSION, &Raw::empty_object());
+        Raw::empty_object().with(CLIENT_CAPABILITIES, &capabilities.with("extensions", &extensions))
+    }
+}
+
+/// Whether a server's list of protocol versions contains the modern one.
+pub(super) fn lists_modern(versions: Option<&Raw>) -> bool {
+    let versions = versions.map(Raw::items).unwrap_or_default();
+    versions
+        .iter()
+        .any(|version| version.as_str().as_deref() == Some(ProtocolVersion::MODERN.as_str()))
+}
+
+/// Whether a server's list of protocol versions contains one of the legacy era.
+pub(super) fn lists_legacy(versions: Option<&Raw>) -> bool {
+    let versions = versions.map(Raw::items).unwrap_or_default();
+    let known = versions.iter().filter_map(|version| ProtocolVersion::parse(&version.as_str()?));
+    known.into_iter().any(|version| version.era() == Era::Legacy)
+}
+
+fn client_info() -> serde_json::Value {
+    json!({ "name": "trunkline", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// The parameters of `initialize`.
+pub(super) fn initialize_params(capabilities: &Raw) -> Raw {
+    let params = json!({ "protocolVersion": ProtocolVersion::LATEST_LEGACY.as_str(), "clientInfo": client_info() });
+    Raw::from_value(&params).with("capabilities", capabilities)
+}
+
+/// Parameters as servers of this era expect them. Client metadata that the request declares for itself
+/// stays in modern requests, and is removed from legacy ones, where the handshake declared it.
+pub(super) fn request_params(era: Era, params: Option<Raw>, client: &ClientMeta) -> Option<Raw> {
+    match era {
+        Era::Legacy => params.map(without_client_meta),
+        Era::Modern => Some(with_client_meta(params, client)),
+    }
+}
+
+/// Parameters with client metadata, beside what the caller put there.
+fn with_client_meta(params: Option<Raw>, client: &ClientMeta) -> Raw {
+    let params = params.unwrap_or_else(Raw::empty_object);
+    let Some(said) = params.get("_meta").filter(Raw::is_object) else {
+        return params.with("_meta", &client.meta);
+    };
+    let [version, info, capabilities] =
+        said.get_all([PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES]);
+    let mut missing = Vec::new();
+    for (key, own, value) in [
+        (PROTOCOL_VERSION, &version, &client.version),
+        (CLIENT_INFO, &info, &client.info),
+        (CLIENT_CAPABILITIES, &capabilities, &client.capabilities),
+    ] {
+        if own.is_none() {
+            missing.push((key, value));
+        }
+    }
+    // A relayed request keeps the metadata of its own client, but not its protocol version.
+    let meta = match version {
+        Some(other) if other != client.version => {
+            said.with_part(&other, &client.version).with_new(&missing)
+        }
+        _ if missing.is_empty() => return params,
+        _ => said.with_new(&missing),
+    };
+    params.with_part(&said, &meta)
+}
+
+/// Parameters without client metadata, every other byte unchanged.
+fn without_client_meta(params: Raw) -> Raw {
+    // Rarely any is there; an escaped key may be one.
+    let bytes = params.bytes();
+    if memchr::memmem::find(bytes, PROTOCOL_KEY_PART).is_none() && !bytes.contains(&b'\\') {
+        return params;
+    }
+    let Some(meta) = params.get("_meta").filter(Raw::is_object) else { return params };
+    let keys = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
+    let rest = keys.iter().fold(meta.clone(), |meta, key| meta.without(key));
+    if rest == meta {
+        params
+    } else if rest.members().is_empty() {
+        params.without("_meta")
+    } else {
+        params.with("_meta", &rest)
+    }
+}
+
+/// Parameters with this progress token, and the caller's own token, if it gave one.
+pub(super) fn with_progress_token(params: Option<Raw>, token: u64) -> (Option<Raw>, Option<Raw>) {
+    let params = params.unwrap_or_else(Raw::empty_object);
+    let meta = params.get("_meta").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
+    let own = meta.get(PROGRESS_TOKEN).map(|own| own.detached());
+    let meta = meta.with(PROGRESS_TOKEN, &Raw::from_value(&token.into()));
+    (Some(params.with("_meta", &meta)), own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modern_requests_carry_client_meta_and_keep_members_of_the_caller() {
+        let params = Raw::from_text(r#"{"name":"x","_meta":{"progressToken":7}}"#).unwrap();
+        let offered = Raw::from_text(r#"{"roots":{}}"#).unwrap();
+        let client = ClientMeta::new(&offered);
+        let sent = request_params(Era::Modern, Some(params), &client).unwrap();
+        let meta = sent.get("_meta").unwrap();
+        assert_eq!(meta.get(PROGRESS_TOKEN).unwrap().text(), "7");
+        assert_eq!(meta.get(CLIENT_CAPABILITIES).unwrap(), offered);
+        let version = meta.get(PROTOCOL_VERSION).unwrap();
+        assert_eq!(version.as_str().unwrap(), "2026-07-28");
+        assert_eq!(request_params(Era::Legacy, None, &client), None);
+        let other = sent.text().replace("2026-07-28", "2025-11-25");
+        let other = Raw::from_text(&other).ok();
+        assert_eq!(request_params(Era::Modern, other, &client).as_ref(), Some(&sent));
+        let again = request_params(Era::Modern, Some(sent), &ClientMeta::new(&Raw::empty_object()))
+            .unwrap();
+        assert_eq!(again.get("_meta").unwrap().get(CLIENT_CAPABILITIES).unwrap(), offered);
+    }
+
+    #[test]
+    fn legacy_requests_carry_no_client_meta() {
+        let client = ClientMeta::new(&Raw::empty_object());
+        let sent = |text: &str| {
+            let params = Raw::from_text(text).ok();
+            request_params(Era::Legacy, params, &client).unwrap().text().to_owned()
+        };
+        let of_modern = format!(
+            r#""{PROTOCOL_VERSION}":"2026-07-28", "{CLIENT_CAPABILITIES}":{{"roots":{{}}}},"{CLIENT_INFO}":{{}}"#
+        );
+        let with_others = format!(
+            r#"{{ "name":"x","_meta":{{"a":1, {of_modern},"progressToken" : 7,"{LOG_LEVEL}":"info"}},
+                "requestState":"s","inputResponses":{{}} }}"#
+        );
+        assert_eq!(
+            sent(&with_others),
+            r#"{ "name":"x","_meta":{"a":1,"progressToken" : 7},
+                "requestState":"s","inputResponses":{} }"#
+        );
+        let alone = format!(r#"{{"name":"x","_meta":{{{of_modern}}}}}"#);
+        assert_eq!(sent(&alone), r#"{"name":"x"}"#);
+        assert_eq!(sent(&alone.replace("io.model", "i\\u006f.m\\u006fdel")), r#"{"name":"x"}"#);
+        for untouched in [
+            r#"{"name":"x" ,"_meta":{}}"#,
+            r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}}}"#,
+            r#"{"arguments":{"io.modelcontextprotocol/logLevel":"info"}}"#,
+            r#"{"_meta":"io.modelcontextprotocol/logLevel"}"#,
+        ] {
+            assert_eq!(sent(untouched), untouched);
+        }
+    }
+
+    #[test]
+    fn progress_token_is_replaced_and_returned() {
+        let params = Raw::from_text(r#"{"_meta":{"progressToken":"mine","x":1}}"#).unwrap();
+        let (sent, own) = with_progress_token(Some(params), 9);
+        let sent = sent.unwrap();
+        assert_eq!(sent.text(), r#"{"_meta":{"progressToken":9,"x":1}}"#);
+        assert_eq!(own.unwrap().text(), "\"mine\"");
+        assert!(with_progress_token(None, 9).1.is_none());
+    }
+}

@@ -1,0 +1,41 @@
+//! Keys of `_meta`: those that the protocol defines, and those that Trunkline adds under its own prefix.
+
+/// Token under which a request wants `notifications/progress`.
+pub const PROGRESS_TOKEN: &str = "progressToken";
+/// Protocol version of a modern request.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// Capabilities of the client of a modern request.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// Name and version of the client of a modern request.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// Name and version of the server, in a modern result.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// Lowest level of `notifications/message` that a modern request wants.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The `subscriptions/listen` request that a modern notification belongs to.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// Extension under which calls may become tasks. It is a key of `capabilities.extensions`.
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// Prefix of every key that Trunkline itself adds.
+pub const PREFIX: &str = "io.trunkline/";
+/// In a list: servers whose entries are missing, with the reason.
+pub const UNAVAILABLE: &str = "io.trunkline/unavailable";
+/// In an error result: whether the same call may succeed later.
+pub const RETRY: &str = "io.trunkline/retry";
+/// In a result: it comes from an untrusted server (TOOL-10).
+pub const UNTRUSTED: &str = "io.trunkline/untrusted";
+/// In a resource link to a file: members of the embedded resource that the link replaces.
+pub const RESOURCE: &str = "io.trunkline/resource";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_keys_have_the_prefix() {
+        for key in [UNAVAILABLE, RETRY, UNTRUSTED, RESOURCE] {
+            assert!(key.starts_with(PREFIX), "{key}");
+        }
+    }
+}
