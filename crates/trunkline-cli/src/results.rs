@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use trunkline::call::{ArtifactFolder, CallError, CallOptions, Outcome as Called};
 use trunkline::config::{Trust, printable};
-use trunkline::connection::{Attendant, Connection};
+use trunkline::connection::{CallHandler, Connection};
 use trunkline::content::{ArtifactLimits, ResultKind, artifacts};
 use trunkline::message::{Notification, Raw};
 use trunkline::name::ServerName;
@@ -53,8 +53,8 @@ impl Watcher<'_> {
     }
 }
 
-impl Attendant for Watcher<'_> {
-    fn told(&self, notification: &Notification) {
+impl CallHandler for Watcher<'_> {
+    fn on_notification(&self, notification: &Notification) {
         let Some(params) = &notification.params else { return };
         match &*notification.method {
             "notifications/progress" => self.show(&progress_text(params, |text| self.masked(text))),

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use tokio::sync::watch;
 use trunkline::call::{self as host, CallError};
-use trunkline::connection::{Answering, Attendant, LogLevel, Question};
+use trunkline::connection::{Answering, CallHandler, LogLevel, Question};
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::{ClientId, Requester};
@@ -175,9 +175,9 @@ impl OfSession {
     }
 }
 
-impl Attendant for OfSession {
+impl CallHandler for OfSession {
     /// Whatever such a server says is for this client. Lists are those of the one that all share.
-    fn told(&self, notification: &Notification) {
+    fn on_notification(&self, notification: &Notification) {
         let Some(session) = self.session.upgrade() else { return };
         let said = match &*notification.method {
             "notifications/message" => {
@@ -212,7 +212,7 @@ struct OfAnyCall {
     calls: Arc<OwnCalls>,
 }
 
-impl Attendant for OfAnyCall {
+impl CallHandler for OfAnyCall {
     fn asked(&self, question: Question) -> Answering<'_> {
         Box::pin(async move {
             require_offered(&self.client, &question)?;
@@ -303,12 +303,12 @@ impl Attending {
     }
 }
 
-impl Attendant for Attending {
+impl CallHandler for Attending {
     fn wants_progress(&self) -> bool {
         self.follows
     }
 
-    fn told(&self, notification: &Notification) {
+    fn on_notification(&self, notification: &Notification) {
         let is_wanted = match &*notification.method {
             "notifications/progress" => self.follows,
             "notifications/message" => level::is_wanted(notification, self.caller.level),

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use trunkline::connection::{Answering, Attendant, Question};
+use trunkline::connection::{Answering, CallHandler, Question};
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::protocol::code;
 
@@ -27,9 +27,9 @@ impl<'a> Noting<'a> {
     }
 }
 
-impl Attendant for Noting<'_> {
-    fn told(&self, notification: &Notification) {
-        self.attending.told(notification);
+impl CallHandler for Noting<'_> {
+    fn on_notification(&self, notification: &Notification) {
+        self.attending.on_notification(notification);
     }
 
     fn wants_progress(&self) -> bool {

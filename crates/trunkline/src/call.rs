@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-pub use completion::{Completion, CompletionOf};
-pub use failure::{CallError, CallErrorKind};
+pub use completion::Completion;
+pub use completion::CompletionOf;
+pub use failure::CallError;
+pub use failure::CallErrorKind;
 pub use keeping::ArtifactFolder;
 pub use no_result::NoResult;
 pub use outcome::Outcome;
@@ -25,7 +27,7 @@ use crate::catalog::Entry;
 use crate::clean::cleaned_json;
 use crate::config::{Server, Trust};
 use crate::connection::{
-    Ask, Attendant, Connection, Conversing, LogLevel, Round, Rounds, Unattended,
+    Ask, CallHandler, Connection, Conversing, LogLevel, Round, Rounds, Unattended,
 };
 use crate::content::{ResultKind, check_arguments, with_addresses};
 use crate::error::{Error, ErrorKind};
@@ -50,7 +52,7 @@ const MAX_LINKS_LOOKED_UP: usize = 256;
 pub struct CallOptions<'c> {
     /// Who attends to what the server says and asks before it answers. What an untrusted server
     /// says and asks is without what deceives; it is not to be believed for that.
-    pub attendant: &'c dyn Attendant,
+    pub attendant: &'c dyn CallHandler,
     /// How long the call may take, with the start of the server where it does not run. The default is
     /// `timeouts.call`, and the bounds of a start beside it; it is never longer than that. The time in which
     /// a question of the server waits for the attendant is not counted; see [`Attendant::asked`].
@@ -84,7 +86,7 @@ pub struct Client {
     /// What it offers to servers, as the protocol writes it.
     pub capabilities: Raw,
     /// Who answers what its own servers ask outside of any call.
-    pub attendant: Option<Arc<dyn Attendant>>,
+    pub attendant: Option<Arc<dyn CallHandler>>,
     /// How much of the log of its own servers it wants.
     pub log_level: Option<LogLevel>,
     /// After how long without a call its own servers are ended; never, if nothing is said, before
@@ -238,7 +240,7 @@ impl Route<'_> {
         &self,
         options: CallOptions<'a>,
         cleaning: &'a Cleaning<'a>,
-    ) -> &'a dyn Attendant {
+    ) -> &'a dyn CallHandler {
         match self.server.trust {
             Trust::Trusted => options.attendant,
             Trust::Untrusted => cleaning,

@@ -8,11 +8,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use addresses::AddressIndex;
-pub(crate) use addresses::{closest, template_pieces};
+pub(crate) use addresses::closest;
+pub(crate) use addresses::template_pieces;
 pub use build::Sources;
 pub use listing::Listing;
 
-pub use crate::item::{DefinitionDigest, Hints, Item, Kind};
+pub use crate::item::DefinitionDigest;
+pub use crate::item::Hints;
+pub use crate::item::Item;
+pub use crate::item::Kind;
 
 use crate::message::Raw;
 use crate::name::{Adjusted, Namespaces, Pairs, ServerName};

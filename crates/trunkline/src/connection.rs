@@ -1,31 +1,19 @@
 //! One server, one task: handshake, generation, pending table, lists, state.
 
-mod status;
-mod prospects;
+mod state;
 mod subscription;
 mod server_notification;
-mod log_level;
-mod attendant;
-mod untrusted;
+mod handler;
 mod client_meta;
-mod parameters;
-mod lists;
-mod memory;
+mod param_headers;
+mod pagination;
+mod cache;
 mod options;
-mod last_lines;
-mod explaining;
 mod session;
-mod shadow;
-mod watching;
-mod resolving;
-mod ending;
+mod published;
 mod handshake;
-mod backoff;
-mod task;
-mod answers;
-mod asking;
-mod conversing;
-mod refreshing;
+mod actor;
+mod request;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,34 +22,49 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::protocol::ProtocolVersion;
+use handler::untrusted;
+use state::{error_context, retry};
 
-pub use asking::{Ask, Rounds};
-pub use attendant::{Answering, Attendant, Question, Unattended};
+pub use crate::connection::handler::Answering;
+pub use crate::connection::handler::CallHandler;
+pub use crate::connection::handler::Question;
+pub use crate::connection::handler::Unattended;
+pub use crate::connection::param_headers::header_arguments;
+pub use crate::connection::request::Ask;
+pub use crate::connection::request::Rounds;
+pub(crate) use crate::connection::request::round_trips::Conversing;
+pub(crate) use crate::connection::request::round_trips::Round;
+pub use crate::connection::state::log_level::LogLevel;
+pub use crate::connection::state::status::SetAside;
+pub use crate::connection::state::status::State;
+pub use crate::connection::state::status::Status;
 pub(crate) use client_meta::META_KEYS;
-pub(crate) use conversing::{Conversing, Round};
-pub use log_level::LogLevel;
-use log_level::WantedLog;
-pub use options::{Options, Remaining};
-pub use parameters::header_arguments;
+pub use options::Options;
+pub use options::Remaining;
 pub use server_notification::ServerNotification;
-pub use status::{SetAside, State, Status};
-pub use subscription::{ResourceSubscription, TaskSubscription};
+use state::log_level::WantedLog;
+pub use subscription::ResourceSubscription;
+pub use subscription::TaskSubscription;
 
-pub use crate::wire::{ChildOptions, HttpOptions, MAX_MESSAGE_BYTES, Proxies, RemainingProcess};
+pub use crate::transport::ChildOptions;
+pub use crate::transport::HttpOptions;
+pub use crate::transport::MAX_MESSAGE_BYTES;
+pub use crate::transport::Proxies;
+pub use crate::transport::RemainingProcess;
 
 use crate::config::{Behaviour, Fingerprint, Protocol, Restart, Server, Transport};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, Kind};
 use crate::message::{Notification, RpcError};
 use crate::principal::{FairSlots, Requester};
-use attendant::Abandoned;
-use ending::SessionEndings;
-use refreshing::Refreshes;
+use actor::subscriptions::Watched;
+use actor::{Command, Task};
+use handler::Abandoned;
+use handshake::closing::SessionEndings;
+use published::Shadow;
+use request::list_requests::Refreshes;
 use session::{Ids, gone};
-use shadow::Shadow;
 use subscription::{Held, Holds, Subject};
-use task::{Command, Task};
-use watching::Watched;
 
 /// Commands that may wait for a task that is busy starting its server.
 const MAX_COMMANDS: usize = 256;
@@ -176,13 +179,13 @@ impl Connection {
     /// Whether what went wrong with the server in this way may work later, though nobody does
     /// anything about it.
     pub fn may_pass(&self, kind: ErrorKind) -> bool {
-        prospects::may_pass(self.current(), &self.shadow.watch().borrow(), kind)
+        retry::may_pass(self.current(), &self.shadow.watch().borrow(), kind)
     }
 
     /// Whether the server, if it cannot be used, may be there later, though nobody does anything
     /// about it.
     pub fn may_return(&self) -> bool {
-        prospects::may_return(self.current(), &self.shadow.watch().borrow())
+        retry::may_return(self.current(), &self.shadow.watch().borrow())
     }
 
     /// How the server is reached, and whether it is started again by the rules of now.
@@ -456,8 +459,8 @@ impl Connection {
             Ok(answer) => answer.unwrap_or_else(|_| Err(self.gone())),
             Err(_) => {
                 let status = self.status();
-                let late = explaining::late_to_list(self.behaviour().timeouts.list);
-                let error = explaining::explained_by_server(late, &status.stderr, status.noise);
+                let late = error_context::late_to_list(self.behaviour().timeouts.list);
+                let error = error_context::explained_by_server(late, &status.stderr, status.noise);
                 Err(error.of(&self.server.name))
             }
         }

@@ -37,7 +37,7 @@ pub mod config;
 mod clean;
 pub mod item;
 
-mod wire;
+mod transport;
 
 pub mod connection;
 pub mod registry;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use trunkline::config::{self, NoReferences};
 use trunkline::connection::{
-    Answering, Ask, Attendant, ChildOptions, HttpOptions, Options, Question,
+    Answering, Ask, CallHandler, ChildOptions, HttpOptions, Options, Question,
 };
 use trunkline::message::Raw;
 use trunkline::registry::Registry;
@@ -89,7 +89,7 @@ async fn converse(generation: &str, tool: &str, arguments: Value) -> String {
 /// A caller that says yes to everything.
 struct Agreeable;
 
-impl Attendant for Agreeable {
+impl CallHandler for Agreeable {
     fn asked(&self, question: Question) -> Answering<'_> {
         let answer = match &*question.method {
             "elicitation/create" => json!({ "action": "accept", "content": { "name": "Ada" } }),

@@ -1,7 +1,7 @@
 //! What a client says that agrees to everything: arguments for tools, answers to questions.
 
 use serde_json::{Map, Value, json};
-use trunkline::connection::{Answering, Attendant, Question};
+use trunkline::connection::{Answering, CallHandler, Question};
 use trunkline::item::Item;
 use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::code;
@@ -9,7 +9,7 @@ use trunkline::protocol::code;
 /// A caller that accepts whatever it is asked, with the values that are offered.
 pub(crate) struct Obliging;
 
-impl Attendant for Obliging {
+impl CallHandler for Obliging {
     fn asked(&self, question: Question) -> Answering<'_> {
         let params = question.params.map(|params| params.to_value()).unwrap_or_default();
         let answer = match &*question.method {

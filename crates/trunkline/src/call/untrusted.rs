@@ -1,16 +1,16 @@
 //! Whoever attends to a call of an untrusted server, who hears nothing that deceives (TOOL-10).
 
 use crate::clean::cleaned_json;
-use crate::connection::{Answering, Attendant, Question};
+use crate::connection::{Answering, CallHandler, Question};
 use crate::message::{Notification, Raw, RpcError};
 
 /// An attendant that gets what a server tells and asks without what deceives.
-pub(super) struct Cleaning<'c>(pub(super) &'c dyn Attendant);
+pub(super) struct Cleaning<'c>(pub(super) &'c dyn CallHandler);
 
-impl Attendant for Cleaning<'_> {
-    fn told(&self, notification: &Notification) {
+impl CallHandler for Cleaning<'_> {
+    fn on_notification(&self, notification: &Notification) {
         let params = notification.params.as_ref().map(cleaned_json);
-        self.0.told(&Notification { params, ..notification.clone() });
+        self.0.on_notification(&Notification { params, ..notification.clone() });
     }
 
     fn wants_progress(&self) -> bool {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 
 use super::{CallError, Outcome, Route, outcome};
 use crate::catalog::Catalog;

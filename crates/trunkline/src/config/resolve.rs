@@ -1,9 +1,8 @@
 //! From as meant to ready to run: references are filled in when a server starts (CFG-9).
 
 use std::collections::BTreeMap;
-use std::io;
-use std::mem;
 use std::path::{Path, PathBuf};
+use std::{io, mem};
 
 use super::identity::ConfigIdentity;
 use super::inherit::InheritEnv;

@@ -2,9 +2,8 @@
 //! only found.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use ring::digest;
 

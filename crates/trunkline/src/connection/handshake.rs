@@ -1,5 +1,7 @@
 //! Starting a server and agreeing with it on what is spoken (CON-2, CON-4).
 
+pub(super) mod closing;
+mod references;
 mod requests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,18 +10,16 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, watch};
 use tokio::time::{Instant, timeout_at};
 
-use super::ending::SessionEndings;
-use super::explaining::{
+use super::cache::Spoken;
+use super::handler::untrusted;
+use super::options::Options;
+use super::pagination::List;
+use super::published::Shadow;
+use super::session::{Answer, Ids, Session, stopping};
+use super::state::error_context::{
     explained, explained_by_server, late_to_list, late_to_start, with_next_step,
 };
-use super::lists::List;
-use super::memory::Spoken;
-use super::options::Options;
-use super::resolving::resolved;
-use super::session::{Answer, Ids, Session, stopping};
-use super::shadow::Shadow;
-use super::status::Described;
-use super::untrusted;
+use super::state::status::Described;
 use crate::config::{
     Behaviour, Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts,
     Transport,
@@ -27,10 +27,12 @@ use crate::config::{
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
 use crate::protocol::Era;
-use crate::wire::http::HttpWire;
-use crate::wire::sse::SseWire;
-use crate::wire::stdio::StdioWire;
-use crate::wire::{HttpTarget, Wire};
+use crate::transport::http::HttpWire;
+use crate::transport::sse::SseWire;
+use crate::transport::stdio::StdioWire;
+use crate::transport::{HttpTarget, Wire};
+use closing::SessionEndings;
+use references::resolved;
 
 pub(super) use requests::asks_for_modern;
 use requests::{Initialized, Probed, unknown_revision};

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::Semaphore;
 
-use super::attendant::Attendant;
+use super::cache::Memory;
 use super::client_meta::ClientMeta;
-use super::memory::Memory;
+use super::handler::CallHandler;
 use crate::config::{Chain, Resolver};
 use crate::error::Error;
 use crate::message::Raw;
 use crate::name::ServerName;
-use crate::wire::{ChildOptions, HttpClient, HttpOptions, RemainingProcess};
+use crate::transport::{ChildOptions, HttpClient, HttpOptions, RemainingProcess};
 
 /// Threads that may be filling in references at the same time. One that is stuck in a file that does
 /// not answer cannot be ended; as many servers as this start without waiting for each other.
@@ -25,7 +25,7 @@ pub struct Options {
     memory: Arc<Memory>,
     capabilities: Raw,
     client_meta: ClientMeta,
-    attendant: Option<Arc<dyn Attendant>>,
+    attendant: Option<Arc<dyn CallHandler>>,
     remaining: Arc<Mutex<Vec<Remaining>>>,
 }
 
@@ -97,7 +97,7 @@ impl Options {
     /// own accord, as everybody is who listens to
     /// [`Connection::notifications`](super::Connection::notifications).
     #[must_use]
-    pub fn with_attendant(self, attendant: Arc<dyn Attendant>) -> Self {
+    pub fn with_attendant(self, attendant: Arc<dyn CallHandler>) -> Self {
         Self { attendant: Some(attendant), ..self }
     }
 
@@ -142,7 +142,7 @@ impl Options {
         &self.memory
     }
 
-    pub(super) fn attendant(&self) -> Option<Arc<dyn Attendant>> {
+    pub(super) fn attendant(&self) -> Option<Arc<dyn CallHandler>> {
         self.attendant.clone()
     }
 

@@ -5,10 +5,10 @@ mod empty_replies;
 mod masking;
 mod past_calls;
 mod pending;
-mod questions;
-mod reading;
-mod answering;
-mod telling;
+mod server_requests;
+mod partial_messages;
+mod responses;
+mod notifications;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ pub(super) use self::masking::masked_raw;
 use self::past_calls::CallEnd;
 pub(super) use self::pending::MAX_PENDING_CALLS;
 use self::pending::{Pending, Waiting};
-use self::questions::{Asides, Open};
-use self::reading::{after_noise, is_cuttable, unreadable};
-use super::attendant::{Abandoned, Attendant, Update};
 use super::client_meta::{ClientMeta, request_params, with_progress_token};
-use super::explaining::explained;
-use super::parameters::{Mirrored, headers, subject};
+use super::handler::{Abandoned, CallHandler, Update};
+use super::param_headers::{Mirrored, headers, subject};
+use super::state::error_context::explained;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Notification, Raw, RpcError};
 use crate::principal::{ClientId, Requester};
 use crate::protocol::{Era, ProtocolVersion};
 use crate::queue::Sender;
-use crate::wire::{Incoming, Outgoing, Purpose, RemainingProcess, SecretMask, Wire};
+use crate::transport::{Incoming, Outgoing, Purpose, RemainingProcess, SecretMask, Wire};
+use partial_messages::{after_noise, is_cuttable, unreadable};
+use server_requests::{Asides, Open};
 
 /// What is taken from one server before others get their turn.
 const TURNS: u32 = 64;
@@ -131,7 +131,7 @@ impl Session {
         wire: Wire,
         number: u64,
         client_meta: ClientMeta,
-        (attendant, question): (Option<Arc<dyn Attendant>>, Duration),
+        (attendant, question): (Option<Arc<dyn CallHandler>>, Duration),
     ) -> Self {
         Self {
             wire,

@@ -1,9 +1,10 @@
 //! Notices around what an untrusted server says, in the blocks that a model reads (TOOL-10).
 
+use serde_json::json;
+
 use super::block::{Form, ResultKind, is_list};
 use crate::message::Raw;
 use crate::name::{ServerName, digest};
-use serde_json::json;
 
 /// Letters of the sign that ends what an untrusted server said.
 pub(super) const SIGN_LENGTH: usize = 16;

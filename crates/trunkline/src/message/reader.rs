@@ -356,10 +356,9 @@ fn special(word: u64) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use proptest::prelude::*;
     use serde::de::IgnoredAny;
-
-    use bytes::Bytes;
 
     use super::super::outline::{MOST, Outlined};
     use super::super::raw::Raw;

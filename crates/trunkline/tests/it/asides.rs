@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use trunkline::connection::{Answering, Ask, Attendant, Connection, Question, Rounds};
+use trunkline::connection::{Answering, Ask, CallHandler, Connection, Question, Rounds};
 use trunkline::message::{Notification, Raw};
 use trunkline_testkit::peers;
 
@@ -15,7 +15,7 @@ use crate::lively::{Attentive, Folder, call, converse, options, params, text_of,
 #[derive(Default)]
 struct PassedOver(AtomicBool);
 
-impl Attendant for PassedOver {
+impl CallHandler for PassedOver {
     fn passed_over(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -42,8 +42,8 @@ async fn whoever_may_have_been_asked_hears_that_the_question_was_refused() {
 #[derive(Default)]
 struct Counting(AtomicUsize);
 
-impl Attendant for Counting {
-    fn told(&self, _notification: &Notification) {
+impl CallHandler for Counting {
+    fn on_notification(&self, _notification: &Notification) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -74,7 +74,7 @@ async fn what_is_told_to_nobody_yet_has_a_bound_in_bytes() {
 #[derive(Default)]
 struct Known(Mutex<Vec<String>>);
 
-impl Attendant for Known {
+impl CallHandler for Known {
     fn asked(&self, question: Question) -> Answering<'_> {
         self.0.lock().unwrap().push(question.method.into());
         Box::pin(async { Ok(Raw::from_value(&json!({ "roots": [], "action": "decline" }))) })
@@ -93,7 +93,7 @@ impl Drop for Forgotten<'_> {
     }
 }
 
-impl Attendant for Thinking {
+impl CallHandler for Thinking {
     fn asked(&self, _question: Question) -> Answering<'_> {
         let forgotten = Forgotten(&self.0);
         Box::pin(async move {
@@ -162,7 +162,7 @@ async fn a_question_outside_of_calls_goes_to_whoever_the_server_is_for() {
     let folder = Folder::new();
     folder.write("rooted", "");
     let known = Arc::new(Known::default());
-    let options = options().with_attendant(Arc::clone(&known) as Arc<dyn Attendant>);
+    let options = options().with_attendant(Arc::clone(&known) as Arc<dyn CallHandler>);
     let connection = announcing(&folder, options, "legacy", &json!({}));
     within(connection.connect()).await.unwrap();
     assert_eq!(answer_to_roots(&folder).await["result"]["roots"], json!([]));

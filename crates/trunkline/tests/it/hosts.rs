@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use trunkline::call::{CallError, CallOptions, Outcome};
 use trunkline::catalog::{Catalog, Entry};
 use trunkline::config::{self, Config};
-use trunkline::connection::{Answering, Attendant, Question};
+use trunkline::connection::{Answering, CallHandler, Question};
 use trunkline::host::{Host, HostOptions, Patience};
 use trunkline::item::Kind;
 use trunkline::message::{Notification, Raw, RpcError};
@@ -107,8 +107,8 @@ impl Caller {
     }
 }
 
-impl Attendant for Caller {
-    fn told(&self, notification: &Notification) {
+impl CallHandler for Caller {
+    fn on_notification(&self, notification: &Notification) {
         self.told.lock().unwrap().push(notification.clone());
         self.hears.notify_one();
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use trunkline::config::{self, Config, NoReferences};
 use trunkline::connection::{
-    Answering, Ask, Attendant, ChildOptions, Connection, HttpOptions, Options, Question, State,
+    Answering, Ask, CallHandler, ChildOptions, Connection, HttpOptions, Options, Question, State,
     Status,
 };
 use trunkline::message::{Notification, Raw, RpcError};
@@ -156,8 +156,8 @@ pub(crate) struct Attentive {
     pub(crate) answer: Option<Value>,
 }
 
-impl Attendant for Attentive {
-    fn told(&self, notification: &Notification) {
+impl CallHandler for Attentive {
+    fn on_notification(&self, notification: &Notification) {
         self.told.lock().unwrap().push(notification.clone());
     }
 
@@ -172,7 +172,7 @@ impl Attendant for Attentive {
 pub(crate) async fn converse(
     connection: &Connection,
     tool: &str,
-    caller: &dyn Attendant,
+    caller: &dyn CallHandler,
 ) -> Result<Raw, RpcError> {
     let ask = Ask::new("tools/call", params(tool, &json!({})));
     within(connection.converse(ask, caller)).await.unwrap()

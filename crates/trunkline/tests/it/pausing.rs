@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use trunkline::connection::{Answering, Ask, Attendant, Connection, Question, Unattended};
+use trunkline::connection::{Answering, Ask, CallHandler, Connection, Question, Unattended};
 use trunkline::error::{Error, ErrorKind};
 use trunkline::message::{Raw, RpcError};
 
@@ -21,7 +21,7 @@ const THOUGHT: Duration = Duration::from_secs(2);
 /// Somebody who thinks before they answer; for ever, if they are not told how long.
 struct Thoughtful(Option<Duration>);
 
-impl Attendant for Thoughtful {
+impl CallHandler for Thoughtful {
     fn asked(&self, _: Question) -> Answering<'_> {
         Box::pin(async {
             match self.0 {
@@ -40,7 +40,7 @@ fn bounds(question: &str) -> Value {
 async fn ask(
     connection: &Connection,
     tool: &str,
-    attendant: &dyn Attendant,
+    attendant: &dyn CallHandler,
 ) -> Result<Result<Raw, RpcError>, Error> {
     within(connection.connect()).await.unwrap();
     let ask = Ask::new("tools/call", params(tool, &json!({})));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::message::Raw;
-use crate::wire::{Incoming, SecretMask};
+use crate::transport::{Incoming, SecretMask};
 
 /// What the server said, without secrets if there is a mask.
 pub(super) fn masked(mask: Option<&SecretMask>, incoming: Incoming) -> Incoming {

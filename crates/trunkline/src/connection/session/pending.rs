@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::Answer;
 use super::deadline::Deadline;
 use super::past_calls::{CallEnd, PastCalls};
-use crate::connection::attendant::Update;
+use crate::connection::handler::Update;
 use crate::error::Error;
 use crate::message::Raw;
 use crate::principal::{ClientId, FairShare, Principal, Requester};

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use trunkline::call::{CallErrorKind, CallOptions, Client};
-use trunkline::connection::{Answering, Attendant, Question, State};
+use trunkline::connection::{Answering, CallHandler, Question, State};
 use trunkline::host::{Host, HostOptions};
 use trunkline::item::Kind;
 use trunkline::message::Raw;
@@ -126,7 +126,7 @@ struct Slow<'h> {
     folder: &'h Folder,
 }
 
-impl Attendant for Slow<'_> {
+impl CallHandler for Slow<'_> {
     fn asked(&self, _: Question) -> Answering<'_> {
         Box::pin(async {
             self.folder.write("writing", "ask");

@@ -1,0 +1,148 @@
+//! When something that failed is tried again: later each time, and not all at the same time.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::time::Duration;
+
+use crate::config::{Backoff, Restart};
+use crate::error::Error;
+
+/// How a server at an address is tried again that was there before, if nothing else is configured:
+/// for as long as it takes. Nobody who listens to it would hear of it otherwise.
+const REACHING: Backoff =
+    Backoff { limit: u32::MAX, delay: Duration::from_secs(1), max_delay: Duration::from_secs(60) };
+
+/// The attempts to start a server again, counted.
+pub(in crate::connection) struct Attempts {
+    /// As it is configured.
+    configured: Restart,
+    rule: Restart,
+    in_a_row: u32,
+}
+
+impl Attempts {
+    pub(in crate::connection) fn new(rule: Restart) -> Self {
+        Self { configured: rule, rule, in_a_row: 0 }
+    }
+
+    /// Goes over to another rule, if that is configured by now.
+    pub(in crate::connection) fn follow(&mut self, rule: Restart) {
+        if rule != self.configured {
+            (self.configured, self.rule) = (rule, rule);
+        }
+    }
+
+    /// Tries from now on until the server is there again, unless a limit or pauses are configured: it
+    /// is at an address, and was there before.
+    pub(in crate::connection) fn keep_reaching(&mut self) {
+        if self.rule == Restart::Never || self.rule == Restart::default() {
+            self.rule = Restart::OnFailure(REACHING);
+        }
+    }
+
+    /// How many there have been in a row.
+    pub(in crate::connection) fn in_a_row(&self) -> u32 {
+        self.in_a_row
+    }
+
+    /// Begins anew: somebody asks for the server, or it has proved itself.
+    pub(in crate::connection) fn forget(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    /// The server was of use for this long before it failed. One that lived longer than the longest
+    /// pause does not fail in a row.
+    pub(in crate::connection) fn lived(&mut self, uptime: Duration) {
+        if let Restart::OnFailure(backoff) = self.rule
+            && uptime > backoff.max_delay
+        {
+            self.forget();
+        }
+    }
+
+    /// How long to wait before the next attempt after an error; nothing if there is none.
+    pub(in crate::connection) fn pause_after(&mut self, error: &Error) -> Option<Duration> {
+        let Restart::OnFailure(backoff) = self.rule else { return None };
+        // What is wrong in the configuration is still wrong a moment later.
+        if !error.kind().is_retryable() || self.in_a_row >= backoff.limit {
+            return None;
+        }
+        self.in_a_row += 1;
+        Some(pause(&backoff, self.in_a_row))
+    }
+}
+
+/// The pause before an attempt: doubled each time, up to a limit, and between half and all of that,
+/// so that servers that failed together do not come back together.
+fn pause(backoff: &Backoff, attempt: u32) -> Duration {
+    let factor = 1_u32 << attempt.saturating_sub(1).min(16);
+    let longest = backoff.delay.saturating_mul(factor).min(backoff.max_delay);
+    jittered(longest)
+}
+
+/// Between half of a duration and all of it.
+pub(in crate::connection) fn jittered(longest: Duration) -> Duration {
+    // Every hasher of the standard library starts from random keys.
+    let random = RandomState::new().build_hasher().finish();
+    let share = f64::from(u32::try_from(random >> 32).unwrap_or(u32::MAX)) / f64::from(u32::MAX);
+    longest.mul_f64(0.5 + share / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn attempts() -> Attempts {
+        Attempts::new(Restart::OnFailure(Backoff {
+            limit: 4,
+            delay: Duration::from_secs(1),
+            max_delay: Duration::from_secs(3),
+        }))
+    }
+
+    fn exited() -> Error {
+        Error::new(ErrorKind::Exited, "it ended")
+    }
+
+    #[test]
+    fn pauses_grow_up_to_a_limit_and_end() {
+        let mut attempts = attempts();
+        for seconds in [1, 2, 3, 3] {
+            let longest = Duration::from_secs(seconds);
+            let pause = attempts.pause_after(&exited()).unwrap();
+            assert!(pause >= longest / 2 && pause <= longest, "{pause:?}");
+        }
+        assert_eq!(attempts.pause_after(&exited()), None);
+        attempts.lived(Duration::from_secs(2));
+        assert_eq!(attempts.pause_after(&exited()), None);
+        attempts.lived(Duration::from_secs(4));
+        assert!(attempts.pause_after(&exited()).is_some());
+    }
+
+    #[test]
+    fn what_cannot_get_better_is_not_tried_again() {
+        let missing = Error::new(ErrorKind::CommandNotFound, "it is not there");
+        assert_eq!(attempts().pause_after(&missing), None);
+        assert_eq!(Attempts::new(Restart::Never).pause_after(&exited()), None);
+    }
+
+    #[test]
+    fn an_address_that_was_there_is_tried_for_as_long_as_it_takes() {
+        let away = Error::new(ErrorKind::Unreachable, "it is away");
+        let mut attempts = Attempts::new(Restart::Never);
+        attempts.keep_reaching();
+        let pauses: Vec<_> = (0..1000).map(|_| attempts.pause_after(&away).unwrap()).collect();
+        assert!(pauses[0] <= REACHING.delay && pauses[999] >= REACHING.max_delay / 2);
+        let mut limited = self::attempts();
+        limited.keep_reaching();
+        assert_eq!((0..9).filter_map(|_| limited.pause_after(&away)).count(), 4);
+    }
+
+    #[test]
+    fn servers_that_failed_together_do_not_come_back_together() {
+        let pauses: std::collections::HashSet<_> =
+            (0..32).map(|_| attempts().pause_after(&exited())).collect();
+        assert!(pauses.len() > 1);
+    }
+}

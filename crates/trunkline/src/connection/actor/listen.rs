@@ -1,0 +1,401 @@
+//! Hearing of changes in the modern generation: a request that stays open (`subscriptions/listen`).
+//!
+//! What it is to hear of cannot be changed while it is open. So another one is made, and the old one
+//! is closed a moment after the server has acknowledged the new one: in between both are heard.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::backoff::jittered;
+use super::subscriptions::Watched;
+use crate::connection::handler::Abandoned;
+use crate::connection::session::{Answer, Asked, Session, at, gone};
+use crate::connection::state::status::Described;
+use crate::connection::subscription::Subject;
+use crate::item::Kind;
+use crate::message::{Notification, Raw, RpcError};
+use crate::protocol::meta::SUBSCRIPTION_ID;
+use crate::protocol::{Era, code};
+
+/// What the server says first when it is subscribed to.
+pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
+/// What says on which request something is said.
+
+/// The resources that a subscription is about, and the tasks.
+const RESOURCES: &str = "resourceSubscriptions";
+const TASKS: &str = "taskIds";
+
+/// The pause before a subscription that broke is made again; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause. Changes that are missed in it are found when the list is stale.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long a subscription has to last to count as one that works.
+const WORKING: Duration = Duration::from_secs(10);
+
+/// How long it may last: longer than any server.
+const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// How long wishes are gathered, so that many become one request.
+const GATHERING: Duration = Duration::from_millis(10);
+
+/// How long a server may take to acknowledge. It is the first thing it says.
+const ACKNOWLEDGING: Duration = Duration::from_secs(10);
+
+/// How long an old request is kept after a new one was acknowledged: some servers acknowledge before
+/// they listen themselves.
+const OVERLAP: Duration = Duration::from_millis(250);
+
+/// A wish to hear of changes, and what has come of it.
+pub(super) struct Subscription {
+    /// The lists to hear of.
+    lists: Map<String, Value>,
+    /// Whether the server can be asked.
+    is_known: bool,
+    /// What is heard now.
+    current: Option<Standing>,
+    /// What takes its place once it is acknowledged.
+    next: Option<Standing>,
+    /// What was heard before, and until when it is kept.
+    old: Option<(u64, Instant)>,
+    /// What was said on one of the two meanwhile, and not yet on the other: whether on the old one,
+    /// and what.
+    said: Vec<(bool, Box<str>, Raw)>,
+    /// When it is made anew.
+    due: Option<Instant>,
+    pause: Duration,
+}
+
+/// A request that stays open, and is over when it is answered.
+struct Standing {
+    id: u64,
+    since: Instant,
+    answer: oneshot::Receiver<Answer>,
+    /// What it is to hear of; what it does, once that is known.
+    subjects: Vec<Subject>,
+}
+
+/// What has to be done about a subscription.
+pub(super) enum Step {
+    Make,
+    /// The new one has not been acknowledged.
+    Late,
+    /// The old one is not needed any more.
+    Retire,
+    /// One is over, with this answer.
+    Over(Which, Answer),
+}
+
+/// One of the two requests there may be.
+#[derive(Clone, Copy)]
+pub(super) enum Which {
+    Current,
+    Next,
+}
+
+impl Subscription {
+    /// A subscription to every kind of change the server says it announces.
+    pub(super) fn wanted_of(session: &Session, described: &Described) -> Self {
+        let lists = wishes(described);
+        let is_known = session.version.era() == Era::Modern;
+        let due = (is_known && !lists.is_empty()).then(Instant::now);
+        Self {
+            lists,
+            is_known,
+            current: None,
+            next: None,
+            old: None,
+            said: Vec::new(),
+            due,
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    /// Takes note that there may be other resources and tasks to hear of.
+    pub(super) fn see_to(&mut self, watched: &mut Watched) {
+        if !self.is_known {
+            let message = "the server does not know `subscriptions/listen`";
+            watched.fail(&Ok(RpcError::new(code::METHOD_NOT_FOUND, message)));
+        } else if watched.is_open() {
+            let soon = Instant::now() + GATHERING;
+            self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
+        }
+    }
+
+    /// What has to be done next; waits for ever if nothing has.
+    pub(super) async fn next(&mut self) -> Step {
+        let due = self.due.filter(|_| self.next.is_none());
+        let late = self.next.as_ref().map(|next| next.since + ACKNOWLEDGING);
+        tokio::select! {
+            biased;
+            answer = over(&mut self.current) => Step::Over(Which::Current, answer),
+            answer = over(&mut self.next) => Step::Over(Which::Next, answer),
+            () = at(due) => Step::Make,
+            () = at(late) => Step::Late,
+            () = at(self.old.map(|(_, until)| until)) => Step::Retire,
+        }
+    }
+
+    /// Makes the subscription with a request of this id, unless it is what it should be.
+    pub(super) fn make(&mut self, session: &mut Session, watched: &mut Watched, id: u64) {
+        self.due = None;
+        let subjects = watched.all();
+        if self.lists.is_empty() && subjects.is_empty() {
+            return self.close(session);
+        }
+        if self.current.as_ref().is_some_and(|current| current.subjects == subjects) {
+            return;
+        }
+        let params = self.params(&subjects, session);
+        let (reply, answer) = oneshot::channel();
+        session.ask(Asked {
+            id,
+            method: "subscriptions/listen".into(),
+            params: Some(params),
+            within: None,
+            deadline: Instant::now() + FOR_EVER,
+            patience: FOR_EVER,
+            reply,
+            updates: None,
+            wants_progress: false,
+            is_standing: true,
+            requester: watched.requester_of_all(),
+        });
+        self.next = Some(Standing { id, since: Instant::now(), answer, subjects });
+    }
+
+    /// What is asked for.
+    fn params(&self, subjects: &[Subject], session: &Session) -> Raw {
+        let mut wishes = self.lists.clone();
+        let (mut uris, mut tasks) = (Vec::new(), Vec::new());
+        for subject in subjects {
+            match subject {
+                Subject::Resource(uri) => uris.push(Value::from(&**uri)),
+                Subject::Task(id) => tasks.push(Value::from(&**id)),
+            }
+        }
+        let is_about_tasks = !tasks.is_empty();
+        for (key, names) in [(RESOURCES, uris), (TASKS, tasks)] {
+            if !names.is_empty() {
+                wishes.insert(key.to_owned(), names.into());
+            }
+        }
+        let params = Raw::from_value(&json!({ "notifications": Value::Object(wishes) }));
+        // Servers speak of tasks only to those who say that they know them.
+        match is_about_tasks {
+            true => params.with("_meta", &session.client_meta().with_tasks()),
+            false => params,
+        }
+    }
+
+    /// Takes an acknowledgement of a subscription, or of a part of it. Returns whether there was no
+    /// subscription before: list changes up to now were not announced.
+    pub(super) fn acknowledged(
+        &mut self,
+        session: &mut Session,
+        watched: &mut Watched,
+        params: Option<&Raw>,
+    ) -> bool {
+        let acknowledgement = Acknowledgement::read(params);
+        let is_it = |next: &mut Standing| acknowledgement.id.is_none_or(|id| id == next.id);
+        let Some(mut next) = self.next.take_if(is_it) else { return false };
+        let is_first = self.current.is_none();
+        for subject in &next.subjects {
+            if acknowledgement.subjects.contains(subject) {
+                watched.heard(subject);
+            } else {
+                watched.refused(subject, &Ok(not_honoured()));
+            }
+        }
+        next.subjects.retain(|subject| acknowledgement.subjects.contains(subject));
+        session.settle(next.id);
+        self.replace(session, watched, next);
+        is_first
+    }
+
+    /// The kinds of list whose changes the server announces to this subscription.
+    pub(super) fn announced_kinds(&self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.iter().copied().filter(|kind| self.lists.contains_key(change_key(*kind)))
+    }
+
+    /// The server has not acknowledged it in time. It may do what it was asked all the same.
+    pub(super) fn late(&mut self, session: &mut Session, watched: &mut Watched) {
+        let Some(mut next) = self.next.take() else { return };
+        // Whoever wants one of them again has it asked for again.
+        next.subjects.clear();
+        session.settle(next.id);
+        let message = "the server did not acknowledge the subscription";
+        watched.unanswered(&Ok(RpcError::new(code::INTERNAL_ERROR, message)));
+        self.replace(session, watched, next);
+    }
+
+    fn replace(&mut self, session: &mut Session, watched: &mut Watched, next: Standing) {
+        self.close(session);
+        self.current = Some(next);
+        self.see_to(watched);
+    }
+
+    /// Ends what is heard now, in a moment.
+    fn close(&mut self, session: &mut Session) {
+        if let Some(current) = self.current.take() {
+            self.retire(session);
+            self.old = Some((current.id, Instant::now() + OVERLAP));
+        }
+    }
+
+    /// Whether something was heard already: on one of two requests that are open for a moment.
+    pub(super) fn repeats(&mut self, notification: &Notification) -> bool {
+        let (Some((old, _)), Some(params)) = (self.old, &notification.params) else { return false };
+        let id = params.get("_meta").and_then(|it| it.get(SUBSCRIPTION_ID)?.as_u64());
+        let said = (id == Some(old), notification.method.clone(), params.without("_meta"));
+        let twin = (!said.0, said.1.clone(), said.2.clone());
+        match self.said.iter().position(|other| *other == twin) {
+            Some(at) => {
+                self.said.swap_remove(at);
+                true
+            }
+            None => {
+                self.said.push(said);
+                false
+            }
+        }
+    }
+
+    /// Ends what was heard before.
+    pub(super) fn retire(&mut self, session: &mut Session) {
+        self.said.clear();
+        if let Some((id, _)) = self.old.take() {
+            session.abandon(Abandoned { id, last_words: None });
+        }
+    }
+
+    /// One is over: made again after a pause, unless the server does not know how.
+    pub(super) fn over(&mut self, which: Which, answer: &Answer, watched: &mut Watched) {
+        let over = match which {
+            Which::Current => self.current.take(),
+            Which::Next => self.next.take(),
+        };
+        let Some(over) = over else { return };
+        match (which, answer) {
+            (Which::Next, Ok(Err(error))) => {
+                watched.unanswered(&Ok(error.clone()));
+                let is_bare = over.subjects.is_empty();
+                self.is_known = match error.code() {
+                    code::METHOD_NOT_FOUND => false,
+                    code::INVALID_PARAMS => !is_bare,
+                    _ => true,
+                };
+            }
+            (Which::Next, _) => watched.ask_again(),
+            // The one that comes asks for the same.
+            (Which::Current, _) if self.next.is_some() => return,
+            (Which::Current, _) => watched.lost(),
+        }
+        if !self.is_known {
+            self.see_to(watched);
+        } else if self.current.is_none() || watched.is_open() {
+            self.pause_after(&over);
+        }
+    }
+
+    fn pause_after(&mut self, over: &Standing) {
+        if over.since.elapsed() >= WORKING {
+            self.pause = FIRST_PAUSE;
+        }
+        self.due = Some(Instant::now() + jittered(self.pause));
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// The answer with which a subscription is over; never, if there is none.
+async fn over(standing: &mut Option<Standing>) -> Answer {
+    match standing {
+        Some(standing) => (&mut standing.answer).await.unwrap_or_else(|_| Err(gone())),
+        None => std::future::pending().await,
+    }
+}
+
+/// What a server says it will tell.
+struct Acknowledgement {
+    /// Of which request, if it says so.
+    id: Option<u64>,
+    subjects: BTreeSet<Subject>,
+}
+
+impl Acknowledgement {
+    fn read(params: Option<&Raw>) -> Self {
+        let [meta, notifications] =
+            params.map(|params| params.get_all(["_meta", "notifications"])).unwrap_or_default();
+        let id = meta.and_then(|meta| meta.get(SUBSCRIPTION_ID));
+        let named = |key, subject: fn(&str) -> Subject| {
+            let names = notifications.as_ref().and_then(|told| told.get(key));
+            let names = names.map(|names| names.items()).unwrap_or_default();
+            names.into_iter().filter_map(move |name| name.as_str().map(|name| subject(&name)))
+        };
+        let subjects = named(RESOURCES, Subject::resource).chain(named(TASKS, Subject::task));
+        Self { id: id.and_then(|id| id.as_u64()), subjects: subjects.collect() }
+    }
+}
+
+fn not_honoured() -> RpcError {
+    let message = "the server does not say what becomes of this";
+    RpcError::new(code::INVALID_PARAMS, message)
+}
+
+/// The kinds of change that a server says it announces, as the protocol asks for them.
+fn wishes(described: &Described) -> Map<String, Value> {
+    let capabilities = described.capabilities.as_ref();
+    let announces = |what: &str| {
+        let capability = capabilities.and_then(|capabilities| capabilities.get(what));
+        let flag = capability.and_then(|capability| capability.get("listChanged"));
+        flag.and_then(|flag| flag.as_bool()) == Some(true)
+    };
+    [Kind::Tool, Kind::Prompt, Kind::Resource]
+        .into_iter()
+        .filter(|kind| announces(kind.capability()))
+        .map(|kind| (change_key(kind).to_owned(), Value::Bool(true)))
+        .collect()
+}
+
+/// The key that asks for list changes of a kind.
+fn change_key(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tool => "toolsListChanged",
+        Kind::Prompt => "promptsListChanged",
+        Kind::Resource | Kind::ResourceTemplate => "resourcesListChanged",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_server_announces_is_asked_for() {
+        let text = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":false},"x":1}"#;
+        let capabilities = Raw::from_text(text).ok();
+        let described = Described { capabilities, ..Described::default() };
+        let wishes = Value::Object(wishes(&described));
+        assert_eq!(wishes, json!({ "toolsListChanged": true }));
+    }
+
+    #[test]
+    fn an_acknowledgement_says_what_is_told_and_where() {
+        let params = json!({
+            "_meta": { "io.modelcontextprotocol/subscriptionId": 7 },
+            "notifications": { "resourceSubscriptions": ["a:b", 1], "taskIds": ["c:d"] },
+        });
+        let read = Acknowledgement::read(Some(&Raw::from_value(&params)));
+        assert_eq!((read.id, read.subjects.len()), (Some(7), 2));
+        assert!(read.subjects.contains(&Subject::resource("a:b")));
+        assert!(read.subjects.contains(&Subject::task("c:d")));
+        let nothing = Acknowledgement::read(None);
+        assert!(nothing.id.is_none() && nothing.subjects.is_empty());
+    }
+}

@@ -1,0 +1,41 @@
+//! Asking a server of the older generation for more of its log. Modern requests ask for themselves.
+
+use serde_json::json;
+
+use super::list_refresh::Asking;
+use crate::connection::session::Session;
+use crate::connection::state::log_level::{LogLevel, WantedLog};
+use crate::connection::state::status::Described;
+use crate::message::Raw;
+use crate::protocol::Era;
+
+/// How much of its log a server has been asked for in this conversation.
+pub(super) struct Logging {
+    is_offered: bool,
+    asked: Option<LogLevel>,
+}
+
+impl Logging {
+    pub(super) fn of(session: &Session, described: &Described) -> Self {
+        let capabilities = described.capabilities.as_ref();
+        let declared = capabilities.and_then(|capabilities| capabilities.get("logging"));
+        let is_legacy = session.version.era() == Era::Legacy;
+        Self { is_offered: is_legacy && declared.is_some(), asked: None }
+    }
+
+    /// Asks for more, if that is more than was asked for. Nobody waits for the answer.
+    pub(super) fn ask(
+        &mut self,
+        session: &mut Session,
+        asking: Asking<'_>,
+        (level, requester): WantedLog,
+    ) {
+        let is_more = self.asked.is_none_or(|asked| level < asked);
+        if !is_more || !self.is_offered {
+            return;
+        }
+        self.asked = Some(level);
+        let params = Raw::from_value(&json!({ "level": level.as_str() }));
+        drop(asking.request_for(requester, session, "logging/setLevel", Some(params)));
+    }
+}

@@ -1,0 +1,245 @@
+//! What was learnt about servers, by the fingerprint of how they are reached: the generation they
+//! speak, so that they are asked once, and their tools, so that those are known before they start.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, io};
+
+use serde_json::json;
+
+use super::pagination::Pages;
+use crate::config::{Fingerprint, RemoteProtocol};
+use crate::item::{Item, Kind};
+use crate::message::Raw;
+use crate::transport::SecretMask;
+
+/// The version of the files. Others are not read.
+const VERSION: u64 = 1;
+
+/// Bytes of a file that is read, while whoever makes a connection waits.
+const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// How long a file is believed. A server that learns the newer generation is asked again after that.
+const LONGEST_BELIEF: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How a server was spoken to when that worked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spoken {
+    pub(super) is_modern: bool,
+    /// The transport, for servers at an address.
+    pub(super) transport: RemoteProtocol,
+}
+
+/// What was learnt about servers.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    spoken: Mutex<HashMap<Fingerprint, Spoken>>,
+    folder: Option<PathBuf>,
+}
+
+/// What a file says about a server.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    pub(super) spoken: Spoken,
+    pub(super) tools: Vec<Arc<Item>>,
+}
+
+impl Memory {
+    /// A memory that is kept in a folder.
+    pub(super) fn in_folder(folder: PathBuf) -> Self {
+        Self { spoken: Mutex::default(), folder: Some(folder) }
+    }
+
+    /// How a server was spoken to the last time.
+    pub(super) fn spoken(&self, server: &Fingerprint) -> Option<Spoken> {
+        self.lock().get(server).copied()
+    }
+
+    /// Remembers how a server is spoken to.
+    pub(super) fn learn(&self, server: Fingerprint, spoken: Spoken) {
+        self.lock().insert(server, spoken);
+    }
+
+    /// Forgets what turned out to be wrong.
+    pub(super) fn forget(&self, server: &Fingerprint) {
+        self.lock().remove(server);
+        self.forget_file(server);
+    }
+
+    /// What was learnt about a server before this program was started.
+    pub(super) fn recall(&self, server: &Fingerprint) -> Option<Remembered> {
+        let path = file_of(self.folder.as_ref()?, server);
+        // Whatever is wrong with it, the server can be asked again.
+        let remembered = read(&path).ok()??;
+        self.lock().entry(*server).or_insert(remembered.spoken);
+        Some(remembered)
+    }
+
+    /// Forgets the tools of a server that are kept in a file.
+    pub(super) fn forget_file(&self, server: &Fingerprint) {
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_file(file_of(folder, server));
+        }
+    }
+
+    /// What has to be written to remember the tools of a server; nothing, if nothing is kept.
+    pub(super) fn record(
+        &self,
+        server: &Fingerprint,
+        spoken: Spoken,
+        tools: &[Arc<Item>],
+    ) -> Option<Record> {
+        let path = file_of(self.folder.as_ref()?, server);
+        Some(Record { path, text: text_of(spoken, tools) })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Fingerprint, Spoken>> {
+        self.spoken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A file to be written.
+pub(super) struct Record {
+    path: PathBuf,
+    text: String,
+}
+
+impl Record {
+    /// Whether a secret would be written.
+    pub(super) fn holds_secret(&self, mask: &SecretMask) -> bool {
+        mask.masked_json(&self.text, false).is_some()
+    }
+
+    /// Writes the file whole or not at all, also if it is being read or written elsewhere.
+    pub(super) fn write(self) -> io::Result<()> {
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let beside = self.path.with_extension(format!("{}-{number}.new", std::process::id()));
+        let written =
+            write_private(&beside, &self.text).and_then(|()| fs::rename(&beside, &self.path));
+        if written.is_err() {
+            let _ = fs::remove_file(&beside);
+        }
+        written
+    }
+}
+
+/// A file that only its owner reads: what a server offers may say something about its user.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    io::Write::write_all(&mut options.open(path)?, text.as_bytes())
+}
+
+fn file_of(folder: &Path, server: &Fingerprint) -> PathBuf {
+    folder.join(format!("{server}.json"))
+}
+
+fn text_of(spoken: Spoken, tools: &[Arc<Item>]) -> String {
+    let definitions: Vec<_> = tools.iter().map(|tool| tool.definition().text()).collect();
+    let saved = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let head = json!({
+        "version": VERSION,
+        "savedAt": saved.as_secs(),
+        "modern": spoken.is_modern,
+        "sse": spoken.transport == RemoteProtocol::Sse,
+    });
+    let tools = Raw::from_text(&format!("[{}]", definitions.join(",")));
+    let tools = tools.expect("invariant: definitions are JSON, so a list of them is");
+    Raw::from_value(&head).with("tools", &tools).text().to_owned()
+}
+
+fn read(path: &Path) -> io::Result<Option<Remembered>> {
+    let kind = fs::metadata(path)?;
+    // A pipe, say, would be waited for.
+    if !kind.is_file() || kind.len() > MAX_FILE_BYTES {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    io::Read::read_to_string(
+        &mut io::Read::take(fs::File::open(path)?, MAX_FILE_BYTES),
+        &mut text,
+    )?;
+    Ok(remembered(&text))
+}
+
+fn remembered(text: &str) -> Option<Remembered> {
+    let file = Raw::from_text(text).ok()?;
+    let [version, saved, modern, sse] = file.get_all(["version", "savedAt", "modern", "sse"]);
+    if version?.as_u64()? != VERSION {
+        return None;
+    }
+    let saved = UNIX_EPOCH.checked_add(Duration::from_secs(saved?.as_u64()?))?;
+    // A file from the future is as doubtful as an old one.
+    let age = SystemTime::now().duration_since(saved).ok()?;
+    let transport = if sse?.as_bool()? { RemoteProtocol::Sse } else { RemoteProtocol::Streamable };
+    let mut pages = Pages::new(Kind::Tool, false);
+    pages.add(&file).ok()?;
+    let spoken = Spoken { is_modern: modern?.as_bool()?, transport };
+    (age < LONGEST_BELIEF).then(|| Remembered { spoken, tools: pages.finish().items })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    fn server() -> Fingerprint {
+        let text = r#"{ "mcpServers": { "s": { "command": "a" } } }"#;
+        config::parse("mcp.json", text).config.server("s").unwrap().fingerprint()
+    }
+
+    fn tools() -> Vec<Arc<Item>> {
+        let definition = Raw::from_text(r#"{"name":"t","inputSchema":{},"x":1.50}"#).unwrap();
+        vec![Arc::new(Item::new(Kind::Tool, "t", definition))]
+    }
+
+    #[test]
+    fn what_was_learnt_is_there_in_the_next_run() {
+        let folder = std::env::temp_dir().join(format!("trunkline-memory-{}", std::process::id()));
+        let memory = Memory::in_folder(folder.join("deep"));
+        assert!(memory.recall(&server()).is_none());
+        let spoken = Spoken { is_modern: false, transport: RemoteProtocol::Sse };
+        memory.record(&server(), spoken, &tools()).unwrap().write().unwrap();
+        let next = Memory::in_folder(folder.join("deep"));
+        let remembered = next.recall(&server()).unwrap();
+        assert_eq!(remembered.spoken, spoken);
+        assert_eq!(next.spoken(&server()), Some(spoken));
+        assert_eq!(remembered.tools[0].definition(), tools()[0].definition());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn files_that_are_damaged_old_or_of_another_version_are_not_believed() {
+        let spoken = Spoken { is_modern: true, transport: RemoteProtocol::Streamable };
+        let good = text_of(spoken, &tools());
+        assert!(remembered(&good).is_some());
+        for bad in [
+            good.replace("\"version\":1", "\"version\":2"),
+            good.replace("\"savedAt\":", "\"savedAt\":1,\"was\":"),
+            good.replace("\"savedAt\":", "\"savedAt\":9"),
+            good.replace("\"tools\"", "\"things\""),
+            good.get(..good.len() / 2).unwrap().to_owned(),
+            String::new(),
+        ] {
+            assert!(remembered(&bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_an_error_and_nothing_else() {
+        let memory = Memory::in_folder("/dev/null/nowhere".into());
+        let spoken = Spoken { is_modern: true, transport: RemoteProtocol::Streamable };
+        assert!(memory.record(&server(), spoken, &[]).unwrap().write().is_err());
+        assert!(memory.recall(&server()).is_none());
+        assert!(Memory::default().record(&server(), spoken, &[]).is_none());
+    }
+}

@@ -1,0 +1,140 @@
+//! Whoever attends to a request: the server speaks to them before it answers.
+
+pub(super) mod untrusted;
+
+use std::future::ready;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::error::{Error, ErrorKind};
+use crate::message::{Id, Notification, Raw, Request, RpcError};
+use crate::protocol::code;
+
+/// The answer to a question, on its way.
+pub type Answering<'c> = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send + 'c>>;
+
+/// Something the server needs before it can answer.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What it asks for: `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: Box<str>,
+    /// With what.
+    pub params: Option<Raw>,
+}
+
+/// Whoever attends to a request: the server speaks to them before it answers.
+///
+/// They are called in the future of the request, never in the way of another one. What they
+/// offer has to be declared as well, in [`Options::with_capabilities`](super::Options) or in the
+/// `_meta` of the request: servers may only ask for what was declared.
+pub trait CallHandler: Send + Sync {
+    /// The server tells something about the request: its progress, a line of its log; or that a visit
+    /// to an address is over, which may have been asked for in another one. Whoever attends to a whole
+    /// connection hears what is about no request.
+    fn on_notification(&self, _notification: &Notification) {}
+
+    /// Whether they want to hear of progress, which servers only report if they are asked to.
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    /// The server asks for something. Nothing is given, unless they say otherwise.
+    ///
+    /// They may take their time: that of the request stands still meanwhile, and goes on with what
+    /// remained. A question that is not answered within `timeouts.question` of its server is over, as is
+    /// one that the server takes back, or whose request is over: what they return is dropped then.
+    fn asked(&self, question: Question) -> Answering<'_> {
+        Box::pin(ready(Err(not_offered(&question.method))))
+    }
+
+    /// The request is over because of what they refused to say: a server of the modern generation asks
+    /// in its answer, and cannot be told. Whoever waits for the request gets this as its error.
+    fn ended_by(&self, _refusal: &RpcError) {}
+
+    /// What the server hears when the request is given up before it is answered: the parameters of
+    /// `notifications/cancelled`, but for `requestId`. A reason of ours, unless they say otherwise.
+    fn last_words(&self) -> Option<Raw> {
+        None
+    }
+
+    /// Another request is in the way of this one: the server asked something that was refused,
+    /// because it could have been about either; or this one waits for its turn.
+    fn passed_over(&self) {}
+}
+
+/// Somebody who only waits for the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Unattended;
+
+impl CallHandler for Unattended {
+    fn wants_progress(&self) -> bool {
+        false
+    }
+}
+
+/// What somebody says to a question, if they say it in time.
+pub(super) async fn answer_within(
+    bound: Duration,
+    attendant: &dyn CallHandler,
+    question: Question,
+) -> Result<Result<Raw, RpcError>, Unanswered> {
+    timeout(bound, attendant.asked(question)).await.map_err(|_| Unanswered(bound))
+}
+
+/// A question that nobody answered within this time.
+pub(super) struct Unanswered(Duration);
+
+impl From<Unanswered> for RpcError {
+    fn from(Unanswered(bound): Unanswered) -> Self {
+        Self::new(code::INTERNAL_ERROR, &format!("nobody answered within {bound:?}"))
+    }
+}
+
+impl From<Unanswered> for Error {
+    fn from(Unanswered(bound): Unanswered) -> Self {
+        let message = format!("nobody answered its question within {bound:?}");
+        Self::new(ErrorKind::TimedOut, message).with_hint("`timeouts.question` is the bound")
+    }
+}
+
+/// The refusal of something this client does not do.
+pub(super) fn not_offered(method: &str) -> RpcError {
+    RpcError::new(code::METHOD_NOT_FOUND, &format!("this client does not offer `{method}`"))
+}
+
+/// A request that nobody waits for any more.
+pub(super) struct Abandoned {
+    pub(super) id: u64,
+    /// What the server is to hear of it, but for its id.
+    pub(super) last_words: Option<Raw>,
+}
+
+/// What a server says while it works on a request.
+pub(super) enum Update {
+    Told(Notification),
+    /// It asks, in this session, and waits for the answer.
+    Asked {
+        session: u64,
+        request: Request,
+    },
+    /// It does not want to know any more what it asked under this id.
+    TakenBack(Id),
+    /// It asks somebody else, perhaps for the sake of this request.
+    AskedAside,
+    /// It asked, perhaps for the sake of this request, and was refused.
+    PassedOver,
+}
+
+impl Update {
+    /// Bytes of what the server said.
+    pub(super) fn weight(&self) -> usize {
+        let (method, params) = match self {
+            Self::Told(notification) => (&notification.method, notification.params.as_ref()),
+            Self::Asked { request, .. } => (&request.method, request.params.as_ref()),
+            Self::TakenBack(_) | Self::AskedAside | Self::PassedOver => return 0,
+        };
+        method.len() + params.map_or(1, |params| params.bytes().len())
+    }
+}

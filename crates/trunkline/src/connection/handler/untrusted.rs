@@ -1,0 +1,91 @@
+//! What an untrusted server says outside of calls, without what deceives (SEC-3).
+
+use std::sync::Arc;
+
+use super::{Answering, CallHandler, Question};
+use crate::clean::{cleaned, cleaned_json};
+use crate::config::Trust;
+use crate::connection::state::status::Described;
+use crate::message::{Notification, Raw, RpcError};
+
+/// Parameters of notifications by which something is found again. They stay as they are: those who pass
+/// a notification on put words of their own in their place.
+const KEYS: [&str; 4] = ["uri", "taskId", "elicitationId", "progressToken"];
+
+/// A notification as everybody may hear it.
+pub(in crate::connection) fn heard(trust: Trust, notification: Notification) -> Notification {
+    match trust {
+        Trust::Trusted => notification,
+        Trust::Untrusted => Notification {
+            method: cleaned(&notification.method).into(),
+            params: notification.params.as_ref().map(cleaned_params),
+        },
+    }
+}
+
+fn cleaned_params(params: &Raw) -> Raw {
+    let clean = cleaned_json(params);
+    if clean == *params {
+        return clean;
+    }
+    let kept = KEYS.iter().filter_map(|key| Some((*key, params.get(key)?)));
+    kept.fold(clean, |clean, (key, value)| clean.with(key, &value))
+}
+
+/// What a server says of itself, as everybody may read it.
+pub(in crate::connection) fn described(trust: Trust, described: Described) -> Described {
+    let Described { server_info, instructions, .. } = described;
+    let clean = |said: Option<Raw>| match trust {
+        Trust::Trusted => said,
+        Trust::Untrusted => said.as_ref().map(cleaned_json),
+    };
+    // Capabilities are looked up by their names, and shown to nobody.
+    let (server_info, instructions) = (clean(server_info), clean(instructions));
+    Described { server_info, instructions, ..described }
+}
+
+/// The error that a server answered with, as a client may read it.
+pub(in crate::connection) fn refusal(trust: Trust, error: RpcError) -> RpcError {
+    match trust {
+        Trust::Trusted => error,
+        Trust::Untrusted => RpcError::new(error.code(), &cleaned(&error.message())),
+    }
+}
+
+/// An attendant as a server of this trust may address it.
+pub(in crate::connection) fn attended(
+    trust: Trust,
+    attendant: Arc<dyn CallHandler>,
+) -> Arc<dyn CallHandler> {
+    match trust {
+        Trust::Trusted => attendant,
+        Trust::Untrusted => Arc::new(CleanAttendant(attendant)),
+    }
+}
+
+/// Answers questions that belong to no request, of which it sees nothing that deceives.
+struct CleanAttendant(Arc<dyn CallHandler>);
+
+impl CallHandler for CleanAttendant {
+    fn asked(&self, question: Question) -> Answering<'_> {
+        let params = question.params.as_ref().map(cleaned_json);
+        self.0.asked(Question { params, ..question })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notifications_lose_what_deceives_and_keep_what_they_are_found_by() {
+        let params = r#"{"uri":"x://\u202ea","data":"\u001b[31mred","n":1.0}"#;
+        let params = Some(Raw::from_text(params).unwrap());
+        let said = Notification { method: "notifications/message\u{200b}".into(), params };
+        assert_eq!(heard(Trust::Trusted, said.clone()), said);
+        let clean = heard(Trust::Untrusted, said);
+        assert_eq!(&*clean.method, "notifications/message");
+        let expected = r#"{"uri":"x://\u202ea","data":"red","n":1.0}"#;
+        assert_eq!(clean.params.unwrap().text(), expected);
+    }
+}

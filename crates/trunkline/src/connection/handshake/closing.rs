@@ -1,0 +1,71 @@
+//! Ends of sessions that go on while somebody gets an answer: a process that does not end when it is told
+//! to keeps no caller beyond the bound of the start.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use crate::config::Server;
+use crate::connection::options::Options;
+use crate::connection::published::Shadow;
+use crate::connection::session::Session;
+use crate::error::{Error, ErrorKind};
+
+/// Processes of one server that may be ending while another is started. A start has two at most; more
+/// would pile up where a server ignores SIGTERM and is started again and again.
+const MAX_ENDING: usize = 4;
+
+/// Sessions of one server that are ending. They end with their owner at the latest.
+#[derive(Default)]
+pub(in crate::connection) struct SessionEndings(Mutex<JoinSet<()>>);
+
+impl SessionEndings {
+    /// Ends a session, and waits for that no longer than until then.
+    pub(in crate::connection) async fn end(
+        &self,
+        session: Session,
+        (server, options): (&Server, &Options),
+        shadow: &Arc<Shadow>,
+        until: Instant,
+    ) {
+        let (name, patience) = (server.name.clone(), server.behaviour.timeouts.shutdown);
+        let (options, shadow) = (options.clone(), Arc::clone(shadow));
+        let (done, ended) = oneshot::channel::<()>();
+        self.lock().spawn(async move {
+            let remaining = session.close(patience).await;
+            shadow.left_behind(&name, remaining, &options);
+            drop(done);
+        });
+        let _ = timeout_at(until, ended).await;
+    }
+
+    /// Waits until earlier sessions have ended, and no longer than until then.
+    ///
+    /// # Errors
+    ///
+    /// When too many have not ended by then.
+    pub(in crate::connection) async fn make_room(&self, until: Instant) -> Result<(), Error> {
+        let _ = timeout_at(until, self.over()).await;
+        let count = self.lock().len();
+        if count < MAX_ENDING {
+            return Ok(());
+        }
+        let message = format!("{count} earlier processes of it have not ended yet");
+        let hint =
+            "they do not end when they are told to; `timeouts.shutdown` is when they are killed";
+        Err(Error::new(ErrorKind::Busy, message).with_hint(hint))
+    }
+
+    /// Waits until all have ended. Each has a bound of its own.
+    pub(in crate::connection) async fn over(&self) {
+        // Whoever stops waiting leaves them here.
+        while poll_fn(|context| self.lock().poll_join_next(context)).await.is_some() {}
+    }
+
+    fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

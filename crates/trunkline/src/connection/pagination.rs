@@ -1,0 +1,380 @@
+//! Lists of what servers have: every page, every bound, and each item judged on its own (CON-9,
+//! SEC-3).
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::param_headers::{Mirrored, mirrored};
+use super::state::status::SetAside;
+use crate::config::{Trust, is_hidden};
+use crate::error::{Error, ErrorKind};
+use crate::item::{Item, Kind};
+use crate::message::Raw;
+use crate::name::MAX_ADDRESS_BYTES;
+
+/// Pages taken of one list. A server that needs more gives too little at once.
+pub(super) const MAX_PAGES: usize = 100;
+
+/// Tools, or resources, or prompts taken of one server; more cannot be shown to any model.
+pub(super) const MAX_ITEMS: usize = 10_000;
+
+/// Bytes of a cursor.
+const MAX_CURSOR_BYTES: usize = 64 * 1024;
+
+/// Bytes of a name. The protocol asks for 128; some servers do not know that.
+const MAX_NAME_BYTES: usize = 256;
+
+/// Bytes of one item, schemas and all.
+const MAX_ITEM_BYTES: usize = 1024 * 1024;
+
+/// Bytes of all items of one kind: as many as can be had of 10,000 tools with 800 bytes each, or of 1,000
+/// with long schemas. Every reader of a list pays for it.
+pub(super) const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
+
+/// Characters of a name shown when the item is set aside.
+const SHOWN_NAME: usize = 64;
+
+/// Items set aside that are remembered.
+const MAX_SET_ASIDE: usize = 100;
+
+/// Why a tool is set aside whose name another one has with another definition.
+const CONTESTED: &str = "another tool has the same name and another definition, and nothing says \
+                         which of them the server runs";
+
+/// The pages of a list so far.
+pub(super) struct Pages {
+    kind: Kind,
+    items: Vec<Arc<Item>>,
+    /// Bytes of their definitions.
+    bytes: usize,
+    set_aside: Vec<SetAside>,
+    /// How many more are set aside than are remembered.
+    unnamed: usize,
+    /// The first item of each name, unless it was set aside since.
+    names: HashMap<Box<str>, Option<Arc<Item>>>,
+    /// Names of tools that have several definitions.
+    contested: BTreeSet<Box<str>>,
+    cursors: HashSet<Box<str>>,
+    pages: usize,
+    /// How long the server says that the list holds.
+    ttl: Option<Duration>,
+    /// Whether arguments are repeated in headers, and which.
+    mirrors: bool,
+    mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
+    trust: Trust,
+}
+
+/// The parameters that ask for the page of a cursor.
+pub(super) fn page_params(cursor: &Raw) -> Raw {
+    Raw::from_value(&serde_json::json!({})).with("cursor", cursor)
+}
+
+/// What to do after a page.
+pub(super) enum Next {
+    /// Ask again with this cursor.
+    Page(Raw),
+    Done,
+}
+
+/// A list that is complete.
+pub(super) struct List {
+    pub(super) kind: Kind,
+    pub(super) items: Vec<Arc<Item>>,
+    pub(super) set_aside: Vec<SetAside>,
+    /// How long the server says that it holds.
+    pub(super) ttl: Option<Duration>,
+    /// Arguments that are repeated in headers, by tool.
+    pub(super) mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
+}
+
+impl Pages {
+    /// No pages yet, of a server to which arguments are repeated in headers, or not.
+    pub(super) fn new(kind: Kind, mirrors: bool) -> Self {
+        Self {
+            kind,
+            items: Vec::new(),
+            bytes: 0,
+            set_aside: Vec::new(),
+            unnamed: 0,
+            names: HashMap::new(),
+            contested: BTreeSet::new(),
+            cursors: HashSet::new(),
+            pages: 0,
+            ttl: None,
+            mirrors: mirrors && kind == Kind::Tool,
+            mirrored: HashMap::new(),
+            trust: Trust::Trusted,
+        }
+    }
+
+    /// The same of a server that is trusted like this.
+    pub(super) fn of(self, trust: Trust) -> Self {
+        Self { trust, ..self }
+    }
+
+    /// Takes one page: the result of the request for it.
+    pub(super) fn add(&mut self, page: &Raw) -> Result<Next, Error> {
+        let key = self.kind.list_key();
+        let [items, cursor, ttl] = page.get_all([key, "nextCursor", "ttlMs"]);
+        let Some(items) = items.filter(|items| items.text().starts_with('[')) else {
+            let message = format!("its list of {}s has no `{key}`", self.kind.as_str());
+            return Err(Error::new(ErrorKind::NotMcp, message));
+        };
+        for definition in items.items() {
+            if self.items.len() >= MAX_ITEMS {
+                let message = format!("it has more than {MAX_ITEMS} {}s", self.kind.as_str());
+                let error = Error::new(ErrorKind::TooLarge, message);
+                return Err(error.with_hint("configure it to offer fewer; no model reads as many"));
+            }
+            match self.judge(&definition) {
+                Ok(name) => self.take(name, &definition),
+                Err(reason) => self.put_aside(&definition, reason),
+            }
+        }
+        self.put_largest_aside();
+        self.pages += 1;
+        let ttl = ttl.and_then(|ttl| ttl.as_u64()).map(Duration::from_millis);
+        self.ttl = self.ttl.into_iter().chain(ttl).min();
+        match cursor.filter(|cursor| !cursor.is_null()) {
+            None => Ok(Next::Done),
+            Some(cursor) => self.next_page(&cursor),
+        }
+    }
+
+    /// Takes an item that can be used, unless another one has its name. Of two tools with one name and
+    /// different definitions neither can be used: the server runs one of them, and nothing says which.
+    fn take(&mut self, name: Box<str>, definition: &Raw) {
+        // Apart from its page, which would stay in memory for its sake.
+        let item = Arc::new(Item::new(self.kind, &name, definition.detached()));
+        let Some(first) = self.names.get(&name) else {
+            self.bytes += item.definition().bytes().len();
+            self.names.insert(name, Some(Arc::clone(&item)));
+            self.items.push(item);
+            return;
+        };
+        let is_other = |first: &Arc<Item>| first.definition() != item.definition();
+        if self.kind == Kind::Tool && first.as_ref().is_some_and(is_other) {
+            self.put_aside(definition, CONTESTED);
+            self.contested.insert(name);
+        } else {
+            self.put_aside(definition, "another one has the same name");
+        }
+    }
+
+    fn next_page(&mut self, cursor: &Raw) -> Result<Next, Error> {
+        let problem = if self.pages >= MAX_PAGES {
+            format!("has more than {MAX_PAGES} pages")
+        } else if cursor.bytes().len() > MAX_CURSOR_BYTES {
+            "has a cursor that is too long".to_owned()
+        } else if !self.cursors.insert(cursor.text().into()) {
+            "goes round in a circle".to_owned()
+        } else {
+            return Ok(Next::Page(cursor.detached()));
+        };
+        let hint = "the server has to end its list; tell those who make it";
+        let message = format!("its list of {}s {problem}", self.kind.as_str());
+        Err(Error::new(ErrorKind::NotMcp, message).with_hint(hint))
+    }
+
+    /// The name of an item that can be used, or why it cannot.
+    fn judge(&mut self, definition: &Raw) -> Result<Box<str>, &'static str> {
+        if !definition.is_object() {
+            return Err("it is not an object");
+        }
+        if definition.bytes().len() > MAX_ITEM_BYTES {
+            return Err("its definition is larger than 1 MiB");
+        }
+        let [name, schema] = definition.get_all([self.kind.name_key(), "inputSchema"]);
+        let name = name.as_ref().and_then(Raw::as_str).ok_or("it has no name")?;
+        if name.trim().is_empty() {
+            return Err("its name is empty");
+        }
+        match self.kind {
+            Kind::Tool | Kind::Prompt if name.len() > MAX_NAME_BYTES => {
+                return Err("its name is longer than 256 bytes");
+            }
+            _ if name.len() > MAX_ADDRESS_BYTES => return Err("its address is longer than 8 KiB"),
+            _ => {}
+        }
+        if name.chars().any(char::is_control) {
+            return Err("its name holds control characters");
+        }
+        if self.trust == Trust::Untrusted && name.chars().any(is_hidden) {
+            return Err("its name holds characters that cannot be seen, and it is not trusted");
+        }
+        if self.kind == Kind::Tool && !schema.is_some_and(|schema| schema.is_object()) {
+            return Err("it has no input schema");
+        }
+        let name: Box<str> = name.into();
+        if self.mirrors {
+            // A server over HTTP would refuse every call of it.
+            let mirrored = mirrored(definition)?;
+            if !mirrored.is_empty() {
+                self.mirrored.insert(name.clone(), mirrored.into());
+            }
+        }
+        Ok(name)
+    }
+
+    fn put_aside(&mut self, definition: &Raw, reason: &str) {
+        if self.set_aside.len() >= MAX_SET_ASIDE {
+            self.unnamed += 1;
+            return;
+        }
+        let name = definition.get(self.kind.name_key());
+        let name = name.as_ref().and_then(Raw::as_str);
+        let shown = |name: Cow<'_, str>| name.chars().take(SHOWN_NAME).collect::<String>().into();
+        let (kind, name) = (self.kind, name.map(shown));
+        self.set_aside.push(SetAside { kind, name, reason: reason.into() });
+    }
+
+    /// Takes the largest items out of a list that is too large, so that all others can be used.
+    fn put_largest_aside(&mut self) {
+        if self.bytes <= MAX_LIST_BYTES {
+            return;
+        }
+        self.items.sort_by_key(|item| item.definition().bytes().len());
+        while self.bytes > MAX_LIST_BYTES
+            && let Some(largest) = self.items.pop()
+        {
+            let bytes = largest.definition().bytes().len();
+            self.bytes -= bytes;
+            self.mirrored.remove(largest.name());
+            self.names.insert(largest.name().into(), None);
+            let reason = format!(
+                "the list of {}s is larger than {} MiB, and this is among the largest of them, \
+                 with {bytes} bytes",
+                self.kind.as_str(),
+                MAX_LIST_BYTES / (1024 * 1024),
+            );
+            self.put_aside(largest.definition(), &reason);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> List {
+        let contested = std::mem::take(&mut self.contested);
+        let is_contested = |item: &Arc<Item>| contested.contains(item.name());
+        let (aside, items) = self.items.into_iter().partition::<Vec<_>, _>(is_contested);
+        self.items = items;
+        aside.iter().for_each(|item| self.put_aside(item.definition(), CONTESTED));
+        self.items.sort_by(|left, right| left.name().cmp(right.name()));
+        if self.unnamed > 0 {
+            let reason = format!("{} more are set aside, and not named here", self.unnamed).into();
+            self.set_aside.push(SetAside { kind: self.kind, name: None, reason });
+        }
+        let Self { kind, items, set_aside, ttl, mirrored, .. } = self;
+        List { kind, items, set_aside, ttl, mirrored }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool_pages() -> Pages {
+        Pages::new(Kind::Tool, false)
+    }
+
+    fn page(text: &str) -> Raw {
+        Raw::from_text(text).unwrap()
+    }
+
+    #[test]
+    fn one_bad_tool_is_set_aside_and_the_others_stay() {
+        let mut pages = tool_pages();
+        let text = r#"{"tools":[
+            {"name":"b","inputSchema":{},"x":12345678901234567890},
+            {"name":5,"inputSchema":{}}, {"name":"","inputSchema":{}}, 7,
+            {"name":"c"}, {"name":"a","inputSchema":{}}, {"name":"a","inputSchema":{}}]}"#;
+        assert!(matches!(pages.add(&page(text)), Ok(Next::Done)));
+        let list = pages.finish();
+        let names: Vec<_> = list.items.iter().map(|item| item.name()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(list.items[1].definition().get("x").unwrap().text(), "12345678901234567890");
+        assert_eq!(list.set_aside.len(), 5);
+        assert_eq!(&*list.set_aside[4].reason, "another one has the same name");
+    }
+
+    /// Seen: of a tool that reads and one of the same name that writes, the first was shown, and the
+    /// server ran the other.
+    #[test]
+    fn of_two_different_tools_with_one_name_neither_is_taken() {
+        let tool = |hint: &str, more: &str| {
+            format!(
+                r#"{{"name":"x","inputSchema":{{}},"annotations":{{"readOnlyHint":{hint}}}{more}}}"#
+            )
+        };
+        let reads = tool("true", "");
+        for other in [tool("false", ""), tool("true", r#","description":"Drops all.""#)] {
+            for (one, two) in [(&reads, &other), (&other, &reads)] {
+                let mut pages = tool_pages();
+                let more = r#"{"name":"y","inputSchema":{}}"#;
+                let first = format!(r#"{{"tools":[{one},{more}],"nextCursor":"2"}}"#);
+                assert!(matches!(pages.add(&page(&first)), Ok(Next::Page(_))));
+                let second = format!(r#"{{"tools":[{two},{one}]}}"#);
+                assert!(matches!(pages.add(&page(&second)), Ok(Next::Done)));
+                let list = pages.finish();
+                let names: Vec<_> = list.items.iter().map(|item| item.name()).collect();
+                assert_eq!(names, ["y"]);
+                let aside = list.set_aside.iter().filter(|it| it.name.as_deref() == Some("x"));
+                assert_eq!(aside.clone().count(), 3);
+                assert!(aside.clone().any(|it| it.reason.contains("nothing says which")));
+            }
+        }
+        let mut pages = tool_pages();
+        let same = page(&format!(r#"{{"tools":[{reads},{reads}]}}"#));
+        assert!(matches!(pages.add(&same), Ok(Next::Done)));
+        assert_eq!(pages.finish().items.len(), 1, "one that is said twice is one");
+    }
+
+    #[test]
+    fn a_list_that_is_too_large_loses_its_largest_items() {
+        let mut pages = tool_pages();
+        let tool = |name: &str, bytes: usize| {
+            format!(
+                r#"{{"name":"{name}","inputSchema":{{}},"description":"{}"}}"#,
+                "x".repeat(bytes)
+            )
+        };
+        for number in 0..20 {
+            let large: Vec<_> =
+                (0..10).map(|it| tool(&format!("l{number}-{it}"), 900_000)).collect();
+            let text = format!(
+                r#"{{"tools":[{},{}],"nextCursor":"{number}"}}"#,
+                large.join(","),
+                tool(&format!("small{number}"), 10),
+            );
+            assert!(matches!(pages.add(&page(&text)), Ok(Next::Page(_))));
+            assert!(pages.bytes <= MAX_LIST_BYTES, "{}", pages.bytes);
+        }
+        let list = pages.finish();
+        let small = list.items.iter().filter(|item| item.name().starts_with("small"));
+        assert_eq!(small.count(), 20, "what is small stays");
+        let total: usize = list.items.iter().map(|item| item.definition().bytes().len()).sum();
+        assert!(total <= MAX_LIST_BYTES);
+        assert!(list.set_aside[0].reason.contains("larger than 8 MiB"), "{:?}", list.set_aside[0]);
+    }
+
+    #[test]
+    fn endless_lists_end() {
+        let mut pages = tool_pages();
+        assert!(matches!(pages.add(&page(r#"{"tools":[],"nextCursor":"a"}"#)), Ok(Next::Page(_))));
+        assert!(pages.add(&page(r#"{"tools":[],"nextCursor":"a"}"#)).is_err());
+        let mut pages = tool_pages();
+        let ends = (0..=MAX_PAGES).any(|number| {
+            let text = format!(r#"{{"tools":[],"nextCursor":"{number}"}}"#);
+            pages.add(&page(&text)).is_err()
+        });
+        assert!(ends);
+        assert!(tool_pages().add(&page("{}")).is_err());
+    }
+
+    #[test]
+    fn an_empty_cursor_is_a_cursor_and_null_is_none() {
+        let mut pages = tool_pages();
+        assert!(matches!(pages.add(&page(r#"{"tools":[],"nextCursor":""}"#)), Ok(Next::Page(_))));
+        assert!(matches!(pages.add(&page(r#"{"tools":[],"nextCursor":null}"#)), Ok(Next::Done)));
+    }
+}

@@ -1,0 +1,90 @@
+//! What a server tells: whom it is for.
+
+use super::Session;
+use super::pending::{Waiting, Whose};
+use crate::connection::handler::Update;
+use crate::message::{Notification, Raw};
+use crate::principal::ClientId;
+use crate::protocol::is_mcp_method;
+
+/// That a visit to an address is over, which any request may have asked for, or none that waits. Who
+/// has knows its id.
+const VISITED: &str = "notifications/elicitation/complete";
+
+impl Session {
+    /// Passes on what is about one request; returns what is not, or not only, with the only client it
+    /// can be about.
+    pub(super) fn told(
+        &mut self,
+        notification: Notification,
+        about: Option<u64>,
+    ) -> Option<(Notification, Option<ClientId>)> {
+        if self.took_back(&notification) {
+            return None;
+        }
+        if &*notification.method == VISITED {
+            self.pending.attended().for_each(|(_, waiting)| tell(waiting, notification.clone()));
+            let client = self.pending.client(about).cloned();
+            return Some((notification, client));
+        }
+        let Some(waiting) = self.listener(&notification, about).filter(|it| it.updates.is_some())
+        else {
+            let is_of_client = is_for_one(&notification.method);
+            let client = self.pending.client(about).filter(|_| is_of_client).cloned();
+            return Some((notification, client));
+        };
+        let others = (!is_for_one(&notification.method)).then(|| notification.clone());
+        tell(waiting, notification);
+        others.map(|notification| (notification, None))
+    }
+
+    /// Notes that the server has acknowledged a standing request: what it says later belongs to no
+    /// client unless it says so.
+    pub(in crate::connection) fn settle(&mut self, id: u64) {
+        self.pending.settle(id);
+    }
+
+    /// The request that something is about.
+    fn listener(&self, notification: &Notification, about: Option<u64>) -> Option<&Waiting> {
+        match &*notification.method {
+            "notifications/progress" => {
+                let params = notification.params.as_ref();
+                let token = params.and_then(|params| params.get("progressToken"));
+                token.and_then(|token| token.as_u64()).and_then(|id| self.pending.get(id))
+            }
+            method if is_for_one(method) => match self.pending.whose(about) {
+                Whose::Of(_, waiting) => Some(waiting),
+                Whose::Crossing(id) => self.pending.listener_of_log(id),
+                Whose::Nobody | Whose::Unclear => None,
+            },
+            _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),
+        }
+    }
+}
+
+/// Tells whoever made a request. A caller that is slow misses something; nobody else does.
+fn tell(waiting: &Waiting, notification: Notification) {
+    let Some(updates) = &waiting.updates else { return };
+    let update = Update::Told(with_token(notification, waiting.token.as_ref()));
+    let weight = update.weight();
+    let _ = updates.send_weighing(update, weight);
+}
+
+/// Whether something is about one request, if it can be said about which. What the protocol does not
+/// know is said to somebody, like a line of a log.
+fn is_for_one(method: &str) -> bool {
+    matches!(method, "notifications/progress" | "notifications/message") || !is_mcp_method(method)
+}
+
+/// A report of progress under the token the caller gave, if it gave one.
+fn with_token(notification: Notification, token: Option<&Raw>) -> Notification {
+    match (notification, token) {
+        (Notification { method, params: Some(params) }, Some(token))
+            if &*method == "notifications/progress" =>
+        {
+            let params = params.with_unmistakable("progressToken", token);
+            Notification { method, params: Some(params) }
+        }
+        (notification, _) => notification,
+    }
+}

@@ -1,0 +1,48 @@
+//! Answers of a server: to which request each goes, and which of them are none.
+
+use tokio::time::Instant;
+
+use super::partial_messages::whole_or_cuttable;
+use super::past_calls::CallEnd;
+use super::{Answer, Event, Session};
+use crate::error::Error;
+use crate::message::{Response, RpcError};
+
+impl Session {
+    /// Fails the request of an empty reply. After several without an answer between, the session is dead.
+    pub(super) fn on_empty_reply(&mut self, id: u64, error: Error) -> Option<Event> {
+        let is_alone = self.pending.len() <= 1 && self.pending.contains(id);
+        if !self.empty_replies.is_last(is_alone) {
+            self.answer(id, Err(error));
+            return None;
+        }
+        self.unsaid = Some((Some(id), error));
+        Some(Event::Forgotten)
+    }
+
+    pub(super) fn answered(&mut self, Response { id, outcome }: Response) -> Option<Event> {
+        // An answer to nothing we asked is noise; so is a second one.
+        let number = id.as_number();
+        let Some(id) = number.filter(|id| self.pending.contains(*id)) else {
+            number.iter().for_each(|id| self.pending.answered_late(*id));
+            return self.noise();
+        };
+        self.empty_replies.reset();
+        let outcome = outcome.map_err(RpcError::bounded);
+        self.answer(id, whole_or_cuttable(outcome, self.pending.is_cuttable(id)));
+        None
+    }
+
+    pub(super) fn noise(&mut self) -> Option<Event> {
+        self.noise += 1;
+        Some(Event::Noise)
+    }
+
+    pub(super) fn answer(&mut self, id: u64, answer: Answer) {
+        self.last_answer = Instant::now();
+        let end = CallEnd::with(&answer, self.version.era());
+        self.pending.answer(id, answer, end);
+        // It may have come on another stream than its own.
+        self.wire.cancel(id);
+    }
+}

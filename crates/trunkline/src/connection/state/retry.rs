@@ -1,0 +1,96 @@
+//! Whether it helps to try again later, after something went wrong with a server.
+
+use super::status::{State, Status};
+use crate::config::{Restart, Transport};
+use crate::error::ErrorKind;
+
+/// Whether what went wrong in this way may work later, though nobody does anything about it.
+///
+/// A server at an address is tried again whenever it is needed. A process that has ended is started
+/// again only where the configuration says so (CON-5).
+pub(in crate::connection) fn may_pass(
+    (transport, restart): (&Transport, Restart),
+    status: &Status,
+    kind: ErrorKind,
+) -> bool {
+    match transport {
+        // Whoever ended it may have begun anew by then.
+        _ if kind == ErrorKind::Stopping => true,
+        Transport::Stdio(_) if status.state == State::Failed => status.next_attempt.is_some(),
+        // Its end may not have got around yet.
+        Transport::Stdio(_) if kind == ErrorKind::Exited => restart != Restart::Never,
+        _ => kind.is_retryable(),
+    }
+}
+
+/// Whether a server that cannot be used may be there later, though nobody does anything about it.
+pub(in crate::connection) fn may_return(server: (&Transport, Restart), status: &Status) -> bool {
+    match (status.state, &status.last_error) {
+        (State::Failed, Some(error)) => may_pass(server, status, error.kind()),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::config::{self, Server};
+    use crate::error::Error;
+
+    fn server(entry: &str) -> Server {
+        let text = format!(r#"{{ "mcpServers": {{ "s": {entry} }} }}"#);
+        config::parse("test", text).config.server("s").unwrap().clone()
+    }
+
+    fn of(server: &Server) -> (&Transport, Restart) {
+        (&server.transport, server.behaviour.restart)
+    }
+
+    fn failed(kind: ErrorKind) -> Status {
+        let last_error = Some(Error::new(kind, "it failed"));
+        Status { state: State::Failed, last_error, ..Status::default() }
+    }
+
+    fn ready() -> Status {
+        Status { state: State::Ready, ..Status::default() }
+    }
+
+    #[test]
+    fn a_process_comes_back_only_where_that_is_configured() {
+        let never = server(r#"{ "command": "x", "restart": "never" }"#);
+        let again = server(r#"{ "command": "x", "restart": "on-failure" }"#);
+        let exited = ErrorKind::Exited;
+        for status in [failed(exited), ready()] {
+            assert!(!may_pass(of(&never), &status, exited), "{status:?}");
+        }
+        assert!(!may_return(of(&never), &failed(ErrorKind::TimedOut)), "it did not start in time");
+        assert!(may_pass(of(&again), &ready(), exited));
+        assert!(!may_return(of(&again), &failed(exited)), "it was tried often enough");
+        let next_attempt = Some(Instant::now());
+        assert!(may_return(of(&again), &Status { next_attempt, ..failed(exited) }));
+    }
+
+    #[test]
+    fn what_is_at_an_address_may_be_back_later() {
+        let remote = server(r#"{ "url": "http://127.0.0.1:1/mcp" }"#);
+        for kind in [ErrorKind::Unreachable, ErrorKind::Broken, ErrorKind::Refused(503)] {
+            assert!(may_return(of(&remote), &failed(kind)), "{kind:?}");
+        }
+        for kind in [ErrorKind::Unauthorized, ErrorKind::Refused(404), ErrorKind::MissingSecret] {
+            assert!(!may_return(of(&remote), &failed(kind)), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_failed_says_nothing_of_the_next() {
+        let server = server(r#"{ "command": "x" }"#);
+        assert!(may_pass(of(&server), &ready(), ErrorKind::TimedOut));
+        assert!(!may_pass(of(&server), &ready(), ErrorKind::TooLarge));
+        assert!(may_pass(of(&server), &ready(), ErrorKind::Busy));
+        assert!(may_pass(of(&server), &ready(), ErrorKind::Stopping));
+        let starting = Status { state: State::Starting, ..Status::default() };
+        assert!(may_return(of(&server), &starting));
+    }
+}

@@ -1,0 +1,201 @@
+//! Streamable HTTP: every message is a POST, whose answer is one message or a stream of them.
+
+pub(super) mod proxy;
+mod fair_reader;
+mod connector;
+pub(super) mod client;
+pub(super) mod url;
+pub(super) mod endpoint;
+mod informational;
+pub(super) mod error;
+pub(super) mod sse_decoder;
+pub(super) mod headers;
+pub(super) mod request;
+pub(super) mod in_flight;
+pub(super) mod notify;
+mod reconnect;
+mod exchange;
+mod get_stream;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderValue};
+use tokio::time::timeout;
+
+use super::stderr_tail::Tail;
+use super::{Incoming, Outgoing, Purpose};
+use crate::config::Secret;
+use crate::protocol::{Era, ProtocolVersion};
+use client::HttpClient;
+use endpoint::HttpTarget;
+use exchange::{Exchange, Question};
+use get_stream::Listening;
+use in_flight::{Exchanges, Step};
+use notify::deliver;
+use request::HttpRequest;
+
+/// How long the end of a session may take: it is a courtesy, and a server that is gone needs none.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// A wire to a server that speaks Streamable HTTP.
+pub(crate) struct HttpWire {
+    client: HttpClient,
+    target: Arc<HttpTarget>,
+    version: Option<ProtocolVersion>,
+    session: Option<HeaderValue>,
+    /// What every POST says, made anew only when that changes.
+    post_headers: Arc<HeaderMap>,
+    exchanges: Exchanges,
+}
+
+impl fmt::Debug for HttpWire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpWire")
+            .field("target", &self.target)
+            .field("version", &self.version)
+            .field("exchanges", &self.exchanges)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpWire {
+    /// A wire on which nothing has been said: no connection is made before there is a message.
+    pub(crate) fn new(client: HttpClient, target: HttpTarget) -> Self {
+        let mut wire = Self {
+            client,
+            target: Arc::new(target),
+            version: None,
+            session: None,
+            post_headers: Arc::default(),
+            exchanges: Exchanges::default(),
+        };
+        wire.prepare_posts();
+        wire
+    }
+
+    /// Says in every message from now on which version is spoken. What it is also decides the
+    /// generation: whether headers repeat what a message is about, and whether streams are resumed.
+    pub(crate) fn set_protocol_version(&mut self, version: ProtocolVersion) {
+        self.version = Some(version);
+        self.prepare_posts();
+    }
+
+    /// A text of the server as it can be shown.
+    pub(crate) fn quoted(&self, text: &str) -> String {
+        error::quoted(&self.target, text)
+    }
+
+    /// No lines, and what the server was given.
+    pub(crate) fn tail(&self) -> Tail {
+        Tail::without(self.target.secrets().into_iter().map(Secret::new))
+    }
+
+    /// Takes a message; it moves in [`next`](Self::next).
+    pub(crate) fn send(&mut self, message: Outgoing) {
+        let Outgoing { line, purpose } = message;
+        match purpose {
+            Purpose::Request { id, .. } => {
+                let question = Question {
+                    id,
+                    begins_session: is_initialize(&purpose),
+                    request: Arc::new(self.post(purpose, line)),
+                    is_resumable: !self.is_modern(),
+                };
+                let exchange = Exchange::new(self.client.clone(), self.target.clone(), question);
+                self.exchanges.start_request(id, exchange.run());
+            }
+            Purpose::Notification { .. } | Purpose::Response => {
+                let bytes = line.len();
+                let request = self.post(purpose.clone(), line);
+                self.exchanges.tell(deliver(self.client.clone(), request), &purpose, bytes);
+            }
+        }
+    }
+
+    /// What happens next; waits forever when nothing goes on. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Incoming {
+        loop {
+            match self.exchanges.next().await {
+                Step::Came(incoming) | Step::Last(_, incoming) => return incoming,
+                Step::Session(session) => {
+                    self.session = Some(session);
+                    self.prepare_posts();
+                }
+                Step::Posted(_) | Step::Delivered => {}
+            }
+        }
+    }
+
+    /// Gives a request up and closes its connection, which is how 2026-07-28 says that it is
+    /// cancelled.
+    pub(crate) fn cancel(&mut self, id: u64) {
+        self.exchanges.cancel(id);
+    }
+
+    /// Listens for what the server says of its own accord, if it has a stream for that; not in
+    /// 2026-07-28, which asks for it with a request.
+    pub(crate) fn open_listening_stream(&mut self) {
+        let listening = Listening::new(self.client.clone(), self.request(Method::GET));
+        self.exchanges.start(listening.run());
+    }
+
+    /// Closes everything and ends the session, if there is one.
+    pub(crate) async fn close(self) {
+        let goodbye = self.session.is_some().then(|| self.request(Method::DELETE));
+        drop(self.exchanges);
+        if let Some(request) = goodbye {
+            let _ = timeout(GOODBYE, self.client.send(&request)).await;
+        }
+    }
+
+    fn is_modern(&self) -> bool {
+        self.version.is_some_and(|version| version.era() == Era::Modern)
+    }
+
+    fn prepare_posts(&mut self) {
+        let mut headers = self.headers();
+        headers::of_post(&mut headers);
+        self.post_headers = Arc::new(headers);
+    }
+
+    fn post(&self, purpose: Purpose, body: Bytes) -> HttpRequest {
+        let mut headers = Arc::clone(&self.post_headers);
+        let begins_anew = is_initialize(&purpose);
+        if begins_anew {
+            // Whatever was tried or agreed before.
+            let headers = Arc::make_mut(&mut headers);
+            headers.remove(headers::PROTOCOL_VERSION);
+            headers.remove(headers::SESSION_ID);
+        }
+        let about = (self.is_modern() && !begins_anew).then_some(purpose);
+        let address = self.target.address.clone();
+        HttpRequest { method: Method::POST, address, headers, about, body }
+    }
+
+    fn request(&self, method: Method) -> HttpRequest {
+        let address = self.target.address.clone();
+        HttpRequest::without_body(method, address, self.headers())
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let mut headers = self.target.headers();
+        if let Some(version) = self.version {
+            let version = HeaderValue::from_static(version.as_str());
+            headers.insert(headers::PROTOCOL_VERSION, version);
+        }
+        if let Some(session) = self.session.as_ref().filter(|_| !self.is_modern()) {
+            headers.insert(headers::SESSION_ID, session.clone());
+        }
+        headers
+    }
+}
+
+fn is_initialize(purpose: &Purpose) -> bool {
+    matches!(purpose, Purpose::Request { method, .. } if &**method == "initialize")
+}

@@ -1,0 +1,303 @@
+//! Connections to servers: the name, TCP, a proxy on the way, TLS; all of it within one bound.
+
+use std::error::Error as StdError;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::{fmt, io, vec};
+
+use hyper::Uri;
+use hyper::header::{HeaderMap, HeaderValue, USER_AGENT};
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::Intercept;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tower_service::Service;
+
+use super::fair_reader::Pace;
+use super::proxy::Detours;
+
+/// How long a connection is silent before the other side is asked whether it is there. A stream that
+/// is listened to is silent for hours, and would not notice that a network is gone.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// What we are, as servers and proxies are told.
+pub(in crate::transport) const OUR_NAME: HeaderValue =
+    HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION")));
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+type Connecting = Pin<Box<dyn Future<Output = Result<TokioIo<Link>, BoxError>> + Send>>;
+
+/// Makes connections. Cheap to clone, because the client does so for each request.
+#[derive(Clone)]
+pub(in crate::transport) struct Connector(Arc<Ways>);
+
+struct Ways {
+    direct: Direct,
+    detours: Arc<Detours>,
+    patience: Duration,
+}
+
+impl Connector {
+    /// A connector that takes no longer than `patience`, whatever is on the way.
+    pub(in crate::transport) fn new(
+        tls: ClientConfig,
+        detours: Arc<Detours>,
+        patience: Duration,
+    ) -> Self {
+        let tls = TlsConnector::from(Arc::new(tls));
+        let direct = Direct { http: tcp(patience), tls };
+        Self(Arc::new(Ways { direct, detours, patience }))
+    }
+}
+
+fn tcp(patience: Duration) -> HttpConnector<SystemNames> {
+    let mut http = HttpConnector::new_with_resolver(SystemNames);
+    http.enforce_http(false);
+    // Divided among the addresses of a name, so that one that is silent leaves time for the next.
+    http.set_connect_timeout(Some(patience));
+    http.set_keepalive(Some(KEEPALIVE));
+    http.set_keepalive_interval(Some(KEEPALIVE));
+    http.set_keepalive_retries(Some(3));
+    // Without it, small writes wait for acknowledgements that are delayed by 40 ms.
+    http.set_nodelay(true);
+    http
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Link>;
+    type Error = BoxError;
+    type Future = Connecting;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, server: Uri) -> Connecting {
+        let ways = Arc::clone(&self.0);
+        Box::pin(async move {
+            let link = timeout(ways.patience, ways.connect(server)).await;
+            link.unwrap_or_else(|_| Err(TookTooLong.into())).map(TokioIo::new)
+        })
+    }
+}
+
+impl Ways {
+    async fn connect(&self, server: Uri) -> Result<Link, BoxError> {
+        let Some(proxy) = self.detours.before(&server) else {
+            return self.direct.connect(server).await;
+        };
+        if server.scheme_str() == Some("https") {
+            return self.tunnel(&proxy, server).await;
+        }
+        let link = self.direct.connect(proxy.uri().clone()).await?;
+        Ok(Link { is_forwarded: true, ..link })
+    }
+
+    /// Through a proxy that passes bytes on, and cannot read them.
+    async fn tunnel(&self, proxy: &Intercept, server: Uri) -> Result<Link, BoxError> {
+        let name = HeaderMap::from_iter([(USER_AGENT, OUR_NAME)]);
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), self.direct.clone()).with_headers(name);
+        if let Some(credentials) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(credentials.clone());
+        }
+        let link = tunnel.call(server.clone()).await?;
+        self.direct.encrypted(link.into_inner(), &server).await
+    }
+}
+
+/// The way to whoever an address names, server or proxy, with TLS if it says so.
+#[derive(Clone)]
+struct Direct {
+    http: HttpConnector<SystemNames>,
+    tls: TlsConnector,
+}
+
+impl Direct {
+    async fn connect(&self, address: Uri) -> Result<Link, BoxError> {
+        let is_encrypted = match address.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(UnknownScheme.into()),
+        };
+        let stream = self.http.clone().call(address.clone()).await?.into_inner();
+        let link = Link::over(Transport::Plain(stream));
+        if is_encrypted { self.encrypted(link, &address).await } else { Ok(link) }
+    }
+
+    async fn encrypted(&self, link: Link, address: &Uri) -> Result<Link, BoxError> {
+        let host = address.host().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(host.to_owned())?;
+        let stream = self.tls.connect(name, link).await?;
+        Ok(Link::over(Transport::Encrypted(Box::new(stream))))
+    }
+}
+
+impl Service<Uri> for Direct {
+    type Response = TokioIo<Link>;
+    type Error = BoxError;
+    type Future = Connecting;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, address: Uri) -> Connecting {
+        let direct = self.clone();
+        Box::pin(async move { direct.connect(address).await.map(TokioIo::new) })
+    }
+}
+
+/// A connection that can be used.
+pub(in crate::transport) struct Link {
+    transport: Transport,
+    /// Whether a proxy at the other end reads the requests, and has to be told where they go.
+    is_forwarded: bool,
+    pace: Pace,
+}
+
+impl Link {
+    fn over(transport: Transport) -> Self {
+        Self { transport, is_forwarded: false, pace: Pace::default() }
+    }
+}
+
+enum Transport {
+    Plain(TcpStream),
+    /// Over a plain connection, or over one to a proxy that is itself encrypted.
+    Encrypted(Box<TlsStream<Link>>),
+}
+
+impl Connection for Link {
+    fn connected(&self) -> Connected {
+        Connected::new().proxy(self.is_forwarded)
+    }
+}
+
+impl AsyncRead for Link {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { transport, pace, .. } = self.get_mut();
+        match transport {
+            Transport::Plain(stream) => pace.poll_read(Pin::new(stream), context, buffer),
+            Transport::Encrypted(stream) => pace.poll_read(Pin::new(stream), context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Link {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Transport::Encrypted(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Transport::Encrypted(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.transport {
+            Transport::Plain(stream) => stream.is_write_vectored(),
+            Transport::Encrypted(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Transport::Encrypted(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Transport::Encrypted(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+/// Looks names up as the system does, with an error that can be told from others.
+#[derive(Clone)]
+struct SystemNames;
+
+impl Service<Name> for SystemNames {
+    type Response = vec::IntoIter<SocketAddr>;
+    type Error = UnknownHost;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, UnknownHost>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), UnknownHost>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await;
+            let addresses: Vec<_> = found.map_err(|_| UnknownHost)?.collect();
+            Ok(addresses.into_iter())
+        })
+    }
+}
+
+/// A name has no address.
+#[derive(Debug)]
+pub(in crate::transport) struct UnknownHost;
+
+impl fmt::Display for UnknownHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name has no address")
+    }
+}
+
+impl StdError for UnknownHost {}
+
+/// A connection was not ready in time.
+#[derive(Debug)]
+pub(in crate::transport) struct TookTooLong;
+
+impl fmt::Display for TookTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the connection took too long")
+    }
+}
+
+impl StdError for TookTooLong {}
+
+/// A proxy is to be spoken to in another way than HTTP.
+#[derive(Debug)]
+struct UnknownScheme;
+
+impl fmt::Display for UnknownScheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the proxy does not speak HTTP")
+    }
+}
+
+impl StdError for UnknownScheme {}

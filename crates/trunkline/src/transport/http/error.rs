@@ -1,0 +1,372 @@
+//! What went wrong on the way to a server and back, in words a person can act on.
+
+use std::error::Error as StdError;
+use std::io;
+use std::iter::successors;
+
+use hyper::StatusCode;
+use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper_util::client::legacy;
+use rustls::{CertificateError, InvalidMessage};
+use url::Url;
+
+use super::client::{MAX_HEAD_BYTES, MAX_HEADERS};
+use super::connector::{TookTooLong, UnknownHost};
+use super::endpoint::HttpTarget;
+use super::informational::MAX_PRELIMINARY;
+use super::url::origin;
+use crate::config::is_hidden;
+use crate::error::{Error, ErrorKind};
+use crate::message::Raw;
+
+/// Characters of a server's text that are quoted at most: enough for a sentence.
+const EXCERPT_CHARACTERS: usize = 200;
+
+/// Why a request could not be sent, or its answer not be read to the end.
+pub(in crate::transport) fn unreachable(url: &Url, error: &(dyn StdError + 'static)) -> Error {
+    let origin = origin(url);
+    let is_connect = is_connect(error);
+    if let Some(tls) = cause::<rustls::Error>(error).filter(|_| is_connect) {
+        return untrusted(&origin, tls);
+    }
+    if cause::<UnknownHost>(error).is_some() {
+        return no_such_host(url);
+    }
+    if let Some(error) = cause::<hyper::Error>(error).filter(|error| error.is_parse()) {
+        return unreadable(&origin, error);
+    }
+    if is_timeout(error) {
+        // Where nobody takes a connection, whatever else is asked comes to nothing as well.
+        let (kind, what) = match is_connect {
+            true => (ErrorKind::Unreachable, "takes no connection"),
+            false => (ErrorKind::TimedOut, "did not answer"),
+        };
+        return Error::new(kind, format!("{origin} {what} in time")).with_hint(
+            "check that the host can be reached from here, and whether it needs a proxy",
+        );
+    }
+    if has_kind(error, io::ErrorKind::ConnectionRefused) {
+        return Error::new(ErrorKind::Unreachable, format!("{origin} refuses connections"))
+            .with_hint(format!("is the server running at {}?", host_and_port(url)));
+    }
+    if is_connect {
+        return Error::new(ErrorKind::Unreachable, format!("{origin} cannot be reached"))
+            .with_hint("check that the host can be reached from here");
+    }
+    Error::new(ErrorKind::Broken, format!("{origin} broke the connection"))
+        .with_hint(MAY_HAVE_ENDED)
+}
+
+fn unreadable(origin: &str, error: &hyper::Error) -> Error {
+    if !error.is_parse_too_large() {
+        return Error::new(ErrorKind::NotMcp, format!("{origin} does not speak HTTP"))
+            .with_hint("check the port");
+    }
+    head_too_large(origin)
+}
+
+/// The head of an answer is larger than it may be.
+pub(in crate::transport) fn head_too_large(origin: &str) -> Error {
+    let kibibytes = MAX_HEAD_BYTES / 1024;
+    let message = format!(
+        "{origin} answered with more than {MAX_HEADERS} headers or {kibibytes} KiB of them"
+    );
+    Error::new(ErrorKind::TooLarge, message)
+        .with_hint("look for what adds them: the server, or a proxy on the way")
+}
+
+/// What to do about a connection that was there.
+const MAY_HAVE_ENDED: &str = "the server may have ended: its own log says more";
+
+/// The answer ended before it was complete.
+pub(in crate::transport) fn broken_off(url: &Url) -> Error {
+    let message = format!("{} ended the connection before it answered", origin(url));
+    Error::new(ErrorKind::Broken, message).with_hint(MAY_HAVE_ENDED)
+}
+
+/// Nothing but answers came that precede one.
+pub(in crate::transport) fn never_final(url: &Url) -> Error {
+    let message = format!(
+        "{} sent more than {MAX_PRELIMINARY} informational answers (1xx) and no answer",
+        origin(url)
+    );
+    Error::new(ErrorKind::NotMcp, message).with_hint("its own log may say what it is waiting for")
+}
+
+/// What came is larger than it may be.
+pub(in crate::transport) fn too_large(url: &Url) -> Error {
+    let limit = crate::transport::MAX_MESSAGE_BYTES / (1024 * 1024);
+    let message = format!("{} sent a message of more than {limit} MiB", origin(url));
+    Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once")
+}
+
+/// A redirect that is not followed.
+pub(in crate::transport) fn redirected_away(from: &Url, to: &Url) -> Error {
+    let target = origin(to);
+    let message = format!("{} redirects to another server, {target}", origin(from));
+    Error::new(ErrorKind::NotMcp, message)
+        .with_hint(format!("if {target} is meant, configure it as the address"))
+}
+
+/// Redirects without an end.
+pub(in crate::transport) fn redirected_too_often(url: &Url) -> Error {
+    let message = format!("{} redirects again and again", origin(url));
+    Error::new(ErrorKind::NotMcp, message).with_hint("check the path of the address")
+}
+
+/// An answer of a server that is not the answer to what was asked.
+pub(in crate::transport) struct Answer<'a> {
+    pub(in crate::transport) target: &'a HttpTarget,
+    pub(in crate::transport) status: StatusCode,
+    pub(in crate::transport) headers: &'a HeaderMap,
+    pub(in crate::transport) body: &'a [u8],
+    /// Whether the request named a session.
+    pub(in crate::transport) has_session: bool,
+}
+
+impl Answer<'_> {
+    /// Whether the status says more than a JSON-RPC error in the body could. The error may name the
+    /// request, or be about anything in it.
+    pub(in crate::transport) fn is_decided_by_status(&self, names_request: bool) -> bool {
+        match self.status.as_u16() {
+            401 | 403 | 405 | 429 => true,
+            404 => self.has_session,
+            400 => self.is_session_unknown() && !names_request,
+            _ => false,
+        }
+    }
+
+    /// A session that is unknown should be answered with 404. Servers made after the examples of
+    /// the SDKs answer 400, without having looked at the message; after they were started again,
+    /// nothing else tells that the session is gone.
+    fn is_session_unknown(&self) -> bool {
+        self.has_session
+            && match self.status.as_u16() {
+                404 => true,
+                // Others on the way answer 400 as well, and know nothing of sessions.
+                400 if self.body.is_empty() => true,
+                400 => Raw::from_text(&String::from_utf8_lossy(self.body))
+                    .is_ok_and(|body| body.get("error").is_some_and(|error| error.is_object())),
+                _ => false,
+            }
+    }
+
+    /// A refusal, as an error.
+    pub(in crate::transport) fn refusal(&self) -> Error {
+        let status = self.status.as_u16();
+        let kind = match status {
+            401 | 403 => ErrorKind::Unauthorized,
+            _ if self.is_session_unknown() => ErrorKind::SessionExpired,
+            _ => ErrorKind::Refused(status),
+        };
+        let origin = origin(self.target.address.url());
+        let mut message = match kind {
+            ErrorKind::SessionExpired => format!("{origin} does not know the session any more"),
+            _ => format!("{origin} answered {}", self.status),
+        };
+        for detail in [self.wait(), self.excerpt()].into_iter().flatten() {
+            message = format!("{message}: {detail}");
+        }
+        let error = Error::new(kind, message);
+        match self.hint() {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+
+    /// Something that is no refusal and no answer either.
+    pub(in crate::transport) fn nonsense(&self) -> Error {
+        let origin = origin(self.target.address.url());
+        if self.body.is_empty() {
+            return self.no_reply(&origin);
+        }
+        let mut message = format!("{origin} answered with something that is not MCP");
+        if let Some(excerpt) = self.excerpt() {
+            message = format!("{message}: {excerpt}");
+        }
+        let hint = match self.encoding() {
+            Some(_) => "have the server, or the proxy on the way, send it as it is",
+            None => "is the path of the address right?",
+        };
+        Error::new(ErrorKind::NotMcp, message).with_hint(hint)
+    }
+
+    /// A success without a reply. In a session that may mean that the session is dead, behind something
+    /// that does not know it.
+    fn no_reply(&self, origin: &str) -> Error {
+        let message = format!("{origin} answered {} with nothing in it", self.status);
+        match self.has_session {
+            true => Error::new(ErrorKind::Broken, message)
+                .with_hint("its session may have ended; a new one is begun if that happens again"),
+            false => Error::new(ErrorKind::NotMcp, message)
+                .with_hint("is the path of the address right?"),
+        }
+    }
+
+    /// The encoding that the body is in. None was asked for, and none is understood.
+    fn encoding(&self) -> Option<&str> {
+        let encoding = self.text(&CONTENT_ENCODING).and_then(first_token)?;
+        (!self.body.is_empty() && !encoding.eq_ignore_ascii_case("identity")).then_some(encoding)
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self.status.as_u16() {
+            401 => return Some(self.credentials_hint()),
+            403 => "check that the credentials in `headers` allow this",
+            404 if !self.has_session => "is the path of the address right?",
+            508 => "remove the server from the configuration of the gateway at this address",
+            500..=599 => "the server is in trouble: its own log says more",
+            405 => "this may be a server of the older SSE transport: try `\"type\": \"sse\"`",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    fn credentials_hint(&self) -> String {
+        let scheme = match self.text(&WWW_AUTHENTICATE).and_then(first_token) {
+            Some(scheme) => format!(" (it asks for `{scheme}`)"),
+            None => String::new(),
+        };
+        format!("the server wants credentials{scheme}: set them in `headers`, or check those there")
+    }
+
+    fn wait(&self) -> Option<String> {
+        let limited = matches!(self.status.as_u16(), 429 | 503);
+        let delay = self.text(&RETRY_AFTER).filter(|_| limited)?;
+        let is_duration = delay.bytes().all(|byte| byte.is_ascii_digit());
+        let when = printable(delay, 40);
+        Some(if is_duration {
+            format!("try again in {when} s")
+        } else {
+            format!("try again at {when}")
+        })
+    }
+
+    fn text(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+    }
+
+    /// What the body says, if it says it to people. A web page does not.
+    fn excerpt(&self) -> Option<String> {
+        if let Some(encoding) = self.encoding() {
+            return Some(format!("it is encoded as `{encoding}`, which was not asked for"));
+        }
+        let text = String::from_utf8_lossy(self.body);
+        let said = error_message(self.body).unwrap_or_else(|| text.trim().to_owned());
+        if said.is_empty() || said.starts_with('<') {
+            return None;
+        }
+        Some(quoted(self.target, &said))
+    }
+}
+
+/// A text of a server as it can be shown: short, on one line, and nothing in it that the server was
+/// given.
+pub(in crate::transport) fn quoted(target: &HttpTarget, text: &str) -> String {
+    printable(&target.redacted(text), EXCERPT_CHARACTERS)
+}
+
+/// The message of a JSON-RPC error.
+fn error_message(body: &[u8]) -> Option<String> {
+    let body = Raw::from_text(str::from_utf8(body).ok()?).ok()?;
+    let message = body.get("error")?.get("message")?;
+    Some(message.as_str()?.into_owned())
+}
+
+/// A text on one line, without what a terminal would act on, cut where it gets long.
+fn printable(text: &str, longest: usize) -> String {
+    let visible = text.chars().map(|letter| if letter.is_whitespace() { ' ' } else { letter });
+    let visible: String = visible.filter(|letter| !is_hidden(*letter)).collect();
+    let words: Vec<&str> = visible.split(' ').filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(longest).and_then(|(end, _)| line.get(..end)) {
+        Some(head) => format!("{head}…"),
+        None => line,
+    }
+}
+
+/// The scheme of a challenge. The rest may hold anything, so it is not shown.
+fn first_token(challenge: &str) -> Option<&str> {
+    let token = challenge.split([' ', ',']).next()?;
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (!token.is_empty() && token.len() <= 20 && token.bytes().all(is_scheme)).then_some(token)
+}
+
+/// What to do about the certificate of an authority that is not known, unless the host knows better.
+pub(in crate::transport) const UNKNOWN_AUTHORITY: &str = "if its certificate comes from an authority of your own, \
+                                            trust that one too, as an extra root certificate";
+
+fn untrusted(origin: &str, error: &rustls::Error) -> Error {
+    let unknown = UNKNOWN_AUTHORITY;
+    let (what, hint) = match error {
+        rustls::Error::InvalidCertificate(certificate) => match certificate {
+            CertificateError::UnknownIssuer => {
+                ("shows a certificate of an unknown authority", unknown)
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                ("shows a certificate that has expired", "check the clock, or tell its operator")
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                ("shows a certificate that is not valid yet", "check the clock")
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                ("shows the certificate of another host", "check the host of the address")
+            }
+            _ => ("shows a certificate that cannot be trusted", unknown),
+        },
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            ("does not speak TLS", "is it an `http` address?")
+        }
+        _ => {
+            ("could not agree on TLS", "check the port, and that the server speaks TLS 1.2 or 1.3")
+        }
+    };
+    Error::new(ErrorKind::Tls, format!("{origin} {what}")).with_hint(hint)
+}
+
+fn no_such_host(url: &Url) -> Error {
+    let host = url.host_str().unwrap_or_default();
+    Error::new(ErrorKind::Unreachable, format!("the host `{host}` is not known"))
+        .with_hint("check its spelling and the network")
+}
+
+fn host_and_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port_or_known_default() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// Whether there was no connection that could be used.
+fn is_connect(error: &(dyn StdError + 'static)) -> bool {
+    cause::<legacy::Error>(error).is_some_and(legacy::Error::is_connect)
+}
+
+fn is_timeout(error: &(dyn StdError + 'static)) -> bool {
+    cause::<TookTooLong>(error).is_some()
+        || cause::<hyper::Error>(error).is_some_and(hyper::Error::is_timeout)
+        || has_kind(error, io::ErrorKind::TimedOut)
+}
+
+fn has_kind(error: &(dyn StdError + 'static), kind: io::ErrorKind) -> bool {
+    let errors = causes(error).filter_map(|error| error.downcast_ref());
+    errors.map(io::Error::kind).any(|it| it == kind)
+}
+
+fn cause<'e, T: StdError + 'static>(error: &'e (dyn StdError + 'static)) -> Option<&'e T> {
+    causes(error).find_map(|error| error.downcast_ref())
+}
+
+/// An error and all it comes from. What an [`io::Error`] wraps is not its source, so it is asked.
+fn causes<'e>(
+    error: &'e (dyn StdError + 'static),
+) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    successors(Some(error), |error| {
+        let error: &'e (dyn StdError + 'static) = *error;
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner as &(dyn StdError + 'static)),
+            None => error.source(),
+        }
+    })
+}

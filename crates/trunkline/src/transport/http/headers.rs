@@ -1,0 +1,123 @@
+//! What is said in headers beside a message: versions, sessions, and what the message is about.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::transport::Purpose;
+
+pub(in crate::transport) const PROTOCOL_VERSION: HeaderName =
+    HeaderName::from_static("mcp-protocol-version");
+pub(in crate::transport) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(in crate::transport) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const PARAMETER_PREFIX: &str = "mcp-param-";
+
+/// Both sides of a value that could not stand in a header as it is.
+const SENTINEL: (&str, &str) = ("=?base64?", "?=");
+
+/// Says that a message is posted, and that both kinds of answer are understood.
+pub(in crate::transport) fn of_post(headers: &mut HeaderMap) {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let both = HeaderValue::from_static("application/json, text/event-stream");
+    headers.insert(ACCEPT, both);
+}
+
+/// Says that a stream of events is asked for.
+pub(in crate::transport) fn of_stream(headers: &mut HeaderMap) {
+    headers.remove(CONTENT_TYPE);
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+}
+
+/// Repeats in headers what the message is about, as 2026-07-28 wants it.
+pub(in crate::transport) fn of_purpose(headers: &mut HeaderMap, purpose: &Purpose) {
+    match purpose {
+        Purpose::Request { method, name, parameters, .. } => {
+            headers.insert(METHOD, encoded(method));
+            if let Some(name) = name {
+                headers.insert(NAME, encoded(name));
+            }
+            for (name, value) in parameters {
+                add_parameter(headers, name, value);
+            }
+        }
+        Purpose::Notification { method } => {
+            headers.insert(METHOD, encoded(method));
+        }
+        Purpose::Response => {}
+    }
+}
+
+/// A parameter whose name cannot be that of a header is left out: the server, which asked for it,
+/// says what is missing.
+fn add_parameter(headers: &mut HeaderMap, name: &str, value: &str) {
+    let name = format!("{PARAMETER_PREFIX}{name}");
+    if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
+        headers.insert(name, encoded(value));
+    }
+}
+
+/// A text as the value of a header, in base64 where it could not be read back as it is.
+fn encoded(text: &str) -> HeaderValue {
+    let is_visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let is_padded = text.starts_with(' ') || text.ends_with(' ');
+    let looks_encoded = text.starts_with(SENTINEL.0);
+    let plain = HeaderValue::from_str(text).ok();
+    plain.filter(|_| is_visible && !is_padded && !looks_encoded).unwrap_or_else(|| {
+        let (before, after) = SENTINEL;
+        let value = format!("{before}{}{after}", STANDARD.encode(text));
+        HeaderValue::from_str(&value).expect("invariant: base64 can stand in a header")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_can_stand_in_a_header_does() {
+        for text in ["", "a", "get weather", "file:///a%20b", "=?utf-8?x?=", "~!\"#"] {
+            assert_eq!(encoded(text).as_bytes(), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_value_that_would_not_come_back_the_same_is_encoded() {
+        let cases = [
+            ("Wörter", "V8O2cnRlcg=="),
+            (" a", "IGE="),
+            ("a ", "YSA="),
+            ("a\tb", "YQli"),
+            ("a\nb", "YQpi"),
+            ("\u{7f}", "fw=="),
+            ("=?base64?YQ==?=", "PT9iYXNlNjQ/WVE9PT89"),
+            ("=?base64?", "PT9iYXNlNjQ/"),
+        ];
+        for (text, base64) in cases {
+            assert_eq!(encoded(text).to_str().unwrap(), format!("=?base64?{base64}?="), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_says_its_method_its_name_and_its_parameters() {
+        let mut headers = HeaderMap::new();
+        of_purpose(
+            &mut headers,
+            &Purpose::Request {
+                id: 1,
+                method: "tools/call".into(),
+                name: Some("grüße".into()),
+                parameters: vec![("Region".into(), "eu".into()), ("not a name".into(), "x".into())],
+            },
+        );
+        let texts: Vec<_> =
+            headers.iter().map(|(k, v)| (k.as_str(), v.to_str().unwrap())).collect();
+        let expected = [
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "=?base64?Z3LDvMOfZQ==?="),
+            ("mcp-param-region", "eu"),
+        ];
+        assert_eq!(texts, expected);
+    }
+}

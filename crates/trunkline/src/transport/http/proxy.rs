@@ -1,0 +1,167 @@
+//! Proxies on the way to servers: which addresses go through which, and what they are told.
+
+use std::fmt;
+
+use hyper::Uri;
+use hyper::header::HeaderValue;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use url::{ParseError, Url};
+
+use crate::config::Secret;
+use crate::error::{Error, ErrorKind};
+
+/// Proxies, by what they are for. Their addresses may hold passwords.
+#[derive(Clone, Debug, Default)]
+pub struct Proxies {
+    /// The proxy for `http` addresses.
+    pub http: Option<Secret>,
+    /// The proxy for `https` addresses.
+    pub https: Option<Secret>,
+    /// Hosts that are reached without one, in the form of the variable `NO_PROXY`.
+    pub no_proxy: Option<Box<str>>,
+}
+
+/// The proxies as they are asked: which one stands before an address.
+pub(in crate::transport) struct Detours {
+    matcher: Matcher,
+    /// Whether there is any, so that where there is none nothing is asked.
+    exist: bool,
+}
+
+impl fmt::Debug for Detours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Detours").field("exist", &self.exist).finish_non_exhaustive()
+    }
+}
+
+impl Detours {
+    /// The proxies that are configured, if their addresses are some.
+    pub(in crate::transport) fn new(proxies: &Proxies) -> Result<Self, Error> {
+        let mut builder = Matcher::builder();
+        if let Some(address) = &proxies.http {
+            builder = builder.http(proxy_address(address, "http")?);
+        }
+        if let Some(address) = &proxies.https {
+            builder = builder.https(proxy_address(address, "https")?);
+        }
+        let exceptions = proxies.no_proxy.as_deref().unwrap_or_default();
+        let exist = proxies.http.is_some() || proxies.https.is_some();
+        Ok(Self { matcher: builder.no(exceptions).build(), exist })
+    }
+
+    /// Whether a server that cannot be reached may be one that a proxy cannot reach.
+    pub(in crate::transport) fn exist(&self) -> bool {
+        self.exist
+    }
+
+    /// The proxy before an address.
+    pub(in crate::transport) fn before(&self, address: &Uri) -> Option<Intercept> {
+        self.matcher.intercept(address)
+    }
+
+    /// What each request to an address has to tell a proxy that passes it on. One that only passes
+    /// bytes on is told when the tunnel is made.
+    pub(in crate::transport) fn credentials(&self, address: &Uri) -> Option<HeaderValue> {
+        if !self.exist || address.scheme_str() != Some("http") {
+            return None;
+        }
+        self.before(address)?.basic_auth().cloned()
+    }
+}
+
+/// The address of a proxy. It is often written without its scheme.
+fn proxy_address(address: &Secret, purpose: &str) -> Result<String, Error> {
+    let written = address.expose();
+    let url = match Url::parse(written) {
+        Ok(url) if url.has_host() => Ok(url),
+        // Without a scheme, `host:8080` looks as if `host` were one.
+        Ok(_) | Err(ParseError::RelativeUrlWithoutBase) => Url::parse(&format!("http://{written}")),
+        Err(error) => Err(error),
+    };
+    match url {
+        Ok(url) if url.has_host() && is_known(url.scheme()) => Ok(url.into()),
+        _ => Err(bad_proxy(purpose)),
+    }
+}
+
+/// Whether a scheme is one of proxies. Those of SOCKS are, and cannot be used: servers behind such a
+/// proxy are out of reach, but not those it is not for.
+fn is_known(scheme: &str) -> bool {
+    matches!(scheme, "http" | "https" | "socks4" | "socks4a" | "socks5" | "socks5h")
+}
+
+/// The address is not quoted: it may hold a password.
+fn bad_proxy(purpose: &str) -> Error {
+    let message = format!("the proxy for {purpose} addresses is not an address itself");
+    Error::new(ErrorKind::UnusableValue, message).with_hint("write it as `http://host:port`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy_before(proxy: &str, no_proxy: &str, address: &'static str) -> Option<String> {
+        let proxies = Proxies {
+            http: Some(Secret::new(proxy)),
+            https: None,
+            no_proxy: Some(no_proxy.into()),
+        };
+        let found = Detours::new(&proxies).unwrap().before(&Uri::from_static(address));
+        found.map(|proxy| proxy.uri().to_string())
+    }
+
+    #[test]
+    fn a_proxy_may_be_written_without_its_scheme() {
+        for written in ["proxy:8080", "http://proxy:8080", "http://me:pw@proxy:8080/x"] {
+            let found = proxy_before(written, "", "http://a.example/");
+            assert_eq!(found.as_deref(), Some("http://proxy:8080/"), "{written}");
+        }
+        let found = proxy_before("127.0.0.1:8080", "", "http://a.example/");
+        assert_eq!(found.as_deref(), Some("http://127.0.0.1:8080/"));
+    }
+
+    #[test]
+    fn hosts_domains_and_networks_can_be_excepted() {
+        let exceptions = "a.example, .b.example, 10.0.0.0/8, ::1";
+        for address in [
+            "http://a.example/",
+            "http://x.a.example:81/",
+            "http://b.example/",
+            "http://10.1.2.3/",
+            "http://[::1]:80/",
+            // There is a proxy for `http` only.
+            "https://c.example/",
+        ] {
+            assert_eq!(proxy_before("proxy", exceptions, address), None, "{address}");
+        }
+        for address in ["http://aa.example/", "http://11.0.0.1/", "http://c.example/"] {
+            assert!(proxy_before("proxy", exceptions, address).is_some(), "{address}");
+        }
+        assert_eq!(proxy_before("proxy", "*", "http://a.example/"), None);
+    }
+
+    #[test]
+    fn only_a_proxy_that_passes_requests_on_is_told_with_each() {
+        let proxy = || Some(Secret::new("http://me:p%40ss@proxy:8080"));
+        let proxies = Proxies { http: proxy(), https: proxy(), no_proxy: Some("b.example".into()) };
+        let detours = Detours::new(&proxies).unwrap();
+        let told = |address| detours.credentials(&Uri::from_static(address));
+        // `me:p@ss`
+        assert_eq!(told("http://a.example/").unwrap(), "Basic bWU6cEBzcw==");
+        assert!(told("http://a.example/").unwrap().is_sensitive());
+        assert_eq!(told("https://a.example/"), None);
+        assert_eq!(told("http://b.example/"), None);
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_without_its_password() {
+        for written in ["http://me:hunter2@:70000/", "ftp://me:hunter2@proxy", "http://"] {
+            let https = Some(Secret::new(written));
+            let error = Detours::new(&Proxies { https, ..Proxies::default() }).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::UnusableValue, "{written}");
+            assert!(
+                error.to_string().contains("https") && !format!("{error:?}").contains("hunter2")
+            );
+        }
+    }
+}

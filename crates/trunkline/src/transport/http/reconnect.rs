@@ -1,0 +1,197 @@
+//! Getting back to a stream that broke: when to try, where to go on, when to stop.
+
+use std::cmp::min;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::{Method, StatusCode};
+use tokio::time::{Instant, sleep};
+
+use super::client::HttpClient;
+use super::headers;
+use super::request::{HttpRequest, HttpResponse, is_event_stream, next_event};
+use super::sse_decoder::{Event, EventDecoder};
+use crate::error::Error;
+use crate::transport::MAX_MESSAGE_BYTES;
+
+/// The delay before a stream is opened again when the server names none.
+const DEFAULT_DELAY: Duration = Duration::from_secs(1);
+
+/// The shortest delay, whatever the server says: it may end every stream at once, for as long as the
+/// request or the server lives. Doubled after each stream that did not last.
+const SHORTEST_DELAY: Duration = Duration::from_millis(100);
+
+/// What the shortest delay grows to: servers that end streams on purpose, to be asked again, name about
+/// as much themselves.
+const LONGEST_FLOOR: Duration = Duration::from_secs(1);
+
+/// How long a stream has to last for the shortest delay to begin anew.
+const LASTING: Duration = Duration::from_secs(5);
+
+/// The longest delay, whatever the server says.
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
+
+/// What came of opening a stream.
+pub(super) enum Opened {
+    Stream(HttpResponse),
+    /// The server answered, but with no stream.
+    Refused(HttpResponse),
+    /// It may work another time.
+    NotNow(Error),
+    Never(Error),
+}
+
+/// A stream of events that is opened again where it broke.
+pub(super) struct Reopening {
+    client: HttpClient,
+    /// What the stream belongs to. Few streams break, so it is turned into a request for the stream
+    /// only then.
+    request: Arc<HttpRequest>,
+    decoder: EventDecoder,
+    /// Where it was opened the last time.
+    opened_at: Option<Bytes>,
+    fruitless: u32,
+    /// The shortest delay before it is opened the next time.
+    floor: Duration,
+    /// When it was opened the last time, or asked for.
+    opened: Instant,
+}
+
+impl Reopening {
+    /// A stream with the headers of a request that belongs to it.
+    pub(super) fn new(client: HttpClient, request: Arc<HttpRequest>) -> Self {
+        let decoder = EventDecoder::new(MAX_MESSAGE_BYTES);
+        Self {
+            client,
+            request,
+            decoder,
+            opened_at: None,
+            fruitless: 0,
+            floor: SHORTEST_DELAY,
+            opened: Instant::now(),
+        }
+    }
+
+    /// The next event of an open stream; nothing at its end.
+    pub(super) async fn event(
+        &mut self,
+        stream: &mut HttpResponse,
+    ) -> Result<Option<Event>, Error> {
+        next_event(stream, &mut self.decoder).await
+    }
+
+    /// Whether the stream can go on where it broke.
+    pub(super) fn has_place(&self) -> bool {
+        self.decoder.last_id().is_some()
+    }
+
+    /// How often it was opened without getting any further.
+    pub(super) fn fruitless(&self) -> u32 {
+        self.fruitless
+    }
+
+    /// Counts what has come as getting further, though the place is the same.
+    pub(super) fn got_further(&mut self) {
+        self.fruitless = 0;
+    }
+
+    /// Waits as long as the server wants, and longer each time it was in vain.
+    pub(super) async fn wait(&mut self) {
+        let place = self.decoder.last_id();
+        if place != self.opened_at.as_ref() {
+            self.fruitless = 0;
+            self.opened_at = place.cloned();
+        }
+        let delay = self.decoder.retry().unwrap_or(DEFAULT_DELAY).max(SHORTEST_DELAY);
+        let delay = delay.saturating_mul(1 << min(self.fruitless, 5)).max(self.next_floor());
+        self.fruitless += 1;
+        sleep(min(delay, LONGEST_DELAY)).await;
+    }
+
+    /// The shortest delay after the stream that just ended.
+    fn next_floor(&mut self) -> Duration {
+        if self.opened.elapsed() >= LASTING {
+            self.floor = SHORTEST_DELAY;
+        }
+        let floor = self.floor;
+        self.floor = min(floor * 2, LONGEST_FLOOR);
+        floor
+    }
+
+    /// Opens the stream, where it broke if it did.
+    pub(super) async fn open(&mut self) -> Opened {
+        self.decoder.restart();
+        self.opened = Instant::now();
+        match self.client.send(&self.request_from_here()).await {
+            Ok(response) if is_event_stream(&response) => Opened::Stream(response),
+            Ok(response) => Opened::Refused(response),
+            Err(error) if error.kind().is_retryable() => Opened::NotNow(error),
+            Err(error) => Opened::Never(error),
+        }
+    }
+
+    fn request_from_here(&self) -> HttpRequest {
+        let mut headers = HeaderMap::clone(&self.request.headers);
+        headers::of_stream(&mut headers);
+        let place = self.decoder.last_id().and_then(|id| HeaderValue::from_bytes(id).ok());
+        if let Some(place) = place {
+            headers.insert(headers::LAST_EVENT_ID, place);
+        }
+        HttpRequest::without_body(Method::GET, self.request.address.clone(), headers)
+    }
+}
+
+/// Whether a server that refuses a stream with this status may give it another time. Some allow
+/// one stream, and notice late that the last one is gone: they say 409.
+pub(super) fn is_passing(status: StatusCode) -> bool {
+    let is_final = matches!(status, StatusCode::NOT_IMPLEMENTED | StatusCode::LOOP_DETECTED);
+    (status.is_server_error() && !is_final) || matches!(status.as_u16(), 408 | 409 | 425 | 429)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::protocol::ProtocolVersion;
+    use crate::transport::http::HttpWire;
+    use crate::transport::tests::scripted_server::{Reply, ScriptedServer, client, request};
+
+    /// Connections that a server gets in some seconds which ends every stream at once, wants no delay,
+    /// and each time seems to have got further.
+    async fn connections(seconds: u64, starts: impl FnOnce(&mut HttpWire)) -> usize {
+        let number = AtomicU32::new(0);
+        let server = ScriptedServer::start(move |_| {
+            let id = number.fetch_add(1, Ordering::Relaxed);
+            let told = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
+            Reply::events(&format!("retry: 0\nid: {id}\ndata: {told}\n\n"))
+        })
+        .await;
+        let mut wire = HttpWire::new(client(), server.target());
+        wire.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap());
+        starts(&mut wire);
+        let endless = async {
+            loop {
+                wire.next().await;
+            }
+        };
+        let _ = timeout(Duration::from_secs(seconds), endless).await;
+        server.seen().len()
+    }
+
+    #[tokio::test]
+    async fn a_server_that_wants_no_delay_is_not_asked_without_one() {
+        let (resumed, listened) = tokio::join!(
+            connections(3, |wire| wire.send(request(1, "tools/call"))),
+            connections(3, HttpWire::open_listening_stream),
+        );
+        // One at once, then after 0.1, 0.3, 0.7, 1.5 and 2.5 seconds.
+        for count in [resumed, listened] {
+            assert!((2..=6).contains(&count), "{count} connections");
+        }
+    }
+}

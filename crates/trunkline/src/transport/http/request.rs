@@ -1,0 +1,451 @@
+//! One HTTP request, followed through redirects that stay with the same server, and its answer.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
+};
+use hyper::http::response::Parts;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::client::legacy;
+use url::Url;
+
+use super::client::{HttpClient, MAX_HEAD_BYTES};
+use super::informational::Preliminary;
+use super::sse_decoder::{Event, EventDecoder};
+use super::url::{Address, origin};
+use super::{error, headers};
+use crate::config::CHAIN_HEADER;
+use crate::error::{Error, ErrorKind};
+use crate::transport::truncation::{ShortMessage, Shortener};
+use crate::transport::{MAX_MESSAGE_BYTES, Purpose};
+
+/// Redirects that are followed at most: one adds a slash, one changes a path; more is a loop.
+const MAX_REDIRECTS: usize = 5;
+
+/// What is sent.
+pub(in crate::transport) struct HttpRequest {
+    pub(in crate::transport) method: Method,
+    pub(in crate::transport) address: Address,
+    /// What is said in many requests, and kept once for them.
+    pub(in crate::transport) headers: Arc<HeaderMap>,
+    /// What is said in headers of this one only: what its message is about.
+    pub(in crate::transport) about: Option<Purpose>,
+    pub(in crate::transport) body: Bytes,
+}
+
+impl HttpRequest {
+    /// A request that only asks.
+    pub(in crate::transport) fn without_body(
+        method: Method,
+        address: Address,
+        headers: HeaderMap,
+    ) -> Self {
+        let headers = Arc::new(headers);
+        Self { method, address, headers, about: None, body: Bytes::new() }
+    }
+
+    /// All that is said to an address, which may be another one after a redirect.
+    fn headers_for(&self, address: &Address) -> HeaderMap {
+        let mut headers = HeaderMap::clone(&self.headers);
+        if let Some(purpose) = &self.about {
+            headers::of_purpose(&mut headers, purpose);
+        }
+        if let Some(credentials) = address.credentials() {
+            headers.entry(AUTHORIZATION).or_insert_with(|| credentials.clone());
+        }
+        headers
+    }
+}
+
+/// What came back: the head, and a body that may still be on its way.
+pub(in crate::transport) struct HttpResponse {
+    head: Parts,
+    body: Incoming,
+    address: Address,
+}
+
+impl HttpResponse {
+    pub(in crate::transport) fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    pub(in crate::transport) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// Where it came from, which may be another address than was asked.
+    pub(in crate::transport) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(in crate::transport) fn url(&self) -> &Url {
+        self.address.url()
+    }
+
+    /// The next part of the body; nothing at its end. Cancel-safe.
+    pub(in crate::transport) async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        // A body of which the length was said is at its end before the connection says so.
+        while !self.body.is_end_stream() {
+            let Some(frame) = self.body.frame().await else { break };
+            let frame = frame.map_err(|error| error::unreachable(self.url(), &error))?;
+            // What is no data is a trailer, and nothing that is said there matters.
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl HttpClient {
+    /// Sends a request and waits for the head of the answer.
+    pub(in crate::transport) async fn send(
+        &self,
+        request: &HttpRequest,
+    ) -> Result<HttpResponse, Error> {
+        let mut address = request.address.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let (head, body) = self.send_to(&address, request).await?;
+            match redirect(&address, &head)? {
+                Some(next) => address = next,
+                None => return Ok(HttpResponse { head, body, address }),
+            }
+        }
+        Err(error::redirected_too_often(request.address.url()))
+    }
+
+    fn explain(&self, url: &Url, error: &legacy::Error) -> Error {
+        let explained = error::unreachable(url, error);
+        let is_on_the_way =
+            matches!(explained.kind(), ErrorKind::Unreachable | ErrorKind::TimedOut);
+        if self.detours().exist() && is_on_the_way && error.is_connect() {
+            return explained.with_hint("check the proxy that is configured, and the server");
+        }
+        if let Some(hint) = self.root_certificates_hint()
+            && explained.hint() == Some(error::UNKNOWN_AUTHORITY)
+        {
+            return explained.with_hint(hint);
+        }
+        explained
+    }
+
+    async fn send_to(
+        &self,
+        address: &Address,
+        request: &HttpRequest,
+    ) -> Result<(Parts, Incoming), Error> {
+        let mut sent = Request::new(Full::new(request.body.clone()));
+        *sent.method_mut() = request.method.clone();
+        *sent.uri_mut() = address.uri().clone();
+        *sent.headers_mut() = request.headers_for(address);
+        if let Some(chain) = self.chain() {
+            sent.headers_mut().insert(CHAIN_HEADER, chain);
+        }
+        if let Some(credentials) = self.detours().credentials(address.uri()) {
+            sent.headers_mut().entry(PROXY_AUTHORIZATION).or_insert(credentials);
+        }
+        let preliminary = Preliminary::to(&mut sent);
+        tokio::select! {
+            response = self.pool().request(sent) => {
+                let response = response.map_err(|error| self.explain(address.url(), &error))?;
+                // The buffer of the connection lets nearly twice as much pass.
+                match head_bytes(response.headers()) > MAX_HEAD_BYTES {
+                    true => Err(error::head_too_large(&origin(address.url()))),
+                    false => Ok(response.into_parts()),
+                }
+            }
+            () = preliminary.are_too_many() => Err(error::never_final(address.url())),
+        }
+    }
+}
+
+/// Bytes of headers as they are sent: each with a colon, a space and the end of its line.
+fn head_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+}
+
+/// Where an answer points to, if it is a redirect. The method stays: a message is always a POST,
+/// and what made browsers turn it into a GET has no meaning here.
+fn redirect(address: &Address, head: &Parts) -> Result<Option<Address>, Error> {
+    if !matches!(head.status.as_u16(), 301 | 302 | 307 | 308) {
+        return Ok(None);
+    }
+    let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    let Some(next) = location.and_then(|location| address.join(location)) else {
+        return Ok(None);
+    };
+    if !address.is_same_origin(&next) {
+        return Err(error::redirected_away(address.url(), next.url()));
+    }
+    Ok(Some(next))
+}
+
+/// Whether an answer is a stream of events.
+pub(in crate::transport) fn is_event_stream(response: &HttpResponse) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let essence = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
+    response.status().is_success()
+        && essence.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream"))
+}
+
+/// The whole body of an answer, within the bound. Most are one chunk, which is not copied; others
+/// are copied once, into as much room as they are going to need, if that was said.
+pub(in crate::transport) async fn collect(response: &mut HttpResponse) -> Result<Bytes, Error> {
+    let length = usize::try_from(response.body.size_hint().lower()).unwrap_or(usize::MAX);
+    within_bound(response, length)?;
+    let Some(first) = response.chunk().await? else { return Ok(Bytes::new()) };
+    let Some(mut next) = response.chunk().await? else { return Ok(first) };
+    let mut body = BytesMut::with_capacity(length.max(first.len() + next.len()));
+    body.extend_from_slice(&first);
+    loop {
+        within_bound(response, body.len() + next.len())?;
+        body.extend_from_slice(&next);
+        next = match response.chunk().await? {
+            Some(chunk) => chunk,
+            None => return Ok(body.freeze()),
+        };
+    }
+}
+
+/// The body of an answer to a request. Of one that is too long, and is JSON, what can be kept of it.
+pub(in crate::transport) async fn collect_answer(
+    response: &mut HttpResponse,
+) -> Result<ShortMessage, Error> {
+    let length = usize::try_from(response.body.size_hint().lower()).unwrap_or(usize::MAX);
+    if !is_json(response) || (length > 0 && length <= MAX_MESSAGE_BYTES) {
+        return collect(response).await.map(ShortMessage::whole);
+    }
+    let Some(first) = response.chunk().await? else { return Ok(ShortMessage::whole(Bytes::new())) };
+    let Some(second) = response.chunk().await? else { return Ok(ShortMessage::whole(first)) };
+    let mut body = BytesMut::from(first);
+    body.extend_from_slice(&second);
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > MAX_MESSAGE_BYTES {
+            body.extend_from_slice(&chunk);
+            return shortened(response, &body.split().freeze()).await;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(ShortMessage::whole(body.freeze()))
+}
+
+/// What can be kept of a body that began like this.
+async fn shortened(response: &mut HttpResponse, begin: &[u8]) -> Result<ShortMessage, Error> {
+    let mut shortener = Shortener::new(MAX_MESSAGE_BYTES);
+    shortener.push(begin);
+    while let Some(chunk) = response.chunk().await? {
+        shortener.push(&chunk);
+        if shortener.is_broken() {
+            break;
+        }
+    }
+    shortener.finish().ok_or_else(|| error::too_large(response.url()))
+}
+
+/// Whether an answer says that it is JSON.
+fn is_json(response: &HttpResponse) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let essence = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
+    response.status().is_success()
+        && essence.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"application/json"))
+}
+
+fn within_bound(response: &HttpResponse, length: usize) -> Result<(), Error> {
+    if length > MAX_MESSAGE_BYTES {
+        return Err(error::too_large(response.url()));
+    }
+    Ok(())
+}
+
+/// The next event of a stream; nothing when the stream is at its end. Cancel-safe: what came is in
+/// the decoder.
+pub(in crate::transport) async fn next_event(
+    response: &mut HttpResponse,
+    decoder: &mut EventDecoder,
+) -> Result<Option<Event>, Error> {
+    loop {
+        let event = decoder.next().map_err(|_| error::too_large(response.url()))?;
+        if event.is_some() {
+            return Ok(event);
+        }
+        match response.chunk().await? {
+            Some(chunk) => decoder.push(&chunk),
+            None if decoder.is_shortening() => return Err(error::too_large(response.url())),
+            None => return Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::future::join_all;
+    use hyper::header::HOST;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+    use crate::transport::http::endpoint::HttpTarget;
+    use crate::transport::http::informational::MAX_PRELIMINARY;
+    use crate::transport::tests::scripted_server::{PATIENCE, Reply, ScriptedServer, Seen, client};
+
+    fn get(url: &str, headers: HeaderMap) -> HttpRequest {
+        let address = Address::new(Url::parse(url).unwrap()).unwrap();
+        HttpRequest::without_body(Method::GET, address, headers)
+    }
+
+    async fn body(client: &HttpClient, request: &HttpRequest) -> Result<Bytes, Error> {
+        let answer = async { collect(&mut client.send(request).await?).await };
+        timeout(PATIENCE, answer).await.expect("an answer")
+    }
+
+    fn ports(server: &ScriptedServer) -> Vec<u16> {
+        server.seen().iter().map(|seen| seen.port).collect()
+    }
+
+    #[tokio::test]
+    async fn a_body_is_whole_in_however_many_parts_it_comes() {
+        let long = "x".repeat(1_000_000);
+        let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\
+                       3\r\nabc\r\n2\r\nde\r\n1\r\nf\r\n0\r\nx-trailer: y\r\n\r\n";
+        let replies = vec![
+            Reply::new(200, &[], ""),
+            Reply::new(200, &[], "{}"),
+            Reply::new(200, &[], &long),
+            Reply::raw(chunked),
+            Reply::raw("HTTP/1.1 200 OK\r\n\r\nuntil the end"),
+        ];
+        let server = ScriptedServer::in_turn(replies).await;
+        let (client, request) = (client(), get(&server.origin, HeaderMap::new()));
+        for expected in ["", "{}", &long, "abcdef", "until the end"] {
+            assert!(body(&client, &request).await.unwrap() == expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn credentials_in_an_address_are_sent_unless_others_are_configured() {
+        let server = ScriptedServer::start(|_| Reply::new(200, &[], "")).await;
+        let url = server.origin.replace("http://", "http://me:p%40ss@");
+        let configured = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("x"))]);
+        let client = client();
+        body(&client, &get(&format!("{url}/a#b"), HeaderMap::new())).await.unwrap();
+        body(&client, &get(&url, configured)).await.unwrap();
+        let seen = server.seen();
+        assert_eq!(seen[0].path, "/a");
+        let sent: Vec<_> = seen.iter().map(|seen| seen.header("authorization").unwrap()).collect();
+        // `me:p@ss`
+        assert_eq!(sent, ["Basic bWU6cEBzcw==", "x"]);
+    }
+
+    /// What Starlette answers where a slash is missing.
+    #[tokio::test]
+    async fn credentials_in_an_address_are_sent_after_a_redirect_to_the_same_server() {
+        let server = ScriptedServer::start(|seen| {
+            let here = format!("http://{}/mcp/", seen.header("host").unwrap());
+            match &*seen.path {
+                "/mcp" => Reply::new(307, &[("location", &*here)], ""),
+                _ => Reply::new(200, &[], "{}"),
+            }
+        })
+        .await;
+        let url = server.origin.replace("http://", "http://me:p%40ss@");
+        let host = HeaderValue::from_str(server.origin.strip_prefix("http://").unwrap()).unwrap();
+        let request = get(&format!("{url}/mcp"), HeaderMap::from_iter([(HOST, host)]));
+        body(&client(), &request).await.unwrap();
+        let seen = server.seen();
+        assert_eq!(seen[1].path, "/mcp/");
+        assert_eq!(seen[1].header("authorization"), seen[0].header("authorization"));
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_used_again() {
+        let server = ScriptedServer::start(|_| Reply::new(200, &[], "{}")).await;
+        let (client, request) = (client(), get(&server.origin, HeaderMap::new()));
+        for _ in 0..5 {
+            body(&client, &request).await.unwrap();
+        }
+        let ports = ports(&server);
+        assert_eq!(ports, [ports[0]; 5]);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_was_closed_meanwhile_is_replaced() {
+        let server = ScriptedServer::start(|_| Reply::new(200, &[], "{}").then_close()).await;
+        let (client, request) = (client(), get(&server.origin, HeaderMap::new()));
+        for _ in 0..5 {
+            body(&client, &request).await.unwrap();
+            sleep(Duration::from_millis(20)).await;
+        }
+        let mut ports = ports(&server);
+        ports.dedup();
+        assert_eq!(ports.len(), 5);
+    }
+
+    /// A request that may have been acted on is not sent again.
+    #[tokio::test]
+    async fn a_connection_that_breaks_under_a_request_is_not_replaced() {
+        let close_at_second = |seen: &Seen| match seen.path.as_str() {
+            "/first" => Reply::new(200, &[], "{}"),
+            _ => Reply::raw(""),
+        };
+        let server = ScriptedServer::start(close_at_second).await;
+        let client = client();
+        let ask = |path: &str| get(&format!("{}{path}", server.origin), HeaderMap::new());
+        body(&client, &ask("/first")).await.unwrap();
+        let error = body(&client, &ask("/second")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Broken);
+        assert_eq!(server.seen().len(), 2);
+    }
+
+    /// Some such answers are fair: they keep a connection alive while a server works.
+    #[tokio::test]
+    async fn answers_before_the_answer_are_passed_over() {
+        let processing = "HTTP/1.1 102 Processing\r\n\r\n".repeat(MAX_PRELIMINARY);
+        let reply = format!("{processing}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{{}}");
+        let server = ScriptedServer::in_turn(vec![Reply::raw(reply)]).await;
+        let request = get(&server.origin, HeaderMap::new());
+        assert_eq!(body(&client(), &request).await.unwrap(), "{}");
+    }
+
+    #[tokio::test]
+    async fn who_never_comes_to_the_answer_is_given_up_and_keeps_nobody_waiting() {
+        let mut flooding = ScriptedServer::start(|_| Reply::flood()).await;
+        let other = ScriptedServer::start(|_| Reply::new(200, &[], "{}")).await;
+        let client = client();
+        let (flooded, fine) =
+            (get(&flooding.origin, HeaderMap::new()), get(&other.origin, HeaderMap::new()));
+        let answers = async {
+            for _ in 0..50 {
+                body(&client, &fine).await.unwrap();
+            }
+        };
+        let floods = join_all((0..4).map(|_| body(&client, &flooded)));
+        let (floods, ()) = tokio::join!(floods, answers);
+        for error in floods.into_iter().map(Result::unwrap_err) {
+            assert_eq!(error.kind(), ErrorKind::NotMcp);
+            assert!(error.to_string().ends_with("informational answers (1xx) and no answer"));
+        }
+        for _ in 0..4 {
+            flooding.client_left().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_many_requests_say_and_what_one_says_is_said_together() {
+        let server = ScriptedServer::start(|_| Reply::new(200, &[], "")).await;
+        let target: HttpTarget = server.target();
+        let mut request =
+            HttpRequest::without_body(Method::GET, target.address.clone(), target.headers());
+        request.about = Some(Purpose::Notification { method: "ping".into() });
+        body(&client(), &request).await.unwrap();
+        let seen = server.seen().remove(0);
+        assert_eq!(seen.header("mcp-method"), Some("ping"));
+        assert_eq!(seen.header("authorization"), Some("Bearer hunter2"));
+        assert_eq!(seen.header("host"), server.origin.strip_prefix("http://"));
+        assert_eq!(seen.header("content-length"), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! HTTP+SSE, of the first protocol revision: one stream for all that comes, a POST for all that goes.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderValue};
+
+use super::http::client::HttpClient;
+use super::http::endpoint::HttpTarget;
+use super::http::error::{self, Answer};
+use super::http::headers;
+use super::http::in_flight::{Exchanges, Step};
+use super::http::notify::deliver;
+use super::http::request::{HttpRequest, HttpResponse, collect, is_event_stream, next_event};
+use super::http::sse_decoder::EventDecoder;
+use super::http::url::{Address, origin};
+use super::stderr_tail::Tail;
+use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing, Purpose};
+use crate::config::Secret;
+use crate::error::{Error, ErrorKind};
+use crate::protocol::ProtocolVersion;
+
+/// A wire to a server that speaks HTTP+SSE.
+pub(crate) struct SseWire {
+    client: HttpClient,
+    target: Arc<HttpTarget>,
+    /// Where messages are posted: the server's own choice, and it names the session.
+    endpoint: Address,
+    version: Option<ProtocolVersion>,
+    /// What every POST says, made anew only when that changes.
+    post_headers: Arc<HeaderMap>,
+    exchanges: Exchanges,
+}
+
+impl fmt::Debug for SseWire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SseWire")
+            .field("target", &self.target)
+            .field("version", &self.version)
+            .field("exchanges", &self.exchanges)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SseWire {
+    /// Opens the stream and waits until the server says where it takes messages.
+    pub(crate) async fn open(client: HttpClient, target: HttpTarget) -> Result<Self, Error> {
+        let mut stream = open_stream(&client, &target).await?;
+        let mut decoder = EventDecoder::new(MAX_MESSAGE_BYTES);
+        let endpoint = endpoint(&mut stream, &mut decoder).await?;
+        let mut exchanges = Exchanges::default();
+        exchanges.start(messages(stream, decoder));
+        let mut wire = Self {
+            client,
+            target: Arc::new(target),
+            endpoint,
+            version: None,
+            post_headers: Arc::default(),
+            exchanges,
+        };
+        wire.prepare_posts();
+        Ok(wire)
+    }
+
+    /// Says in every message from now on which version is spoken.
+    pub(crate) fn set_protocol_version(&mut self, version: ProtocolVersion) {
+        self.version = Some(version);
+        self.prepare_posts();
+    }
+
+    /// A text of the server as it can be shown.
+    pub(crate) fn quoted(&self, text: &str) -> String {
+        error::quoted(&self.target, text)
+    }
+
+    /// No lines, and what the server was given.
+    pub(crate) fn tail(&self) -> Tail {
+        Tail::without(self.target.secrets().into_iter().map(Secret::new))
+    }
+
+    /// Takes a message; it moves in [`next`](Self::next).
+    pub(crate) fn send(&mut self, message: Outgoing) {
+        let bytes = message.line.len();
+        let request = self.post(message.line);
+        match message.purpose {
+            Purpose::Request { id, .. } => {
+                let posting = post(self.client.clone(), self.target.clone(), request, id);
+                self.exchanges.start_request(id, stream::once(posting));
+            }
+            purpose => self.exchanges.tell(deliver(self.client.clone(), request), &purpose, bytes),
+        }
+    }
+
+    /// What happens next. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Incoming {
+        loop {
+            if let Step::Came(incoming) | Step::Last(_, incoming) = self.exchanges.next().await {
+                return incoming;
+            }
+        }
+    }
+
+    /// Gives a request up that may still be on its way. That it is cancelled is for a notification
+    /// to say.
+    pub(crate) fn cancel(&mut self, id: u64) {
+        self.exchanges.cancel(id);
+    }
+
+    /// Does nothing: the one stream is where the server speaks of its own accord.
+    pub(crate) fn open_listening_stream(&mut self) {}
+
+    /// Closes the stream, which ends the session.
+    pub(crate) async fn close(self) {}
+
+    fn prepare_posts(&mut self) {
+        let mut headers = self.target.headers();
+        headers::of_post(&mut headers);
+        if let Some(version) = self.version {
+            let version = HeaderValue::from_static(version.as_str());
+            headers.insert(headers::PROTOCOL_VERSION, version);
+        }
+        self.post_headers = Arc::new(headers);
+    }
+
+    fn post(&self, body: Bytes) -> HttpRequest {
+        let address = self.endpoint.clone();
+        let headers = Arc::clone(&self.post_headers);
+        HttpRequest { method: Method::POST, address, headers, about: None, body }
+    }
+}
+
+async fn open_stream(client: &HttpClient, target: &HttpTarget) -> Result<HttpResponse, Error> {
+    let mut headers = target.headers();
+    headers::of_stream(&mut headers);
+    let request = HttpRequest::without_body(Method::GET, target.address.clone(), headers);
+    let mut response = client.send(&request).await?;
+    if is_event_stream(&response) {
+        return Ok(response);
+    }
+    let body = collect(&mut response).await?;
+    let answer = answer(target, &response, &body);
+    Err(if response.status().is_success() { answer.nonsense() } else { answer.refusal() })
+}
+
+fn answer<'a>(target: &'a HttpTarget, response: &'a HttpResponse, body: &'a [u8]) -> Answer<'a> {
+    Answer {
+        target,
+        status: response.status(),
+        headers: response.headers(),
+        body,
+        has_session: false,
+    }
+}
+
+async fn endpoint(stream: &mut HttpResponse, decoder: &mut EventDecoder) -> Result<Address, Error> {
+    while let Some(event) = next_event(stream, decoder).await? {
+        if event.name == "endpoint" {
+            return endpoint_of(stream.address(), &event.data);
+        }
+    }
+    Err(error::broken_off(stream.url()))
+}
+
+/// The address an `endpoint` event names. Another server could collect our headers there.
+fn endpoint_of(base: &Address, data: &[u8]) -> Result<Address, Error> {
+    let text = str::from_utf8(data).ok();
+    let Some(endpoint) = text.and_then(|text| base.join(text.trim())) else {
+        let base = origin(base.url());
+        let message = format!("{base} takes messages at something that is no address");
+        return Err(Error::new(ErrorKind::NotMcp, message));
+    };
+    if !base.is_same_origin(&endpoint) {
+        let (base, other) = (origin(base.url()), origin(endpoint.url()));
+        let message = format!("{base} wants messages to go to another server, {other}");
+        return Err(Error::new(ErrorKind::NotMcp, message));
+    }
+    Ok(endpoint)
+}
+
+/// All messages of the one stream, and then its end.
+fn messages(
+    stream: HttpResponse,
+    decoder: EventDecoder,
+) -> impl Stream<Item = Step> + Send + 'static {
+    stream::unfold(Some((stream, decoder)), async |open| {
+        let (mut stream, mut decoder) = open?;
+        loop {
+            match next_event(&mut stream, &mut decoder).await {
+                Ok(Some(event)) if event.is_message() => {
+                    let message = match event.missing {
+                        0 => Some(Incoming::Message(event.data)),
+                        _ => event.short_answer().map(Incoming::Answer),
+                    };
+                    let Some(message) = message else {
+                        return Some((ended(error::too_large(stream.url())), None));
+                    };
+                    return Some((Step::Came(message), Some((stream, decoder))));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return Some((ended(error::broken_off(stream.url())), None)),
+                Err(error) => return Some((ended(error), None)),
+            }
+        }
+    })
+}
+
+fn ended(error: Error) -> Step {
+    Step::Came(Incoming::Ended(error))
+}
+
+async fn post(client: HttpClient, target: Arc<HttpTarget>, request: HttpRequest, id: u64) -> Step {
+    match accepted(&client, &target, &request).await {
+        Ok(()) => Step::Posted(id),
+        Err(error) => Step::Last(id, Incoming::Lost { id, error }),
+    }
+}
+
+async fn accepted(
+    client: &HttpClient,
+    target: &HttpTarget,
+    request: &HttpRequest,
+) -> Result<(), Error> {
+    let mut response = client.send(request).await?;
+    let body = collect(&mut response).await?;
+    if response.status().is_success() {
+        return Ok(());
+    }
+    Err(Answer { has_session: true, ..answer(target, &response, &body) }.refusal())
+}

@@ -1,0 +1,327 @@
+//! A server that speaks over its standard input and output, one message a line.
+
+mod line_buffer;
+mod write_queue;
+mod process_group;
+#[cfg(windows)]
+mod job;
+#[cfg(target_os = "linux")]
+mod procfs;
+mod own_children;
+mod watchdog;
+pub(super) mod process;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::stderr_tail::Tail;
+use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing};
+use crate::config::{
+    MISCONFIGURED_EXIT_STATUS, ResolvedStdio, Secret, inherited_secrets, is_harmless_variable,
+};
+use crate::error::{Error, ErrorKind};
+use line_buffer::{Line, LineBuffer};
+use process::{ChildOptions, RemainingProcess, ServerProcess, Streams};
+use write_queue::Outbox;
+
+/// How long to wait for the last words of a process that has ended, and for the end of one that has
+/// closed its output.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
+/// Bytes of standard error taken at once.
+const ERRORS_BYTES: usize = 4 * 1024;
+
+/// The wire to a child process.
+pub(crate) struct StdioWire {
+    process: ServerProcess,
+    input: Option<ChildStdin>,
+    output: Option<ChildStdout>,
+    errors: Option<ChildStderr>,
+    lines: LineBuffer,
+    outbox: Outbox,
+    /// Empty between two reads.
+    errors_chunk: Vec<u8>,
+    tail: Tail,
+    ending: Option<Ending>,
+    has_spoken: bool,
+}
+
+impl StdioWire {
+    /// Starts the process.
+    pub(crate) fn start(program: &ResolvedStdio, options: &ChildOptions) -> Result<Self, Error> {
+        let (process, Streams { input, output, errors }) = ServerProcess::start(program, options)?;
+        Ok(Self {
+            process,
+            input: Some(input),
+            output: Some(output),
+            errors: Some(errors),
+            lines: LineBuffer::new(MAX_MESSAGE_BYTES),
+            outbox: Outbox::default(),
+            errors_chunk: Vec::new(),
+            tail: Tail::without(secrets(program, options)),
+            ending: None,
+            has_spoken: false,
+        })
+    }
+
+    /// The number of the process, while it runs.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.process.id()
+    }
+
+    /// The last lines of its standard error.
+    pub(crate) fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// Queues a message. Bytes move in [`next`](Self::next).
+    pub(crate) fn send(&mut self, message: Outgoing) {
+        self.outbox.push(message);
+    }
+
+    /// Takes a request back, if nothing of it has been written. Says whether that was so.
+    pub(crate) fn cancel(&mut self, id: u64) -> bool {
+        self.outbox.take_back(id)
+    }
+
+    /// Whether so much waits to be read by the process that nothing more should be sent.
+    pub(crate) fn is_full(&self) -> bool {
+        self.outbox.is_full()
+    }
+
+    /// Moves bytes both ways until something has happened. May be dropped at any time without
+    /// losing anything.
+    pub(crate) async fn next(&mut self) -> Incoming {
+        loop {
+            if self.outbox.has_overflowed() {
+                return Incoming::Ended(unread());
+            }
+            if let Some(incoming) = self.next_incoming() {
+                return incoming;
+            }
+            if self.ending.is_none() {
+                self.step().await;
+            } else if self.wind_down().await {
+                return self.last_incoming();
+            }
+        }
+    }
+
+    /// What the lines that have come say.
+    fn next_incoming(&mut self) -> Option<Incoming> {
+        while let Some(line) = self.lines.next_line() {
+            // A line too long for anybody is nothing.
+            if let Some(incoming) = incoming(line) {
+                return Some(incoming);
+            }
+        }
+        None
+    }
+
+    /// Moves bytes once.
+    async fn step(&mut self) {
+        tokio::select! {
+            written = write(&mut self.input, &mut self.outbox), if !self.outbox.is_empty() => {
+                if written.is_err() {
+                    // It does not listen any more. What it still says decides what that means.
+                    self.input = None;
+                    self.outbox.clear();
+                    self.ending = Some(Ending::new(None));
+                }
+            }
+            read = read_output(&mut self.output, &mut self.lines) => {
+                if !self.has_spoken {
+                    self.has_spoken = true;
+                    self.process.has_spoken();
+                }
+                if !matches!(read, Ok(count) if count > 0) {
+                    self.output = None;
+                    self.ending = Some(Ending::new(None));
+                }
+            }
+            read = read_errors(&mut self.errors, &mut self.errors_chunk, &self.tail) => {
+                if !matches!(read, Ok(count) if count > 0) {
+                    self.errors = None;
+                }
+            }
+            status = self.process.ended() => self.ending = Some(Ending::new(status.ok())),
+        }
+    }
+
+    /// Takes the last words of a process that has ended or closed its output. Says whether they
+    /// are over: what it started may hold its streams open for ever.
+    async fn wind_down(&mut self) -> bool {
+        let Some(ending) = &mut self.ending else { return false };
+        if ending.status.is_some() && self.output.is_none() && self.errors.is_none() {
+            return true;
+        }
+        tokio::select! {
+            biased;
+            read = read_output(&mut self.output, &mut self.lines) => {
+                if !matches!(read, Ok(count) if count > 0) {
+                    self.output = None;
+                }
+                false
+            }
+            read = read_errors(&mut self.errors, &mut self.errors_chunk, &self.tail) => {
+                if !matches!(read, Ok(count) if count > 0) {
+                    self.errors = None;
+                }
+                false
+            }
+            status = self.process.ended(), if ending.status.is_none() => {
+                ending.status = status.ok();
+                ending.status.is_none()
+            }
+            () = sleep_until(ending.deadline) => true,
+        }
+    }
+
+    fn last_incoming(&mut self) -> Incoming {
+        if let Some(incoming) = self.lines.last_line().and_then(incoming) {
+            return incoming;
+        }
+        let status = self.ending.as_ref().and_then(|ending| ending.status);
+        Incoming::Ended(match status {
+            Some(status) => {
+                let is_misconfigured = status.code() == Some(MISCONFIGURED_EXIT_STATUS.into());
+                let kind =
+                    if is_misconfigured { ErrorKind::StartFailed } else { ErrorKind::Exited };
+                Error::new(kind, format!("the process ended ({status})"))
+            }
+            None => {
+                let what = if self.output.is_none() { "output" } else { "input" };
+                let message = format!("it closed its {what} and is still running");
+                Error::new(ErrorKind::NotMcp, message)
+            }
+        })
+    }
+
+    /// Stops the process and everything it started. Returns what could not be ended. Until then it is
+    /// listened to: a process that cannot say its last words may not end well.
+    pub(crate) async fn close(self, patience: Duration) -> Vec<RemainingProcess> {
+        let Self { process, input, mut output, mut errors, mut errors_chunk, tail, .. } = self;
+        drop(input);
+        let mut words = LineBuffer::new(MAX_MESSAGE_BYTES);
+        let last_words = async {
+            while output.is_some() || errors.is_some() {
+                tokio::select! {
+                    read = read_output(&mut output, &mut words) => {
+                        if !matches!(read, Ok(count) if count > 0) {
+                            output = None;
+                        }
+                        while words.next_line().is_some() {}
+                    }
+                    read = read_errors(&mut errors, &mut errors_chunk, &tail) => {
+                        if !matches!(read, Ok(count) if count > 0) {
+                            errors = None;
+                        }
+                    }
+                }
+            }
+        };
+        let mut last_words = std::pin::pin!(last_words);
+        let mut stopped = std::pin::pin!(process.stop(patience));
+        tokio::select! {
+            // What it said last may still be on its way to us when it is gone.
+            remaining = &mut stopped => {
+                let _ = timeout(LAST_WORDS, last_words).await;
+                remaining
+            }
+            () = &mut last_words => stopped.await,
+        }
+    }
+}
+
+/// The process is sent more than it reads.
+fn unread() -> Error {
+    let message = "it does not read what it is sent, and too much waits for it";
+    Error::new(ErrorKind::NotMcp, message)
+        .with_hint("it may hang, or ask without waiting for answers: its own log may say more")
+}
+
+/// A process that is about to be gone.
+struct Ending {
+    /// How it ended, once it has.
+    status: Option<ExitStatus>,
+    deadline: Instant,
+}
+
+impl Ending {
+    fn new(status: Option<ExitStatus>) -> Self {
+        Self { status, deadline: Instant::now() + LAST_WORDS }
+    }
+}
+
+/// What was given to the process and must not come back in what we show. Paths, packages, ports and
+/// words that were written by hand are no secrets, and are what its messages are about.
+fn secrets(program: &ResolvedStdio, options: &ChildOptions) -> Vec<Secret> {
+    // A plain name of a program is no secret; one that refers to something is not shown as it is.
+    let is_shown = Path::new(program.command.expose()).ends_with(&*program.shown);
+    let command = Some(&program.command).filter(|_| !is_shown);
+    let variables = program.env.iter().filter_map(|(name, value)| {
+        value.as_ref().filter(|value| !is_harmless_variable(name, value.expose()))
+    });
+    let whole = variables.chain(&program.credentials).chain(command);
+    let inherited = options.inherited(&program.inherit_env);
+    let inherited = inherited.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+    let inherited = inherited.flat_map(|(name, value)| inherited_secrets(name, value));
+    // What is a part of an argument may be repeated without the rest.
+    whole.chain(&program.filled_in).cloned().chain(inherited).collect()
+}
+
+/// A line as something that happened.
+fn incoming(line: Line) -> Option<Incoming> {
+    match line {
+        Line::Whole(line) => Some(Incoming::Message(line)),
+        Line::TooLong(oversized) => {
+            let megabytes = MAX_MESSAGE_BYTES / 1024 / 1024;
+            let message = format!("the answer is longer than {megabytes} MiB");
+            let error = Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once");
+            let id = oversized.id();
+            let lost = || id.map(|id| Incoming::Lost { id, error });
+            oversized.answer().map(Incoming::Answer).or_else(lost)
+        }
+    }
+}
+
+/// Writes what is queued, as much as fits at once.
+async fn write(input: &mut Option<ChildStdin>, outbox: &mut Outbox) -> io::Result<()> {
+    let Some(input) = input else { return Err(io::ErrorKind::BrokenPipe.into()) };
+    let (slices, count) = outbox.slices();
+    let written = input.write_vectored(&slices[..count]).await?;
+    outbox.wrote(written)
+}
+
+async fn read_output(
+    output: &mut Option<ChildStdout>,
+    lines: &mut LineBuffer,
+) -> io::Result<usize> {
+    match output {
+        Some(output) => output.read_buf(lines.room()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Reads into a buffer that is kept: an array would be filled with zeros for every look at the
+/// stream, and most find nothing.
+async fn read_errors(
+    errors: &mut Option<ChildStderr>,
+    chunk: &mut Vec<u8>,
+    tail: &Tail,
+) -> io::Result<usize> {
+    let Some(errors) = errors else { return std::future::pending().await };
+    chunk.reserve(ERRORS_BYTES);
+    let count = errors.read_buf(chunk).await?;
+    tail.add(chunk);
+    chunk.clear();
+    Ok(count)
+}

@@ -1,0 +1,74 @@
+//! The processes that this process has started itself, told apart from orphans that it adopts.
+//!
+//! A subreaper is the parent of both, and has to reap the orphans. Reaping a child that somebody
+//! else waits for would take its exit status away.
+
+use std::io;
+
+#[cfg(target_os = "linux")]
+pub(in crate::transport) use linux::Pause;
+pub(in crate::transport) use linux::is_own;
+
+/// Starts a process, and knows it for one of ours before anybody can take it for an orphan.
+#[cfg(target_os = "linux")]
+pub(in crate::transport) fn spawn<T>(
+    start: impl FnOnce() -> io::Result<T>,
+    id: impl FnOnce(&T) -> Option<u32>,
+) -> io::Result<T> {
+    let _starting = linux::starting();
+    let started = start()?;
+    id(&started).inspect(|id| linux::register(*id));
+    Ok(started)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(in crate::transport) fn spawn<T>(
+    start: impl FnOnce() -> io::Result<T>,
+    _: impl FnOnce(&T) -> Option<u32>,
+) -> io::Result<T> {
+    start()
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::HashSet;
+    use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+    use crate::transport::stdio::procfs::{Identity, Process};
+
+    /// Shared by those who start processes, exclusive for who looks at our children.
+    static STARTING: RwLock<()> = RwLock::new(());
+
+    static OWN: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
+
+    /// Children that are remembered before those that are gone are forgotten.
+    const MAX_REMEMBERED: usize = 256;
+
+    pub(in crate::transport) fn starting() -> RwLockReadGuard<'static, ()> {
+        STARTING.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::transport) fn register(id: u32) {
+        let Some(child) = i32::try_from(id).ok().and_then(Process::read) else { return };
+        let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = own.get_or_insert_default();
+        if own.len() >= own.capacity().max(MAX_REMEMBERED) {
+            own.retain(|it| Process::read(it.id).is_some_and(|now| now.identity == *it));
+        }
+        own.insert(child.identity);
+    }
+
+    /// While it is there, every child of this process that is not [`is_own`] is an orphan.
+    pub(crate) struct Pause(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>);
+
+    impl Pause {
+        pub(crate) fn begin() -> Self {
+            Self(STARTING.write().unwrap_or_else(PoisonError::into_inner))
+        }
+    }
+
+    pub(crate) fn is_own(child: Identity) -> bool {
+        let own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+        own.as_ref().is_some_and(|own| own.contains(&child))
+    }
+}

@@ -1,0 +1,362 @@
+//! A server's process: started with what it may know, stopped with everything it started.
+
+mod spawn_id;
+mod ancestry;
+#[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
+mod snapshot;
+#[cfg(target_os = "linux")]
+mod tracker;
+mod processes;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{fmt, io, thread};
+
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::own_children;
+use super::process_group::{Group, Order};
+use super::watchdog::{self, Reserved};
+use crate::config::{CHAIN_VARIABLE, Chain, InheritEnv, ResolvedStdio, Secret};
+use crate::error::{Error, ErrorKind};
+use ancestry::ChainMarker;
+pub use processes::RemainingProcess;
+use processes::{AFTER_KILL, SEARCH_PAUSE, ServerProcesses};
+use spawn_id::SpawnId;
+
+/// How long a server gets to end by itself once its input is closed, before it is told to.
+const QUIET_END: Duration = Duration::from_millis(500);
+
+/// How often processes that do not end are killed: they may start others meanwhile.
+const KILL_PAUSE: Duration = Duration::from_millis(100);
+
+/// How the host starts child processes: what it passes on to them, and how it keeps hold of what they
+/// start themselves.
+#[derive(Clone, Default)]
+pub struct ChildOptions {
+    /// The variables of the host. Those of credentials are among them.
+    variables: Vec<(OsString, OsString)>,
+    /// The spawn IDs of the hosts around this one.
+    outer: Option<OsString>,
+    is_subreaper: bool,
+    with_cgroups: bool,
+    /// This process below others of its kind, as servers are told in [`CHAIN_VARIABLE`], which no entry
+    /// can change.
+    chain: Chain,
+    /// The same for descendants that do not get the variable.
+    marker: Arc<ChainMarker>,
+}
+
+impl ChildOptions {
+    /// Takes the variables of the host's environment. Each server inherits those of them that
+    /// [`InheritEnv::passes`] says (CON-7).
+    pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut options = Self::default();
+        let mut above = String::new();
+        for (name, value) in variables {
+            if name == spawn_id::VARIABLE {
+                options.outer = Some(value);
+            } else if name == CHAIN_VARIABLE {
+                above = value.to_string_lossy().into_owned();
+            } else {
+                options.variables.push((name, value));
+            }
+        }
+        options.chain = ancestry::chain_below(&above);
+        options
+    }
+
+    /// The variables that a server inherits.
+    pub fn inherited<'o>(
+        &'o self,
+        inherit: &'o InheritEnv,
+    ) -> impl Iterator<Item = (&'o OsStr, &'o OsStr)> {
+        let passes = |name: &OsStr| inherit.passes(&name.to_string_lossy());
+        let variables = self.variables.iter().map(|(name, value)| (&**name, &**value));
+        variables.filter(move |(name, _)| passes(name))
+    }
+
+    /// Makes this process the parent of every descendant that loses its own (Linux:
+    /// `PR_SET_CHILD_SUBREAPER`), so that no process of a server gets away by leaving its process
+    /// group, clearing its environment and ending its parent. Elsewhere this does nothing.
+    ///
+    /// For programs whose only child processes are servers, because it is for the whole process:
+    /// every orphan below it counts as one of a server. Orphans are reaped when they end, and are
+    /// ended themselves after the last server.
+    #[must_use]
+    pub fn with_subreaper(self) -> Self {
+        Self { is_subreaper: true, ..self }
+    }
+
+    /// Puts each server into a cgroup of its own below that of this process, where cgroup v2 is
+    /// there and this process may do so (Linux 5.14 and later). Elsewhere this does nothing.
+    #[must_use]
+    pub fn with_cgroups(self) -> Self {
+        Self { with_cgroups: true, ..self }
+    }
+
+    /// This process and those above it.
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
+    }
+}
+
+impl fmt::Debug for ChildOptions {
+    /// Prints no variables: some are credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildOptions").finish_non_exhaustive()
+    }
+}
+
+/// A running process with everything it started.
+pub(in crate::transport) struct ServerProcess {
+    child: Child,
+    /// What was started with it. Nothing once it was stopped.
+    processes: Option<Arc<Mutex<ServerProcesses>>>,
+    /// What kept the group for it, until it has said something.
+    reserved: Option<Reserved>,
+    #[cfg(windows)]
+    job: Option<crate::transport::stdio::job::ServerJob>,
+}
+
+/// The streams of a process.
+pub(in crate::transport) struct Streams {
+    pub(in crate::transport) input: ChildStdin,
+    pub(in crate::transport) output: ChildStdout,
+    pub(in crate::transport) errors: ChildStderr,
+}
+
+impl ServerProcess {
+    pub(in crate::transport) fn start(
+        program: &ResolvedStdio,
+        options: &ChildOptions,
+    ) -> Result<(Self, Streams), Error> {
+        let mut command = Command::new(program.command.expose());
+        command
+            .args(program.args.iter().map(Secret::expose))
+            .env_clear()
+            .envs(options.inherited(&program.inherit_env))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for (name, value) in &program.env {
+            match value {
+                Some(value) => command.env(&**name, value.expose()),
+                None => command.env_remove(&**name),
+            };
+        }
+        let chain = options.chain.variable(&program.identity);
+        options.marker.publish(&chain);
+        command.env(CHAIN_VARIABLE, chain);
+        if let Some(directory) = &program.cwd {
+            command.current_dir(directory.expose());
+        }
+        let (mut child, processes, reserved) =
+            spawn_in_group(&mut command, options).map_err(|error| start_error(program, &error))?;
+        let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(errors)) = streams else {
+            return Err(Error::new(ErrorKind::StartFailed, "the process has no streams"));
+        };
+        let process = Self {
+            #[cfg(windows)]
+            job: crate::transport::stdio::job::ServerJob::around(&child),
+            child,
+            processes: processes.map(|processes| Arc::new(Mutex::new(processes))),
+            reserved,
+        };
+        Ok((process, Streams { input, output, errors }))
+    }
+
+    pub(in crate::transport) fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// It has said something, so that what kept the group for it is long gone. To be called while it
+    /// runs; later, the end of the process does the same.
+    pub(in crate::transport) fn has_spoken(&mut self) {
+        self.reserved = None;
+    }
+
+    /// Waits until the process itself has ended; what it started may live on.
+    pub(in crate::transport) async fn ended(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Stops the process and everything it started: its input is closed already, then it is told
+    /// to end, then it is made to (CON-6). Returns what could not be ended.
+    pub(in crate::transport) async fn stop(mut self, patience: Duration) -> Vec<RemainingProcess> {
+        self.reserved = None;
+        let deadline = Instant::now() + patience;
+        if !self.gone_by(Instant::now() + QUIET_END.min(patience)).await {
+            self.tell(Order::Terminate).await;
+            if !self.gone_by(deadline).await {
+                let last = Instant::now() + AFTER_KILL;
+                loop {
+                    self.tell(Order::Kill).await;
+                    let next = Instant::now() + KILL_PAUSE;
+                    if self.gone_by(next.min(last)).await || Instant::now() >= last {
+                        break;
+                    }
+                }
+            }
+        }
+        let Some(processes) = self.processes.take() else { return Vec::new() };
+        let remaining = lock(&processes).seen();
+        drop(processes);
+        off_worker(move || processes::end_orphans(&remaining)).await
+    }
+
+    async fn tell(&mut self, order: Order) {
+        self.with_processes(move |processes| processes.tell(order)).await;
+        if order == Order::Kill {
+            self.kill_child();
+        }
+    }
+
+    fn kill_child(&mut self) {
+        #[cfg(windows)]
+        drop(self.job.take());
+        let _ = self.child.start_kill();
+    }
+
+    /// Whether the process and everything it started are gone by a time.
+    async fn gone_by(&mut self, deadline: Instant) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if timeout(left, self.child.wait()).await.is_err() {
+            return false;
+        }
+        let mut pause = SEARCH_PAUSE;
+        while self.with_processes(ServerProcesses::are_gone).await == Some(false) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep_until((Instant::now() + pause).min(deadline)).await;
+            pause = (pause * 2).min(KILL_PAUSE);
+        }
+        true
+    }
+
+    /// Does something with its processes that looks at all processes of the machine. If nobody waits
+    /// for it any more they are still ours to end.
+    async fn with_processes<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut ServerProcesses) -> T + Clone + Send + 'static,
+    ) -> Option<T> {
+        let processes = Arc::clone(self.processes.as_ref()?);
+        Some(off_worker(move || work(&mut lock(&processes))).await)
+    }
+}
+
+fn lock(processes: &Mutex<ServerProcesses>) -> MutexGuard<'_, ServerProcesses> {
+    processes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs something that may take some milliseconds where it keeps nobody waiting.
+async fn off_worker<T: Send + 'static>(work: impl Fn() -> T + Clone + Send + 'static) -> T {
+    // Without a runtime that takes it, because it is ending, there is nobody to keep waiting.
+    tokio::task::spawn_blocking(work.clone()).await.unwrap_or_else(|_| work())
+}
+
+impl Drop for ServerProcess {
+    /// Nobody stopped it in order: a panic, an abandoned task. There is no time to be patient.
+    fn drop(&mut self) {
+        let Some(processes) = self.processes.take() else { return self.kill_child() };
+        lock(&processes).tell(Order::Kill);
+        self.kill_child();
+        // Until they are gone, the guard knows of them: we may be about to end.
+        let wait = move || {
+            let begun = Instant::now();
+            while !lock(&processes).are_gone() && begun.elapsed() < AFTER_KILL {
+                thread::sleep(SEARCH_PAUSE);
+                lock(&processes).tell(Order::Kill);
+            }
+            drop(processes);
+            processes::end_orphans(&[]);
+        };
+        drop(thread::Builder::new().name("trunkline-end".to_owned()).spawn(wait));
+    }
+}
+
+/// Starts a process in a group that is watched before the process runs, where there can be one.
+fn spawn_in_group(
+    command: &mut Command,
+    options: &ChildOptions,
+) -> io::Result<(Child, Option<ServerProcesses>, Option<Reserved>)> {
+    #[cfg(target_os = "linux")]
+    if options.is_subreaper {
+        tracker::become_subreaper();
+    }
+    let spawn_id = SpawnId::generate().ok_or(io::ErrorKind::Unsupported)?;
+    command.env(spawn_id::VARIABLE, spawn_id.below(options.outer.as_deref()));
+    let begin = |group| ServerProcesses::begin(group, spawn_id, options.with_cgroups);
+    let Some(mut reserved) = watchdog::reserve() else {
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = own_children::spawn(|| command.spawn(), Child::id)?;
+        let processes = child.id().and_then(Group::led_by).map(|group| begin(group).0);
+        note_start(processes.as_ref(), &child);
+        return Ok((child, processes, None));
+    };
+    let (processes, is_guarded) = begin(reserved.group());
+    if is_guarded {
+        reserved.pause();
+    }
+    #[cfg(unix)]
+    command.process_group(reserved.group().number());
+    let spawned = own_children::spawn(|| command.spawn(), Child::id);
+    // In this order: what the guard has forgotten must be over already.
+    reserved.release();
+    let child = spawned?;
+    note_start(Some(&processes), &child);
+    Ok((child, Some(processes), Some(reserved)))
+}
+
+fn note_start(processes: Option<&ServerProcesses>, child: &Child) {
+    if let (Some(processes), Some(id)) = (processes, child.id()) {
+        processes.started(id);
+    }
+}
+
+/// Why a process could not be started, and what to do about it.
+fn start_error(program: &ResolvedStdio, error: &io::Error) -> Error {
+    let directory = program.cwd.as_ref().map(Secret::expose);
+    if directory.is_some_and(|directory| !Path::new(directory).is_dir()) {
+        let message = "the directory to run in does not exist";
+        return Error::new(ErrorKind::StartFailed, message).with_hint("correct `cwd`");
+    }
+    let command = program.command.expose();
+    let name = &program.shown;
+    match error.kind() {
+        io::ErrorKind::NotFound if command.contains('/') && Path::new(command).exists() => {
+            Error::new(ErrorKind::StartFailed, format!("{name}: its interpreter was not found"))
+                .with_hint("look at the first line of the script")
+        }
+        io::ErrorKind::NotFound => {
+            Error::new(ErrorKind::CommandNotFound, format!("{name}: not found"))
+                .with_hint(missing_program_hint(name))
+        }
+        io::ErrorKind::PermissionDenied => {
+            Error::new(ErrorKind::StartFailed, format!("{name}: not allowed to run it"))
+                .with_hint("is it executable?")
+        }
+        _ => Error::new(ErrorKind::StartFailed, format!("{name}: {error}")),
+    }
+}
+
+fn missing_program_hint(name: &str) -> &'static str {
+    match name {
+        "npx" | "node" | "npm" | "corepack" | "pnpm" | "yarn" => "is Node.js installed?",
+        "uvx" | "uv" => "is uv installed?",
+        "python" | "python3" | "pip" | "pipx" => "is Python installed?",
+        "docker" | "podman" => "is a container engine installed?",
+        "bun" | "bunx" => "is Bun installed?",
+        "deno" => "is Deno installed?",
+        _ => "is it installed, and on the PATH?",
+    }
+}

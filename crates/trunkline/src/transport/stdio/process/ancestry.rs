@@ -1,0 +1,257 @@
+//! The Trunkline processes above this one, found by ancestry: a program in between may drop the
+//! variable that names them (CON-16).
+//!
+//! A process publishes its chain in an anonymous file (Linux: `memfd_create`), which its descendants find
+//! among its open files. It goes with the process, and nobody has to delete it.
+
+use std::fs::File;
+use std::sync::{Mutex, PoisonError};
+
+use crate::config::{Chain, Link, LocalProcess, links};
+
+/// Bytes of a published chain that are read, which is more than any chain has.
+#[cfg(target_os = "linux")]
+const MAX_CHAIN_BYTES: u64 = 16 * 1024;
+
+/// Parent processes that are looked at. Eight Trunkline processes with two programs between each of them
+/// have half as many.
+#[cfg(target_os = "linux")]
+const MAX_ANCESTORS: usize = 64;
+
+/// Open files of one ancestor that are looked at, the lowest numbers first: an editor or a browser may
+/// have more, and each costs about a microsecond.
+#[cfg(target_os = "linux")]
+const MAX_OPEN_FILES: usize = 4096;
+
+/// The name of the anonymous file.
+#[cfg(target_os = "linux")]
+const MARKER_NAME: &str = "trunkline-chain";
+
+/// The chain of this process: below those that the value of the variable names and that still run, and
+/// below its ancestors that are Trunkline too.
+pub(super) fn chain_below(variable: &str) -> Chain {
+    let namespace = system::namespace();
+    let is_running = |link: &Link| {
+        let local = link.process.local;
+        local.is_none_or(|local| local.namespace != namespace || system::is_running(local))
+    };
+    let mut above: Vec<Link> = links(variable).into_iter().filter(is_running).collect();
+    let named: Vec<_> = above.iter().filter_map(|link| link.process.local).collect();
+    // The variable says for which of its configurations an ancestor started its child. The anonymous
+    // file only says which it has.
+    for text in system::published_by_ancestors(&named) {
+        for link in links(&text).into_iter().filter(is_running) {
+            let is_same = |known: &&mut Link| known.process == link.process;
+            match above.iter_mut().find(is_same) {
+                Some(known) => known.join(link),
+                None => above.push(link),
+            }
+        }
+    }
+    Chain::new(above, system::own_process())
+}
+
+/// Publishes the chain of a process to its descendants.
+#[derive(Default)]
+pub(super) struct ChainMarker(Mutex<Published>);
+
+#[derive(Default)]
+struct Published {
+    chain: String,
+    /// Open for as long as it is published.
+    file: Option<File>,
+}
+
+impl ChainMarker {
+    /// Publishes a chain beside those that were published before, of other configurations. To be called
+    /// before a child is started with it.
+    pub(super) fn publish(&self, chain: &str) {
+        let mut published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let chain = joined(&published.chain, chain);
+        if published.file.is_some() && chain == published.chain {
+            return;
+        }
+        // Children that get the variable need no file.
+        if let Some(file) = system::anonymous_file(&chain) {
+            *published = Published { chain, file: Some(file) };
+        }
+    }
+}
+
+/// Both chains of one process in one text.
+fn joined(known: &str, new: &str) -> String {
+    let mut all = links(known);
+    for link in links(new) {
+        match all.iter_mut().find(|it| it.process == link.process) {
+            Some(it) => it.join(link),
+            None => all.push(link),
+        }
+    }
+    all.iter().map(Link::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::fs::{self, File};
+    use std::io::{Read as _, Write as _};
+
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::{LocalProcess, MARKER_NAME, MAX_ANCESTORS, MAX_CHAIN_BYTES, MAX_OPEN_FILES};
+    use crate::transport::stdio::procfs::Process;
+
+    /// The namespace of the numbers of processes.
+    pub(super) fn namespace() -> u64 {
+        let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        let digits: String = link.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
+    }
+
+    pub(super) fn own_process() -> Option<LocalProcess> {
+        let id = i32::try_from(std::process::id()).ok()?;
+        let started = Process::read(id).map_or(0, |process| process.identity.started);
+        Some(LocalProcess { id, started, namespace: namespace() })
+    }
+
+    /// Whether a process of this namespace runs.
+    pub(super) fn is_running(local: LocalProcess) -> bool {
+        match Process::read(local.id) {
+            Some(process) => {
+                let is_same = local.started == 0 || process.identity.started == local.started;
+                is_same && !process.is_zombie
+            }
+            // Where `/proc` shows only processes of the same user, or nothing at all.
+            None => super::exists(local.id),
+        }
+    }
+
+    /// The chains that ancestors publish, the farthest first, without those of known processes.
+    pub(super) fn published_by_ancestors(known: &[LocalProcess]) -> Vec<String> {
+        let own = i32::try_from(std::process::id()).ok().and_then(Process::read);
+        let mut next = own.map(|own| own.parent);
+        let mut published = Vec::new();
+        for _ in 0..MAX_ANCESTORS {
+            let Some(process) = next.filter(|id| *id > 0).and_then(Process::read) else { break };
+            let identity = process.identity;
+            let is_known =
+                |it: &LocalProcess| it.id == identity.id && it.started == identity.started;
+            if !known.iter().any(is_known) {
+                published.extend(published_by(identity.id));
+            }
+            next = Some(process.parent);
+        }
+        published.reverse();
+        published
+    }
+
+    /// The chains that a process publishes: one for each of its registries.
+    pub(super) fn published_by(id: i32) -> Vec<String> {
+        // Of a process of another user nothing can be seen.
+        let Ok(files) = fs::read_dir(format!("/proc/{id}/fd")) else { return Vec::new() };
+        let is_marker = |target: &std::path::Path| {
+            let target = target.to_string_lossy();
+            target.strip_prefix("/memfd:").is_some_and(|name| name.starts_with(MARKER_NAME))
+        };
+        let read = |path: std::path::PathBuf| {
+            fs::read_link(&path).ok().filter(|target| is_marker(target))?;
+            let mut text = String::new();
+            File::open(path).ok()?.take(MAX_CHAIN_BYTES).read_to_string(&mut text).ok()?;
+            Some(text)
+        };
+        files.take(MAX_OPEN_FILES).flatten().filter_map(|file| read(file.path())).collect()
+    }
+
+    /// An anonymous file with a text, which children do not inherit.
+    pub(super) fn anonymous_file(text: &str) -> Option<File> {
+        let mut file = File::from(memfd_create(MARKER_NAME, MemfdFlags::CLOEXEC).ok()?);
+        file.write_all(text.as_bytes()).ok()?;
+        Some(file)
+    }
+}
+
+/// Systems that do not show the open files of other processes: descendants know what the variable says.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::fs::File;
+
+    use super::LocalProcess;
+
+    pub(super) fn namespace() -> u64 {
+        0
+    }
+
+    pub(super) fn own_process() -> Option<LocalProcess> {
+        let id = i32::try_from(std::process::id()).ok()?;
+        Some(LocalProcess { id, started: 0, namespace: 0 })
+    }
+
+    pub(super) fn is_running(local: LocalProcess) -> bool {
+        super::exists(local.id)
+    }
+
+    pub(super) fn published_by_ancestors(_known: &[LocalProcess]) -> Vec<String> {
+        Vec::new()
+    }
+
+    pub(super) fn anonymous_file(_text: &str) -> Option<File> {
+        None
+    }
+}
+
+/// Whether there is a process of a number, as far as that can be told.
+#[cfg(unix)]
+fn exists(id: i32) -> bool {
+    use rustix::io::Errno;
+    use rustix::process::{Pid, test_kill_process};
+
+    Pid::from_raw(id).is_some_and(|id| test_kill_process(id) != Err(Errno::SRCH))
+}
+
+#[cfg(not(unix))]
+fn exists(_id: i32) -> bool {
+    true
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    /// Seen: a shell that a server had started, and everything started from it, could not use the
+    /// configuration of that server any more after its Trunkline had ended.
+    #[test]
+    fn processes_that_have_ended_are_forgotten() {
+        let config = parse("x", "{}").config;
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        let started = crate::transport::stdio::procfs::Process::read(id).unwrap().identity.started;
+        let chain = |local| Chain::new(Vec::new(), Some(local)).variable(&config.identity);
+        let local = LocalProcess { id, started, namespace: system::namespace() };
+        let [running, reused, elsewhere] = [
+            local,
+            LocalProcess { started: started + 1, ..local },
+            LocalProcess { started: started + 1, namespace: 1, ..local },
+        ]
+        .map(chain);
+        let is_admitted = |variable: &str| chain_below(variable).admit(&config).is_ok();
+        assert!(!is_admitted(&running));
+        assert!(is_admitted(&reused), "another process has its number");
+        assert!(!is_admitted(&elsewhere), "it may run, in another namespace");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_admitted(&running), "ended");
+    }
+
+    #[test]
+    fn a_published_chain_is_read_by_anybody_who_finds_it() {
+        let (marker, chain) = (ChainMarker::default(), Chain::default());
+        let [one, other] =
+            ["{}", "{ }"].map(|text| chain.variable(&parse("x", text).config.identity));
+        marker.publish(&one);
+        marker.publish(&other);
+        let own = i32::try_from(std::process::id()).unwrap();
+        let published = system::published_by(own);
+        let expected = joined(&one, &other);
+        assert!(published.contains(&expected), "{published:?}");
+    }
+}

@@ -1,0 +1,164 @@
+//! All processes of a server: told to end, looked for, and named if they remain.
+
+use std::time::Duration;
+
+use super::spawn_id::SpawnId;
+#[cfg(target_os = "linux")]
+use crate::transport::stdio::process::cgroup::Cgroup;
+use crate::transport::stdio::process_group::{Group, Order};
+#[cfg(not(target_os = "linux"))]
+use crate::transport::stdio::watchdog::Record;
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use rustix::process::Signal;
+
+use super::tracker::{self, Tracked};
+use crate::transport::stdio::procfs::Process;
+
+/// How long orphans of which nobody knows the server get between the request to end and the order.
+#[cfg(target_os = "linux")]
+const ORPHAN_TERMINATION: Duration = Duration::from_millis(500);
+
+/// How long after SIGKILL a process may still be seen; the kernel needs a moment.
+pub(super) const AFTER_KILL: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether processes are gone. There is nothing to wait on: most are not our
+/// children.
+pub(super) const SEARCH_PAUSE: Duration = Duration::from_millis(20);
+
+/// A process that could not be ended: one of another user, or one that waits for hardware.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemainingProcess {
+    /// Its number.
+    pub id: u32,
+    /// The name of its program, without arguments.
+    pub program: Box<str>,
+}
+
+/// The processes of a server.
+pub(super) struct ServerProcesses {
+    group: Group,
+    #[cfg(target_os = "linux")]
+    tracked: Tracked,
+    /// Those that were seen last.
+    #[cfg(target_os = "linux")]
+    seen: Vec<Process>,
+    /// What the guard knows of them, for as long as they are there.
+    #[cfg(not(target_os = "linux"))]
+    _record: Record,
+}
+
+/// Finding processes by their mark, by ancestry, by session and by cgroup.
+#[cfg(target_os = "linux")]
+impl ServerProcesses {
+    /// The processes of a server that is about to be started in a group, as far as they will be.
+    /// Also says whether they are stopped if we are killed.
+    pub(super) fn begin(group: Group, spawn_id: SpawnId, with_cgroup: bool) -> (Self, bool) {
+        let cgroup = with_cgroup.then(|| Cgroup::create(&spawn_id).map(Arc::new)).flatten();
+        let (tracked, is_guarded) = Tracked::begin(spawn_id, group, cgroup);
+        (Self { group, tracked, seen: Vec::new() }, is_guarded)
+    }
+
+    /// The server has been started as this process.
+    pub(super) fn started(&self, id: u32) {
+        self.tracked.started(id);
+    }
+
+    /// Looks for them. Says whether there is none.
+    pub(super) fn are_gone(&mut self) -> bool {
+        self.seen = self.tracked.search(Instant::now());
+        self.seen.is_empty()
+    }
+
+    /// Tells all of them.
+    pub(super) fn tell(&mut self, order: Order) {
+        if order == Order::Kill {
+            self.tracked.kill_cgroup();
+        }
+        self.are_gone();
+        let is_inside = |process: &Process| process.group == self.group.number();
+        // All at once, also those that are just being started. An empty group may be another's.
+        if self.seen.iter().any(is_inside) {
+            self.group.tell(order);
+        }
+        self.seen.iter().filter(|it| !is_inside(it)).for_each(|it| it.signal(signal_of(order)));
+    }
+
+    /// Those that were seen last.
+    pub(super) fn seen(&self) -> Vec<RemainingProcess> {
+        self.seen.iter().filter_map(remaining).collect()
+    }
+}
+
+/// Ends orphans of which nobody knows the server, unless a server still runs. Returns those that could
+/// not be ended, after those for which that has been tried in vain already; they are not waited for
+/// again.
+#[cfg(target_os = "linux")]
+pub(super) fn end_orphans(tried: &[RemainingProcess]) -> Vec<RemainingProcess> {
+    let is_new = |it: &Process| remaining(it).is_none_or(|it| !tried.contains(&it));
+    let begun = Instant::now();
+    let mut is_told = false;
+    loop {
+        let mut orphans = tracker::search_orphans(Instant::now());
+        orphans.retain(is_new);
+        let spent = begun.elapsed();
+        if orphans.is_empty() || spent > ORPHAN_TERMINATION + AFTER_KILL {
+            let orphans = orphans.iter().filter_map(remaining);
+            return tried.iter().cloned().chain(orphans).collect();
+        }
+        if spent > ORPHAN_TERMINATION {
+            orphans.iter().for_each(|orphan| orphan.signal(Signal::KILL));
+        } else if !is_told {
+            is_told = true;
+            orphans.iter().for_each(|orphan| orphan.signal(Signal::TERM));
+        }
+        thread::sleep(SEARCH_PAUSE);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn end_orphans(tried: &[RemainingProcess]) -> Vec<RemainingProcess> {
+    tried.to_vec()
+}
+
+#[cfg(target_os = "linux")]
+fn signal_of(order: Order) -> Signal {
+    match order {
+        Order::Pause => Signal::STOP,
+        Order::Terminate => Signal::TERM,
+        Order::Kill => Signal::KILL,
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn remaining(process: &Process) -> Option<RemainingProcess> {
+    let id = u32::try_from(process.identity.id).ok()?;
+    Some(RemainingProcess { id, program: process.name().into() })
+}
+
+/// Elsewhere only the group is known.
+#[cfg(not(target_os = "linux"))]
+impl ServerProcesses {
+    pub(super) fn begin(group: Group, spawn_id: SpawnId, _: bool) -> (Self, bool) {
+        let record = Record::new();
+        let items = [format!("g{}", group.number()), format!("t{}", spawn_id.as_str())];
+        let is_guarded = record.write(&items);
+        (Self { group, _record: record }, is_guarded)
+    }
+
+    pub(super) fn started(&self, _: u32) {}
+
+    pub(super) fn are_gone(&mut self) -> bool {
+        !self.group.is_alive()
+    }
+
+    pub(super) fn tell(&mut self, order: Order) {
+        self.group.tell(order);
+    }
+
+    pub(super) fn seen(&self) -> Vec<RemainingProcess> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,175 @@
+//! All processes at one moment, and which of them descend from a server.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::spawn_id::{SpawnId, VARIABLE};
+use crate::transport::stdio::procfs::{self, Identity, Process};
+
+/// All processes at one moment.
+pub(super) struct Snapshot {
+    begun: Instant,
+    processes: Vec<Process>,
+    /// What [`VARIABLE`] is in the environment of those that have it.
+    marks: HashMap<i32, String>,
+}
+
+/// How the processes of a server are recognised.
+pub(super) struct Traits<'a> {
+    pub(super) spawn_id: &'a SpawnId,
+    /// The process group that was made for it, in our session.
+    pub(super) group: i32,
+    /// Processes that are known to be of it.
+    pub(super) known: &'a HashSet<Identity>,
+    /// The processes in its cgroup.
+    pub(super) in_cgroup: &'a [i32],
+}
+
+impl Snapshot {
+    /// A snapshot that was begun after a moment. Those who ask at the same time share one: all
+    /// servers end together when the host does.
+    pub(super) fn since(moment: Instant) -> Arc<Self> {
+        static LAST: Mutex<Option<Arc<Snapshot>>> = Mutex::new(None);
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some(last) if last.begun >= moment => Arc::clone(last),
+            _ => Arc::clone(last.insert(Arc::new(Self::take()))),
+        }
+    }
+
+    fn take() -> Self {
+        let begun = Instant::now();
+        let processes: Vec<_> = procfs::ids().into_iter().filter_map(Process::read).collect();
+        let alive = processes.iter().filter(|process| !process.is_zombie);
+        let marks = alive.filter_map(|it| Some((it.identity.id, it.variable(VARIABLE)?)));
+        let marks = marks.collect();
+        Self { begun, processes, marks }
+    }
+
+    pub(super) fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    /// The processes of a server, without those that have ended.
+    pub(super) fn of_server(&self, traits: &Traits<'_>) -> Vec<Process> {
+        let own_session = self.own().map(|own| own.session);
+        self.with_descendants(|process| {
+            let id = process.identity.id;
+            traits.known.contains(&process.identity)
+                || (process.group == traits.group && Some(process.session) == own_session)
+                || traits.in_cgroup.contains(&id)
+                || self.marks.get(&id).is_some_and(|mark| traits.spawn_id.is_in(mark))
+        })
+    }
+
+    /// The processes that are recognised, and everything that descends from them, without those that
+    /// have ended.
+    pub(super) fn with_descendants(
+        &self,
+        is_recognised: impl Fn(&Process) -> bool,
+    ) -> Vec<Process> {
+        let Some(own) = self.own() else { return Vec::new() };
+        let others = self.processes.iter().filter(|it| it.identity != own.identity);
+        let mut rest: Vec<_> = others.collect();
+        let mut found: Vec<Process> = Vec::new();
+        let mut parents = HashSet::new();
+        // Of a session that is not ours a process of a server must have been the first, so all of
+        // its processes descend from that one. Nobody can join a session from outside.
+        let mut sessions = HashSet::new();
+        loop {
+            let before = rest.len();
+            rest.retain(|process| {
+                let is_found = is_recognised(process)
+                    || parents.contains(&process.parent)
+                    || sessions.contains(&process.session);
+                if is_found {
+                    parents.insert(process.identity.id);
+                    if process.session != own.session {
+                        sessions.insert(process.session);
+                    }
+                    found.push((*process).clone());
+                }
+                !is_found
+            });
+            if rest.len() == before {
+                break;
+            }
+        }
+        found.retain(|process| !process.is_zombie);
+        found
+    }
+
+    fn own(&self) -> Option<&Process> {
+        let id = i32::try_from(std::process::id()).ok()?;
+        self.processes.iter().find(|process| process.identity.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The session of this test.
+    const OURS: i32 = 50;
+
+    fn process(id: i32, parent: i32, group: i32, session: i32) -> Process {
+        let identity = Identity { id, started: 1 };
+        Process { identity, parent, group, session, is_zombie: false }
+    }
+
+    fn own() -> i32 {
+        i32::try_from(std::process::id()).unwrap()
+    }
+
+    fn found(processes: Vec<Process>, marks: &[(i32, &str)], known: &[Identity]) -> Vec<i32> {
+        let marks = marks.iter().map(|(id, mark)| (*id, (*mark).to_owned())).collect();
+        let host = process(own(), 1, OURS, OURS);
+        let processes = [vec![host], processes].concat();
+        let snapshot = Snapshot { begun: Instant::now(), processes, marks };
+        let spawn_id = SpawnId::generate().unwrap();
+        let known = known.iter().copied().collect();
+        let traits = Traits { spawn_id: &spawn_id, group: 1000, known: &known, in_cgroup: &[] };
+        let mut ids: Vec<_> =
+            snapshot.of_server(&traits).iter().map(|process| process.identity.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    #[test]
+    fn descendants_are_found_whatever_group_and_session_they_are_in() {
+        let processes = vec![
+            process(1_000_004, 1_000_003, 1_000_004, 1_000_004),
+            process(1_000_003, 1_000_001, 1_000_003, OURS),
+            process(1_000_001, own(), 1000, OURS),
+            // Its parent is gone, but somebody of its session is known.
+            process(1_000_005, 1, 1_000_005, 1_000_004),
+            process(1_000_006, 1, 1_000_006, 1_000_006),
+            process(1_000_007, own(), 1_000_007, OURS),
+        ];
+        assert_eq!(found(processes, &[], &[]), [1_000_001, 1_000_003, 1_000_004, 1_000_005]);
+    }
+
+    #[test]
+    fn neither_we_nor_our_other_children_are_found_with_a_server_that_joins_our_group() {
+        let server = process(1_000_001, own(), OURS, OURS);
+        let other = process(1_000_002, own(), OURS, OURS);
+        let known = [server.identity];
+        assert_eq!(found(vec![server, other], &[], &known), [1_000_001]);
+    }
+
+    #[test]
+    fn numbers_that_belong_to_others_by_now_are_not_found() {
+        let later = process(1_000_001, 1, 1_000_001, 1_000_001);
+        let earlier = Identity { id: 1_000_001, started: 0 };
+        // A group of our number in another session is another's.
+        let stranger = process(1_000_002, 1, 1000, 77);
+        assert_eq!(found(vec![later, stranger], &[], &[earlier]), [0; 0]);
+    }
+
+    #[test]
+    fn processes_with_another_mark_are_not_found() {
+        let marked = process(1_000_001, 1, 1_000_001, 1_000_001);
+        assert_eq!(found(vec![marked], &[(1_000_001, "0123")], &[]), [0; 0]);
+    }
+}

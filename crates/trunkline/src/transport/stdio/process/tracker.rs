@@ -1,0 +1,368 @@
+//! Keeps track of the processes of all servers while they run, wherever those processes go.
+//!
+//! A process can leave the group of its server, clear its environment, and lose its parent. Each
+//! alone is found at the end of the server; for all three, somebody has to look in between.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, WaitOptions};
+
+use super::cgroup::Cgroup;
+use super::snapshot::{Snapshot, Traits};
+use super::spawn_id::{SpawnId, VARIABLE};
+use crate::transport::stdio::own_children::{Pause, is_own};
+use crate::transport::stdio::process_group::Group;
+use crate::transport::stdio::procfs::{self, Identity, Process};
+use crate::transport::stdio::watchdog::Record;
+
+/// How often new processes are looked at while servers run. A process that leaves its group, clears
+/// its environment and loses its parent sooner than that is not known to the guard; a shorter time
+/// would cost more than so rare a thing is worth.
+const SURVEY_PERIOD: Duration = Duration::from_secs(2);
+
+/// Processes of one server that the guard is told of one by one. Those with a mark need not be told.
+const MAX_TOLD: usize = 200;
+
+/// Stack of the thread that looks: it calls nothing deep.
+const SURVEYOR_STACK_BYTES: usize = 256 * 1024;
+
+static TRACKER: Mutex<Option<Tracker>> = Mutex::new(None);
+
+#[derive(Default)]
+struct Tracker {
+    servers: HashMap<u64, Server>,
+    next: u64,
+    /// Processes that belong to no server.
+    unrelated: HashSet<i32>,
+    /// Whether orphans become our children.
+    is_subreaper: bool,
+    /// Orphans of which nobody knows from which server they come.
+    orphans: HashSet<Identity>,
+    orphans_record: Option<Record>,
+    has_surveyor: bool,
+}
+
+/// What is known about the processes of a server.
+struct Server {
+    spawn_id: SpawnId,
+    group: Group,
+    cgroup: Option<Arc<Cgroup>>,
+    /// Its processes so far; some of them are gone.
+    known: HashSet<Identity>,
+    /// Those that the guard finds only by their number.
+    told: HashSet<Identity>,
+    record: Record,
+}
+
+/// The server from which a process descends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Server(u64),
+    /// An unknown server: an orphan without a mark.
+    Unknown,
+}
+
+/// A server whose processes are tracked, until this is dropped.
+pub(crate) struct Tracked {
+    key: u64,
+}
+
+fn lock() -> MutexGuard<'static, Option<Tracker>> {
+    TRACKER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn with<T>(look: impl FnOnce(&mut Tracker) -> T) -> T {
+    look(lock().get_or_insert_default())
+}
+
+/// Makes this process the parent of orphaned descendants, if the system lets it.
+pub(super) fn become_subreaper() {
+    let set = || rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    with(|tracker| tracker.is_subreaper = tracker.is_subreaper || set().is_ok());
+}
+
+impl Tracked {
+    /// Tracks a server that is about to be started in a group. Also says whether the guard knows of
+    /// it.
+    pub(super) fn begin(
+        spawn_id: SpawnId,
+        group: Group,
+        cgroup: Option<Arc<Cgroup>>,
+    ) -> (Self, bool) {
+        let record = Record::new();
+        let (known, told) = (HashSet::new(), HashSet::new());
+        let server = Server { spawn_id, group, cgroup, known, told, record };
+        let is_recorded = server.write_record();
+        let key = with(|tracker| {
+            tracker.next += 1;
+            tracker.servers.insert(tracker.next, server);
+            tracker.begin_to_survey();
+            tracker.next
+        });
+        (Self { key }, is_recorded)
+    }
+
+    /// The server has been started as this process.
+    pub(super) fn started(&self, id: u32) {
+        let Some(process) = i32::try_from(id).ok().and_then(Process::read) else { return };
+        with(|tracker| {
+            tracker.unrelated.remove(&process.identity.id);
+            let Some(server) = tracker.servers.get_mut(&self.key) else { return };
+            if let Some(cgroup) = &server.cgroup
+                && cgroup.add(id).is_err()
+            {
+                server.cgroup = None;
+            }
+            server.known.insert(process.identity);
+            server.told.insert(process.identity);
+            server.write_record();
+        });
+    }
+
+    /// All processes of the server that run now.
+    pub(super) fn search(&self, moment: Instant) -> Vec<Process> {
+        let pause = with(|tracker| tracker.is_subreaper).then(Pause::begin);
+        let snapshot = Snapshot::since(moment);
+        with(|tracker| {
+            tracker.reap(snapshot.processes());
+            drop(pause);
+            let Some(server) = tracker.servers.get_mut(&self.key) else { return Vec::new() };
+            let found = snapshot.of_server(&server.traits(&server.in_cgroup()));
+            server.known.extend(found.iter().map(|process| process.identity));
+            found
+        })
+    }
+
+    /// Ends everything in its cgroup, if it has one.
+    pub(super) fn kill_cgroup(&self) {
+        with(|tracker| {
+            let server = tracker.servers.get(&self.key);
+            server.and_then(|server| server.cgroup.as_ref()).inspect(|cgroup| cgroup.kill());
+        });
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        let server = with(|tracker| tracker.servers.remove(&self.key));
+        drop(server);
+    }
+}
+
+/// Orphans of servers that are gone, and what they have started; none while a server runs, since
+/// they may be its own.
+pub(super) fn search_orphans(moment: Instant) -> Vec<Process> {
+    let pause = Pause::begin();
+    if with(|tracker| !tracker.is_subreaper || !tracker.servers.is_empty()) {
+        return Vec::new();
+    }
+    let snapshot = Snapshot::since(moment);
+    with(|tracker| tracker.reap(snapshot.processes()));
+    let found = snapshot.with_descendants(is_orphan);
+    drop(pause);
+    if found.is_empty() {
+        with(|tracker| {
+            tracker.orphans.clear();
+            tracker.orphans_record = None;
+        });
+    }
+    found
+}
+
+/// Whether a process was not started by us, and is our child all the same.
+fn is_orphan(process: &Process) -> bool {
+    u32::try_from(process.parent).is_ok_and(|parent| parent == std::process::id())
+        && !is_own(process.identity)
+}
+
+impl Server {
+    fn in_cgroup(&self) -> Vec<i32> {
+        self.cgroup.as_ref().map_or_else(Vec::new, |cgroup| cgroup.processes())
+    }
+
+    fn traits<'a>(&'a self, in_cgroup: &'a [i32]) -> Traits<'a> {
+        let (spawn_id, group) = (&self.spawn_id, self.group.number());
+        Traits { spawn_id, group, known: &self.known, in_cgroup }
+    }
+
+    fn write_record(&self) -> bool {
+        let cgroup = self.cgroup.as_ref().map(|cgroup| format!("c{}", cgroup.folder().display()));
+        let mut items = vec![format!("g{}", self.group.number())];
+        items.push(format!("t{}", self.spawn_id.as_str()));
+        items.extend(cgroup);
+        items.extend(told(&self.told));
+        self.record.write(&items)
+    }
+}
+
+fn told(processes: &HashSet<Identity>) -> impl Iterator<Item = String> {
+    processes.iter().take(MAX_TOLD).map(|it| format!("p{}:{}", it.id, it.started))
+}
+
+impl Tracker {
+    fn begin_to_survey(&mut self) {
+        if !self.has_surveyor {
+            let thread = thread::Builder::new().name("trunkline-tracker".to_owned());
+            let spawned = thread.stack_size(SURVEYOR_STACK_BYTES).spawn(survey_while_servers_run);
+            self.has_surveyor = spawned.is_ok();
+        }
+    }
+
+    /// Takes note of what a survey has found.
+    fn update(&mut self, survey: Survey) {
+        let Survey { ids, related } = survey;
+        self.unrelated.retain(|id| ids.contains(id));
+        // Processes that were started after the survey are not in it.
+        let now = |id: i32| match related.get(&id) {
+            Some(process) => Some(process.identity),
+            None => Process::read(id).map(|process| process.identity),
+        };
+        let is_alive = |it: &Identity| now(it.id) == Some(*it);
+        for server in self.servers.values_mut() {
+            server.known.retain(is_alive);
+            server.told.retain(is_alive);
+        }
+        self.orphans.retain(is_alive);
+        let new: Vec<_> = related.into_values().collect();
+        self.reap(&new);
+        self.assign(new);
+    }
+
+    /// Finds out from which server processes descend.
+    fn assign(&mut self, mut new: Vec<Process>) {
+        let mut owners = self.owners();
+        new.retain(|it| !it.is_zombie && !owners.contains_key(&it.identity.id));
+        // Parents come first, so that one pass is enough for a server with thousands of processes.
+        new.sort_unstable_by_key(|process| (process.identity.started, process.identity.id));
+        let mut changed = HashSet::new();
+        loop {
+            let before = new.len();
+            new.retain(|process| {
+                let owner = owners.get(&process.parent).copied();
+                let Some(owner) = owner.or_else(|| self.owner_of_orphan(process)) else {
+                    return true;
+                };
+                owners.insert(process.identity.id, owner);
+                if self.learn(owner, process) {
+                    changed.insert(owner);
+                }
+                false
+            });
+            if new.len() == before {
+                break;
+            }
+        }
+        self.unrelated.extend(new.iter().map(|process| process.identity.id));
+        for owner in changed {
+            self.tell_guard(owner);
+        }
+    }
+
+    /// The owner of every known process, by process id.
+    fn owners(&self) -> HashMap<i32, Owner> {
+        let of_servers = self.servers.iter().flat_map(|(key, server)| {
+            server.known.iter().map(|process| (process.id, Owner::Server(*key)))
+        });
+        let orphans = self.orphans.iter().map(|process| (process.id, Owner::Unknown));
+        of_servers.chain(orphans).collect()
+    }
+
+    /// The owner of a process that has become our child as an orphan; nothing if it is not an orphan.
+    fn owner_of_orphan(&self, process: &Process) -> Option<Owner> {
+        if !self.is_subreaper || !is_orphan(process) {
+            return None;
+        }
+        let mark = process.variable(VARIABLE);
+        let is_marked = |server: &Server| mark.as_ref().is_some_and(|it| server.spawn_id.is_in(it));
+        let server = self.servers.iter().find(|(_, server)| is_marked(server));
+        Some(server.map_or(Owner::Unknown, |(key, _)| Owner::Server(*key)))
+    }
+
+    /// Takes note of a process. Says whether the guard has to be told.
+    fn learn(&mut self, owner: Owner, process: &Process) -> bool {
+        match owner {
+            Owner::Unknown => self.orphans.insert(process.identity),
+            Owner::Server(key) => {
+                self.servers.get_mut(&key).is_some_and(|server| server.learn(process))
+            }
+        }
+    }
+
+    fn tell_guard(&mut self, owner: Owner) {
+        match owner {
+            Owner::Unknown => {
+                let items: Vec<_> = told(&self.orphans).collect();
+                self.orphans_record.get_or_insert_with(Record::new).write(&items);
+            }
+            Owner::Server(key) => {
+                self.servers.get(&key).inspect(|server| {
+                    server.write_record();
+                });
+            }
+        }
+    }
+
+    /// Reaps orphans that have ended. Nobody else waits for them.
+    fn reap(&self, processes: &[Process]) {
+        if !self.is_subreaper {
+            return;
+        }
+        for orphan in processes.iter().filter(|it| it.is_zombie && is_orphan(it)) {
+            // Since it was read it may have been reaped, and its id given to a child of our own.
+            if Process::read(orphan.identity.id).is_none_or(|now| now.identity != orphan.identity) {
+                continue;
+            }
+            let id = Pid::from_raw(orphan.identity.id);
+            let _ = id.map(|id| rustix::process::waitpid(Some(id), WaitOptions::NOHANG));
+        }
+    }
+}
+
+impl Server {
+    /// Takes note of a process. Says whether the guard has to be told, because it has neither the
+    /// group nor the mark.
+    fn learn(&mut self, process: &Process) -> bool {
+        self.known.insert(process.identity);
+        let mark = process.variable(VARIABLE);
+        let is_found = process.group == self.group.number()
+            || mark.is_some_and(|mark| self.spawn_id.is_in(&mark));
+        !is_found && self.told.insert(process.identity)
+    }
+}
+
+/// The processes of the machine at one moment, but for those that belong to no server.
+struct Survey {
+    ids: HashSet<i32>,
+    related: HashMap<i32, Process>,
+}
+
+impl Survey {
+    fn begin(unrelated: &HashSet<i32>) -> Self {
+        let ids: HashSet<i32> = procfs::ids().into_iter().collect();
+        let related = ids.difference(unrelated).filter_map(|id| Some((*id, Process::read(*id)?)));
+        let related = related.collect();
+        Self { ids, related }
+    }
+}
+
+fn survey_while_servers_run() {
+    loop {
+        thread::sleep(SURVEY_PERIOD);
+        let unrelated = with(|tracker| {
+            let has_servers = !tracker.servers.is_empty() || !tracker.orphans.is_empty();
+            if !has_servers {
+                tracker.unrelated.clear();
+                tracker.has_surveyor = false;
+            }
+            has_servers.then(|| tracker.unrelated.clone())
+        });
+        let Some(unrelated) = unrelated else { return };
+        // Reading thousands of processes takes long: starts of servers wait for what comes after only.
+        let survey = Survey::begin(&unrelated);
+        let _pause = Pause::begin();
+        with(|tracker| tracker.update(survey));
+    }
+}

@@ -1,0 +1,67 @@
+//! A process and everything it started, addressed as one.
+
+/// A group of processes, named after its first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::transport) struct Group {
+    #[cfg(unix)]
+    leader: rustix::process::Pid,
+}
+
+/// What a group can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::transport) enum Order {
+    /// Stand still.
+    Pause,
+    /// Please end.
+    Terminate,
+    /// End.
+    Kill,
+}
+
+#[cfg(unix)]
+impl Group {
+    /// The group of a process that leads one.
+    pub(in crate::transport) fn led_by(process: u32) -> Option<Self> {
+        let leader = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw)?;
+        Some(Self { leader })
+    }
+
+    /// The number of the group.
+    pub(in crate::transport) fn number(self) -> i32 {
+        self.leader.as_raw_nonzero().get()
+    }
+
+    /// Tells every process of the group. That there is none any more is what was wanted.
+    pub(in crate::transport) fn tell(self, order: Order) {
+        let signal = match order {
+            Order::Pause => rustix::process::Signal::STOP,
+            Order::Terminate => rustix::process::Signal::TERM,
+            Order::Kill => rustix::process::Signal::KILL,
+        };
+        let _ = rustix::process::kill_process_group(self.leader, signal);
+    }
+
+    /// Whether any process of the group is left, also one that nobody has asked after.
+    #[cfg(not(target_os = "linux"))]
+    pub(in crate::transport) fn is_alive(self) -> bool {
+        rustix::process::test_kill_process_group(self.leader).is_ok()
+    }
+}
+
+/// Elsewhere there are no groups: a child is stopped alone.
+#[cfg(not(unix))]
+impl Group {
+    pub(in crate::transport) fn led_by(_: u32) -> Option<Self> {
+        None
+    }
+
+    pub(in crate::transport) fn number(self) -> i32 {
+        0
+    }
+
+    pub(in crate::transport) fn tell(self, _: Order) {}
+
+    pub(in crate::transport) fn is_alive(self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,199 @@
+//! Messages that wait to be written to a process, in their order and within bounds.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+
+use bytes::{Buf as _, Bytes};
+
+use crate::transport::{MAX_MESSAGE_BYTES, Outgoing, Purpose};
+
+/// Answers to a server's own requests that may wait. One that asks and does not read gets no more.
+const MAX_RESPONSES: usize = 1024;
+
+/// Bytes that may wait before no request is taken. A server that works reads.
+pub(in crate::transport) const MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// Bytes that may wait in all, with answers to the server and notifications, which nobody can be told
+/// to make later: one message more. A server for which more waits does not read.
+const MAX_BYTES_OF_ALL: usize = MAX_BYTES + MAX_MESSAGE_BYTES;
+
+/// Slices written at once: half as many messages, for each is a line and its end.
+const WRITTEN_AT_ONCE: usize = 64;
+
+/// A message on its way.
+struct Waiting {
+    /// What is left of the line; its end is always left.
+    line: Bytes,
+    purpose: Kind,
+    is_begun: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Request(u64),
+    Response,
+    Notification,
+}
+
+/// Messages that wait.
+#[derive(Default)]
+pub(in crate::transport) struct Outbox {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+    responses: usize,
+    /// Whether something was not taken because too many bytes wait.
+    has_overflowed: bool,
+}
+
+impl Outbox {
+    /// Takes a message, unless it answers a server that does not read.
+    pub(in crate::transport) fn push(&mut self, message: Outgoing) {
+        if self.bytes + message.line.len() > MAX_BYTES_OF_ALL {
+            self.has_overflowed = true;
+            return;
+        }
+        let purpose = match message.purpose {
+            Purpose::Request { id, .. } => Kind::Request(id),
+            Purpose::Notification { .. } => Kind::Notification,
+            Purpose::Response if self.responses >= MAX_RESPONSES => return,
+            Purpose::Response => Kind::Response,
+        };
+        self.responses += usize::from(purpose == Kind::Response);
+        self.bytes += message.line.len();
+        self.waiting.push_back(Waiting { line: message.line, purpose, is_begun: false });
+    }
+
+    /// Takes a request back, if nothing of it has been written. Says whether that was so.
+    pub(in crate::transport) fn take_back(&mut self, id: u64) -> bool {
+        let is_it = |it: &Waiting| it.purpose == Kind::Request(id) && !it.is_begun;
+        let Some(place) = self.waiting.iter().position(is_it) else { return false };
+        if let Some(taken) = self.waiting.remove(place) {
+            self.bytes -= taken.line.len();
+        }
+        true
+    }
+
+    pub(in crate::transport) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether nothing more should be taken.
+    pub(in crate::transport) fn is_full(&self) -> bool {
+        self.bytes >= MAX_BYTES
+    }
+
+    /// Whether something could not be taken any more: the server does not read, and has to be ended.
+    pub(in crate::transport) fn has_overflowed(&self) -> bool {
+        self.has_overflowed
+    }
+
+    pub(in crate::transport) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// What can be written at once.
+    pub(in crate::transport) fn slices(&self) -> ([IoSlice<'_>; WRITTEN_AT_ONCE], usize) {
+        let mut slices = [IoSlice::new(&[]); WRITTEN_AT_ONCE];
+        let mut count = 0;
+        for waiting in self.waiting.iter().take(WRITTEN_AT_ONCE / 2) {
+            slices[count] = IoSlice::new(&waiting.line);
+            slices[count + 1] = IoSlice::new(b"\n");
+            count += 2;
+        }
+        (slices, count)
+    }
+
+    /// Takes note of how much was written.
+    pub(in crate::transport) fn wrote(&mut self, mut written: usize) -> io::Result<()> {
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        while let Some(first) = self.waiting.front_mut() {
+            if written <= first.line.len() {
+                // The end of the line comes with the next write, if not with this one.
+                self.bytes -= written;
+                first.line.advance(written);
+                first.is_begun |= written > 0;
+                break;
+            }
+            written -= first.line.len() + 1;
+            self.bytes -= first.line.len();
+            self.responses -= usize::from(first.purpose == Kind::Response);
+            self.waiting.pop_front();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(id: u64, line: &'static str) -> Outgoing {
+        let (method, name, parameters) = ("m".into(), None, Vec::new());
+        let purpose = Purpose::Request { id, method, name, parameters };
+        Outgoing { line: Bytes::from_static(line.as_bytes()), purpose }
+    }
+
+    /// Writes everything, so many bytes at a time.
+    fn written(outbox: &mut Outbox, at_once: usize) -> String {
+        let mut text = Vec::new();
+        while !outbox.is_empty() {
+            let (slices, count) = outbox.slices();
+            let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
+            let part = &all[..at_once.min(all.len())];
+            text.extend_from_slice(part);
+            let length = part.len();
+            outbox.wrote(length).unwrap();
+        }
+        assert_eq!((outbox.bytes, outbox.responses), (0, 0));
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn lines_come_whole_and_in_order_however_they_are_cut() {
+        for at_once in 1..12 {
+            let mut outbox = Outbox::default();
+            for (id, line) in [(1, "one"), (2, ""), (3, "three")] {
+                outbox.push(request(id, line));
+            }
+            assert_eq!(written(&mut outbox, at_once), "one\n\nthree\n", "{at_once}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_taken_back_unless_it_is_begun() {
+        let mut outbox = Outbox::default();
+        outbox.push(request(1, "one"));
+        outbox.push(request(2, "two"));
+        outbox.wrote(1).unwrap();
+        assert!(!outbox.take_back(1));
+        assert!(outbox.take_back(2));
+        assert!(!outbox.take_back(2));
+        assert_eq!(written(&mut outbox, 99), "ne\n");
+    }
+
+    #[test]
+    fn a_server_that_asks_and_does_not_read_gets_no_more_answers() {
+        let mut outbox = Outbox::default();
+        for _ in 0..2 * MAX_RESPONSES {
+            outbox.push(Outgoing { line: Bytes::from_static(b"pong"), purpose: Purpose::Response });
+        }
+        assert_eq!(written(&mut outbox, 4096).lines().count(), MAX_RESPONSES);
+    }
+
+    #[test]
+    fn no_more_bytes_wait_than_may() {
+        let mut outbox = Outbox::default();
+        let line = Bytes::from(vec![b'x'; MAX_MESSAGE_BYTES]);
+        for number in 0..20 {
+            let purpose = match number % 2 {
+                0 => Purpose::Response,
+                _ => Purpose::Notification { method: "notifications/cancelled".into() },
+            };
+            outbox.push(Outgoing { line: line.clone(), purpose });
+            assert!(outbox.bytes <= MAX_BYTES_OF_ALL);
+        }
+        assert!(outbox.is_full() && outbox.has_overflowed());
+    }
+}
