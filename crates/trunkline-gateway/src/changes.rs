@@ -3,8 +3,8 @@
 //! One task listens to all servers and to the catalog, and says what that means for each scope that
 //! somebody listens in. Each listener takes from it what it asked for.
 
-mod addresses;
-mod ears;
+mod upstream;
+mod resource_subscriptions;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -23,11 +23,12 @@ use trunkline::message::{Notification, Raw};
 use trunkline::name::ServerName;
 use trunkline::protocol::is_mcp_method;
 
-pub(crate) use self::addresses::{Addresses, MAX_ADDRESSES, Teller, renew};
-use self::ears::grow_ears;
-use crate::panics;
-use crate::scope::CallerScope;
-use crate::visits::COMPLETE;
+use crate::access::scope::CallerScope;
+pub(crate) use crate::changes::resource_subscriptions::{Addresses, MAX_ADDRESSES, Teller, renew};
+use trunkline::protocol::ELICITATION_COMPLETE;
+
+use crate::request::panics;
+use upstream::grow_ears;
 
 /// Changes that a listener may be behind before it is told that everything may have changed.
 const MAX_BEHIND: usize = 1024;
@@ -341,7 +342,8 @@ fn take(changes: &Changes, host: &Host, server: ServerName, said: &ServerNotific
     match &*notification.method {
         "notifications/resources/updated" => {}
         method
-            if matches!(method, "notifications/message" | COMPLETE) || !is_mcp_method(method) =>
+            if matches!(method, "notifications/message" | ELICITATION_COMPLETE)
+                || !is_mcp_method(method) =>
         {
             return (changes.log)(&server, said);
         }

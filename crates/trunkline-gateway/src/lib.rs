@@ -61,55 +61,19 @@
 //! # std::io::Result::Ok(()) }).unwrap();
 //! ```
 
-mod lines;
-mod protocol;
-mod malformed;
-mod budget;
-mod asked;
-mod neighbours;
-mod headers;
+mod access;
+mod options;
+mod request;
+mod changes;
+mod client;
+mod routing;
+mod handlers;
+mod transport;
 pub mod demo;
 
-mod seal;
-mod scope;
-mod tokens;
-mod options;
-
-mod level;
-mod servers;
-mod offer;
-mod reply;
-mod panics;
-mod translate;
-mod talk;
-mod visits;
-mod desk;
-mod parked;
-mod own;
-mod changes;
-mod shown;
-mod session;
-mod recent;
-mod caller;
-mod unable;
-mod tasks;
-mod list_cache;
-mod gateway;
-mod pages;
-mod lists;
-mod owners;
-mod resume;
-mod calls;
-mod listening;
-mod told;
-
-mod turns;
-mod streams;
-mod http;
-
-pub use http::{Accepting, listen, listen_reporting, listen_until, router};
-pub use offer::client_capabilities;
+pub use crate::access::scope::Scope;
+pub use crate::access::tokens::{Token, Tokens, digest_of, new_token};
+pub use crate::handlers::discover::client_capabilities;
+pub use crate::transport::http::{Accepting, listen, listen_reporting, listen_until, router};
+pub use crate::transport::stdio::serve;
 pub use options::{Limits, Options};
-pub use scope::Scope;
-pub use streams::serve;
-pub use tokens::{Token, Tokens, digest_of, new_token};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::tokens::Tokens;
+use crate::access::tokens::Tokens;
 
 /// How a gateway behaves over HTTP.
 #[derive(Clone, Debug, Default)]

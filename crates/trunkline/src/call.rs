@@ -14,10 +14,8 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-pub use completion::Completion;
-pub use completion::CompletionOf;
-pub use failure::CallError;
-pub use failure::CallErrorKind;
+pub use completion::{Completion, CompletionOf};
+pub use failure::{CallError, CallErrorKind};
 pub use keeping::ArtifactFolder;
 pub use no_result::NoResult;
 pub use outcome::Outcome;

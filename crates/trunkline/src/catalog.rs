@@ -8,15 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use addresses::AddressIndex;
-pub(crate) use addresses::closest;
-pub(crate) use addresses::template_pieces;
+pub(crate) use addresses::{closest, template_pieces};
 pub use build::Sources;
 pub use listing::Listing;
 
-pub use crate::item::DefinitionDigest;
-pub use crate::item::Hints;
-pub use crate::item::Item;
-pub use crate::item::Kind;
+pub use crate::item::{DefinitionDigest, Hints, Item, Kind};
 
 use crate::message::Raw;
 use crate::name::{Adjusted, Namespaces, Pairs, ServerName};

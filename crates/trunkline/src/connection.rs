@@ -25,32 +25,21 @@ use crate::protocol::ProtocolVersion;
 use handler::untrusted;
 use state::{error_context, retry};
 
-pub use crate::connection::handler::Answering;
-pub use crate::connection::handler::CallHandler;
-pub use crate::connection::handler::Question;
-pub use crate::connection::handler::Unattended;
+pub use crate::connection::handler::{Answering, CallHandler, Question, Unattended};
 pub use crate::connection::param_headers::header_arguments;
-pub use crate::connection::request::Ask;
-pub use crate::connection::request::Rounds;
-pub(crate) use crate::connection::request::round_trips::Conversing;
-pub(crate) use crate::connection::request::round_trips::Round;
+pub(crate) use crate::connection::request::round_trips::{Conversing, Round};
+pub use crate::connection::request::{Ask, Rounds};
 pub use crate::connection::state::log_level::LogLevel;
-pub use crate::connection::state::status::SetAside;
-pub use crate::connection::state::status::State;
-pub use crate::connection::state::status::Status;
+pub use crate::connection::state::status::{SetAside, State, Status};
 pub(crate) use client_meta::META_KEYS;
-pub use options::Options;
-pub use options::Remaining;
+pub use options::{Options, Remaining};
 pub use server_notification::ServerNotification;
 use state::log_level::WantedLog;
-pub use subscription::ResourceSubscription;
-pub use subscription::TaskSubscription;
+pub use subscription::{ResourceSubscription, TaskSubscription};
 
-pub use crate::transport::ChildOptions;
-pub use crate::transport::HttpOptions;
-pub use crate::transport::MAX_MESSAGE_BYTES;
-pub use crate::transport::Proxies;
-pub use crate::transport::RemainingProcess;
+pub use crate::transport::{
+    ChildOptions, HttpOptions, MAX_MESSAGE_BYTES, Proxies, RemainingProcess,
+};
 
 use crate::config::{Behaviour, Fingerprint, Protocol, Restart, Server, Transport};
 use crate::error::{Error, ErrorKind};

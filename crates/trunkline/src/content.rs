@@ -10,19 +10,13 @@ mod arguments;
 mod addresses;
 
 pub use addresses::with_addresses;
-pub use arguments::BadArguments;
-pub use arguments::check_arguments;
-pub use artifact::Artifact;
-pub use artifact::ArtifactLimits;
-pub use artifact::artifacts;
-pub use artifact::with_artifacts;
+pub use arguments::{BadArguments, check_arguments};
+pub use artifact::{Artifact, ArtifactLimits, artifacts, with_artifacts};
 pub use block::ResultKind;
-pub use cap::Capped;
-pub use cap::capped;
 pub(crate) use cap::capped_again;
+pub use cap::{Capped, capped};
 pub use notice::with_untrusted_notices;
-pub use text::Speaker;
-pub use text::text_for_model;
+pub use text::{Speaker, text_for_model};
 
 use crate::clean::cleaned_json;
 use crate::message::Raw;

@@ -22,16 +22,9 @@ mod raw;
 mod alike;
 mod envelope;
 
-pub use envelope::Id;
-pub use envelope::MAX_ID_BYTES;
-pub use envelope::Malformed;
-pub use envelope::Message;
-pub use envelope::Notification;
-pub use envelope::Request;
-pub use envelope::Response;
-pub use envelope::RpcError;
-pub use envelope::on_one_line;
-pub use problem::Ambiguous;
-pub use problem::NotJson;
+pub use envelope::{
+    Id, MAX_ID_BYTES, Malformed, Message, Notification, Request, Response, RpcError, on_one_line,
+};
+pub use problem::{Ambiguous, NotJson};
 pub use raw::Raw;
 pub use reader::MAX_DEPTH;

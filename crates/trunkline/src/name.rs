@@ -12,27 +12,14 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-pub use address::MAX_ADDRESS_BYTES;
 pub(crate) use address::Spellings;
-pub use address::UriClaim;
-pub use address::UriForm;
-pub use address::address_of;
-pub use address::expose_uris;
-pub use address::split_address;
+pub use address::{MAX_ADDRESS_BYTES, UriClaim, UriForm, address_of, expose_uris, split_address};
 pub(crate) use digest::digest;
-pub use exposed::Adjusted;
-pub use exposed::Adjustment;
-pub use exposed::Claim;
-pub use exposed::Exposed;
-pub use exposed::ExposedName;
-pub use namespace::NameOptions;
-pub use namespace::Namespaces;
-pub use pattern::InvalidPattern;
-pub use pattern::NamePattern;
-pub(crate) use pattern::Pairs;
-pub(crate) use pattern::Pieces;
-pub(crate) use scheme::is_web;
-pub(crate) use scheme::scheme;
+pub use exposed::{Adjusted, Adjustment, Claim, Exposed, ExposedName};
+pub use namespace::{NameOptions, Namespaces};
+pub use pattern::{InvalidPattern, NamePattern};
+pub(crate) use pattern::{Pairs, Pieces};
+pub(crate) use scheme::{is_web, scheme};
 
 /// Longest name accepted, in bytes. Long enough for any name a person writes, short enough that a
 /// pasted file cannot turn every message about it into a page.

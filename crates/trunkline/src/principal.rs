@@ -7,8 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use fair_share::FairShare;
-pub use fair_slots::FairSlots;
-pub use fair_slots::Slot;
+pub use fair_slots::{FairSlots, Slot};
 
 /// Client id of requests made for more than one client. Ids of clients are random or digests, never
 /// this text.

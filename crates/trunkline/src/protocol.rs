@@ -4,8 +4,7 @@ pub mod code;
 pub mod meta;
 mod method;
 
-pub use method::is_mcp_method;
-pub use method::subject_key;
+pub use method::{ELICITATION_COMPLETE, is_mcp_method, subject_key};
 
 /// A protocol version that Trunkline speaks.
 ///

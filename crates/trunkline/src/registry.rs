@@ -34,13 +34,9 @@ mod set;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(crate) use ending::Endings;
-pub(crate) use ending::begin_to_end;
-pub(crate) use ending::end;
-pub use set::Reloaded;
-pub use set::ServerSet;
-pub use watch::Change;
-pub use watch::Watch;
+pub(crate) use ending::{Endings, begin_to_end, end};
+pub use set::{Reloaded, ServerSet};
+pub use watch::{Change, Watch};
 
 use self::member::Key;
 use crate::config::{Config, Connect, Server};

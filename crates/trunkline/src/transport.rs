@@ -25,8 +25,7 @@ pub(crate) use http::endpoint::HttpTarget;
 pub use http::proxy::Proxies;
 pub(crate) use mask::SecretMask;
 pub(crate) use stderr_tail::Tail;
-pub use stdio::process::ChildOptions;
-pub use stdio::process::RemainingProcess;
+pub use stdio::process::{ChildOptions, RemainingProcess};
 
 use crate::error::Error;
 use crate::message::Response;

@@ -17,11 +17,8 @@ use crate::policy::{
     explain, is_unlimited,
 };
 
-pub use route::NoRoute;
-pub use route::ResourceRoute;
-pub use route::RoutedEntry;
-pub use unknown::UnknownListEntry;
-pub use unknown::UnknownName;
+pub use route::{NoRoute, ResourceRoute, RoutedEntry};
+pub use unknown::{UnknownListEntry, UnknownName};
 
 /// What one caller sees. Cheap to make and to keep: nothing is computed before it is asked for.
 ///

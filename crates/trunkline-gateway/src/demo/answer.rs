@@ -6,11 +6,11 @@ use trunkline::message::{Id, Message, Raw, RpcError};
 use trunkline::protocol::{Era, meta};
 
 use super::{DemoServer, tools};
-use crate::asked::{Asked, Client, claims_modern};
-use crate::malformed;
-use crate::protocol::{
+use crate::request::errors::{
     invalid, refusal, require_modern, response, supported_versions, unknown_method,
 };
+use crate::request::incoming::{Asked, Client, claims_modern};
+use crate::request::malformed;
 
 /// How long a client may keep what it was told, in milliseconds: nothing of it changes while the
 /// server runs, but the next one to run may be another version.

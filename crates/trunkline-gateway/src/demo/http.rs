@@ -19,9 +19,10 @@ use trunkline::message::RpcError;
 use trunkline::protocol::{Era, code};
 
 use super::{DemoServer, LONGEST_MESSAGE, answer};
-use crate::asked::{Asked, Client};
-use crate::protocol::{refusal, response};
-use crate::{headers, malformed, neighbours};
+use crate::request::errors::{refusal, response};
+use crate::request::incoming::{Asked, Client};
+use crate::request::{malformed, param_headers};
+use crate::transport::http::origin;
 
 pub(super) fn router(server: DemoServer) -> Router {
     Router::new()
@@ -40,7 +41,7 @@ pub(super) async fn listen(server: DemoServer, listener: TcpListener) -> io::Res
 }
 
 async fn admit(request: Request, next: Next) -> Response {
-    match neighbours::check((request.headers(), request.uri()), &[], &[]) {
+    match origin::check((request.headers(), request.uri()), &[], &[]) {
         Ok(()) => next.run(request).await,
         Err(problem) => (StatusCode::FORBIDDEN, problem).into_response(),
     }
@@ -78,11 +79,11 @@ fn answer_request(server: DemoServer, headers: &HeaderMap, asked: &Asked) -> Res
 
 /// What a request speaks, as its headers and its body say.
 fn era(headers: &HeaderMap, asked: &Asked) -> Result<Era, RpcError> {
-    if !headers::is_modern(headers, asked)? {
+    if !param_headers::is_modern(headers, asked)? {
         return Ok(Era::Legacy);
     }
     let client = Client::of_request(&asked.said)?;
-    headers::check(headers, &client.version, asked)?;
+    param_headers::check(headers, &client.version, asked)?;
     Ok(Era::Modern)
 }
 

@@ -5,9 +5,9 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use super::{DemoServer, LONGEST_MESSAGE, answer};
-use crate::lines::{Line, Lines};
-use crate::malformed;
-use crate::protocol::refusal;
+use crate::request::errors::refusal;
+use crate::request::malformed;
+use crate::transport::ndjson::{Line, Lines};
 
 /// Answers lines one after another: no tool takes long enough to overtake it.
 pub(super) async fn serve<R, W>(server: DemoServer, reader: R, mut writer: W) -> io::Result<()>

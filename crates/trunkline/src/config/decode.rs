@@ -15,10 +15,8 @@ mod object;
 mod words;
 mod values;
 
-pub(crate) use object::object_schema;
-pub(crate) use object::written;
-pub(crate) use values::Anything;
-pub(crate) use values::Map;
+pub(crate) use object::{object_schema, written};
+pub(crate) use values::{Anything, Map};
 pub(crate) use words::words;
 
 /// A value, where it stands, and where its key stands.

@@ -25,15 +25,12 @@ mod choices;
 mod gemini;
 mod global;
 
-pub(crate) use choices::BundleDraft;
-pub(crate) use choices::WholeBundle;
+pub(crate) use choices::{BundleDraft, WholeBundle};
 pub(crate) use global::UnreadableSetting;
 pub(crate) use patterns::patterns;
-pub(crate) use server::ServerDraft;
 use server::ServerReader;
-pub(crate) use server::WholeServer;
-pub(crate) use settings::BehaviourChanges;
-pub(crate) use settings::NamingChanges;
+pub(crate) use server::{ServerDraft, WholeServer};
+pub(crate) use settings::{BehaviourChanges, NamingChanges};
 pub(crate) use transport::usable_url;
 
 /// One layer, checked as far as it can be on its own.

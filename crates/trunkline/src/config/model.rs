@@ -4,27 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use super::agent::Agent;
-pub use super::agent::AgentPattern;
-pub use super::agent::Agents;
+pub use super::agent::{Agent, AgentPattern, Agents};
 use super::identity::ConfigIdentity;
 use super::inherit::InheritEnv;
-pub use super::origin::FileOrigin;
-pub use super::origin::FileReach;
-pub use super::origin::Found;
-pub use super::origin::Hold;
-pub use super::origin::HoldReason;
-pub use super::origin::Origin;
+pub use super::origin::{FileOrigin, FileReach, Found, Hold, HoldReason, Origin};
 use super::secret::Secret;
 use super::source::Location;
 use super::template::Template;
-pub use super::words::Access;
-pub use super::words::Addresses;
-pub use super::words::BundleMode;
-pub use super::words::Connect;
-pub use super::words::Protocol;
-pub use super::words::Share;
-pub use super::words::Trust;
+pub use super::words::{Access, Addresses, BundleMode, Connect, Protocol, Share, Trust};
 use crate::name::{BundleName, ServerName};
 
 /// Everything a host needs to know, from all layers together.

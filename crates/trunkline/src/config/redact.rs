@@ -12,8 +12,7 @@ mod credential;
 mod address;
 mod excerpt;
 
-pub(crate) use credential::is_like_credential;
-pub(crate) use credential::is_secret_name;
+pub(crate) use credential::{is_like_credential, is_secret_name};
 pub(crate) use excerpt::sensitive_spans;
 
 use super::secret::MASK;

@@ -11,24 +11,12 @@ mod values;
 mod names;
 mod servers;
 
-pub(crate) use names::AllowList;
-pub(crate) use names::DenyList;
-pub(crate) use names::NameLength;
-pub(crate) use names::Prefix;
-pub(crate) use names::Separator;
-pub(crate) use servers::McpEntry;
-pub(crate) use servers::NamedServer;
-pub(crate) use servers::Servers;
-pub(crate) use values::AgentsEntry;
-pub(crate) use values::CommandEntry;
-pub(crate) use values::InheritEntry;
-pub(crate) use values::PatternsEntry;
-pub(crate) use values::RestartEntry;
-pub(crate) use values::ShareEntry;
-pub(crate) use values::TimeoutEntry;
-pub(crate) use values::TransportEntry;
-pub(crate) use values::TrustEntry;
-pub(crate) use values::VariableEntry;
+pub(crate) use names::{AllowList, DenyList, NameLength, Prefix, Separator};
+pub(crate) use servers::{McpEntry, NamedServer, Servers};
+pub(crate) use values::{
+    AgentsEntry, CommandEntry, InheritEntry, PatternsEntry, RestartEntry, ShareEntry, TimeoutEntry,
+    TransportEntry, TrustEntry, VariableEntry,
+};
 
 written! {
     /// One server, in any host's spelling.

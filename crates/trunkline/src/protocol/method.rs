@@ -1,5 +1,8 @@
 //! Methods of the protocol, and the parameter that names the subject of a request.
 
+/// Notification that a URL elicitation has been completed.
+pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
+
 const REQUESTS: &[&str] = &[
     "completion/complete",
     "elicitation/create",
@@ -23,7 +26,7 @@ const REQUESTS: &[&str] = &[
 
 const NOTIFICATIONS: &[&str] = &[
     "notifications/cancelled",
-    "notifications/elicitation/complete",
+    ELICITATION_COMPLETE,
     "notifications/initialized",
     "notifications/message",
     "notifications/progress",

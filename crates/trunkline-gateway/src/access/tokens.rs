@@ -1,0 +1,130 @@
+//! Who may ask: tokens, of which only digests are known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::watch;
+
+use super::scope::Scope;
+
+/// What every token begins with, so that people and scanners recognise one.
+const PREFIX: &str = "trunkline_";
+
+/// Random bytes of a token: more than anybody can try.
+const LENGTH: usize = 32;
+
+/// Tokens by their digests.
+type Known = BTreeMap<String, Token>;
+
+/// The tokens that are accepted, by their digests. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens {
+    known: Arc<watch::Sender<Known>>,
+    /// Whether nobody is let in without one, also when none is left.
+    are_needed: bool,
+}
+
+/// What is known of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// What it is called by.
+    pub name: String,
+    /// What its bearer may see, at most.
+    pub scope: Scope,
+}
+
+impl Tokens {
+    /// Accepts the token of a digest.
+    pub fn insert(&mut self, digest: impl Into<String>, token: Token) {
+        self.are_needed = true;
+        self.known.send_modify(|known| drop(known.insert(digest.into(), token)));
+    }
+
+    /// Accepts the tokens of another instead, here and wherever they are shared. Where tokens are
+    /// needed they stay so: without any, nobody is let in.
+    pub fn replace(&self, others: &Self) {
+        let others = others.known.borrow().clone();
+        self.known.send_replace(others);
+    }
+
+    /// Whether there never were any, so that nobody needs one.
+    pub fn is_empty(&self) -> bool {
+        !self.are_needed
+    }
+
+    /// What is known of the token that somebody bears. Only digests are compared: how long that
+    /// takes says nothing about a token.
+    pub(crate) fn find(&self, token: &str) -> Option<Token> {
+        self.known.borrow().get(&digest_of(token)).cloned()
+    }
+
+    /// What somebody has who bears a token, for as long as they have it.
+    pub(crate) fn pass(&self, token: &str) -> Option<Pass> {
+        let digest = digest_of(token);
+        let token = self.known.borrow().get(&digest).cloned()?;
+        Some(Pass { digest, token, known: self.known.subscribe() })
+    }
+}
+
+/// A token that let somebody in.
+#[derive(Clone, Debug)]
+pub(crate) struct Pass {
+    digest: String,
+    token: Token,
+    known: watch::Receiver<Known>,
+}
+
+impl Pass {
+    /// Waits until the token is not accepted any more, or not for the same.
+    pub(crate) async fn lost(&self) {
+        let mut known = self.known.clone();
+        let _ = known.wait_for(|known| known.get(&self.digest) != Some(&self.token)).await;
+    }
+}
+
+/// A new token. It is shown once; its digest is what is kept.
+pub fn new_token() -> String {
+    let mut bytes = [0; LENGTH];
+    SystemRandom::new().fill(&mut bytes).expect("invariant: the system has randomness");
+    format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// The digest of a token, as it is kept.
+pub fn digest_of(token: &str) -> String {
+    let digest = digest(&SHA256, token.as_bytes());
+    format!("sha256:{}", URL_SAFE_NO_PAD.encode(digest.as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_known_by_its_digest_alone() {
+        let (token, other) = (new_token(), new_token());
+        assert_ne!(token, other);
+        let mut tokens = Tokens::default();
+        let known = Token { name: "ann".to_owned(), scope: Scope::default() };
+        tokens.insert(digest_of(&token), known.clone());
+        assert_eq!(tokens.find(&token), Some(known));
+        assert_eq!(tokens.find(&other), None);
+        assert_eq!(tokens.find(&digest_of(&token)), None);
+        assert!(!format!("{tokens:?}").contains(&token));
+    }
+
+    #[test]
+    fn when_the_last_token_is_gone_nobody_is_let_in() {
+        let token = new_token();
+        let mut tokens = Tokens::default();
+        assert!(tokens.is_empty());
+        tokens.insert(digest_of(&token), Token { name: "ann".to_owned(), scope: Scope::default() });
+        let shared = tokens.clone();
+        tokens.replace(&Tokens::default());
+        assert_eq!(shared.find(&token), None);
+        assert!(!shared.is_empty());
+    }
+}

@@ -1,0 +1,249 @@
+//! The resources that somebody wants to hear of, and who tells of each.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use trunkline::config::Share;
+use trunkline::connection::{Connection, ResourceSubscription};
+use trunkline::message::{Notification, Raw, RpcError};
+use trunkline::name::ServerName;
+use trunkline::principal::Requester;
+use trunkline::protocol::code;
+
+use super::{lock, updated};
+use crate::request::errors::invalid;
+
+/// Resources one client may want to hear of.
+pub(crate) const MAX_ADDRESSES: usize = 1000;
+
+/// Wants what somebody wants to hear of a server from the connection of now, if they have it from
+/// another one, of one of these tellers.
+pub(crate) fn renew(
+    addresses: &Arc<Addresses>,
+    (connection, teller): (&Arc<Connection>, Teller),
+    before: &[Teller],
+) {
+    for uri in addresses.of_others(connection, before) {
+        let (addresses, connection) = (Arc::clone(addresses), Arc::clone(connection));
+        tokio::spawn(async move { addresses.renew((&connection, teller), uri).await });
+    }
+}
+
+/// Who tells of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Teller {
+    /// The server that all share.
+    Shared,
+    /// The one that the client has for itself.
+    Own,
+}
+
+impl Teller {
+    pub(crate) const ALL: [Self; 2] = [Self::Shared, Self::Own];
+
+    /// Those whose place the server takes that all share. A process of a client's own takes its place
+    /// at the next call.
+    pub(super) fn before_shared(share: Share) -> &'static [Self] {
+        match share {
+            Share::PerClient => &[Self::Shared],
+            Share::All => &Self::ALL,
+        }
+    }
+}
+
+/// A server, and a resource in its words.
+type Key = (ServerName, String);
+
+/// The resources somebody wants to hear of.
+pub(crate) struct Addresses {
+    /// The client that wants to hear of them.
+    requester: Requester,
+    wanted: Mutex<HashMap<Key, Wanted>>,
+    wishes: AtomicU64,
+}
+
+struct Wanted {
+    /// Which wish it is: one that was taken back is not that of whoever wishes the same later.
+    number: u64,
+    /// The address the client knows it by.
+    address: String,
+    teller: Teller,
+    /// Who takes their place, once they agree: they may tell of something before we know that they do.
+    next: Option<Teller>,
+    connection: Weak<Connection>,
+    /// Keeps the server telling, once it has agreed.
+    subscription: Option<ResourceSubscription>,
+    /// How many wait for a server to agree.
+    asking: usize,
+}
+
+impl Wanted {
+    fn is_of(&self, connection: &Arc<Connection>) -> bool {
+        std::ptr::eq(self.connection.as_ptr(), Arc::as_ptr(connection))
+    }
+}
+
+impl Addresses {
+    /// The resources that a client wants to hear of: none yet.
+    pub(crate) fn of(requester: Requester) -> Self {
+        Self { requester, wanted: Mutex::default(), wishes: AtomicU64::default() }
+    }
+
+    /// Wants to hear of a resource of a server.
+    pub(crate) async fn add(
+        &self,
+        from: (&Arc<Connection>, Teller),
+        uri: String,
+        address: String,
+    ) -> Result<(), RpcError> {
+        let Some(asking) = self.ask(from, uri, Some(address))? else { return Ok(()) };
+        match asking.subscribed().await {
+            Ok(subscription) => asking.agreed(subscription?),
+            Err(error) => return Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
+        }
+        Ok(())
+    }
+
+    /// Wants to hear of a resource from another connection, if it is still wanted.
+    async fn renew(&self, from: (&Arc<Connection>, Teller), uri: String) {
+        let Ok(Some(asking)) = self.ask(from, uri, None) else { return };
+        match asking.subscribed().await {
+            Ok(Ok(subscription)) => asking.agreed(subscription),
+            // A server that does not agree now has said so to whoever asked for it.
+            Ok(Err(_)) => {}
+            // Another connection takes its place.
+            Err(_) if from.0.is_closed() => {}
+            // Whoever wants to hear of it does not know that it cannot be asked now.
+            Err(_) => asking.agreed(from.0.keep_subscribed(&self.requester, &asking.key.1)),
+        }
+    }
+
+    /// Notes that a server is asked for something; nothing if it has agreed already, or if there is no
+    /// address by which somebody wants it.
+    fn ask<'a>(
+        &'a self,
+        (connection, teller): (&'a Arc<Connection>, Teller),
+        uri: String,
+        address: Option<String>,
+    ) -> Result<Option<Asking<'a>>, RpcError> {
+        let key = (connection.server().name.clone(), uri);
+        let mut wanted = lock(&self.wanted);
+        let is_full = wanted.len() >= MAX_ADDRESSES;
+        let number = match (wanted.get_mut(&key), address) {
+            (Some(known), _) if known.is_of(connection) && known.subscription.is_some() => {
+                return Ok(None);
+            }
+            (Some(known), _) => {
+                known.next = Some(teller);
+                known.asking += 1;
+                known.number
+            }
+            (None, None) => return Ok(None),
+            (None, Some(_)) if is_full => {
+                return Err(invalid("too many resources are subscribed to already"));
+            }
+            (None, Some(address)) => {
+                let number = self.wishes.fetch_add(1, Ordering::Relaxed);
+                let (next, subscription, asking) = (None, None, 1);
+                let connection = Arc::downgrade(connection);
+                let new =
+                    Wanted { number, address, teller, next, connection, subscription, asking };
+                wanted.insert(key.clone(), new);
+                number
+            }
+        };
+        Ok(Some(Asking { addresses: self, key, number, connection, teller }))
+    }
+
+    /// What is wanted of a server from another connection than this.
+    fn of_others(&self, connection: &Arc<Connection>, told: &[Teller]) -> Vec<String> {
+        let wanted = lock(&self.wanted);
+        let is_other = |server: &ServerName, wanted: &Wanted| {
+            *server == connection.server().name
+                && told.contains(&wanted.teller)
+                && !wanted.is_of(connection)
+        };
+        let others = wanted.iter().filter(|((server, _), wanted)| is_other(server, wanted));
+        others.map(|((_, uri), _)| uri.clone()).collect()
+    }
+
+    /// Whether anything is wanted of a server.
+    pub(crate) fn are_of(&self, server: &ServerName) -> bool {
+        lock(&self.wanted).keys().any(|(known, _)| known == server)
+    }
+
+    /// Wants to hear no more of an address.
+    pub(crate) fn remove(&self, address: &str) {
+        lock(&self.wanted).retain(|_, wanted| wanted.address != address);
+    }
+
+    /// What a client's own server says of a resource, in the words of whoever wants to hear of it.
+    pub(crate) fn updated(&self, server: &ServerName, said: &Notification) -> Option<Notification> {
+        let params = said.params.as_ref()?;
+        let address = self.address((server, Teller::Own), &params.get("uri")?.as_str()?)?;
+        // What a server of the modern generation says here is about a request of ours.
+        Some(updated(&params.without("_meta").with("uri", &Raw::from_string(&address))))
+    }
+
+    pub(super) fn address(
+        &self,
+        (server, teller): (&ServerName, Teller),
+        uri: &str,
+    ) -> Option<String> {
+        let wanted = lock(&self.wanted);
+        let wanted = wanted.get(&(server.clone(), uri.to_owned()));
+        let tells = |wanted: &&Wanted| wanted.teller == teller || wanted.next == Some(teller);
+        wanted.filter(tells).map(|wanted| wanted.address.clone())
+    }
+
+    /// Every resource that is wanted: its server, its address there, and the one that the client knows.
+    pub(super) fn all(&self) -> Vec<(ServerName, String, String)> {
+        let wanted = lock(&self.wanted);
+        let known = wanted.iter().map(|((server, uri), wanted)| (server, uri, &wanted.address));
+        known.map(|(server, uri, known)| (server.clone(), uri.clone(), known.clone())).collect()
+    }
+}
+
+/// Somebody who waits until a server agrees to tell of something. If nobody does any more and none has
+/// agreed, the wish is forgotten.
+struct Asking<'a> {
+    addresses: &'a Addresses,
+    key: Key,
+    number: u64,
+    connection: &'a Arc<Connection>,
+    teller: Teller,
+}
+
+impl Asking<'_> {
+    async fn subscribed(
+        &self,
+    ) -> Result<Result<ResourceSubscription, RpcError>, trunkline::error::Error> {
+        self.connection.subscribe_for(&self.addresses.requester, &self.key.1).await
+    }
+
+    /// The server tells of it from now on; or need not, if it has been taken back meanwhile.
+    fn agreed(&self, subscription: ResourceSubscription) {
+        let mut wanted = lock(&self.addresses.wanted);
+        let wish = wanted.get_mut(&self.key).filter(|wish| wish.number == self.number);
+        let Some(wish) = wish else { return };
+        (wish.teller, wish.next) = (self.teller, None);
+        wish.connection = Arc::downgrade(self.connection);
+        wish.subscription = Some(subscription);
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let mut wanted = lock(&self.addresses.wanted);
+        let wish = wanted.get_mut(&self.key).filter(|wish| wish.number == self.number);
+        let Some(wish) = wish else { return };
+        wish.asking -= 1;
+        if wish.asking == 0 {
+            wish.next = None;
+            if wish.subscription.is_none() {
+                wanted.remove(&self.key);
+            }
+        }
+    }
+}

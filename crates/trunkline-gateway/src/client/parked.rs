@@ -1,0 +1,450 @@
+//! Calls whose server waits for an answer of a modern client, which has to call again to give it.
+//!
+//! The server of such a call is of the legacy generation: it asks in the middle of a call and waits.
+//! The call stays as it is, on a desk, until the client comes back with the answers and the sealed
+//! number of the desk; or until its time is over, which cancels it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use trunkline::connection::Question;
+use trunkline::message::{Raw, RpcError};
+use trunkline::name::ServerName;
+use trunkline::principal::{FairShare, Principal};
+use trunkline::protocol::code;
+use trunkline::queue::Receiver;
+
+use super::input_queue::{Desk, Reply};
+use crate::request::errors::invalid;
+use crate::request::response::Answer;
+
+/// How long a call waits for its client if it is in the way: while it waits, its server can ask nobody else, since nobody
+/// could say whom that is for. Somebody who looks at the question answers it in this time.
+const LONGEST_IN_THE_WAY: Duration = Duration::from_secs(120);
+
+/// Calls that may wait at the same time. If there is no room for another one, the oldest call of the
+/// principal that has most is given up, unless that is the principal of the new one.
+const MAX_PARKED: usize = 1000;
+
+/// What comes of a call in the end.
+pub(crate) type Calling = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// A call, with everything that is needed to go on with it.
+pub(crate) struct Conversation {
+    pub(crate) call: Calling,
+    pub(crate) desk: Arc<Desk>,
+    asked: Receiver<(Question, Reply)>,
+    open: BTreeMap<String, (Question, Reply)>,
+    count: u64,
+    /// What comes of the call, if it goes on whether or not somebody looks at it.
+    left: Option<Arc<Left>>,
+}
+
+/// What came of a call while its client was away, and when.
+#[derive(Default)]
+struct Left(Mutex<Option<(Instant, Answer)>>);
+
+impl Left {
+    fn put(&self, answer: Answer) {
+        *self.lock() = Some((Instant::now(), answer));
+    }
+
+    fn take(&self) -> Option<Answer> {
+        self.lock().take().map(|(_, answer)| answer)
+    }
+
+    /// Since when it is there, and its bytes.
+    fn weighed(&self) -> Option<(Instant, usize)> {
+        let left = self.lock();
+        let (since, answer) = left.as_ref()?;
+        let bytes = match answer {
+            Ok(reply) => reply.len(),
+            Err(error) => error.raw().bytes().len(),
+        };
+        Some((*since, bytes))
+    }
+
+    /// Gives it up: whoever comes back hears so.
+    fn give_up(&self) {
+        let text = "the call is over, and its answer was given up, because too much is kept for \
+                    clients that did not come back; make the call again without the request state";
+        if let Some((_, answer)) = &mut *self.lock() {
+            *answer = Err(invalid(text));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(Instant, Answer)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a conversation came to.
+pub(crate) enum Turn {
+    /// The server has answered.
+    Over(Answer),
+    /// It needs something of the client first.
+    Asks(Conversation),
+}
+
+impl Conversation {
+    pub(crate) fn new(call: Calling, desk: Arc<Desk>, asked: Receiver<(Question, Reply)>) -> Self {
+        Self { call, desk, asked, open: BTreeMap::new(), count: 0, left: None }
+    }
+
+    /// Goes on until the server has answered or asked.
+    pub(crate) async fn go_on(mut self) -> Turn {
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut self.call => return Turn::Over(outcome),
+                question = self.asked.recv() => self.note(question),
+            }
+            while let Some(question) = self.asked.try_recv() {
+                self.note(question);
+            }
+            // Nothing is left to ask if the server has taken everything back.
+            if !self.open.is_empty() {
+                return Turn::Asks(self);
+            }
+        }
+    }
+
+    /// Lets the call go on while it waits for its client: its times run, and what it holds is free as
+    /// soon as it is over. It ends with the conversation all the same.
+    pub(crate) fn go_on_by_itself(&mut self, parked: &Arc<Parked>) {
+        if self.left.is_some() {
+            return;
+        }
+        let left = Arc::<Left>::default();
+        let mut going_on = JoinSet::new();
+        let call = std::mem::replace(&mut self.call, Box::pin(std::future::pending()));
+        let (leaving, parked) = (Arc::clone(&left), Arc::downgrade(parked));
+        going_on.spawn(async move {
+            leaving.put(call.await);
+            if let Some(parked) = parked.upgrade() {
+                parked.make_room();
+            }
+        });
+        self.left = Some(Arc::clone(&left));
+        self.call = Box::pin(async move {
+            going_on.join_next().await;
+            let lost = || Err(RpcError::new(code::INTERNAL_ERROR, "the call was lost"));
+            left.take().unwrap_or_else(lost)
+        });
+    }
+
+    fn note(&mut self, (question, reply): (Question, Reply)) {
+        // The server may have taken it back by now.
+        if reply.is_closed() {
+            return;
+        }
+        self.count += 1;
+        self.open.insert(format!("question-{}", self.count), (question, reply));
+    }
+
+    /// Takes answers, and says whether that were all. What was not asked is passed over, as is what the
+    /// server does not want to know any more.
+    pub(crate) fn take(&mut self, answers: &Raw) -> bool {
+        self.open.retain(|_, (_, reply)| !reply.is_closed());
+        for (key, answer) in answers.members() {
+            if let Some((_, reply)) = self.open.remove(&key) {
+                let _ = reply.send(Ok(answer));
+            }
+        }
+        self.open.is_empty()
+    }
+
+    /// The questions, as a result that asks the client for them.
+    pub(crate) fn as_result(&self, state: &str) -> Raw {
+        let mut requests = Raw::empty_object();
+        for (key, (question, _)) in &self.open {
+            let mut request =
+                Raw::empty_object().with("method", &Raw::from_string(&question.method));
+            if let Some(params) = &question.params {
+                request = request.with("params", &params.without("elicitationId"));
+            }
+            requests = requests.with(key, &request);
+        }
+        let result = json!({ "resultType": "input_required", "requestState": state });
+        Raw::from_value(&result).with("inputRequests", &requests)
+    }
+}
+
+/// All calls that wait for their clients.
+pub(crate) struct Parked {
+    /// How long one does.
+    longest: Duration,
+    /// Bytes of answers that may be there for clients that are away.
+    most: usize,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    next: u64,
+    waiting: HashMap<u64, Waiting>,
+}
+
+impl Calls {
+    /// Takes out the oldest call of the principal that has most, for another one of a newcomer. The
+    /// newcomer's own calls stay.
+    fn evict_for(&mut self, newcomer: &Principal) -> Option<Waiting> {
+        let holders = self.waiting.values().map(|waiting| &waiting.principal);
+        let share = FairShare::with_holders(MAX_PARKED, holders);
+        if share.makes_room(newcomer, newcomer) {
+            return None;
+        }
+        let of_most =
+            self.waiting.iter().filter(|(_, it)| share.makes_room(&it.principal, newcomer));
+        let oldest = of_most.min_by_key(|(_, it)| it.since).map(|(number, _)| *number)?;
+        self.waiting.remove(&oldest)
+    }
+}
+
+/// A call that waits for its client.
+struct Waiting {
+    conversation: Conversation,
+    principal: Principal,
+    since: Instant,
+}
+
+impl Waiting {
+    /// How long it may wait, if calls in nobody's way may wait for so long.
+    fn longest(&self, longest: Duration) -> Duration {
+        let is_in_the_way = self.conversation.desk.is_in_the_way.load(Ordering::Relaxed);
+        if is_in_the_way { longest.min(LONGEST_IN_THE_WAY) } else { longest }
+    }
+
+    fn is_late(&self, longest: Duration, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) > self.longest(longest)
+    }
+}
+
+/// Why there is no call of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoCall {
+    /// It is here no more: somebody has come for it, or it was given up.
+    Gone,
+    /// It has waited for longer than this, and was given up just now.
+    Late(Duration),
+}
+
+impl Parked {
+    /// Calls of which each waits for no longer than this, and those that are over with no more bytes.
+    pub(crate) fn new(longest: Duration, most: usize) -> Self {
+        Self { longest, most, calls: Mutex::default() }
+    }
+
+    /// How long a call waits for its client, if it is in nobody's way.
+    pub(crate) fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    /// A number for a call that is to be kept. Whoever comes back has to know it.
+    pub(crate) fn number(&self) -> u64 {
+        let mut calls = self.lock();
+        calls.next += 1;
+        calls.next
+    }
+
+    /// Keeps a call of a principal under its number.
+    pub(crate) fn put(
+        &self,
+        number: u64,
+        principal: &Principal,
+        conversation: Conversation,
+    ) -> Result<(), RpcError> {
+        let mut calls = self.lock();
+        let is_full = calls.waiting.len() >= MAX_PARKED;
+        let evicted = if is_full { calls.evict_for(principal) } else { None };
+        if is_full && evicted.is_none() {
+            let message = "too many calls wait for answers of their clients; try again later";
+            let data = Raw::from_value(&json!({ "retry": true }));
+            return Err(RpcError::new(code::INTERNAL_ERROR, message).with_data(&data));
+        }
+        conversation.desk.is_in_the_way.store(false, Ordering::Relaxed);
+        let (principal, since) = (principal.clone(), Instant::now());
+        calls.waiting.insert(number, Waiting { conversation, principal, since });
+        // Dropping a call runs code of others, which must not find the table locked.
+        drop(calls);
+        drop(evicted);
+        // It may be over already.
+        self.make_room();
+        Ok(())
+    }
+
+    /// Gives up what came of calls if that is too much, the oldest first.
+    fn make_room(&self) {
+        let calls = self.lock();
+        let left = calls.waiting.values().filter_map(|it| it.conversation.left.as_ref());
+        let mut weighed: Vec<_> = left
+            .filter_map(|left| left.weighed().map(|(since, bytes)| (since, bytes, left)))
+            .collect();
+        weighed.sort_by_key(|(since, ..)| *since);
+        let mut bytes: usize = weighed.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, freed, left) in weighed {
+            if bytes <= self.most {
+                return;
+            }
+            left.give_up();
+            bytes -= freed;
+        }
+    }
+
+    /// The call of a number. A number is good for one time.
+    pub(crate) fn take(&self, number: u64) -> Result<Conversation, NoCall> {
+        let waiting = self.lock().waiting.remove(&number).ok_or(NoCall::Gone)?;
+        // It may be late before anybody has looked for those that are.
+        match waiting.is_late(self.longest, Instant::now()) {
+            true => Err(NoCall::Late(waiting.longest(self.longest))),
+            false => Ok(waiting.conversation),
+        }
+    }
+
+    /// Hurries the calls for whose sake a server that all share could not ask somebody else.
+    pub(crate) fn hurry(&self, server: &ServerName) {
+        let calls = self.lock();
+        let desks = calls.waiting.values().map(|waiting| &waiting.conversation.desk);
+        desks.filter(|desk| desk.server.get() == Some(server)).for_each(|desk| desk.hurry());
+    }
+
+    /// Gives up calls whose clients did not come back. Their servers are told.
+    pub(crate) fn sweep(&self, now: Instant) {
+        let mut calls = self.lock();
+        let given_up: Vec<_> =
+            calls.waiting.extract_if(|_, it| it.is_late(self.longest, now)).collect();
+        // Dropping them runs code of others, which must not find the table locked.
+        drop(calls);
+        drop(given_up);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+    use trunkline::queue::queue;
+
+    use super::*;
+    use crate::client::channel::{Outlet, Talk};
+    use crate::request::response::MAX_KEPT_OF_ALL;
+
+    const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+    fn parked() -> Parked {
+        Parked::new(LONGEST_WAIT, MAX_KEPT_OF_ALL)
+    }
+
+    /// Tells when it is dropped.
+    struct Told(oneshot::Sender<()>);
+
+    fn waiting() -> (Conversation, oneshot::Receiver<()>) {
+        let (outlet, _) = queue(1);
+        let (desk, asked) = Desk::new(Talk::new(Outlet::Request(outlet)));
+        let (dropped, is_dropped) = oneshot::channel();
+        let told = Told(dropped);
+        let call: Calling = Box::pin(async move {
+            std::future::pending::<()>().await;
+            drop(told.0);
+            Ok(Raw::empty_object().into())
+        });
+        (Conversation::new(call, desk, asked), is_dropped)
+    }
+
+    #[test]
+    fn a_call_waits_for_its_client_for_its_time_and_is_given_up_then() {
+        let parked = parked();
+        let (early, mut is_early_dropped) = waiting();
+        let number = parked.number();
+        parked.put(number, &Principal::Anonymous, early).unwrap();
+        parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(0.9));
+        assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(1.1));
+        assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert!(matches!(parked.take(number), Err(NoCall::Gone)));
+    }
+
+    /// CON-8: what came of calls for which nobody comes back has a bound.
+    #[tokio::test]
+    async fn of_calls_that_are_over_only_so_much_is_kept_and_the_oldest_are_given_up() {
+        let parked = Arc::new(Parked::new(LONGEST_WAIT, 2500));
+        let mut numbers = Vec::new();
+        for _ in 0..4 {
+            let (outlet, _) = queue(1);
+            let (desk, asked) = Desk::new(Talk::new(Outlet::Request(outlet)));
+            let long = Raw::from_string(&"x".repeat(1000));
+            let call = Box::pin(async move { Ok(Raw::empty_object().with("text", &long).into()) });
+            let mut conversation = Conversation::new(call, desk, asked);
+            conversation.go_on_by_itself(&parked);
+            let left = conversation.left.clone().unwrap();
+            let number = parked.number();
+            parked.put(number, &Principal::Anonymous, conversation).unwrap();
+            numbers.push(number);
+            while left.weighed().is_none() {
+                tokio::task::yield_now().await;
+            }
+        }
+        let mut fetched = Vec::new();
+        for number in numbers {
+            let Turn::Over(answer) = parked.take(number).ok().unwrap().go_on().await else {
+                panic!("it is over")
+            };
+            fetched.push(answer.map(|reply| reply.len()));
+        }
+        let [first, second, third, fourth] = <[_; 4]>::try_from(fetched).unwrap();
+        for given_up in [first, second] {
+            let error = given_up.unwrap_err();
+            assert_eq!(error.code(), code::INVALID_PARAMS);
+            assert!(error.message().contains("make the call again"), "{}", error.message());
+        }
+        assert!(third.unwrap() > 1000 && fourth.unwrap() > 1000);
+    }
+
+    #[test]
+    fn a_call_that_is_in_the_way_of_others_is_given_up_earlier() {
+        let parked = parked();
+        let [one, other] = ["one", "other"].map(|name| ServerName::new(name).unwrap());
+        let [mut first, mut second] = [&one, &other].map(|server| {
+            let (conversation, is_dropped) = waiting();
+            conversation.desk.is_of(server);
+            parked.put(parked.number(), &Principal::Anonymous, conversation).unwrap();
+            is_dropped
+        });
+        parked.hurry(&one);
+        let soon = Instant::now() + LONGEST_IN_THE_WAY.mul_f32(0.9);
+        parked.sweep(soon);
+        assert_eq!(first.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        parked.sweep(soon + LONGEST_IN_THE_WAY.mul_f32(0.2));
+        assert_eq!(first.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert_eq!(second.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+    }
+
+    #[test]
+    fn a_number_is_good_for_one_time_and_only_so_many_calls_wait() {
+        let parked = parked();
+        let numbers: Vec<_> = (0..MAX_PARKED).map(|_| parked.number()).collect();
+        let [ann, bob] = ["ann", "bob"].map(|name| Principal::Token(name.into()));
+        for number in &numbers {
+            parked.put(*number, &ann, waiting().0).unwrap();
+        }
+        let refused = parked.put(parked.number(), &ann, waiting().0).unwrap_err();
+        assert_eq!(refused.code(), code::INTERNAL_ERROR);
+        assert_eq!(refused.raw().get("data").unwrap().text(), r#"{"retry":true}"#);
+        assert!(parked.take(numbers[0]).is_ok() && parked.take(numbers[0]).is_err());
+        parked.put(parked.number(), &ann, waiting().0).unwrap();
+        // Another principal gets in, in the place of the oldest call of the one that has most.
+        let of_bob = parked.number();
+        parked.put(of_bob, &bob, waiting().0).unwrap();
+        assert!(matches!(parked.take(numbers[1]), Err(NoCall::Gone)));
+        assert!(parked.put(parked.number(), &ann, waiting().0).is_err(), "bob's stays");
+        assert!(parked.take(of_bob).is_ok() && parked.take(numbers[2]).is_ok());
+    }
+}

@@ -1,0 +1,108 @@
+//! What the gateway says about itself: what it can do, who it is, and what its servers want said.
+
+use serde_json::{Value, json};
+use trunkline::config::Trust;
+use trunkline::host::Host;
+use trunkline::message::Raw;
+use trunkline::protocol::meta;
+use trunkline::view::View;
+
+use super::availability::seen;
+use crate::request::errors::supported_versions;
+use crate::request::incoming::Client;
+use crate::request::translate::server_info;
+
+/// Characters of one server's instructions that are passed on.
+const MAX_INSTRUCTIONS: usize = 16 * 1024;
+
+/// Bytes of the instructions of all servers together: clients put them into every conversation.
+const MAX_INSTRUCTIONS_BYTES_OF_ALL: usize = 256 * 1024;
+
+/// The answer to `initialize`.
+pub(crate) fn initialized(client: &Client, instructions: Option<String>) -> Raw {
+    let mut result = json!({
+        "protocolVersion": client.version,
+        "capabilities": capabilities(),
+        "serverInfo": server_info(),
+    });
+    if let Some(instructions) = instructions {
+        result["instructions"] = instructions.into();
+    }
+    Raw::from_value(&result)
+}
+
+/// The answer to `server/discover`.
+pub(crate) fn discovered(instructions: Option<String>) -> Raw {
+    let mut capabilities = capabilities();
+    capabilities["extensions"] = json!({ meta::TASKS_EXTENSION: {} });
+    let mut result = json!({
+        "resultType": "complete",
+        "supportedVersions": supported_versions(),
+        "capabilities": capabilities,
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": { meta::SERVER_INFO: server_info() },
+    });
+    if let Some(instructions) = instructions {
+        result["instructions"] = instructions.into();
+    }
+    Raw::from_value(&result)
+}
+
+/// What can be done here, whoever of the servers is up: they come and go, and clients look at this
+/// once.
+fn capabilities() -> Value {
+    json!({
+        "tools": { "listChanged": true },
+        "prompts": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": true },
+        "completions": {},
+        "logging": {},
+    })
+}
+
+/// What the servers of a view want their users to know, each under its name. Those that are not
+/// trusted have no say in what a model is told.
+pub(crate) fn instructions(host: &Host, view: &View) -> Option<String> {
+    let (mut merged, mut left_out) = (String::new(), 0_usize);
+    for connection in seen(host, view) {
+        let server = connection.server();
+        if server.trust == Trust::Untrusted {
+            continue;
+        }
+        let instructions = connection.watch().borrow().instructions.clone();
+        let Some(text) = instructions.as_ref().and_then(Raw::as_str) else { continue };
+        let Some(text) = shortened(text.trim()) else { continue };
+        if merged.len() + text.len() > MAX_INSTRUCTIONS_BYTES_OF_ALL {
+            left_out += 1;
+            continue;
+        }
+        let gap = if merged.is_empty() { "" } else { "\n\n" };
+        merged.push_str(&format!("{gap}## {}\n\n{text}", server.name));
+    }
+    if left_out > 0 {
+        merged.push_str(&format!("\n\n[instructions of {left_out} more servers are left out]"));
+    }
+    (!merged.is_empty()).then_some(merged)
+}
+
+/// Instructions up to their bound, with a word about what is missing; nothing, if there are none.
+fn shortened(text: &str) -> Option<String> {
+    let mut rest = text.chars();
+    let mut kept: String = rest.by_ref().take(MAX_INSTRUCTIONS).collect();
+    let missing = rest.count();
+    if missing > 0 {
+        kept.push_str(&format!("\n[{missing} more characters of instructions are left out]"));
+    }
+    (!kept.is_empty()).then_some(kept)
+}
+
+/// What a gateway declares to the servers behind it: what clients may offer. Whether the client of
+/// a call does is known only then; a question it cannot answer is refused with that reason.
+pub fn client_capabilities() -> Raw {
+    Raw::from_value(&json!({
+        "elicitation": { "form": {}, "url": {} },
+        "sampling": { "tools": {} },
+        "roots": {},
+    }))
+}

@@ -1,0 +1,209 @@
+//! Lists of everything a client may see, of all servers together.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use trunkline::call::CallError;
+use trunkline::connection::{Connection, State};
+use trunkline::host::{Found, Patience};
+use trunkline::item::Kind;
+use trunkline::message::{Raw, RpcError};
+use trunkline::name::ServerName;
+use trunkline::principal::Requester;
+use trunkline::protocol::{Era, code, meta};
+use trunkline::view::View;
+
+use super::availability::unavailable;
+use super::gateway::Gateway;
+use super::list_cache::{ListPage, PageKey};
+use super::list_pages::{Cursors, Page, PageStart};
+use crate::client::caller::Caller;
+use crate::client::tool_revisions::ShownEditions;
+use crate::request::panics;
+use crate::request::translate::{self, server_info};
+
+/// How often a server that failed is tried again because somebody wants a list.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// How long clients may keep lists, at most, in milliseconds.
+const LONGEST_TTL: u64 = 60_000;
+
+impl Gateway {
+    /// What there is of a kind, for this caller: a page of it, from the cursor of the one before on.
+    pub(crate) async fn list(
+        self: &Arc<Self>,
+        caller: &Caller,
+        kind: Kind,
+        params: &Raw,
+    ) -> Result<Raw, RpcError> {
+        let cursors = Cursors { seal: &self.seal, owner: caller.identity.as_owner(), kind };
+        let start = cursors.open(params)?;
+        self.gather(&[kind]).await;
+        let edition = self.tool_edition();
+        let view = self.view(caller)?;
+        let last = self.tool_edition();
+        let first = start.as_ref().map_or(edition, |start| start.edition);
+        let page = self.page(caller, &view, (kind, start.map(|start| start.after))).await?;
+        if kind == Kind::Tool {
+            // The view is of no catalog before the first page's edition, and of none after the last.
+            self.note_shown(caller, ShownEditions { first, last });
+        }
+        let next = |last: &String| PageStart { edition: first, after: last.clone() };
+        let cursor = page.last.as_ref().map(|last| Raw::from_string(&cursors.close(&next(last))));
+        let missing = unavailable(&self.host, &view, &caller.identity.scope);
+        Ok(self.with_notes(caller.era(), (&page.list, cursor), missing))
+    }
+
+    fn tool_edition(&self) -> u64 {
+        self.tool_editions.newest(|| self.host.catalog())
+    }
+
+    /// Remembers the tools that a client is shown, until it is shown others.
+    fn note_shown(&self, caller: &Caller, shown: ShownEditions) {
+        match &caller.session {
+            Some(session) => session.set_shown(shown),
+            None => {
+                let client = caller.list_id();
+                let owner = caller.identity.principal.of_client(&client);
+                self.last_lists.note(&client, &owner, shown);
+            }
+        }
+    }
+
+    /// What a request is about, unless it is a tool that has changed since the client last listed the
+    /// tools: what was shown is what runs.
+    pub(crate) fn require_as_shown<'v>(
+        &self,
+        caller: &Caller,
+        found: Found<'v>,
+    ) -> Result<Found<'v>, CallError> {
+        let entry = found.entry();
+        if entry.kind() != Kind::Tool {
+            return Ok(found);
+        }
+        let shown = match &caller.session {
+            Some(session) => session.shown(),
+            None => self.last_lists.of(&caller.list_id()),
+        };
+        let Some(shown) = shown else { return Ok(found) };
+        let newest = || self.host.catalog();
+        match self.tool_editions.is_as_shown(newest, entry.exposed(), shown) {
+            true => Ok(found),
+            false => Err(CallError::changed(entry)),
+        }
+    }
+
+    /// A page of a list. It is made once, beside the workers and in the turn of its principal: a long
+    /// list takes time that others need.
+    async fn page(
+        &self,
+        caller: &Caller,
+        view: &View,
+        (kind, after): (Kind, Option<String>),
+    ) -> Result<Arc<ListPage>, RpcError> {
+        let (scope, era) = (caller.identity.scope.clone(), caller.era());
+        let (key, version) = (PageKey { scope, kind, era, after }, view.version());
+        if let Some(page) = self.pages.get(&key, &version) {
+            return Ok(page);
+        }
+        let Requester { principal, .. } = caller.requester();
+        let slot = tokio::select! {
+            slot = self.pages.slots.acquire(&principal) => slot,
+            () = self.host.ending() => return Err(ending()),
+        };
+        // It may have been made meanwhile.
+        if let Some(page) = self.pages.get(&key, &version) {
+            return Ok(page);
+        }
+        let (view, after, describes) = (view.clone(), key.after.clone(), self.host.describes());
+        let made = spawn_blocking(move || {
+            let page = Page::of(&view, kind, after.as_deref(), |definition| {
+                translate::definition(era, view.definition(definition, describes))
+            });
+            let list =
+                Raw::empty_object().with(kind.list_key(), &Raw::from_items(&page.definitions));
+            let last = page.last.map(str::to_owned);
+            // The turn ends with the work: the request may be over before.
+            drop(slot);
+            ListPage { list, last }
+        });
+        let page = made.await.map_err(|_| panics::internal_error())?;
+        Ok(self.pages.insert(key, version, page))
+    }
+
+    /// A list with what goes beside it. The list is not looked through for that.
+    fn with_notes(&self, era: Era, page: (&Raw, Option<Raw>), missing: Vec<Value>) -> Raw {
+        let (list, cursor) = page;
+        // Who stays away until something is changed is announced then.
+        let may_return = missing.iter().any(|server| server["retry"] == true);
+        let ttl = if may_return { 0 } else { self.ttl() };
+        let mut said = match era {
+            Era::Modern => json!({ meta::SERVER_INFO: server_info() }),
+            Era::Legacy => json!({}),
+        };
+        if !missing.is_empty() {
+            said[meta::UNAVAILABLE] = missing.into();
+        }
+        let is_silent = said.as_object().is_some_and(serde_json::Map::is_empty);
+        let mut members: Vec<(&str, Raw)> = Vec::new();
+        members.extend(cursor.map(|cursor| ("nextCursor", cursor)));
+        if era == Era::Modern {
+            members.push(("resultType", Raw::from_string("complete")));
+            members.push(("ttlMs", Raw::from_number(ttl)));
+            members.push(("cacheScope", Raw::from_string("private")));
+        }
+        members.extend((!is_silent).then(|| ("_meta", Raw::from_value(&said))));
+        let members: Vec<_> = members.iter().map(|(key, value)| (*key, value)).collect();
+        list.with_new(&members)
+    }
+
+    /// How long lists hold, in milliseconds: as long as the list that holds shortest.
+    fn ttl(&self) -> u64 {
+        let config = self.host.config();
+        let ttls = config.servers().map(|server| server.behaviour.tools_ttl.as_millis());
+        let shortest = ttls.min().unwrap_or(0);
+        u64::try_from(shortest).unwrap_or(u64::MAX).min(LONGEST_TTL)
+    }
+
+    /// Asks servers for lists that are not known or not fresh, and waits until the catalog holds what
+    /// is known.
+    pub(crate) async fn gather(&self, kinds: &[Kind]) {
+        self.gather_with(kinds, Patience::Grace).await;
+    }
+
+    /// The same with another patience.
+    pub(crate) async fn gather_with(&self, kinds: &[Kind], patience: Patience) {
+        let connections = self.host.servers().connections();
+        let wanted = connections.iter().filter(|it| self.is_worth_asking(it, kinds));
+        let wanted: Vec<_> = wanted.map(|it| it.server().name.clone()).collect();
+        // Also if none is asked: a list that came a moment ago may not be in the catalog yet.
+        self.host.gather_of(&wanted, kinds, patience).await;
+    }
+
+    /// Whether a server has something to say that is not known.
+    pub(crate) fn is_worth_asking(&self, connection: &Connection, kinds: &[Kind]) -> bool {
+        if kinds.iter().all(|kind| connection.is_fresh(*kind)) {
+            return false;
+        }
+        let has_failed = connection.watch().borrow().state == State::Failed;
+        !has_failed || self.may_try(&connection.server().name)
+    }
+
+    /// Whether a server that failed is tried again already.
+    fn may_try(&self, server: &ServerName) -> bool {
+        let mut tried = self.tried.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let now = Instant::now();
+        let is_due = tried.get(server).is_none_or(|last| now.duration_since(*last) >= PAUSE);
+        if is_due {
+            tried.insert(server.clone(), now);
+        }
+        is_due
+    }
+}
+
+/// The refusal of a list that waits for its turn when the gateway ends.
+fn ending() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "the gateway is ending; connect to it again later")
+}

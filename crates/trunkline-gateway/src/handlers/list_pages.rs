@@ -1,0 +1,164 @@
+//! Pages of lists: as much as one answer should hold, and cursors that say where the next one begins.
+
+use trunkline::catalog::Entry;
+use trunkline::item::Kind;
+use trunkline::message::{Raw, RpcError};
+use trunkline::view::View;
+
+use crate::client::state_codec::{Seal, Use};
+use crate::request::errors::invalid;
+
+/// Bytes of one page: more than nearly every list has, and little enough that many readers of a long one
+/// cost little.
+const MAX_PAGE_BYTES: usize = 2 * 1024 * 1024;
+
+/// A part of a list.
+pub(crate) struct Page<'v> {
+    pub(crate) definitions: Vec<Raw>,
+    /// The name of the last one, if others follow.
+    pub(crate) last: Option<&'v str>,
+}
+
+impl<'v> Page<'v> {
+    /// The part of a list after a name. The list is sorted by name, so that it does not matter whether
+    /// that name is still there. One definition is on every page, however long it is.
+    pub(crate) fn of(
+        view: &'v View,
+        kind: Kind,
+        after: Option<&str>,
+        define: impl Fn(&Entry) -> Raw,
+    ) -> Self {
+        let (mut definitions, mut bytes, mut last) = (Vec::new(), 0, None);
+        let is_before = |entry: &&Entry| after.is_some_and(|after| entry.exposed() <= after);
+        for entry in view.entries(kind).skip_while(is_before) {
+            let definition = define(entry);
+            bytes += definition.bytes().len() + 1;
+            if last.is_some() && bytes > MAX_PAGE_BYTES {
+                return Self { definitions, last };
+            }
+            definitions.push(definition);
+            last = Some(entry.exposed());
+        }
+        Self { definitions, last: None }
+    }
+}
+
+/// Where the next page of a list begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PageStart {
+    /// The edition of the tools on the first page.
+    pub(crate) edition: u64,
+    /// The name after which it begins.
+    pub(crate) after: String,
+}
+
+/// Cursors of the lists of one caller. They hold where a page ends, sealed, and nothing is remembered:
+/// one of another list, caller or run of the gateway is refused.
+pub(crate) struct Cursors<'s> {
+    pub(crate) seal: &'s Seal,
+    /// Whose they are.
+    pub(crate) owner: String,
+    pub(crate) kind: Kind,
+}
+
+impl Cursors<'_> {
+    fn uses(&self) -> Use<'_> {
+        Use { purpose: self.kind.list_method(), owner: &self.owner }
+    }
+
+    /// The cursor of a page.
+    pub(crate) fn close(&self, start: &PageStart) -> String {
+        self.seal.close(&format!("{} {}", start.edition, start.after), self.uses(), None)
+    }
+
+    /// Where a page begins that a request asks for; nothing for the first page.
+    pub(crate) fn open(&self, params: &Raw) -> Result<Option<PageStart>, RpcError> {
+        let Some(cursor) = params.get("cursor").filter(|cursor| !cursor.is_null()) else {
+            return Ok(None);
+        };
+        let opened = cursor.as_str().and_then(|it| self.seal.open(&it, self.uses()).ok());
+        let unknown = || invalid("there is no such page: ask for the list again without `cursor`");
+        let start = |opened: String| {
+            let (edition, after) = opened.split_once(' ')?;
+            Some(PageStart { edition: edition.parse().ok()?, after: after.to_owned() })
+        };
+        opened.and_then(start).map(Some).ok_or_else(unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use trunkline::catalog::{Catalog, Item, Listing, Sources};
+    use trunkline::config;
+    use trunkline::policy::{Rules, Who};
+    use trunkline::view::Describe;
+
+    use super::*;
+
+    fn view(names: &[String], bytes: usize) -> View {
+        let config = config::parse("x", r#"{ "servers": { "a": { "command": "x" } } }"#).config;
+        let tools = names.iter().map(|name| {
+            let tool = Raw::empty_object()
+                .with("name", &Raw::from_string(name))
+                .with("description", &Raw::from_string(&"x".repeat(bytes)))
+                .with("inputSchema", &Raw::empty_object());
+            Item::new(Kind::Tool, name, tool)
+        });
+        let mut sources = Sources::new(&config);
+        sources.add(&config.server("a").unwrap().name, Arc::new(Listing::new(tools)));
+        let rules = Rules::new(&config, Default::default());
+        let caller = rules.caller(Who::default()).unwrap();
+        View::new(Arc::new(Catalog::build(&sources)), Arc::new(rules), Arc::new(caller))
+    }
+
+    #[test]
+    fn pages_together_are_the_list_whatever_becomes_of_it_meanwhile() {
+        let names: Vec<_> = (0..50).map(|number| format!("t{number:02}")).collect();
+        let whole = view(&names, 300_000);
+        // Half of it is gone when the second page is asked for, the last of the first among them.
+        let half: Vec<_> = names.iter().step_by(2).cloned().collect();
+        let half = view(&half, 300_000);
+        for (second, count) in [(&whole, 50), (&half, 28)] {
+            let seal = Seal::new();
+            let cursors = Cursors { seal: &seal, owner: "ann".to_owned(), kind: Kind::Tool };
+            let (mut found, mut after, mut now) = (Vec::new(), None::<String>, &whole);
+            loop {
+                let define = |entry: &Entry| now.definition(entry, Describe::AsWritten);
+                let page = Page::of(now, Kind::Tool, after.as_deref(), define);
+                let bytes: usize = page.definitions.iter().map(|it| it.bytes().len()).sum();
+                assert!(bytes <= MAX_PAGE_BYTES && !page.definitions.is_empty());
+                found.extend(page.definitions.iter().map(|it| it.get("name").unwrap()));
+                let Some(last) = page.last else { break };
+                let start = PageStart { edition: 7, after: last.to_owned() };
+                let params =
+                    Raw::empty_object().with("cursor", &Raw::from_string(&cursors.close(&start)));
+                let opened = cursors.open(&params).unwrap();
+                assert_eq!(opened.as_ref(), Some(&start));
+                after = opened.map(|start| start.after);
+                now = second;
+            }
+            assert_eq!(found.len(), count);
+            assert!(found.is_sorted_by(|one, other| one.text() < other.text()), "none twice");
+        }
+    }
+
+    #[test]
+    fn a_cursor_of_another_list_or_caller_is_refused() {
+        let seal = Seal::new();
+        let cursors = |owner: &str, kind| Cursors { seal: &seal, owner: owner.to_owned(), kind };
+        let start = PageStart { edition: 0, after: "x y".to_owned() };
+        let cursor = cursors("ann", Kind::Tool).close(&start);
+        let params = Raw::empty_object().with("cursor", &Raw::from_string(&cursor));
+        assert_eq!(cursors("ann", Kind::Tool).open(&params).unwrap(), Some(start));
+        assert!(cursors("bob", Kind::Tool).open(&params).is_err());
+        assert!(cursors("ann", Kind::Prompt).open(&params).is_err());
+        for made_up in ["7", "\"\"", "\"x\"", "{}"] {
+            let params = Raw::empty_object().with("cursor", &Raw::from_text(made_up).unwrap());
+            assert!(cursors("ann", Kind::Tool).open(&params).is_err(), "{made_up}");
+        }
+        let none = Raw::empty_object().with("cursor", &Raw::from_text("null").unwrap());
+        assert_eq!(cursors("ann", Kind::Tool).open(&none).unwrap(), None);
+    }
+}

@@ -1,0 +1,9 @@
+//! One incoming request and its response, in either era.
+
+pub(crate) mod errors;
+pub(crate) mod malformed;
+pub(crate) mod incoming;
+pub(crate) mod param_headers;
+pub(crate) mod response;
+pub(crate) mod panics;
+pub(crate) mod translate;

@@ -1,0 +1,245 @@
+//! A request of a client, looked into once: what it is about, which generation it speaks, and who
+//! sends it.
+
+use std::borrow::Cow;
+
+use axum::http::HeaderMap;
+use trunkline::connection::LogLevel;
+use trunkline::message::{Id, MAX_ID_BYTES, Raw, Request, RpcError};
+use trunkline::protocol::{Era, ProtocolVersion, meta, subject_key};
+
+use super::errors::invalid;
+use crate::access::budget::Reservation;
+
+/// Bytes of what a client says it is (`clientInfo`), and of what it says it can do (`capabilities`): they
+/// are kept with its session, and go with every call to servers of the modern generation.
+const MAX_IDENTITY_BYTES: usize = 64 * 1024;
+
+/// A request, and what it is about.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: Id,
+    pub(crate) method: Box<str>,
+    pub(crate) params: Raw,
+    /// What it says in `_meta`.
+    pub(crate) said: Said,
+    /// The state of an earlier answer, from which it goes on.
+    pub(crate) state: Option<Raw>,
+    /// The headers it came with, in which some of its arguments may have to be repeated.
+    pub(crate) headers: Option<HeaderMap>,
+    /// The name, address or task it is about.
+    subject: Option<Raw>,
+    /// What its bytes take of a budget.
+    #[expect(dead_code, reason = "held for as long as the request is worked on")]
+    reservation: Option<Reservation>,
+}
+
+/// What a request says about itself.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) version: Option<Raw>,
+    pub(crate) capabilities: Option<Raw>,
+    pub(crate) info: Option<Raw>,
+    pub(crate) progress_token: Option<Raw>,
+    level: Option<Raw>,
+}
+
+impl Asked {
+    pub(crate) fn of(request: Request) -> Self {
+        let Request { id, method, params } = request;
+        let params = params.unwrap_or_else(Raw::empty_object);
+        let [said, state, subject] = match subject_key(&method) {
+            Some(key) => params.get_all(["_meta", "requestState", key]),
+            None => {
+                let [said, state] = params.get_all(["_meta", "requestState"]);
+                [said, state, None]
+            }
+        };
+        let (said, headers, reservation) = (Said::of(said), None, None);
+        Self { id, method, params, said, state, headers, subject, reservation }
+    }
+
+    /// The same request, which goes on from another state.
+    pub(crate) fn with_state(self, state: &str) -> Self {
+        let state = Raw::from_string(state);
+        Self { params: self.params.with("requestState", &state), state: Some(state), ..self }
+    }
+
+    /// The same request, which holds a part of a budget.
+    pub(crate) fn with_reservation(self, reservation: Option<Reservation>) -> Self {
+        Self { reservation, ..self }
+    }
+
+    /// The same request with the headers it came with.
+    pub(crate) fn with_headers(self, headers: HeaderMap) -> Self {
+        Self { headers: Some(headers), ..self }
+    }
+
+    /// The name, address or task it is about.
+    pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
+        self.subject.as_ref()?.as_str()
+    }
+
+    /// Whether its client wants to hear of progress.
+    pub(crate) fn wants_progress(&self) -> bool {
+        self.said.progress_token.is_some()
+    }
+
+    /// Refuses a token for progress that is longer than an id: it goes back with every report.
+    pub(crate) fn check_progress_token(&self) -> Result<(), RpcError> {
+        let is_long = |token: &Raw| token.bytes().len() > MAX_ID_BYTES;
+        match self.said.progress_token.as_ref().is_some_and(is_long) {
+            true => Err(invalid(&format!("`progressToken` may have {MAX_ID_BYTES} bytes"))),
+            false => Ok(()),
+        }
+    }
+
+    /// From which level on a modern client wants lines of logs.
+    pub(crate) fn level(&self) -> Result<Option<LogLevel>, RpcError> {
+        let Some(level) = &self.said.level else { return Ok(None) };
+        let level = level.as_str().and_then(|level| LogLevel::parse(&level));
+        level.map(Some).ok_or_else(|| invalid("the log level is not one of syslog"))
+    }
+}
+
+impl Said {
+    fn of(said: Option<Raw>) -> Self {
+        let [version, capabilities, info, level, progress_token] = match said {
+            Some(said) => said.get_all([
+                meta::PROTOCOL_VERSION,
+                meta::CLIENT_CAPABILITIES,
+                meta::CLIENT_INFO,
+                meta::LOG_LEVEL,
+                meta::PROGRESS_TOKEN,
+            ]),
+            None => [const { None }; 5],
+        };
+        Self { version, capabilities, info, progress_token, level }
+    }
+}
+
+/// Whether a request has the form of the modern generation, complete or not.
+pub(crate) fn claims_modern(asked: &Asked) -> bool {
+    let said = &asked.said;
+    &*asked.method == "server/discover" || said.version.is_some() || said.capabilities.is_some()
+}
+
+/// Who sends a request, in the words it uses itself.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) era: Era,
+    pub(crate) version: Box<str>,
+    /// What it offers to servers: an object.
+    pub(crate) capabilities: Raw,
+    /// What it says it is.
+    pub(crate) info: Option<Raw>,
+}
+
+impl Client {
+    /// The client of a modern request, once the request declares all that it must.
+    pub(crate) fn of_request(said: &Said) -> Result<Self, RpcError> {
+        let version = said.version.as_ref().and_then(Raw::as_str);
+        let version = version.ok_or_else(|| undeclared(meta::PROTOCOL_VERSION, "a text"))?.into();
+        let capabilities = said.capabilities.clone().filter(Raw::is_object);
+        let capabilities =
+            capabilities.ok_or_else(|| undeclared(meta::CLIENT_CAPABILITIES, "an object"))?;
+        let client = Self { era: Era::Modern, version, capabilities, info: said.info.clone() };
+        client.within_bounds()
+    }
+
+    /// The client that opens a legacy session.
+    pub(crate) fn of_initialize(params: &Raw) -> Result<Self, RpcError> {
+        let [requested, capabilities, info] =
+            params.get_all(["protocolVersion", "capabilities", "clientInfo"]);
+        let requested = requested.as_ref().and_then(Raw::as_str);
+        let version = negotiated(requested.as_deref()).as_str().into();
+        let capabilities = capabilities.filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
+        let client = Self { era: Era::Legacy, version, capabilities, info };
+        // A session lives longer than the request that opens it.
+        client.within_bounds().map(|client| client.detached())
+    }
+
+    fn within_bounds(self) -> Result<Self, RpcError> {
+        let is_short = |raw: &Raw| raw.bytes().len() <= MAX_IDENTITY_BYTES;
+        if is_short(&self.capabilities) && self.info.as_ref().is_none_or(is_short) {
+            return Ok(self);
+        }
+        let kibibytes = MAX_IDENTITY_BYTES / 1024;
+        Err(invalid(&format!(
+            "`clientInfo` and `capabilities` may have {kibibytes} KiB each, not more"
+        )))
+    }
+
+    /// The same client apart from the request in which it said what it is.
+    pub(crate) fn detached(&self) -> Self {
+        Self {
+            era: self.era,
+            version: self.version.clone(),
+            capabilities: self.capabilities.detached(),
+            info: self.info.as_ref().map(Raw::detached),
+        }
+    }
+
+    /// Bytes of what it says about itself.
+    pub(crate) fn bytes(&self) -> usize {
+        self.capabilities.bytes().len() + self.info.as_ref().map_or(0, |info| info.bytes().len())
+    }
+
+    /// Whether it declares a capability, at a path such as `["elicitation", "url"]`.
+    pub(crate) fn declares(&self, path: &[&str]) -> bool {
+        let first = Some(self.capabilities.clone());
+        path.iter().fold(first, |value, key| value?.get(key)).is_some()
+    }
+}
+
+/// The protocol version that answers an `initialize`: the requested one, or the newest of the legacy era.
+fn negotiated(requested: Option<&str>) -> ProtocolVersion {
+    let requested = requested.and_then(ProtocolVersion::parse);
+    let requested = requested.filter(|version| version.era() == Era::Legacy);
+    requested.unwrap_or(ProtocolVersion::LATEST_LEGACY)
+}
+
+fn undeclared(key: &str, kind: &str) -> RpcError {
+    invalid(&format!("`params._meta` must hold `{key}`, {kind}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline::protocol::code;
+
+    use super::*;
+
+    fn request(method: &str, params: &str) -> Asked {
+        let params = Some(Raw::from_text(params).unwrap());
+        Asked::of(Request { id: Id::number(1), method: method.into(), params })
+    }
+
+    #[test]
+    fn a_request_is_modern_if_it_declares_anything_of_that_generation() {
+        assert!(!claims_modern(&request("tools/list", "{}")));
+        assert!(claims_modern(&request("server/discover", "{}")));
+        let half = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
+        let half = request("tools/list", half);
+        assert!(claims_modern(&half));
+        assert_eq!(Client::of_request(&half.said).unwrap_err().code(), code::INVALID_PARAMS);
+    }
+
+    #[test]
+    fn a_legacy_client_gets_the_revision_it_asks_for_or_our_newest() {
+        let client = |params| Client::of_initialize(&Raw::from_text(params).unwrap()).unwrap();
+        assert_eq!(&*client(r#"{"protocolVersion":"2025-06-18"}"#).version, "2025-06-18");
+        assert_eq!(&*client(r#"{"protocolVersion":"1999-01-01"}"#).version, "2025-11-25");
+        let offers = client(r#"{"capabilities":{"elicitation":{"url":{}}}}"#);
+        assert!(offers.declares(&["elicitation", "url"]) && !offers.declares(&["sampling"]));
+    }
+
+    #[test]
+    fn what_a_client_says_about_itself_is_bounded() {
+        let long = Raw::from_string(&"x".repeat(MAX_IDENTITY_BYTES));
+        for key in ["clientInfo", "capabilities"] {
+            let params = Raw::empty_object().with(key, &Raw::empty_object().with("x", &long));
+            let refused = Client::of_initialize(&params).unwrap_err();
+            assert_eq!(refused.code(), code::INVALID_PARAMS, "{refused:?}");
+        }
+    }
+}

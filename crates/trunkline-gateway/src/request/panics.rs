@@ -1,0 +1,115 @@
+//! Panics while a request is handled become its response: neither the transport nor other requests end.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use trunkline::message::RpcError;
+use trunkline::protocol::code;
+
+use super::response::Answer;
+
+/// Completes with an internal error if answering panics. The future is dropped then, and never polled
+/// again. The panic hook of the process has logged the place by that time.
+pub(crate) async fn answer_or_error(answering: impl Future<Output = Answer>) -> Answer {
+    outcome_of(answering).await.unwrap_or_else(|| Err(internal_error()))
+}
+
+/// Completes with nothing if the future panics.
+pub(crate) async fn outcome_of<T>(future: impl Future<Output = T>) -> Option<T> {
+    AssertUnwindSafe(future).catch_unwind().await.ok()
+}
+
+/// Calls a function, and returns nothing if it panics.
+pub(crate) fn result_of<T>(function: impl FnOnce() -> T) -> Option<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(function)).ok()
+}
+
+/// The response to a request on which the gateway panicked. It says nothing of the request.
+pub(crate) fn internal_error() -> RpcError {
+    let text = "the gateway failed on this request because of a defect in it; its log says where";
+    RpcError::new(code::INTERNAL_ERROR, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
+    use trunkline::config::{self, NoReferences};
+    use trunkline::connection::{ChildOptions, HttpOptions};
+    use trunkline::host::{Host, HostOptions};
+
+    use super::*;
+    use crate::{Options, Scope, listen, router, serve};
+
+    const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+    fn host() -> Arc<Host> {
+        let config = config::parse("test", "{}").config;
+        let child = ChildOptions::from_environment(std::iter::empty());
+        let connections = trunkline::connection::Options::new(
+            Arc::new(NoReferences),
+            child,
+            HttpOptions::default(),
+        );
+        Arc::new(Host::start(config, Default::default(), HostOptions::new(connections)))
+    }
+
+    fn request(id: &Value, method: &str) -> String {
+        let said = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": said } })
+            .to_string()
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_answered_on_a_stream_and_ends_nothing_else() {
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let (reader, writer) = tokio::io::split(far);
+        tokio::spawn(serve(host(), Scope::default(), reader, writer));
+        let mut stream = BufReader::new(near);
+        for method in ["test/panic", "test/panic-unanswered", "test/panic", "server/discover"] {
+            let message = request(&json!(method), method);
+            stream.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+            let mut line = String::new();
+            timeout(LONGEST_WAIT, stream.read_line(&mut line)).await.unwrap().unwrap();
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(answer["id"], method);
+            let is_panic = answer["error"]["code"] == code::INTERNAL_ERROR;
+            assert_eq!(is_panic, method != "server/discover", "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_answered_over_http_and_ends_nothing_else() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(listen(router(host(), Options::default()), listener));
+        for (method, status) in [("test/panic", 200), ("server/discover", 200), ("GET", 500)] {
+            let (verb, body) = match method {
+                "GET" => ("GET", String::new()),
+                _ => ("POST", request(&json!(7), method)),
+            };
+            let head = format!(
+                "{verb} /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+                 Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+                 MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n\
+                 X-Test-Panic: {verb}\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            timeout(LONGEST_WAIT, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+            let is_panic = answer.contains(r#""id":7"#) && answer.contains("-32603");
+            assert_eq!(is_panic, method == "test/panic", "{answer}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What the headers of a modern request say must be what its body says.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderMap, HeaderName};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use trunkline::connection::header_arguments;
+use trunkline::message::{Raw, RpcError};
+use trunkline::protocol::{Era, code};
+
+use super::errors::{invalid, require_modern};
+use super::incoming::{Asked, claims_modern};
+
+pub(crate) static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
+const PARAMETER: &str = "mcp-param-";
+
+/// Whether a request is of the modern generation, by its body or by its header.
+pub(crate) fn is_modern(headers: &HeaderMap, asked: &Asked) -> Result<bool, RpcError> {
+    if claims_modern(asked) {
+        return Ok(true);
+    }
+    match text(headers, &VERSION)? {
+        // The body negotiates, so whatever version the header holds is only a proposal.
+        _ if &*asked.method == "initialize" => Ok(false),
+        // Versions before 2025-06-18 had no such header.
+        None => Ok(false),
+        Some(version) if Era::of_version(version) == Some(Era::Legacy) => Ok(false),
+        Some(version) => require_modern(version).map(|()| true),
+    }
+}
+
+/// Fails unless the headers say what the body says.
+pub(crate) fn check(headers: &HeaderMap, version: &str, asked: &Asked) -> Result<(), RpcError> {
+    require(headers, &VERSION, version)?;
+    require(headers, &METHOD, &asked.method)?;
+    if let Some(subject) = asked.subject() {
+        require(headers, &NAME, &subject)?;
+    }
+    // Last, so that a client that contradicts itself is told so rather than sent to another version.
+    require_modern(version)
+}
+
+/// Fails unless the headers of a call, if it came with any, repeat those arguments that its tool wants
+/// repeated.
+pub(crate) fn check_repeated(asked: &Asked, tool: &Raw) -> Result<(), RpcError> {
+    let Some(headers) = &asked.headers else { return Ok(()) };
+    let expected = header_arguments(tool, &asked.params);
+    if !expected.is_empty() && asked.params.get_alone("arguments").is_err() {
+        // A server could read the others than the headers repeat.
+        return Err(invalid("`arguments` is there more than once"));
+    }
+    check_parameters(headers, &expected)
+}
+
+/// Fails unless arguments that a tool wants repeated are repeated, and no others.
+fn check_parameters(
+    headers: &HeaderMap,
+    expected: &[(Box<str>, Option<Box<str>>)],
+) -> Result<(), RpcError> {
+    for (name, value) in expected {
+        let name = format!("{PARAMETER}{}", name.to_ascii_lowercase());
+        let name = HeaderName::try_from(&name)
+            .map_err(|_| mismatch(&format!("{name} cannot be the name of a header")))?;
+        match value {
+            Some(value) => require(headers, &name, value)?,
+            None if headers.contains_key(&name) => {
+                return Err(mismatch(&format!("the header {name} is there, its argument is not")));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Fails unless the header is there and says `expected`.
+fn require(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), RpcError> {
+    let Some(value) = text(headers, name)? else {
+        return Err(mismatch(&format!("the header {name} is missing; the body says {expected:?}")));
+    };
+    // Only names and arguments may hold what a header cannot.
+    let is_parameter = || name.as_str().starts_with(PARAMETER);
+    let may_be_encoded = *name == NAME || is_parameter();
+    let value = if may_be_encoded { decoded(value)? } else { Cow::Borrowed(value) };
+    // A client may write a number otherwise than the body does; a name is a name.
+    let is_number = || is_parameter() && are_same_number(&value, expected);
+    if value == expected || is_number() {
+        Ok(())
+    } else {
+        Err(mismatch(&format!("the header {name} says {value:?}, the body {expected:?}")))
+    }
+}
+
+/// Whether two texts are the same whole number, however it is written.
+fn are_same_number(one: &str, other: &str) -> bool {
+    let whole = |text: &str| {
+        let number: f64 = text.parse().ok()?;
+        (number.fract() == 0.0 && text.bytes().all(|it| b"0123456789+-.eE".contains(&it)))
+            .then_some(number)
+    };
+    whole(one).is_some_and(|number| whole(other) == Some(number))
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, RpcError> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    // Whoever stands between may have looked at the other.
+    if values.next().is_some() {
+        return Err(mismatch(&format!("the header {name} is there more than once")));
+    }
+    let text = value.to_str().map(str::trim);
+    text.map(Some).map_err(|_| mismatch(&format!("the header {name} is not visible ASCII")))
+}
+
+/// Undoes `=?base64?…?=`, the form of a value that a header cannot hold as it is.
+fn decoded(value: &str) -> Result<Cow<'_, str>, RpcError> {
+    let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="))
+    else {
+        return Ok(Cow::Borrowed(value));
+    };
+    let bytes = STANDARD.decode(encoded).ok();
+    let decoded = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.map(Cow::Owned).ok_or_else(|| mismatch(&format!("{value:?} is not UTF-8 in base64")))
+}
+
+fn mismatch(message: &str) -> RpcError {
+    RpcError::new(code::HEADER_MISMATCH, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_decoded_only_between_exact_markers() {
+        assert_eq!(decoded("=?base64?SGVsbG8sIOS4lueVjA==?=").unwrap(), "Hello, 世界");
+        assert_eq!(decoded("add").unwrap(), "add");
+        assert_eq!(decoded("=?BASE64?YWRk?=").unwrap(), "=?BASE64?YWRk?=");
+        assert!(decoded("=?base64?not base64?=").is_err());
+        assert!(decoded("=?base64?/w==?=").is_err());
+    }
+
+    #[test]
+    fn whole_numbers_are_compared_as_numbers() {
+        assert!(are_same_number("5", "5.0") && are_same_number("1e2", "100"));
+        assert!(!are_same_number("5", "6") && !are_same_number("5.5", "5.5"));
+        assert!(!are_same_number("inf", "inf") && !are_same_number("a", "a"));
+    }
+
+    #[test]
+    fn names_are_not_compared_as_numbers() {
+        let headers = [("mcp-name".parse().unwrap(), "5.0".parse().unwrap())].into_iter().collect();
+        assert!(require(&headers, &NAME, "5.0").is_ok());
+        assert!(require(&headers, &NAME, "5").is_err());
+    }
+
+    #[test]
+    fn arguments_are_repeated_or_absent_in_both() {
+        let mut headers = HeaderMap::new();
+        headers.insert("mcp-param-region", "eu".parse().unwrap());
+        let expected = |value: Option<&str>| [("Region".into(), value.map(Into::into))];
+        assert!(check_parameters(&headers, &expected(Some("eu"))).is_ok());
+        assert!(check_parameters(&headers, &expected(Some("us"))).is_err());
+        assert!(check_parameters(&headers, &expected(None)).is_err());
+        assert!(check_parameters(&HeaderMap::new(), &expected(None)).is_ok());
+        assert!(check_parameters(&HeaderMap::new(), &expected(Some("eu"))).is_err());
+        headers.append("mcp-param-region", "eu".parse().unwrap());
+        assert!(check_parameters(&headers, &expected(Some("eu"))).is_err());
+    }
+}

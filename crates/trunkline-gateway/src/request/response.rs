@@ -1,0 +1,159 @@
+//! What answers a request: a result in its server's words with what is added at its end, or an error.
+//! A result may be long, so that it is put together only where it is written.
+
+use bytes::Bytes;
+use trunkline::message::{Id, Raw, RpcError, on_one_line};
+
+use super::errors;
+
+/// Bytes of answers that are kept for clients which may come back for them: those that sessions missed
+/// together, and as many of calls that went on while their clients were away.
+pub(crate) const MAX_KEPT_OF_ALL: usize = 256 * 1024 * 1024;
+
+/// The answer to a request.
+pub(crate) type Answer = Result<Reply, RpcError>;
+
+/// Messages up to this size are put together in one piece.
+const COPIED_BYTES: usize = 16 * 1024;
+
+/// A result on its way to a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    result: Raw,
+    /// Members at its end, which the result does not have.
+    added: Added,
+}
+
+/// Members that are added to a result.
+pub(crate) type Added = [Option<(&'static str, &'static Raw)>; 4];
+
+impl Reply {
+    pub(crate) fn new(result: Raw, added: Added) -> Self {
+        Self { result, added }
+    }
+
+    /// The result as one value.
+    pub(crate) fn into_raw(self) -> Raw {
+        self.result.with_new(&self.added.into_iter().flatten().collect::<Vec<_>>())
+    }
+
+    /// Its bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.result.bytes().len()
+    }
+
+    /// The message that answers a request with it, in parts. All of it is in the first, unless it is
+    /// long: then the second is the result's own bytes.
+    fn parts(&self, id: &Id) -> [Bytes; 3] {
+        const BEFORE_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+        const AFTER_ID: &[u8] = br#","result":"#;
+        let (id, (inside, end)) = (id.raw().bytes(), self.result.halves());
+        let head = BEFORE_ID.len() + id.len() + AFTER_ID.len();
+        let tail = self.added_bytes() + end.len() + 1;
+        let is_short = inside.len() <= COPIED_BYTES;
+        let room = if is_short { head + inside.len() + tail } else { head };
+        let mut text = Vec::with_capacity(room);
+        for part in [BEFORE_ID, id, AFTER_ID] {
+            text.extend_from_slice(part);
+        }
+        if is_short {
+            text.extend_from_slice(&inside);
+            self.push_tail(&end, &mut text);
+            return [text.into(), Bytes::new(), Bytes::new()];
+        }
+        let mut last = Vec::with_capacity(tail);
+        self.push_tail(&end, &mut last);
+        [text.into(), inside, last.into()]
+    }
+
+    /// What is added. Nothing can be added to what is no object.
+    fn added(&self) -> impl Iterator<Item = (&'static str, &'static Raw)> {
+        self.added.into_iter().flatten().filter(|_| self.result.is_object())
+    }
+
+    /// How long that is, with a comma before each.
+    fn added_bytes(&self) -> usize {
+        self.added().map(|(key, value)| key.len() + value.bytes().len() + 4).sum()
+    }
+
+    /// Writes what follows the members that the result has.
+    fn push_tail(&self, end: &[u8], text: &mut Vec<u8>) {
+        let mut comma: &[u8] = if self.result.is_empty() { b"" } else { b"," };
+        for (key, value) in self.added() {
+            for part in [comma, b"\"", key.as_bytes(), b"\":", value.bytes()] {
+                text.extend_from_slice(part);
+            }
+            comma = b",";
+        }
+        text.extend_from_slice(end);
+        text.push(b'}');
+    }
+}
+
+impl From<Raw> for Reply {
+    fn from(result: Raw) -> Self {
+        Self { result, added: Added::default() }
+    }
+}
+
+/// A message on one line, in parts: what is long in it is not copied.
+#[derive(Clone, Debug)]
+pub(crate) struct LineParts([Bytes; 3]);
+
+impl LineParts {
+    /// The line that answers a request.
+    pub(crate) fn of(id: &Id, answer: Answer) -> Self {
+        Self(response_in_parts(id, answer).map(on_one_line))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Bytes> {
+        self.0.iter()
+    }
+
+    /// Its bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.iter().map(Bytes::len).sum()
+    }
+}
+
+impl From<Bytes> for LineParts {
+    /// A message that is on one line already.
+    fn from(line: Bytes) -> Self {
+        Self([line, Bytes::new(), Bytes::new()])
+    }
+}
+
+/// The message that answers a request, on one line.
+pub(crate) fn response(id: &Id, answer: Answer) -> Bytes {
+    LineParts::of(id, answer).0.concat().into()
+}
+
+/// The message that answers a request, in parts that need not be on one line.
+pub(crate) fn response_in_parts(id: &Id, answer: Answer) -> [Bytes; 3] {
+    match answer {
+        Ok(reply) => reply.parts(id),
+        Err(error) => [errors::response(id, Err(error)), Bytes::new(), Bytes::new()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    static ONE: LazyLock<Raw> = LazyLock::new(|| Raw::from_number(1));
+
+    #[test]
+    fn the_parts_of_a_message_are_the_message() {
+        let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(COPIED_BYTES));
+        for text in ["{}", "{ }", r#"{"a":[]}"#, "{ \"a\" : 1\r\n }", "[]", "null", &long] {
+            for added in [[None; 4], [Some(("b", &*ONE)), None, None, Some(("c", &*ONE))]] {
+                let reply = Reply::new(Raw::from_text(text).unwrap(), added);
+                let id = Id::number(7);
+                let line = response(&id, Ok(reply.clone()));
+                assert_eq!(line, errors::response(&id, Ok(reply.into_raw())), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Results and errors in the words of the client's generation. What both generations have in common
+//! stays byte for byte.
+
+use std::sync::LazyLock;
+
+use serde_json::json;
+use trunkline::call::{CallError, CallErrorKind, Outcome};
+use trunkline::host::Relayed;
+use trunkline::message::{Raw, RpcError};
+use trunkline::protocol::{Era, code, meta};
+
+use super::errors::lacks;
+use super::incoming::Client;
+use super::response::Reply;
+
+/// The code of older revisions for a resource that is not there.
+const NO_SUCH_RESOURCE: i64 = -32002;
+
+/// Who we are, written once: it goes with every result.
+static SERVER_INFO: LazyLock<Raw> = LazyLock::new(|| Raw::from_value(&server_info()));
+static SAID: LazyLock<Raw> =
+    LazyLock::new(|| Raw::empty_object().with(meta::SERVER_INFO, &SERVER_INFO));
+static COMPLETE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("complete"));
+static PRIVATE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("private"));
+static ZERO: LazyLock<Raw> = LazyLock::new(|| Raw::from_number(0));
+
+/// Name and version of the gateway.
+pub(crate) fn server_info() -> serde_json::Value {
+    json!({ "name": "trunkline", "title": "Trunkline", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// A result in the words of the modern generation, as a client of this generation expects it.
+pub(crate) fn result(era: Era, relayed: Relayed, result: &Raw) -> Reply {
+    Looked::at(result, Era::Modern).for_client(era, relayed)
+}
+
+/// A result that has been looked through. It may be long, so that this is done once.
+pub(crate) struct Looked<'r> {
+    result: &'r Raw,
+    /// The generation that it was answered in. Keys of the modern one mean nothing in the older one.
+    answered_in: Era,
+    kind: Option<Raw>,
+    ttl: Option<Raw>,
+    scope: Option<Raw>,
+    said: Option<Raw>,
+    structured: Option<Raw>,
+}
+
+impl<'r> Looked<'r> {
+    pub(crate) fn at(result: &'r Raw, answered_in: Era) -> Self {
+        let keys = ["resultType", "ttlMs", "cacheScope", "_meta", "structuredContent"];
+        let [kind, ttl, scope, said, structured] = result.get_all(keys);
+        Self { result, answered_in, kind, ttl, scope, said, structured }
+    }
+
+    /// The result of a server, in the generation that it was asked in.
+    pub(crate) fn at_outcome(outcome: &'r Outcome) -> Self {
+        let answered_in = if outcome.is_modern() { Era::Modern } else { Era::Legacy };
+        let mut looked = Self::at(&outcome.result, answered_in);
+        if looked.is_task_of_extension() {
+            looked.answered_in = Era::Modern;
+        }
+        looked
+    }
+
+    /// Whether a result is a task, in either generation: the extension for tasks has the same words in
+    /// both. A result with content is a result, whatever other keys are in it.
+    fn is_task_of_extension(&self) -> bool {
+        self.kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == "task")
+            && self.result.get("taskId").is_some()
+            && self.result.get("content").is_none()
+    }
+
+    /// Whether a task has been made of the request.
+    pub(crate) fn is_task(&self) -> bool {
+        self.is_of_kind("task")
+    }
+
+    /// Whether the server asks for something before it answers.
+    pub(crate) fn asks(&self) -> bool {
+        self.is_of_kind("input_required")
+    }
+
+    fn is_of_kind(&self, name: &str) -> bool {
+        self.answered_in == Era::Modern
+            && self.kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == name)
+    }
+
+    /// The result as a client of this generation expects it.
+    pub(crate) fn for_client(&self, era: Era, relayed: Relayed) -> Reply {
+        match era {
+            Era::Modern => self.for_modern(relayed),
+            Era::Legacy => self.for_legacy(relayed).into(),
+        }
+    }
+
+    fn for_modern(&self, relayed: Relayed) -> Reply {
+        let (complete, zero, private) = (&*COMPLETE, &*ZERO, &*PRIVATE);
+        let is_older = self.answered_in == Era::Legacy;
+        let is_complete = is_older || self.kind.is_none() || self.is_of_kind("complete");
+        let is_cached = relayed == Relayed::Read && is_complete;
+        let new = [
+            self.kind.is_none().then_some(("resultType", complete)),
+            (is_cached && self.ttl.is_none()).then_some(("ttlMs", zero)),
+            (is_cached && self.scope.is_none()).then_some(("cacheScope", private)),
+            self.said.is_none().then_some(("_meta", &*SAID)),
+        ];
+        let result = match &self.said {
+            Some(said) if said.get(meta::SERVER_INFO).is_none() => {
+                let signed = said.with_new(&[(meta::SERVER_INFO, &SERVER_INFO)]);
+                self.result.with_part(said, &signed)
+            }
+            _ => self.result.clone(),
+        };
+        let result = match &self.kind {
+            // To a modern client it would have the meaning that it has not.
+            Some(kind) if self.answered_in == Era::Legacy && kind != complete => {
+                result.with("resultType", complete)
+            }
+            _ => result,
+        };
+        Reply::new(result, new)
+    }
+
+    fn for_legacy(&self, relayed: Relayed) -> Raw {
+        let mut result = self.result.clone();
+        let is_cacheable = relayed == Relayed::Read;
+        for (key, value, is_of_era) in [
+            ("resultType", &self.kind, true),
+            ("ttlMs", &self.ttl, is_cacheable),
+            ("cacheScope", &self.scope, is_cacheable),
+        ] {
+            if value.is_some() && is_of_era && self.answered_in == Era::Modern {
+                result = result.without(key);
+            }
+        }
+        // Those revisions know structured content only as an object; the text says it as well.
+        match &self.structured {
+            Some(other) if relayed == Relayed::Call && !other.is_object() => {
+                result.without("structuredContent")
+            }
+            _ => result,
+        }
+    }
+}
+
+/// An error as a client of this generation expects it; or the result that stands in its place.
+pub(crate) fn error(
+    client: &Client,
+    relayed: Relayed,
+    params: &Raw,
+    error: &RpcError,
+) -> Result<Raw, RpcError> {
+    match (client.era, error.code()) {
+        (Era::Modern, code::URL_ELICITATION_REQUIRED)
+            if !client.declares(&["elicitation", "url"]) =>
+        {
+            let needed = json!({ "elicitation": { "url": {} } });
+            Err(lacks(&needed, "the server wants an address visited first"))
+        }
+        (Era::Modern, code::URL_ELICITATION_REQUIRED) => Ok(visits(error)),
+        (Era::Modern, NO_SUCH_RESOURCE) if relayed == Relayed::Read => {
+            let data =
+                error.raw().get("data").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
+            let uri = params.get("uri").unwrap_or_else(|| Raw::from_string(""));
+            Err(error.with_code(code::INVALID_PARAMS).with_data(&data.with("uri", &uri)))
+        }
+        (Era::Legacy, code::INVALID_PARAMS) if relayed == Relayed::Read => {
+            Err(error.with_code(NO_SUCH_RESOURCE))
+        }
+        // Codes of the other generation mean nothing there.
+        (
+            Era::Legacy,
+            code::HEADER_MISMATCH
+            | code::MISSING_CLIENT_CAPABILITY
+            | code::UNSUPPORTED_PROTOCOL_VERSION,
+        ) => Err(error.with_code(code::INTERNAL_ERROR)),
+        _ => Err(error.clone()),
+    }
+}
+
+/// The visits without which a server refuses something, each as it describes it.
+pub(crate) fn visits_first(error: &RpcError) -> Vec<Raw> {
+    let data = error.raw().get("data").filter(|_| error.code() == code::URL_ELICITATION_REQUIRED);
+    let wanted = data.and_then(|data| data.get("elicitations"));
+    wanted.map(|it| it.items()).unwrap_or_default()
+}
+
+/// A request for visits to addresses, in the words of the modern generation.
+fn visits(error: &RpcError) -> Raw {
+    let wanted = visits_first(error);
+    let method = Raw::from_string("elicitation/create");
+    let requests = wanted.iter().map(|elicitation| {
+        let params = elicitation.without("elicitationId");
+        Raw::empty_object().with_new(&[("method", &method), ("params", &params)])
+    });
+    let requests: Vec<_> =
+        (1..).zip(requests).map(|(number, it)| (format!("visit-{number}"), it)).collect();
+    let requests: Vec<_> = requests.iter().map(|(key, request)| (&**key, request)).collect();
+    Raw::from_value(&json!({ "resultType": "input_required" }))
+        .with_new(&[("inputRequests", &Raw::empty_object().with_new(&requests))])
+}
+
+/// A definition of a list as a client of this generation expects it.
+pub(crate) fn definition(era: Era, definition: Raw) -> Raw {
+    match era {
+        // It speaks of tasks as they were before they became an extension.
+        Era::Modern if definition.get("execution").is_some() => definition.without("execution"),
+        Era::Legacy if has_other_output(&definition) => definition.without("outputSchema"),
+        _ => definition,
+    }
+}
+
+/// Whether a tool returns something that older revisions cannot describe.
+fn has_other_output(definition: &Raw) -> bool {
+    let Some(schema) = definition.get("outputSchema") else { return false };
+    schema.get("type").as_ref().and_then(Raw::as_str).as_deref() != Some("object")
+}
+
+/// The error of a request that came to no answer of its server.
+pub(crate) fn failed(error: &CallError) -> RpcError {
+    let code = match error.kind() {
+        CallErrorKind::Unknown | CallErrorKind::BadArguments => code::INVALID_PARAMS,
+        _ => code::INTERNAL_ERROR,
+    };
+    let data = json!({ "retry": error.is_retryable() });
+    RpcError::new(code, &error.to_string()).with_data(&Raw::from_value(&data))
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline::message::{Message, Response};
+
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::from_text(text).unwrap()
+    }
+
+    fn client(era: Era, capabilities: &str) -> Client {
+        Client { era, version: "".into(), capabilities: raw(capabilities), info: None }
+    }
+
+    #[test]
+    fn a_modern_client_is_told_what_kind_of_result_it_is_and_nothing_else_changes() {
+        let sent = raw(r#"{ "content" : [] ,"x":12345678901234567890}"#);
+        let seen = result(Era::Modern, Relayed::Call, &sent).into_raw();
+        assert!(seen.text().starts_with(
+            r#"{ "content" : [] ,"x":12345678901234567890,"resultType":"complete","_meta":{"#
+        ));
+        let read = result(Era::Modern, Relayed::Read, &raw(r#"{"contents":[],"ttlMs":5}"#));
+        let read = read.into_raw();
+        assert_eq!(read.get("ttlMs").unwrap().text(), "5");
+        assert_eq!(read.get("cacheScope").unwrap().text(), "\"private\"");
+        let asks = raw(r#"{"resultType":"input_required","requestState":"s"}"#);
+        let asks = result(Era::Modern, Relayed::Read, &asks).into_raw();
+        assert!(asks.get("ttlMs").is_none());
+    }
+
+    #[test]
+    fn a_legacy_client_gets_what_its_revision_knows() {
+        let sent = raw(r#"{"resultType":"complete","content":[],"structuredContent":[1]}"#);
+        let legacy = |sent| result(Era::Legacy, Relayed::Call, sent).into_raw();
+        assert_eq!(legacy(&sent).text(), r#"{"content":[]}"#);
+        let same = raw(r#"{"content":[],"structuredContent":{"a":1}}"#);
+        assert_eq!(legacy(&same), same);
+    }
+
+    /// A server of the older generation may use any key for itself.
+    #[test]
+    fn keys_of_the_modern_generation_mean_nothing_in_an_older_result() {
+        let own = raw(r#"{"content":[],"resultType":"task","ttlMs":5,"cacheScope":"x"}"#);
+        let looked = Looked::at(&own, Era::Legacy);
+        assert!(!looked.is_task() && !looked.asks());
+        assert_eq!(looked.for_client(Era::Legacy, Relayed::Call).into_raw(), own);
+        let modern = looked.for_client(Era::Modern, Relayed::Call).into_raw();
+        assert_eq!(modern.get("resultType").unwrap().text(), "\"complete\"");
+        assert_eq!(modern.get("ttlMs").unwrap().text(), "5");
+        // Of a modern result, only keys that its method has are taken out.
+        let called =
+            result(Era::Legacy, Relayed::Call, &raw(r#"{"resultType":"complete","ttlMs":5}"#));
+        assert_eq!(called.into_raw().text(), r#"{"ttlMs":5}"#);
+        let read = result(Era::Legacy, Relayed::Read, &raw(r#"{"contents":[],"ttlMs":5}"#));
+        assert_eq!(read.into_raw().text(), r#"{"contents":[]}"#);
+    }
+
+    #[test]
+    fn errors_have_the_codes_of_the_generation() {
+        let params = raw(r#"{"uri":"x://y"}"#);
+        let (modern, legacy) = (&client(Era::Modern, "{}"), &client(Era::Legacy, "{}"));
+        let missing = RpcError::new(-32002, "no such resource");
+        let more =
+            raw(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"x","more":1}}"#);
+        let Ok(Message::Response(Response { outcome: Err(more), .. })) =
+            Message::read(more.bytes())
+        else {
+            panic!("it is an error")
+        };
+        let seen = error(legacy, Relayed::Read, &params, &more).unwrap_err();
+        assert_eq!(seen.raw().text(), r#"{"code":-32002,"message":"x","more":1}"#);
+        let seen = error(modern, Relayed::Read, &params, &missing).unwrap_err();
+        assert_eq!(seen.code(), code::INVALID_PARAMS);
+        assert_eq!(seen.raw().get("data").unwrap().text(), r#"{"uri":"x://y"}"#);
+        let back = error(legacy, Relayed::Read, &params, &seen).unwrap_err();
+        assert_eq!(back.code(), -32002);
+        let lacking = RpcError::new(code::MISSING_CLIENT_CAPABILITY, "x");
+        let seen = error(legacy, Relayed::Call, &params, &lacking).unwrap_err();
+        assert_eq!(seen.code(), code::INTERNAL_ERROR);
+        for client in [legacy, modern] {
+            // What else a server says with that code is its own.
+            let seen = error(client, Relayed::Call, &params, &missing);
+            assert_eq!(seen, Err(missing.clone()));
+        }
+    }
+
+    #[test]
+    fn a_visit_that_is_needed_first_is_asked_for() {
+        let data = r#"{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a.b"}]}"#;
+        let needed = RpcError::new(code::URL_ELICITATION_REQUIRED, "visit").with_data(&raw(data));
+        let refused =
+            error(&client(Era::Modern, "{}"), Relayed::Call, &Raw::empty_object(), &needed);
+        assert_eq!(refused.unwrap_err().code(), code::MISSING_CLIENT_CAPABILITY);
+        let able = client(Era::Modern, r#"{"elicitation":{"url":{}}}"#);
+        let asked = error(&able, Relayed::Call, &Raw::empty_object(), &needed).unwrap();
+        let request = asked.get("inputRequests").unwrap().get("visit-1").unwrap();
+        assert_eq!(request.get("params").unwrap().text(), r#"{"mode":"url","url":"https://a.b"}"#);
+    }
+
+    #[test]
+    fn definitions_lose_only_what_the_generation_does_not_know() {
+        let tool = raw(r#"{"name":"a","execution":{"taskSupport":"optional"},"x":1}"#);
+        assert_eq!(definition(Era::Modern, tool.clone()).text(), r#"{"name":"a","x":1}"#);
+        assert_eq!(definition(Era::Legacy, tool.clone()), tool);
+        let array = raw(r#"{"name":"a","outputSchema":{"type":"array"}}"#);
+        assert_eq!(definition(Era::Legacy, array).text(), r#"{"name":"a"}"#);
+    }
+}

@@ -1,0 +1,100 @@
+//! Sessions that have called a server, for what it says outside of any request.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use trunkline::connection::ServerNotification;
+use trunkline::message::Notification;
+use trunkline::name::ServerName;
+use trunkline::principal::ClientId;
+
+use crate::client::session::Session;
+use crate::client::{log_filter, url_elicitations};
+
+/// Sessions of one server after which those are looked for that have ended.
+const FIRST_PRUNE: usize = 32;
+
+/// The sessions that have called each server.
+#[derive(Default)]
+pub(crate) struct Recent {
+    callers: Mutex<HashMap<ServerName, Callers>>,
+}
+
+/// The sessions that have called one server.
+struct Callers {
+    sessions: HashMap<ClientId, Weak<Session>>,
+    /// Number of sessions at which to prune next.
+    prune_at: usize,
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        Self { sessions: HashMap::new(), prune_at: FIRST_PRUNE }
+    }
+}
+
+impl Callers {
+    fn note(&mut self, session: &Arc<Session>) {
+        if self.sessions.contains_key(&session.id) {
+            return;
+        }
+        if self.sessions.len() >= self.prune_at {
+            self.sessions.retain(|_, known| known.strong_count() > 0);
+            self.prune_at = (self.sessions.len() * 2).max(FIRST_PRUNE);
+        }
+        self.sessions.insert(session.id.clone(), Arc::downgrade(session));
+    }
+
+    /// The sessions of which a server wanted a visit.
+    fn visiting(&self, server: &ServerName, id: &str) -> Vec<Arc<Session>> {
+        let sessions = self.sessions.values().filter_map(Weak::upgrade);
+        sessions.filter(|session| session.visits.contain(server, id)).collect()
+    }
+}
+
+impl Recent {
+    /// Notes that a session calls a server.
+    pub(crate) fn note(&self, server: &ServerName, session: Option<&Arc<Session>>) {
+        // Nothing leads to a client without a session but the requests it makes.
+        let Some(session) = session else { return };
+        let mut callers = self.lock();
+        match callers.get_mut(server) {
+            Some(known) => known.note(session),
+            None => callers.entry(server.clone()).or_default().note(session),
+        }
+    }
+
+    /// Passes on what a server says that belongs to no request: that a visit is over, to the sessions
+    /// that were asked for it; all else to the only client whose calls it can be about.
+    pub(crate) fn pass_on(&self, server: &ServerName, said: &ServerNotification) {
+        let notification = &said.notification;
+        let is_line = &*notification.method == "notifications/message";
+        let is_wanted = |session: &Arc<Session>| {
+            !is_line || log_filter::is_wanted(notification, Some(session.level()))
+        };
+        let concerned = self.concerned(server, notification, said.client.as_ref());
+        concerned.iter().filter(|it| is_wanted(it)).for_each(|it| it.tell(server, notification));
+    }
+
+    /// The sessions that something is for.
+    fn concerned(
+        &self,
+        server: &ServerName,
+        notification: &Notification,
+        client: Option<&ClientId>,
+    ) -> Vec<Arc<Session>> {
+        let callers = self.lock();
+        let Some(callers) = callers.get(server) else { return Vec::new() };
+        let visit = url_elicitations::over(notification);
+        let visiting = visit.map(|id| callers.visiting(server, &id)).unwrap_or_default();
+        if !visiting.is_empty() {
+            return visiting;
+        }
+        let session = client.and_then(|client| callers.sessions.get(client));
+        session.and_then(Weak::upgrade).into_iter().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServerName, Callers>> {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

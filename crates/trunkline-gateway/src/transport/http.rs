@@ -1,0 +1,187 @@
+//! The gateway over Streamable HTTP: every message is a POST; streams are what is not over yet.
+
+pub(crate) mod origin;
+mod cors;
+mod access;
+mod unread;
+mod event_stream;
+mod responses;
+mod sessions;
+mod body;
+mod modern;
+mod post;
+mod accept_status;
+mod accept;
+
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use tokio::net::TcpListener;
+use trunkline::config::CHAIN_HEADER;
+use trunkline::host::Host;
+
+use crate::access::budget::ByteBudget;
+use crate::access::scope::Scope;
+use crate::handlers::gateway::Gateway;
+use crate::options::Options;
+use crate::request::panics;
+pub use crate::transport::http::accept_status::Accepting;
+use accept::Visitor;
+use access::Guard;
+use sessions::Sessions;
+
+/// Answer to a request that this gateway has sent itself, perhaps by way of others.
+const LOOP: &str = "this address leads back to the gateway that sent the request; it would call itself without end\n";
+
+/// Everything a handler needs.
+pub(crate) struct Door {
+    gateway: Arc<Gateway>,
+    sessions: Arc<Sessions>,
+    guard: Guard,
+    /// The longest message.
+    message_bytes: usize,
+    /// Messages that are under way.
+    bodies: Arc<ByteBudget>,
+}
+
+/// All servers of a host as one MCP server: at `/mcp` with everything, at `/mcp/agents/{name}` with
+/// what an agent sees, at `/mcp/bundles/{name}` with what is in a bundle.
+///
+/// # Panics
+///
+/// Outside of a tokio runtime.
+pub fn router(host: Arc<Host>, options: Options) -> Router {
+    let limits = options.limits;
+    let gateway = Gateway::new(host, &limits);
+    let door = Arc::new(Door {
+        sessions: Sessions::new(Arc::clone(&gateway), limits),
+        gateway,
+        guard: Guard::new(options),
+        message_bytes: limits.message_bytes,
+        bodies: ByteBudget::new(body::MAX_BODY_BYTES_OF_ALL, body::MAX_BODY_BYTES_OF_ONE),
+    });
+    Router::new()
+        .route("/mcp", any(everything))
+        .route("/mcp/", any(everything))
+        .route("/mcp/agents/{name}", any(of_agent))
+        .route("/mcp/bundles/{name}", any(of_bundle))
+        .with_state(door)
+}
+
+/// Serves a router on a listener, until the returned future is dropped.
+///
+/// # Errors
+///
+/// When the listener fails.
+pub async fn listen(router: Router, listener: TcpListener) -> io::Result<()> {
+    accept::receive(router, listener, std::future::pending(), |_| ()).await
+}
+
+/// Serves a router on a listener until something has happened, such as [`Host::ending`], and returns
+/// once everybody has their answers. Streams of legacy clients do not end by themselves: put a bound
+/// on it.
+///
+/// # Errors
+///
+/// When the listener fails.
+pub async fn listen_until(
+    router: Router,
+    listener: TcpListener,
+    end: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    accept::receive(router, listener, end, |_| ()).await
+}
+
+/// Does what [`listen_until`] does, and reports when connections cannot be accepted any more and when
+/// they can be again: once each, however often it is tried.
+///
+/// # Errors
+///
+/// When the listener fails.
+pub async fn listen_reporting(
+    router: Router,
+    listener: TcpListener,
+    end: impl Future<Output = ()> + Send + 'static,
+    report: impl FnMut(Accepting) + Send,
+) -> io::Result<()> {
+    accept::receive(router, listener, end, report).await
+}
+
+async fn everything(State(door): State<Arc<Door>>, request: Request) -> Response {
+    enter(&door, &Scope::default(), request).await
+}
+
+async fn of_agent(
+    State(door): State<Arc<Door>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    enter(&door, &Scope::of_agent(name), request).await
+}
+
+async fn of_bundle(
+    State(door): State<Arc<Door>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    enter(&door, &Scope::of_bundle(name), request).await
+}
+
+/// Lets somebody in who may come in, and does what they ask for.
+async fn enter(door: &Arc<Door>, scope: &Scope, mut request: Request) -> Response {
+    let headers = std::mem::take(request.headers_mut());
+    if let Err(problem) = door.guard.check_neighbours(&headers, request.uri()) {
+        return (StatusCode::FORBIDDEN, problem).into_response();
+    }
+    let page = door.guard.page(&headers);
+    if let (&Method::OPTIONS, Some(page)) = (request.method(), &page) {
+        return page.welcome(&headers);
+    }
+    let response = panics::outcome_of(answer(door, scope, headers, request)).await;
+    let response = response.unwrap_or_else(|| {
+        let text = "the gateway failed on this request because of a defect in it\n";
+        (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+    });
+    match page {
+        Some(page) => page.may_read(response),
+        None => response,
+    }
+}
+
+/// Whether this gateway itself has sent a request: one of its servers is its own address (CON-16).
+fn comes_from_itself(door: &Door, headers: &HeaderMap) -> bool {
+    let chain = headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok());
+    chain.is_some_and(|chain| door.gateway.host.chain().is_loop(chain))
+}
+
+async fn answer(door: &Arc<Door>, scope: &Scope, headers: HeaderMap, request: Request) -> Response {
+    let identity = match door.guard.identify(&headers, scope) {
+        Ok(identity) => Arc::new(identity),
+        Err(refusal) => return refusal.into_response(),
+    };
+    if comes_from_itself(door, &headers) {
+        return (StatusCode::LOOP_DETECTED, LOOP).into_response();
+    }
+    if let Err(unknown) = identity.scope.check(&door.gateway.host) {
+        return (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response();
+    }
+    if let Err(refusal) = Visitor::let_in(&request, &identity.principal) {
+        return refusal.into_response();
+    }
+    #[cfg(test)]
+    assert!(headers.get("x-test-panic").is_none_or(|it| it != "GET"));
+    match *request.method() {
+        Method::POST => {
+            let received = body::receive(door, &identity.principal, request.into_body()).await;
+            post::receive(door, &identity, headers, received).await
+        }
+        Method::GET => door.sessions.open_stream(&identity, &headers),
+        Method::DELETE => door.sessions.end(&identity, &headers),
+        _ => (StatusCode::METHOD_NOT_ALLOWED, [("Allow", "POST, GET, DELETE")]).into_response(),
+    }
+}

@@ -1,0 +1,422 @@
+//! Connections: how many there may be, and how long one may take to say what it wants.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::http::header::{CONNECTION, RETRY_AFTER};
+use axum::response::{IntoResponse, Response};
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+use trunkline::principal::{FairShare, Principal};
+
+use super::accept_status::{Acceptance, Accepting};
+
+/// Connections at the same time, if the system gives us that many. One token gets half of them if it is
+/// alone, and less while others have some.
+const MOST: usize = 4096;
+
+/// Files that servers and the program itself may need.
+const FILES: u64 = 128;
+
+/// How long the head of a request may take, and a connection may be kept without one.
+const LONGEST_HEAD: Duration = Duration::from_secs(75);
+
+/// Bytes of the head of a request: request line and headers. Cookies and tokens of others fit into
+/// 8 KiB, and what is allowed here is what a connection may cost before anybody is known.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// The pause after the system had no connection to give.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Whoever is on the other end of a connection.
+#[derive(Clone)]
+pub(super) struct Visitor {
+    connection: Arc<CountedConnection>,
+}
+
+/// A connection, counted for the principal of its first request that was let in.
+struct CountedConnection {
+    principal: OnceLock<Principal>,
+    share: Arc<Mutex<FairShare>>,
+}
+
+impl Visitor {
+    fn new(share: &Arc<Mutex<FairShare>>) -> Self {
+        let connection = CountedConnection { principal: OnceLock::new(), share: Arc::clone(share) };
+        Self { connection: Arc::new(connection) }
+    }
+
+    /// Lets in whoever made a request, unless its principal has its share of all connections already.
+    /// Without tokens, nothing says whose connections they are, and all may be taken.
+    pub(super) fn let_in(
+        request: &Request,
+        principal: &Principal,
+    ) -> Result<(), TooManyConnections> {
+        match request.extensions().get::<Self>() {
+            Some(visitor) if !visitor.is_known() => visitor.connection.count(principal),
+            // A router that somebody else serves is not told of connections.
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.connection.principal.get().is_some()
+    }
+}
+
+impl CountedConnection {
+    fn count(&self, principal: &Principal) -> Result<(), TooManyConnections> {
+        let mut share = lock(&self.share);
+        if *principal != Principal::Anonymous && !share.admits(principal) {
+            return Err(TooManyConnections);
+        }
+        if self.principal.set(principal.clone()).is_ok() {
+            share.add(principal);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        if let Some(principal) = self.principal.get() {
+            lock(&self.share).remove(principal);
+        }
+    }
+}
+
+/// The refusal of a request on one connection more than its principal may have.
+#[derive(Debug)]
+pub(super) struct TooManyConnections;
+
+impl IntoResponse for TooManyConnections {
+    fn into_response(self) -> Response {
+        let headers = [(RETRY_AFTER, "1"), (CONNECTION, "close")];
+        let text = "this token has too many connections open; close some, or try again later\n";
+        (StatusCode::SERVICE_UNAVAILABLE, headers, text).into_response()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Serves a router on a listener until something has happened, and returns once everybody has their
+/// answers. Reports whether connections can be had.
+pub(super) async fn receive(
+    router: Router,
+    listener: TcpListener,
+    end: impl Future<Output = ()>,
+    report: impl FnMut(Accepting),
+) -> io::Result<()> {
+    receive_at_most(most(), router, listener, end, report).await
+}
+
+async fn receive_at_most(
+    most: usize,
+    router: Router,
+    listener: TcpListener,
+    end: impl Future<Output = ()>,
+    report: impl FnMut(Accepting),
+) -> io::Result<()> {
+    let mut visits = Visits::new(router, most);
+    let mut acceptance = Acceptance::new(report);
+    let mut end = std::pin::pin!(end);
+    loop {
+        tokio::select! {
+            () = &mut end => break,
+            accepted = listener.accept(), if visits.has_room() => match accepted {
+                // Whoever could have made room may be known by now.
+                Ok((stream, _)) => tokio::select! {
+                    () = visits.room() => visits.begin(stream),
+                    () = &mut end => break,
+                },
+                Err(error) if is_of_one_connection(&error) => {}
+                // That passes.
+                Err(error) => {
+                    acceptance.fails(error);
+                    tokio::select! {
+                        () = sleep(PAUSE) => {}
+                        () = &mut end => break,
+                    }
+                }
+            },
+            () = acceptance.calm() => acceptance.works(),
+            Some(_) = visits.going_on.join_next() => {}
+        }
+    }
+    drop(listener);
+    visits.finish().await;
+    Ok(())
+}
+
+/// The connections there are.
+struct Visits {
+    router: TowerToHyperService<Router>,
+    going_on: JoinSet<()>,
+    most: usize,
+    /// The connections of each principal that is known.
+    share: Arc<Mutex<FairShare>>,
+    /// Those who were not known when they were last looked at, longest first.
+    strangers: VecDeque<(Visitor, AbortHandle)>,
+    is_over: watch::Sender<bool>,
+}
+
+impl Visits {
+    fn new(router: Router, most: usize) -> Self {
+        Self {
+            router: TowerToHyperService::new(router),
+            going_on: JoinSet::new(),
+            most,
+            share: Arc::new(Mutex::new(FairShare::new(most))),
+            strangers: VecDeque::new(),
+            is_over: watch::channel(false).0,
+        }
+    }
+
+    /// Whether another one can come, perhaps in the place of one that nobody knows.
+    fn has_room(&mut self) -> bool {
+        self.forget_known();
+        self.going_on.len() < self.most || !self.strangers.is_empty()
+    }
+
+    /// Waits until another one can come.
+    async fn room(&mut self) {
+        while !self.has_room() {
+            self.going_on.join_next().await;
+        }
+    }
+
+    /// Takes those off the head of the list of strangers that are none any more.
+    fn forget_known(&mut self) {
+        let is_over =
+            |(visitor, task): &(Visitor, AbortHandle)| visitor.is_known() || task.is_finished();
+        while self.strangers.front().is_some_and(is_over) {
+            self.strangers.pop_front();
+        }
+    }
+
+    fn begin(&mut self, stream: TcpStream) {
+        self.forget_known();
+        if self.going_on.len() >= self.most
+            && let Some((_, longest)) = self.strangers.pop_front()
+        {
+            longest.abort();
+        }
+        // Small answers must not wait for more to come. One that cannot be set so is served all the
+        // same.
+        let _ = stream.set_nodelay(true);
+        let visitor = Visitor::new(&self.share);
+        let visit = visit(self.router.clone(), stream, visitor.clone(), self.is_over.subscribe());
+        let task = self.going_on.spawn(visit);
+        self.strangers.push_back((visitor, task));
+        // The list is as long as there are connections, give or take those that came in since.
+        if self.strangers.len() > 2 * self.most {
+            self.strangers.retain(|(visitor, task)| !visitor.is_known() && !task.is_finished());
+        }
+    }
+
+    /// Waits until everybody has their answers.
+    async fn finish(mut self) {
+        self.is_over.send_replace(true);
+        while self.going_on.join_next().await.is_some() {}
+    }
+}
+
+async fn visit(
+    router: TowerToHyperService<Router>,
+    stream: TcpStream,
+    visitor: Visitor,
+    mut is_over: watch::Receiver<bool>,
+) {
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(visitor.clone());
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(LONGEST_HEAD)
+        // The buffer alone lets nearly twice as much pass, if it comes in one read.
+        .max_buf_size(HEAD_BYTES)
+        .max_header_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        // Whatever was wrong with it, there is nobody left to tell.
+        _ = connection.as_mut() => return,
+        _ = is_over.wait_for(|is_over| *is_over) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// How many connections there may be: servers and files need some of what the system gives, too.
+fn most() -> usize {
+    #[cfg(unix)]
+    {
+        use rustix::process::Resource;
+        use rustix::process::getrlimit;
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let files = files.saturating_sub(FILES).max(files / 2);
+        MOST.min(usize::try_from(files).unwrap_or(MOST))
+    }
+    #[cfg(not(unix))]
+    MOST
+}
+
+/// Whether an error is about the one connection that was about to be made.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    async fn known(request: Request) -> Response {
+        let token = request.headers().get("x-token").and_then(|it| it.to_str().ok());
+        let principal = token.map_or(Principal::Anonymous, |it| Principal::Token(it.into()));
+        match Visitor::let_in(&request, &principal) {
+            Ok(()) => "hello".into_response(),
+            Err(refusal) => refusal.into_response(),
+        }
+    }
+
+    async fn ask(stream: &mut TcpStream) -> io::Result<usize> {
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await?;
+        stream.read(&mut [0; 512]).await
+    }
+
+    #[tokio::test]
+    async fn whoever_says_nothing_makes_room_for_whoever_comes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(known));
+        tokio::spawn(receive_at_most(3, router, listener, std::future::pending(), |_| ()));
+        let connect = || TcpStream::connect(address);
+        let mut guest = connect().await.unwrap();
+        assert!(ask(&mut guest).await.unwrap() > 0);
+        let mut silent = Vec::new();
+        for _ in 0..20 {
+            silent.push(connect().await.unwrap());
+        }
+        let mut late = connect().await.unwrap();
+        let asked = timeout(Duration::from_secs(30), ask(&mut late)).await;
+        assert!(asked.expect("room in time").unwrap() > 0);
+        let end = timeout(Duration::from_secs(30), silent[0].read(&mut [0; 1])).await;
+        assert!(matches!(end.expect("an end in time"), Ok(0) | Err(_)));
+        assert!(ask(&mut guest).await.unwrap() > 0, "those who are known stay");
+    }
+
+    /// However its bytes arrive: in one piece, or in several.
+    #[tokio::test]
+    async fn a_head_is_refused_from_its_bound_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(known));
+        tokio::spawn(receive_at_most(3, router, listener, std::future::pending(), |_| ()));
+        let (start, end) = ("GET / HTTP/1.1\r\nHost: x\r\nX: ", "\r\n\r\n");
+        let room = HEAD_BYTES - start.len() - end.len();
+        for pieces in [1, 3, 100] {
+            for (extra, status) in
+                [(0, "HTTP/1.1 200"), (1, "HTTP/1.1 431"), (9_000, "HTTP/1.1 431")]
+            {
+                let head = format!("{start}{}{end}", "x".repeat(room + extra));
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                for piece in head.as_bytes().chunks(head.len().div_ceil(pieces)) {
+                    // It may have been refused by now.
+                    if stream.write_all(piece).await.is_err() {
+                        break;
+                    }
+                    tokio::task::yield_now().await;
+                }
+                let mut answer = [0; 12];
+                let read = timeout(Duration::from_secs(30), stream.read_exact(&mut answer)).await;
+                // Refused in the middle of it, the connection may be reset before that is read.
+                if read.expect("an answer in time").is_ok() || extra == 0 {
+                    assert_eq!(&answer, status.as_bytes(), "{extra} more in {pieces} pieces");
+                }
+            }
+        }
+    }
+
+    /// The answer to a request of a token.
+    async fn ask_as(stream: &mut TcpStream, token: &str) -> String {
+        let request = format!("GET / HTTP/1.1\r\nHost: x\r\nX-Token: {token}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = [0; 1024];
+        let read = timeout(Duration::from_secs(30), stream.read(&mut answer)).await;
+        String::from_utf8_lossy(&answer[..read.unwrap().unwrap()]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn one_token_does_not_take_all_connections() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(known));
+        tokio::spawn(receive_at_most(8, router, listener, std::future::pending(), |_| ()));
+        let mut anns = Vec::new();
+        for number in 0..20 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let answer = ask_as(&mut stream, "ann").await;
+            let is_let_in = answer.starts_with("HTTP/1.1 200");
+            assert_eq!(is_let_in, number < 4, "{number} {answer}");
+            assert!(is_let_in || answer.contains("retry-after"), "{answer}");
+            anns.push(stream);
+        }
+        let mut bob = TcpStream::connect(address).await.unwrap();
+        assert!(ask_as(&mut bob, "bob").await.starts_with("HTTP/1.1 200"));
+        // What is closed is free again.
+        anns.truncate(3);
+        let let_in = async {
+            loop {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                if ask_as(&mut stream, "ann").await.starts_with("HTTP/1.1 200") {
+                    return;
+                }
+            }
+        };
+        timeout(Duration::from_secs(30), let_in).await.expect("room in time");
+        assert!(ask_as(&mut anns[0], "ann").await.starts_with("HTTP/1.1 200"));
+    }
+
+    /// Also those who were the last to come when they were strangers.
+    #[tokio::test]
+    async fn nobody_who_is_known_makes_room() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(known));
+        tokio::spawn(receive_at_most(2, router, listener, std::future::pending(), |_| ()));
+        let mut guests = Vec::new();
+        for _ in 0..2 {
+            let mut guest = TcpStream::connect(address).await.unwrap();
+            assert!(ask(&mut guest).await.unwrap() > 0);
+            guests.push(guest);
+        }
+        let mut late = TcpStream::connect(address).await.unwrap();
+        let waits = timeout(Duration::from_millis(300), ask(&mut late)).await;
+        assert!(waits.is_err(), "there is no room");
+        for guest in &mut guests {
+            assert!(ask(guest).await.unwrap() > 0, "those who are known stay");
+        }
+        guests.pop();
+        let mut answer = [0; 512];
+        let read = timeout(Duration::from_secs(30), late.read(&mut answer)).await;
+        assert!(read.expect("room in time").unwrap() > 0);
+    }
+}

@@ -1,0 +1,197 @@
+//! Who may come in: by the name they ask under, the page they come from, the token they bear, and
+//! how often they come.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use trunkline::principal::Principal;
+
+use super::cors::Page;
+use super::origin;
+use crate::access::scope::{CallerScope, Identity, Scope};
+use crate::client::caller::Admission;
+use crate::options::Options;
+
+/// How many seconds' worth of requests may come at once.
+const BURST: f64 = 2.0;
+
+/// Why somebody is not let in.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    NoToken,
+    WrongToken,
+    TooMany,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let challenge = |error: &'static str| [(WWW_AUTHENTICATE, error)];
+        match self {
+            Self::NoToken => {
+                let text = "a token is needed: send it as `Authorization: Bearer …`\n";
+                (StatusCode::UNAUTHORIZED, challenge("Bearer"), text).into_response()
+            }
+            Self::WrongToken => {
+                let challenge = challenge("Bearer error=\"invalid_token\"");
+                (StatusCode::UNAUTHORIZED, challenge, "the token is not known here\n")
+                    .into_response()
+            }
+            Self::TooMany => {
+                let text = "too many requests; wait a second\n";
+                (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, "1")], text).into_response()
+            }
+        }
+    }
+}
+
+/// What is left to somebody of the requests they may make.
+struct Allowance {
+    left: f64,
+    seen: Instant,
+}
+
+/// Decides who may come in.
+pub(super) struct Guard {
+    options: Options,
+    allowances: Mutex<HashMap<Box<str>, Allowance>>,
+}
+
+impl Guard {
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, allowances: Mutex::default() }
+    }
+
+    /// Refuses requests under a name that is not ours, and those of pages from elsewhere.
+    pub(super) fn check_neighbours(
+        &self,
+        headers: &HeaderMap,
+        target: &Uri,
+    ) -> Result<(), &'static str> {
+        origin::check((headers, target), &self.options.hosts, &self.options.origins)
+    }
+
+    /// The web page that asks, if it is one of those that were allowed by name.
+    pub(super) fn page(&self, headers: &HeaderMap) -> Option<Page> {
+        Page::of(headers, &self.options.origins)
+    }
+
+    /// Who asks, and what limits them: the address, and their token.
+    pub(super) fn identify(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
+        let identity = self.known(headers, scope);
+        // Those who are not known share one allowance: guessing tokens is no faster than asking.
+        let principal = identity.as_ref().map_or("", |identity| identity.principal.as_str());
+        match self.options.limits.requests_per_second {
+            Some(rate) if !self.spends(principal, f64::from(rate)) => Err(Refusal::TooMany),
+            _ => identity,
+        }
+    }
+
+    fn known(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
+        if self.options.tokens.is_empty() {
+            return Ok(Identity { scope: scope.clone().into(), principal: Principal::Anonymous });
+        }
+        let token = bearer(headers).ok_or(Refusal::NoToken)?;
+        let token = self.options.tokens.find(token).ok_or(Refusal::WrongToken)?;
+        let scope = CallerScope::new(scope.clone(), token.scope);
+        Ok(Identity { scope, principal: Principal::Token(token.name.as_str().into()) })
+    }
+
+    /// For how long somebody is let in, if they still are.
+    pub(super) fn admission(&self, headers: &HeaderMap) -> Option<Admission> {
+        if self.options.tokens.is_empty() {
+            return Some(Admission::Asked);
+        }
+        self.options.tokens.pass(bearer(headers)?).map(Admission::Token)
+    }
+
+    /// Takes one request off what somebody has left, if there is one.
+    fn spends(&self, principal: &str, rate: f64) -> bool {
+        let now = Instant::now();
+        let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
+        let allowance = allowances
+            .entry(principal.into())
+            .or_insert_with(|| Allowance { left: rate * BURST, seen: now });
+        let earned = now.duration_since(allowance.seen).as_secs_f64() * rate;
+        allowance.left = (allowance.left + earned).min(rate * BURST);
+        allowance.seen = now;
+        let has_one = allowance.left >= 1.0;
+        if has_one {
+            allowance.left -= 1.0;
+        }
+        has_one
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::tokens::{Token, digest_of};
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    fn guard() -> Guard {
+        let mut options = Options::default();
+        options.tokens.insert(
+            digest_of("secret"),
+            Token { name: "ann".to_owned(), scope: Scope::of_agent("reader") },
+        );
+        Guard::new(options)
+    }
+
+    #[test]
+    fn a_token_says_who_it_is_and_how_much_they_see() {
+        let guard = guard();
+        let identify =
+            |pairs: &[(&'static str, &str)], scope: &Scope| guard.identify(&headers(pairs), scope);
+        let all = Scope::default();
+        assert_eq!(identify(&[], &all).unwrap_err(), Refusal::NoToken);
+        let basic = [("authorization", "Basic secret")];
+        assert_eq!(identify(&basic, &all).unwrap_err(), Refusal::NoToken);
+        let wrong = [("authorization", "Bearer other")];
+        assert_eq!(identify(&wrong, &all).unwrap_err(), Refusal::WrongToken);
+        let right = [("authorization", "bearer secret")];
+        let identity = identify(&right, &all).unwrap();
+        let reader = Scope::of_agent("reader");
+        assert_eq!(identity.principal.as_str(), "ann");
+        assert_eq!(identity.scope, CallerScope::new(all, reader.clone()));
+        // The address of another agent is another limit.
+        let writer = Scope::of_agent("writer");
+        let both = CallerScope::new(writer.clone(), reader);
+        assert_eq!(identify(&right, &writer).unwrap().scope, both);
+    }
+
+    #[test]
+    fn nobody_makes_more_requests_than_they_may() {
+        let mut options = Options::default();
+        options.limits.requests_per_second = Some(5);
+        let guard = Guard::new(options);
+        let all = Scope::default();
+        let made = (0..50).filter(|_| guard.identify(&HeaderMap::new(), &all).is_ok()).count();
+        assert!((10..15).contains(&made), "{made}");
+    }
+
+    #[test]
+    fn tokens_are_not_guessed_faster_than_anything_else_is_asked() {
+        let mut guard = guard();
+        guard.options.limits.requests_per_second = Some(5);
+        let wrong = headers(&[("authorization", "Bearer other")]);
+        let all = Scope::default();
+        let tried: Vec<_> = (0..50).map(|_| guard.identify(&wrong, &all).unwrap_err()).collect();
+        assert_eq!((&tried[0], &tried[49]), (&Refusal::WrongToken, &Refusal::TooMany));
+        // Whoever has a token does not notice.
+        let right = headers(&[("authorization", "Bearer secret")]);
+        assert!(guard.identify(&right, &all).is_ok());
+    }
+}

@@ -1,0 +1,359 @@
+//! Streams of events to legacy clients, which may break and be taken up again.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use futures_util::stream::unfold;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::unread::MAX_UNCOUNTED_BYTES;
+use crate::access::budget::{Exhausted, Reservation, UnreadMessages, counted};
+
+/// How often a stream on which nothing happens shows that it is alive.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// What shows that a stream is alive.
+pub(super) const HEARTBEAT: &[u8] = b": \n\n";
+
+/// After how many milliseconds clients are to take up a stream that broke.
+const RETRY: u32 = 1000;
+
+/// Events that are kept for those who missed them.
+const MAX_EVENTS: usize = 1024;
+
+/// Bytes that are kept for those who missed them; one event may be longer.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Bytes of short events that a reader is given at once. The others wait where they are counted.
+const MAX_CHUNK_BYTES: usize = 64 * 1024;
+
+/// The end of an event.
+const EVENT_END: &[u8] = b"\n\n";
+
+/// A stream of events. Everything on it is kept for a while.
+pub(super) struct Replay {
+    number: u64,
+    /// Counts unread events.
+    unread: UnreadMessages,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+/// An event of a stream.
+struct StoredEvent {
+    /// Where it is on the stream; the first is at one.
+    place: u64,
+    message: Bytes,
+    /// What it takes of the budget, until a reader is given it.
+    reservation: Option<Arc<Reservation>>,
+}
+
+#[derive(Default)]
+struct State {
+    events: VecDeque<StoredEvent>,
+    bytes: usize,
+    last: u64,
+    /// The last event that somebody was given to read.
+    read: u64,
+    /// Whether nothing more comes.
+    is_over: bool,
+    /// Who reads: whoever came last.
+    reader: u64,
+    is_read: bool,
+    /// When the last one went.
+    left: Option<Instant>,
+}
+
+impl Replay {
+    pub(super) fn new(number: u64, unread: UnreadMessages) -> Arc<Self> {
+        Arc::new(Self { number, unread, state: Mutex::default(), changed: Notify::new() })
+    }
+
+    /// Puts an answer on the stream, unless there is no room for it. A short one always has room.
+    pub(super) fn push_answer(&self, message: Bytes) -> Result<(), Exhausted> {
+        let reservation = match message.len() <= MAX_UNCOUNTED_BYTES {
+            true => None,
+            false => Some(self.unread.reserve(message.len())?),
+        };
+        self.add(message, reservation);
+        Ok(())
+    }
+
+    /// Puts a notification or a question on the stream. If there is no room for it, its reader misses it.
+    pub(super) fn push(&self, message: Bytes) {
+        if let Ok(reservation) = self.unread.reserve(message.len()) {
+            self.add(message, Some(reservation));
+        }
+    }
+
+    /// Adds an event. What nobody has fetched for long is forgotten first. That a list has changed is
+    /// kept once, where it was said last: whoever reads it asks for the list as it is then.
+    fn add(&self, message: Bytes, reservation: Option<Arc<Reservation>>) {
+        let mut state = self.lock();
+        if says_list_changed(&message)
+            && let Some(place) = state.events.iter().position(|it| it.message == message)
+        {
+            state.events.remove(place);
+            state.bytes -= message.len();
+        }
+        state.last += 1;
+        state.bytes += message.len();
+        let place = state.last;
+        state.events.push_back(StoredEvent { place, message, reservation });
+        while state.events.len() > 1 && (state.events.len() > MAX_EVENTS || state.bytes > MAX_BYTES)
+        {
+            if let Some(forgotten) = state.events.pop_front() {
+                state.bytes -= forgotten.message.len();
+            }
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Says that nothing more comes.
+    pub(super) fn finish(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes that are kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// The last event that somebody was given to read: whoever does not say what they have seen goes
+    /// on after it.
+    pub(super) fn read(&self) -> u64 {
+        self.lock().read
+    }
+
+    /// When the last one went who read it.
+    pub(super) fn left(&self) -> Option<Instant> {
+        self.lock().left
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        self.lock().is_read
+    }
+
+    /// The stream after an event, as the body of an answer. Whoever read it before does so no more.
+    pub(super) fn body(self: &Arc<Self>, after: u64, primes: bool) -> Body {
+        let reader = {
+            let mut state = self.lock();
+            state.reader += 1;
+            state.is_read = true;
+            state.reader
+        };
+        self.changed.notify_waiters();
+        let first = primes.then(|| {
+            Bytes::from(format!("id: {}-{after}\nretry: {RETRY}\ndata: \n\n", self.number))
+        });
+        let reading =
+            Reading { replay: Arc::clone(self), reader, after, next: first.into_iter().collect() };
+        Body::from_stream(unfold(reading, |mut reading| async {
+            let chunk = reading.next().await?;
+            Some((Ok::<_, std::convert::Infallible>(chunk), reading))
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a message only says that a list has changed.
+fn says_list_changed(message: &[u8]) -> bool {
+    const LONGEST: usize = 128;
+    const METHOD_END: &[u8] = b"/list_changed\"";
+    message.len() <= LONGEST && message.windows(METHOD_END.len()).any(|part| part == METHOD_END)
+}
+
+/// Somebody who reads a stream.
+struct Reading {
+    replay: Arc<Replay>,
+    reader: u64,
+    after: u64,
+    /// What it is given next.
+    next: VecDeque<Bytes>,
+}
+
+/// What there is to read.
+enum Found {
+    Events,
+    Nothing,
+    End,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(next) = self.next.pop_front() {
+                return Some(next);
+            }
+            let replay = Arc::clone(&self.replay);
+            let changed = replay.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            // What comes between the look and the wait must not be missed.
+            changed.as_mut().enable();
+            match self.look() {
+                Found::Events => {}
+                Found::End => return None,
+                Found::Nothing => {
+                    if timeout(KEEP_ALIVE, changed).await.is_err() {
+                        return Some(Bytes::from_static(HEARTBEAT));
+                    }
+                }
+            }
+        }
+    }
+
+    fn look(&mut self) -> Found {
+        let mut state = self.replay.lock();
+        if state.reader != self.reader {
+            return Found::End;
+        }
+        let (mut chunk, after) = (Vec::new(), self.after);
+        for event in state.events.iter_mut().filter(|event| event.place > after) {
+            let is_long = event.message.len() > MAX_UNCOUNTED_BYTES;
+            if !chunk.is_empty() && (is_long || chunk.len() >= MAX_CHUNK_BYTES) {
+                break;
+            }
+            let head = format!("id: {}-{}\ndata: ", self.replay.number, event.place);
+            self.after = event.place;
+            if is_long {
+                let Some(message) = event.counted(&self.replay.unread) else { return Found::End };
+                self.next.extend([head.into(), message, Bytes::from_static(EVENT_END)]);
+                state.read = self.after;
+                return Found::Events;
+            }
+            event.reservation = None;
+            for part in [head.as_bytes(), &event.message[..], EVENT_END] {
+                chunk.extend_from_slice(part);
+            }
+        }
+        if chunk.is_empty() {
+            self.after = state.last;
+        }
+        state.read = self.after;
+        match (chunk.is_empty(), state.is_over) {
+            (false, _) => {
+                self.next.push_back(chunk.into());
+                Found::Events
+            }
+            (true, true) => Found::End,
+            (true, false) => Found::Nothing,
+        }
+    }
+}
+
+impl StoredEvent {
+    /// The message for a reader, counted until it is written; nothing if there is no room for another
+    /// copy of one that a reader was given before.
+    fn counted(&mut self, unread: &UnreadMessages) -> Option<Bytes> {
+        let reservation = match self.reservation.take() {
+            Some(reservation) => reservation,
+            None => unread.reserve(self.message.len()).ok()?,
+        };
+        Some(counted(self.message.clone(), &reservation))
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        let mut state = self.replay.lock();
+        if state.reader == self.reader {
+            state.is_read = false;
+            state.left = Some(Instant::now());
+        }
+    }
+}
+
+/// The stream and the place that the id of an event names.
+pub(super) fn place(id: &str) -> Option<(u64, u64)> {
+    let (number, place) = id.split_once('-')?;
+    Some((number.parse().ok()?, place.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use trunkline::principal::Principal;
+
+    use super::*;
+    use crate::access::budget::ByteBudget;
+
+    /// Room for one of the long messages of these tests.
+    const ROOM: usize = 300_000;
+
+    fn replay() -> Arc<Replay> {
+        let budget = ByteBudget::new(ROOM, ROOM);
+        Replay::new(0, UnreadMessages::new(&budget, Principal::Anonymous))
+    }
+
+    fn long() -> Bytes {
+        vec![b'x'; ROOM / 3].into()
+    }
+
+    async fn next(body: &mut Body) -> Bytes {
+        body.frame().await.unwrap().unwrap().into_data().unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_nobody_reads_is_counted_until_it_is_written() {
+        let replay = replay();
+        assert!(replay.push_answer(long()).is_ok());
+        assert!(replay.push_answer(long()).is_err());
+        replay.push(long());
+        assert_eq!(replay.lock().events.len(), 1, "notifications are missed");
+        assert!(replay.push_answer(Bytes::from_static(b"{}")).is_ok(), "short answers are not");
+        let mut body = replay.body(0, false);
+        assert_eq!(next(&mut body).await, "id: 0-1\ndata: ");
+        let given = next(&mut body).await;
+        assert_eq!(given, long());
+        assert!(replay.push_answer(long()).is_err(), "it may not be written yet");
+        drop(given);
+        assert!(replay.push_answer(long()).is_ok());
+        assert_eq!(next(&mut body).await, EVENT_END);
+        assert_eq!(next(&mut body).await, "id: 0-2\ndata: {}\n\n");
+        assert_eq!(next(&mut body).await, "id: 0-3\ndata: ");
+    }
+
+    #[tokio::test]
+    async fn an_event_that_was_given_once_is_not_given_again_without_room() {
+        let replay = replay();
+        replay.push_answer(long()).unwrap();
+        let mut first = replay.body(0, false);
+        next(&mut first).await;
+        let unwritten = next(&mut first).await;
+        let mut second = replay.body(0, false);
+        assert!(second.frame().await.is_none(), "the stream ends");
+        drop(unwritten);
+        let mut third = replay.body(0, false);
+        assert_eq!(next(&mut third).await, "id: 0-1\ndata: ");
+    }
+
+    #[test]
+    fn that_a_list_has_changed_is_kept_once() {
+        let replay = replay();
+        let told =
+            |method: &str| Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
+        for _ in 0..100 {
+            replay.push(told("notifications/tools/list_changed"));
+            replay.push(told("notifications/x"));
+            replay.push(told("notifications/prompts/list_changed"));
+        }
+        let state = replay.lock();
+        assert_eq!((state.events.len(), state.last), (102, 300));
+        let bytes: usize = state.events.iter().map(|event| event.message.len()).sum();
+        assert_eq!(state.bytes, bytes);
+        let last = state.events.iter().map(|event| event.place).max();
+        assert_eq!(last, Some(300), "where it was said last");
+    }
+}

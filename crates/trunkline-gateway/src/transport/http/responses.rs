@@ -1,0 +1,64 @@
+//! Answers to requests as bodies of HTTP responses and as events, counted while they wait to be read.
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use futures_util::stream;
+use trunkline::message::{Id, RpcError};
+
+use super::event_stream::Replay;
+use super::unread::{counted_parts, unread_error};
+use crate::access::budget::UnreadMessages;
+use crate::request::errors::refusal;
+use crate::request::response::{Answer, response, response_in_parts};
+
+/// The answer to a request as a whole body. A long one is not copied for that.
+pub(super) fn answered(
+    unread: &UnreadMessages,
+    id: &Id,
+    answer: Answer,
+    status: StatusCode,
+) -> Response {
+    let [first, inside, last] = match counted_parts(unread, response_in_parts(id, answer)) {
+        Ok(parts) => parts,
+        Err(error) => return refuse(StatusCode::OK, Some(id), &error),
+    };
+    if inside.is_empty() {
+        return json(status, first.into());
+    }
+    let length = first.len() + inside.len() + last.len();
+    let parts = stream::iter([first, inside, last].map(Ok::<_, std::convert::Infallible>));
+    let mut response = json(status, Body::from_stream(parts));
+    response.headers_mut().insert(CONTENT_LENGTH, length.into());
+    response
+}
+
+fn json(status: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+pub(super) fn refuse(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Response {
+    json(status, refusal(id, error).into())
+}
+
+/// Puts the answer to a request on its stream, or the error that there is no room for it.
+pub(super) fn put_answer(stream: &Replay, id: &Id, answer: Answer) {
+    let message = response(id, answer);
+    let length = message.len();
+    if stream.push_answer(message).is_err() {
+        // An error is short, and short answers always have room.
+        let _ = stream.push_answer(response(id, Err(unread_error(length))));
+    }
+}
+
+/// The message that answers a request, counted until it is written; or the error in its place.
+pub(super) fn counted_response(unread: &UnreadMessages, id: &Id, answer: Answer) -> Bytes {
+    let [message] = counted_parts(unread, [response(id, answer)])
+        .unwrap_or_else(|error| [response(id, Err(error))]);
+    message
+}

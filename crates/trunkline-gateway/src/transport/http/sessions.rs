@@ -1,0 +1,484 @@
+//! Sessions of legacy clients over HTTP, and the streams each of them has.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tokio::time::interval;
+use trunkline::principal::{ClientId, FairShare, Principal};
+use trunkline::protocol::{Era, ProtocolVersion};
+
+use super::event_stream::{self, Replay};
+use super::unread::UnreadBudgets;
+use crate::access::budget::{ByteBudget, Exhausted, Reservation, UnreadMessages};
+use crate::access::scope::Identity;
+use crate::client::session::{self, Session, Standing};
+use crate::handlers::gateway::Gateway;
+use crate::options::Limits;
+use crate::request::incoming::Client;
+use crate::request::param_headers::VERSION;
+use crate::request::response::MAX_KEPT_OF_ALL;
+
+pub(super) const SESSION: &str = "mcp-session-id";
+
+/// The first protocol version that resumes broken streams by an event without content.
+const FIRST_PRIMED_VERSION: &str = ProtocolVersion::LATEST_LEGACY.as_str();
+
+/// How long a stream that is over can still be taken up.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// Bytes of streams that are over which a session keeps. Clients that missed the end of more than
+/// that have to ask again.
+const MAX_KEPT: usize = 4 * 1024 * 1024;
+
+/// How many of them.
+const MAX_STREAMS: usize = 1024;
+
+/// Bytes of what the clients of all sessions say they are: 10,000 sessions with 6 KiB each, and most have
+/// 300 bytes.
+const MAX_IDENTITY_BYTES_OF_ALL: usize = 64 * 1024 * 1024;
+
+/// Bytes of what the clients of one principal say they are.
+const MAX_IDENTITY_BYTES_OF_ONE: usize = 16 * 1024 * 1024;
+
+/// How often what is not needed any more is looked for.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// All sessions.
+pub(super) struct Sessions {
+    gateway: Arc<Gateway>,
+    limits: Limits,
+    open: Mutex<HashMap<ClientId, Arc<HttpSession>>>,
+    kept: Mutex<Kept>,
+    /// What clients say they are.
+    identities: Arc<ByteBudget>,
+    pub(super) unread: UnreadBudgets,
+}
+
+/// The streams of all sessions that are over, oldest first; some may have been forgotten.
+struct Kept {
+    streams: VecDeque<(Weak<HttpSession>, u64, Instant)>,
+    /// The bytes of those that are kept.
+    bytes: Arc<ByteBudget>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        // Of one principal as many as of all, if nobody else needs them.
+        let bytes = ByteBudget::new(MAX_KEPT_OF_ALL, MAX_KEPT_OF_ALL);
+        Self { streams: VecDeque::new(), bytes }
+    }
+}
+
+impl Kept {
+    /// Adds a stream. If too many bytes are kept, the oldest of whoever has most are forgotten, so that
+    /// nobody takes the room of others.
+    fn add(&mut self, session: &Arc<HttpSession>, number: u64) {
+        self.streams.push_back((Arc::downgrade(session), number, Instant::now()));
+        while self.bytes.is_exceeded() && !self.streams.is_empty() {
+            let largest = self.bytes.largest().unwrap_or_default();
+            let is_its = |it: &Weak<HttpSession>| {
+                it.upgrade().is_none_or(|session| *session.principal() == largest)
+            };
+            let oldest = self.streams.iter().position(|(session, ..)| is_its(session));
+            self.forget_at(oldest.unwrap_or(0));
+        }
+    }
+
+    fn forget_at(&mut self, place: usize) {
+        let Some((session, number, _)) = self.streams.remove(place) else { return };
+        if let Some(session) = session.upgrade() {
+            session.forget(number);
+        }
+    }
+
+    fn sweep(&mut self, before: Instant) {
+        while self.streams.front().is_some_and(|(.., since)| *since <= before) {
+            self.forget_at(0);
+        }
+    }
+}
+
+/// The streams of one session that are over and kept, oldest first, each with its bytes.
+struct Over {
+    streams: VecDeque<(u64, Reservation)>,
+    bytes: usize,
+    /// The bytes that all sessions keep.
+    of_all: Arc<ByteBudget>,
+}
+
+impl Over {
+    /// Adds a stream, and returns those that are to be forgotten for it.
+    fn add(&mut self, number: u64, principal: &Principal, bytes: usize) -> Vec<u64> {
+        self.streams.push_back((number, self.of_all.take(principal, bytes)));
+        self.bytes += bytes;
+        let mut forgotten = Vec::new();
+        while self.bytes > MAX_KEPT || self.streams.len() > MAX_STREAMS {
+            forgotten.extend(self.remove_at(0));
+        }
+        forgotten
+    }
+
+    /// Takes a stream out. It is the oldest, unless another one was over at the same moment.
+    fn remove(&mut self, number: u64) -> Option<u64> {
+        let place = self.streams.iter().position(|(known, _)| *known == number)?;
+        self.remove_at(place)
+    }
+
+    fn remove_at(&mut self, place: usize) -> Option<u64> {
+        let (number, reservation) = self.streams.remove(place)?;
+        self.bytes -= reservation.bytes();
+        Some(number)
+    }
+}
+
+/// A session over HTTP.
+pub(super) struct HttpSession {
+    pub(super) session: Arc<Session>,
+    /// What belongs to no request.
+    standing: Arc<Replay>,
+    streams: Mutex<HashMap<u64, Arc<Replay>>>,
+    over: Mutex<Over>,
+    next: AtomicU64,
+    /// When a request last named it.
+    asked: Mutex<Instant>,
+    /// Counts answers that its client has not read.
+    pub(super) unread: UnreadMessages,
+    /// What its client takes of the budget, once it is open.
+    reservation: Mutex<Option<Reservation>>,
+}
+
+impl HttpSession {
+    /// A stream for one request.
+    pub(super) fn stream(&self) -> Arc<Replay> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let stream = Replay::new(number, self.unread.clone());
+        lock(&self.streams).insert(number, Arc::clone(&stream));
+        stream
+    }
+
+    /// Keeps a stream that is over for those who missed some of it, and forgets the oldest if there
+    /// are too many.
+    fn keep(&self, stream: &Replay) {
+        let (number, bytes) = (stream.number(), stream.bytes());
+        let forgotten = lock(&self.over).add(number, self.principal(), bytes);
+        let mut streams = lock(&self.streams);
+        forgotten.iter().for_each(|number| drop(streams.remove(number)));
+    }
+
+    /// Forgets a stream that is over, if it is not forgotten yet.
+    fn forget(&self, number: u64) {
+        if lock(&self.over).remove(number).is_some() {
+            lock(&self.streams).remove(&number);
+        }
+    }
+
+    /// A stream as the answer to a request.
+    pub(super) fn answer(&self, stream: &Arc<Replay>, after: u64) -> Response {
+        // Older clients take an event without content for a broken one.
+        let primes = &*self.session.client.version == FIRST_PRIMED_VERSION;
+        events(stream.body(after, primes))
+    }
+
+    fn find(&self, number: u64) -> Option<Arc<Replay>> {
+        match number {
+            0 => Some(Arc::clone(&self.standing)),
+            _ => lock(&self.streams).get(&number).cloned(),
+        }
+    }
+
+    fn principal(&self) -> &Principal {
+        &self.session.identity.principal
+    }
+
+    /// When its client last did something with it: began a request, had one that was not over, or read
+    /// its stream.
+    fn last_use(&self) -> Instant {
+        let ends = [self.session.last_end(), self.standing.left()];
+        ends.into_iter().flatten().fold(*lock(&self.asked), Instant::max)
+    }
+
+    fn is_unused(&self, since: Instant) -> bool {
+        self.last_use() < since && !self.session.is_busy() && !self.standing.is_read()
+    }
+}
+
+impl Standing for Replay {
+    fn tell(&self, message: Bytes) {
+        self.push(message);
+    }
+
+    fn is_read(&self) -> bool {
+        Self::is_read(self)
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(gateway: Arc<Gateway>, limits: Limits) -> Arc<Self> {
+        let identities = ByteBudget::new(MAX_IDENTITY_BYTES_OF_ALL, MAX_IDENTITY_BYTES_OF_ONE);
+        let (open, kept, unread) = Default::default();
+        let sessions = Arc::new(Self { gateway, limits, open, kept, identities, unread });
+        let weak = Arc::downgrade(&sessions);
+        tokio::spawn(async move {
+            let mut ticks = interval(SWEEP);
+            loop {
+                ticks.tick().await;
+                let Some(sessions) = weak.upgrade() else { return };
+                sessions.sweep(Instant::now());
+            }
+        });
+        sessions
+    }
+
+    /// A session that is not open yet: nothing remains of it if its client gives up.
+    pub(super) fn prepare(&self, client: Client, identity: &Arc<Identity>) -> Arc<HttpSession> {
+        let id = session::new_id();
+        let principal = identity.principal.of_client(&id);
+        let standing = Replay::new(0, self.unread.notifications_to(principal.clone()));
+        let tell: Arc<dyn Standing> = Arc::clone(&standing) as _;
+        let host = Arc::clone(&self.gateway.host);
+        let identity = Arc::clone(identity);
+        Arc::new(HttpSession {
+            session: Arc::new(Session::new(id, host, client, identity, tell)),
+            unread: self.unread.answers_to(principal),
+            standing,
+            streams: Mutex::default(),
+            over: Mutex::new(Over {
+                streams: VecDeque::new(),
+                bytes: 0,
+                of_all: Arc::clone(&lock(&self.kept).bytes),
+            }),
+            next: AtomicU64::new(0),
+            asked: Mutex::new(Instant::now()),
+            reservation: Mutex::default(),
+        })
+    }
+
+    /// Opens a session, and says whether there was room for it.
+    pub(super) fn open(&self, session: &Arc<HttpSession>) -> bool {
+        let mut open = lock(&self.open);
+        let mut ended = Vec::new();
+        let has_room = self.has_room_for(session, &mut open, &mut ended);
+        if has_room {
+            *lock(&session.asked) = Instant::now();
+            open.insert(session.session.id.clone(), Arc::clone(session));
+        }
+        // Dropping them runs code of others, which must not find the table locked.
+        drop(open);
+        for ended in ended {
+            release(&self.gateway, &ended.session);
+        }
+        has_room
+    }
+
+    /// Makes room for a session, ending others for it if need be.
+    fn has_room_for(
+        &self,
+        session: &HttpSession,
+        open: &mut HashMap<ClientId, Arc<HttpSession>>,
+        ended: &mut Vec<Arc<HttpSession>>,
+    ) -> bool {
+        if open.len() >= self.limits.sessions {
+            let Some(unused) = make_room(open, session.principal()) else { return false };
+            ended.push(unused);
+        }
+        let bytes = session.session.client.bytes();
+        loop {
+            let of_whom = match self.identities.reserve(session.principal(), bytes) {
+                Ok(reservation) => {
+                    *lock(&session.reservation) = Some(reservation);
+                    return true;
+                }
+                Err(Exhausted::Share) => session.principal().clone(),
+                Err(Exhausted::Total) => self.identities.largest().unwrap_or_default(),
+            };
+            let Some(unused) = take_unused(open, &of_whom) else { return false };
+            // Whoever still holds it keeps its memory, and nobody finds it any more.
+            drop(lock(&unused.reservation).take());
+            ended.push(unused);
+        }
+    }
+
+    /// The session that a request names, if it is of the same client; or how to say that it is not.
+    pub(super) fn find(
+        &self,
+        identity: &Identity,
+        headers: &HeaderMap,
+    ) -> Result<Arc<HttpSession>, Box<Response>> {
+        let refuse =
+            |status: StatusCode, text: &'static str| Box::new((status, text).into_response());
+        let Some(id) = headers.get(SESSION).map(|id| id.to_str().unwrap_or_default()) else {
+            let text = "the Mcp-Session-Id header is missing: open a session with `initialize`\n";
+            return Err(refuse(StatusCode::BAD_REQUEST, text));
+        };
+        let found = lock(&self.open).get(&ClientId::from(id)).cloned();
+        let found = found.filter(|it| *it.session.identity == *identity);
+        let Some(session) = found else {
+            let text = "there is no such session, or it has ended: open another one\n";
+            return Err(refuse(StatusCode::NOT_FOUND, text));
+        };
+        let version = headers.get(&VERSION).map(|it| it.to_str().unwrap_or_default().trim());
+        if version.is_some_and(|version| Era::of_version(version) != Some(Era::Legacy)) {
+            let text = "the MCP-Protocol-Version header names no revision that opens sessions\n";
+            return Err(refuse(StatusCode::BAD_REQUEST, text));
+        }
+        *lock(&session.asked) = Instant::now();
+        Ok(session)
+    }
+
+    /// Says that nothing more comes on a stream, which is kept for a client that missed some of it.
+    pub(super) fn finish(&self, session: &Arc<HttpSession>, stream: &Replay) {
+        stream.finish();
+        session.keep(stream);
+        lock(&self.kept).add(session, stream.number());
+    }
+
+    /// Opens the stream for what belongs to no request, or takes up one that broke.
+    pub(super) fn open_stream(&self, identity: &Identity, headers: &HeaderMap) -> Response {
+        if !headers.contains_key(SESSION) && is_modern(headers) {
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        }
+        let session = match self.find(identity, headers) {
+            Ok(session) => session,
+            Err(refusal) => return *refusal,
+        };
+        let accepts = headers.get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or("*/*");
+        if !accepts.contains("text/event-stream") && !accepts.contains("*/*") {
+            let text = "a stream is text/event-stream: say so in the Accept header\n";
+            return (StatusCode::NOT_ACCEPTABLE, text).into_response();
+        }
+        let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default());
+        let (number, after) = match last.map(event_stream::place) {
+            None => (0, None),
+            Some(Some((number, place))) => (number, Some(place)),
+            Some(None) => {
+                return (StatusCode::BAD_REQUEST, "there is no such event\n").into_response();
+            }
+        };
+        self.gateway.announce_to(&session.session);
+        match session.find(number) {
+            Some(stream) => session.answer(&stream, after.unwrap_or_else(|| stream.read())),
+            None => (StatusCode::NOT_FOUND, "that stream is over\n").into_response(),
+        }
+    }
+
+    /// Ends a session because its client says so.
+    pub(super) fn end(&self, identity: &Identity, headers: &HeaderMap) -> Response {
+        if !headers.contains_key(SESSION) && is_modern(headers) {
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        }
+        if let Err(refusal) = self.find(identity, headers) {
+            return *refusal;
+        }
+        let id = headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let ended = lock(&self.open).remove(&ClientId::from(id));
+        if let Some(ended) = &ended {
+            ended.standing.finish();
+            ended.session.cancel_all();
+            release(&self.gateway, &ended.session);
+        }
+        StatusCode::NO_CONTENT.into_response()
+    }
+
+    fn sweep(&self, now: Instant) {
+        let before = |pause: Duration| now.checked_sub(pause).unwrap_or(now);
+        let idle = now.checked_sub(self.limits.session_idle);
+        lock(&self.kept).sweep(before(KEPT));
+        let mut ended = Vec::new();
+        lock(&self.open).retain(|_, session| {
+            let is_unused = idle.is_some_and(|idle| session.is_unused(idle));
+            if is_unused {
+                ended.push(Arc::clone(session));
+            }
+            !is_unused
+        });
+        // Dropping them runs code of others, which must not find the table locked.
+        for session in ended {
+            release(&self.gateway, &session.session);
+        }
+    }
+}
+
+/// Ends a session for another one of this principal: of whoever has most, so that nobody takes the
+/// room of others, the one that has not been used for longest, if one is not in use.
+fn make_room(
+    open: &mut HashMap<ClientId, Arc<HttpSession>>,
+    principal: &Principal,
+) -> Option<Arc<HttpSession>> {
+    let holders = open.values().map(|session| session.principal());
+    let share = FairShare::with_holders(open.len(), holders);
+    let now = Instant::now();
+    let makes_room =
+        |it: &HttpSession| share.makes_room(it.principal(), principal) && it.is_unused(now);
+    let unused = open.iter().filter(|(_, it)| makes_room(it));
+    let order = |it: &HttpSession| (it.principal() != principal, it.last_use());
+    let oldest = unused.min_by_key(|(_, it)| order(it)).map(|(id, _)| id.clone());
+    open.remove(&oldest?)
+}
+
+/// Takes out the session of a principal that has not been used for longest, if one is not in use.
+fn take_unused(
+    open: &mut HashMap<ClientId, Arc<HttpSession>>,
+    principal: &Principal,
+) -> Option<Arc<HttpSession>> {
+    let is_out_of_use =
+        |it: &HttpSession| it.principal() == principal && it.is_unused(Instant::now());
+    let unused = open.iter().filter(|(_, it)| is_out_of_use(it));
+    let oldest = unused.min_by_key(|(_, it)| it.last_use()).map(|(id, _)| id.clone());
+    open.remove(&oldest?)
+}
+
+fn is_modern(headers: &HeaderMap) -> bool {
+    let version = headers.get(&VERSION).and_then(|it| it.to_str().ok());
+    version.is_some_and(|version| Era::of_version(version.trim()) != Some(Era::Legacy))
+}
+
+/// Ends what was kept for a session.
+fn release(gateway: &Arc<Gateway>, session: &Session) {
+    let (gateway, id) = (Arc::clone(gateway), session.id.clone());
+    tokio::spawn(async move { gateway.host.release(id.as_str()).await });
+}
+
+/// A stream of events as an answer.
+pub(super) fn events(body: axum::body::Body) -> Response {
+    let headers = [
+        (CONTENT_TYPE.as_str(), "text/event-stream"),
+        (CACHE_CONTROL.as_str(), "no-cache"),
+        ("x-accel-buffering", "no"),
+    ];
+    (headers, body).into_response()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_session_keeps_is_counted_as_long_as_it_is_kept() {
+        let ann = Principal::Token("ann".into());
+        let of_all = ByteBudget::new(usize::MAX, usize::MAX);
+        let kept = || of_all.used();
+        let mut over = Over { streams: VecDeque::new(), bytes: 0, of_all: Arc::clone(&of_all) };
+        assert!(over.add(1, &ann, 1000).is_empty());
+        assert_eq!(over.add(2, &ann, MAX_KEPT), [1], "the oldest goes first");
+        assert_eq!(over.add(3, &ann, MAX_KEPT + 1), [2, 3], "also itself, if it is too long");
+        assert_eq!(kept(), 0);
+        for (number, bytes) in [(4, 10), (5, 30), (6, 20)] {
+            assert!(over.add(number, &ann, bytes).is_empty());
+        }
+        // Two that are over at the same moment may be noted in either order.
+        assert_eq!([5, 5, 4].map(|number| over.remove(number)), [Some(5), None, Some(4)]);
+        assert_eq!(kept(), 20);
+        drop(over);
+        assert_eq!(kept(), 0);
+    }
+}

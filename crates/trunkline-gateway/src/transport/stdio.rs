@@ -1,0 +1,358 @@
+//! The gateway over a pair of streams: one client, of either generation, a message a line.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::watch;
+use tokio::task::{self, AbortHandle, JoinError, JoinSet};
+use tokio::time::timeout;
+use trunkline::host::Host;
+use trunkline::message::{Id, Message, Notification, Raw, RpcError};
+use trunkline::principal::Principal;
+use trunkline::protocol::code;
+
+use super::limiter::Turns;
+use super::ndjson::{Line, Lines};
+use crate::access::budget::{ByteBudget, Reservation};
+use crate::access::scope::{Identity, Scope};
+use crate::client::caller::{Admission, Caller};
+use crate::client::channel::{LastWords, Outlet, StreamInbox, StreamOutlet, Talk};
+use crate::client::session::{Session, Standing, new_id};
+use crate::handlers::discover;
+use crate::handlers::gateway::{Gateway, cancelled};
+use crate::options::Limits;
+use crate::request::errors::{refusal, require_modern};
+use crate::request::incoming::{Asked, Client, claims_modern};
+use crate::request::response::{Answer, LineParts, response};
+use crate::request::{malformed, panics};
+
+/// How long requests may take that were made before the client closed its side.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// Requests that may wait for their turn or be worked on, with answers that wait to be read.
+const MAX_REQUESTS: usize = 4096;
+
+/// Bytes of requests that may wait for their turn or be worked on before nothing more is read. With the
+/// message that is being read, a client has one more of the longest under way.
+const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
+
+/// Bytes that are written at once.
+const MAX_BATCH: usize = 64 * 1024;
+
+/// Serves one client over a pair of streams, until the reader ends or the host is being ended. Whoever
+/// waits for an answer then has a moment to get it.
+///
+/// # Errors
+///
+/// When the reader or the writer fails. A message that makes no sense is answered, not an error.
+///
+/// # Panics
+///
+/// Outside of a tokio runtime.
+pub async fn serve<R, W>(host: Arc<Host>, scope: Scope, reader: R, writer: W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let limits = Limits::default();
+    let (outlet, inbox) = StreamOutlet::new();
+    let is_writing = Arc::new(AtomicBool::new(false));
+    let identity = Arc::new(Identity { scope: scope.into(), principal: Principal::Anonymous });
+    let peer = Peer {
+        gateway: Gateway::new(host, &limits),
+        identity,
+        outlet,
+        session: None,
+        requests: JoinSet::new(),
+        running: HashMap::new(),
+        turns: Turns::new(),
+        bytes: ByteBudget::new(MAX_REQUEST_BYTES, MAX_REQUEST_BYTES),
+        closed: watch::Sender::new(false),
+        is_writing: Arc::clone(&is_writing),
+    };
+    tokio::select! {
+        read = peer.read(Lines::new(reader, limits.message_bytes)) => read,
+        written = write(inbox, writer, &is_writing) => written,
+    }
+}
+
+/// Writes messages as they come; those that are there together are written together.
+async fn write(
+    mut inbox: StreamInbox,
+    mut writer: impl AsyncWrite + Unpin,
+    is_writing: &AtomicBool,
+) -> io::Result<()> {
+    let mut batch = Vec::new();
+    while let Some(message) = inbox.next().await {
+        is_writing.store(true, Ordering::Relaxed);
+        let mut next = Some(message);
+        while let Some(message) = next {
+            for part in message.iter() {
+                if part.len() > MAX_BATCH {
+                    // What is long is not copied.
+                    writer.write_all(&batch).await?;
+                    writer.write_all(part).await?;
+                    batch.clear();
+                } else {
+                    batch.extend_from_slice(part);
+                }
+            }
+            batch.push(b'\n');
+            next = if batch.len() < MAX_BATCH { inbox.try_next() } else { None };
+        }
+        writer.write_all(&batch).await?;
+        writer.flush().await?;
+        is_writing.store(false, Ordering::Relaxed);
+        batch.clear();
+    }
+    // Whoever reads decides when it is over.
+    std::future::pending().await
+}
+
+/// A request that is being worked on.
+struct Running {
+    request: AbortHandle,
+    last_words: LastWords,
+    /// The id as the client wrote it.
+    id: Id,
+}
+
+impl Running {
+    fn is_over(&self) -> bool {
+        self.request.is_finished()
+    }
+}
+
+/// The client, and what it waits for.
+struct Peer {
+    gateway: Arc<Gateway>,
+    identity: Arc<Identity>,
+    outlet: StreamOutlet,
+    /// What a legacy client has opened.
+    session: Option<Arc<Session>>,
+    /// Requests that are worked on, and messages that wait to be sent; each with the id it is about.
+    requests: JoinSet<Option<Id>>,
+    running: HashMap<Id, Running>,
+    turns: Turns,
+    /// Bytes of requests that are worked on.
+    bytes: Arc<ByteBudget>,
+    /// Whether nothing more is read, for those who listen.
+    closed: watch::Sender<bool>,
+    /// Whether something has been taken to be written and is not yet.
+    is_writing: Arc<AtomicBool>,
+}
+
+impl Peer {
+    async fn read(mut self, mut lines: Lines<impl AsyncRead + Unpin>) -> io::Result<()> {
+        let gateway = Arc::clone(&self.gateway);
+        let mut ending = std::pin::pin!(gateway.host.ending());
+        loop {
+            tokio::select! {
+                // Requests that are over give back what they hold, and wake this.
+                line = lines.next(), if self.bytes.has_room() => match line? {
+                    None => break,
+                    Some(Line::Blank) => {}
+                    Some(Line::TooLong) => {
+                        let error = malformed::too_long(Limits::default().message_bytes);
+                        self.send(None, refusal(None, &error));
+                    }
+                    Some(Line::Message(message)) => self.receive(&message).await,
+                },
+                Some(done) = self.requests.join_next_with_id() => self.on_task_end(done),
+                () = &mut ending => break,
+            }
+        }
+        self.closed.send_replace(true);
+        // Nobody waits for these any more once the time is over.
+        let _ = timeout(LAST_ANSWERS, async {
+            while let Some(done) = self.requests.join_next_with_id().await {
+                self.on_task_end(done);
+            }
+            while !self.outlet.is_empty() || self.is_writing.load(Ordering::Relaxed) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+        Ok(())
+    }
+
+    /// Forgets a request that is over, and answers it if its task panicked. Another one may have its
+    /// id by now.
+    fn on_task_end(&mut self, done: Result<(task::Id, Option<Id>), JoinError>) {
+        let (task, id) = match &done {
+            Ok((task, id)) => (*task, id.clone()),
+            Err(error) => {
+                let mut running = self.running.iter();
+                let found = running.find(|(_, it)| it.request.id() == error.id());
+                (error.id(), found.map(|(id, _)| id.clone()))
+            }
+        };
+        let Some(id) =
+            id.filter(|id| self.running.get(id).is_some_and(|it| it.request.id() == task))
+        else {
+            return;
+        };
+        let Some(Running { id, .. }) = self.running.remove(&id) else { return };
+        if done.is_err_and(|error| error.is_panic()) {
+            let message = response(&id, Err(panics::internal_error()));
+            self.send(Some(id), message);
+        }
+    }
+
+    /// Sends a message beside what is read: a client that does not read may still close its side. One
+    /// that has so much to read already misses it.
+    fn send(&mut self, id: Option<Id>, message: Bytes) {
+        let Err(message) = self.outlet.offer(message.into()) else { return };
+        if self.requests.len() < MAX_REQUESTS {
+            let outlet = self.outlet.clone();
+            self.requests.spawn(async move {
+                outlet.send(message).await;
+                id
+            });
+        }
+    }
+
+    async fn receive(&mut self, message: &Bytes) {
+        match Message::read(message) {
+            Ok(Message::Request(request)) => {
+                let id = request.id.clone();
+                let held = self.bytes.take(&self.identity.principal, message.len());
+                if panics::result_of(|| self.asked(Asked::of(request), held)).is_none() {
+                    let message = response(&id, Err(panics::internal_error()));
+                    self.send(Some(id), message);
+                }
+            }
+            Ok(Message::Notification(notification)) => {
+                // Nobody waits for an answer: that it failed is in the log.
+                let _ = panics::outcome_of(self.told(notification)).await;
+            }
+            Ok(Message::Response(answer)) => {
+                if let Some(session) = &self.session {
+                    session.questions.answered(answer);
+                }
+            }
+            Err(malformed) => {
+                let (id, error) = malformed::explained(message, malformed);
+                let message = refusal(id.as_ref(), &error);
+                self.send(id, message);
+            }
+        }
+    }
+
+    async fn told(&mut self, notification: Notification) {
+        let Some(id) = cancelled(&notification) else {
+            let client = self.session.as_ref().map(|session| session.id.as_str());
+            return self.gateway.told(&self.identity, client, notification).await;
+        };
+        if let Some(Running { request, last_words, .. }) = self.running.remove(&id) {
+            last_words.say(notification.params.as_ref());
+            request.abort();
+        }
+    }
+
+    fn asked(&mut self, asked: Asked, held: Reservation) {
+        let last_words = LastWords::default();
+        let caller = match self.caller(&asked, last_words.clone()) {
+            Ok(caller) => caller,
+            Err(error) => {
+                let message = response(&asked.id, Err(error));
+                return self.send(Some(asked.id), message);
+            }
+        };
+        let (id, plain) = (asked.id.clone(), asked.id.plain());
+        if self.running.get(&plain).is_some_and(|it| !it.is_over()) {
+            let text = "a request of this id is not over yet";
+            let error = RpcError::new(code::INVALID_REQUEST, text);
+            let message = response(&id, Err(error));
+            return self.send(Some(id), message);
+        }
+        if self.requests.len() >= MAX_REQUESTS {
+            let text = format!("{MAX_REQUESTS} requests are not over yet; try again later");
+            let message = response(&id, Err(RpcError::new(code::INTERNAL_ERROR, &text)));
+            return self.send(Some(id), message);
+        }
+        let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
+        let turns = self.turns.clone();
+        // In a box: tasks are moved around whole.
+        let written = id.clone();
+        let request = self.requests.spawn(Box::pin(async move {
+            #[cfg(test)]
+            assert_ne!(&*asked.method, "test/panic-unanswered");
+            let _turn = turns.next(&asked.method).await;
+            // Who does not read what is there gets nothing more to read.
+            outlet.room().await;
+            let answer = match (&*asked.method, &caller.session) {
+                ("initialize", Some(session)) => opened(&gateway, &caller, session).await,
+                _ => gateway.answer(caller, asked).await,
+            };
+            drop(held);
+            outlet.send(LineParts::of(&id, answer)).await;
+            Some(id.plain())
+        }));
+        self.running.insert(plain, Running { request, last_words, id: written });
+    }
+
+    /// Who asks, as the request or the session says.
+    fn caller(&mut self, asked: &Asked, last_words: LastWords) -> Result<Caller, RpcError> {
+        let talk = Talk::new(Outlet::Stream(self.outlet.clone())).with_last_words(last_words);
+        if claims_modern(asked) {
+            let client = Client::of_request(&asked.said)?;
+            require_modern(&client.version)?;
+            return Ok(Caller {
+                client: Arc::new(client),
+                identity: Arc::clone(&self.identity),
+                level: asked.level()?,
+                talk,
+                session: None,
+                admission: Admission::Stream(self.closed.subscribe()),
+            });
+        }
+        if &*asked.method == "initialize" {
+            self.session = Some(Arc::new(self.opened_by(&asked.params)?));
+        }
+        let Some(session) = &self.session else {
+            let text = "open with `initialize`, or say in `params._meta` which revision this is";
+            return Err(RpcError::new(code::INVALID_REQUEST, text));
+        };
+        Ok(Caller {
+            client: Arc::clone(&session.client),
+            identity: Arc::clone(&self.identity),
+            level: Some(session.level()),
+            talk: talk.with_questions(Arc::clone(&session.questions)),
+            session: Some(Arc::clone(session)),
+            admission: Admission::Stream(self.closed.subscribe()),
+        })
+    }
+
+    fn opened_by(&self, params: &Raw) -> Result<Session, RpcError> {
+        let client = Client::of_initialize(params)?;
+        let standing = Arc::new(OneWay(self.outlet.clone()));
+        let host = Arc::clone(&self.gateway.host);
+        Ok(Session::new(new_id(), host, client, Arc::clone(&self.identity), standing))
+    }
+}
+
+/// The one way to a client over a pair of streams.
+struct OneWay(StreamOutlet);
+
+impl Standing for OneWay {
+    fn tell(&self, message: Bytes) {
+        // A client that does not keep up misses something.
+        let _ = self.0.offer(message.into());
+    }
+
+    fn is_read(&self) -> bool {
+        self.0.has_room()
+    }
+}
+
+async fn opened(gateway: &Arc<Gateway>, caller: &Caller, session: &Session) -> Answer {
+    let instructions = gateway.instructions(caller).await?;
+    gateway.announce_to(session);
+    Ok(discover::initialized(&session.client, instructions).into())
+}
