@@ -1,9 +1,8 @@
 //! Licences, banned crates and sources of all dependencies, checked with cargo-deny.
 
-use std::env;
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::{env, fs};
 
 use anyhow::{Result, bail};
 
@@ -15,31 +14,31 @@ use crate::workspace::Workspace;
 const VERSION: &str = "0.20.2";
 
 /// What became of a check.
-pub(crate) enum Checked {
+pub(crate) enum DenyOutcome {
     Yes,
     /// No, and why that is no failure.
     No(String),
 }
 
 /// Checks everything that needs no network.
-pub(crate) fn check_policy(workspace: &Workspace) -> Result<Checked> {
+pub(crate) fn check_policy(workspace: &Workspace) -> Result<DenyOutcome> {
     check(workspace, &["bans", "licenses", "sources"])
 }
 
 /// Checks for known vulnerabilities, which fetches the database of them.
-pub(crate) fn check_advisories(workspace: &Workspace) -> Result<Checked> {
+pub(crate) fn check_advisories(workspace: &Workspace) -> Result<DenyOutcome> {
     check(workspace, &["advisories"])
 }
 
-fn check(workspace: &Workspace, what: &[&str]) -> Result<Checked> {
+fn check(workspace: &Workspace, what: &[&str]) -> Result<DenyOutcome> {
     let Some(mut deny) = find_or_build(workspace) else {
         return not_checked(what);
     };
     run(deny.args(["--locked", "check", "--hide-inclusion-graph"]).args(what))?;
-    Ok(Checked::Yes)
+    Ok(DenyOutcome::Yes)
 }
 
-fn not_checked(what: &[&str]) -> Result<Checked> {
+fn not_checked(what: &[&str]) -> Result<DenyOutcome> {
     let note = format!(
         "cargo-deny is not installed and could not be built, so {} were not checked; \
          install it with `cargo install cargo-deny --locked`",
@@ -48,7 +47,7 @@ fn not_checked(what: &[&str]) -> Result<Checked> {
     if env::var_os("TRUNKLINE_REQUIRE_DENY").is_some_and(|value| value == "1") {
         bail!("{note}");
     }
-    Ok(Checked::No(note))
+    Ok(DenyOutcome::No(note))
 }
 
 fn find_or_build(workspace: &Workspace) -> Option<Command> {

@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::command::{cargo, run, works};
-use crate::deny::{self, Checked};
+use crate::deny::{self, DenyOutcome};
 use crate::output::say;
-use crate::suggestion;
 use crate::workspace::Workspace;
-use crate::{peers, properties, tidy};
+use crate::{peers, properties, suggestion, tidy};
 
 /// When a step runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Chosen {
+enum StepSelection {
     Always,
     ByName,
 }
@@ -23,16 +22,16 @@ enum Chosen {
 struct Step {
     name: &'static str,
     about: &'static str,
-    chosen: Chosen,
-    run: fn(&Workspace) -> Result<Checked>,
+    chosen: StepSelection,
+    run: fn(&Workspace) -> Result<DenyOutcome>,
 }
 
 const fn step(
     name: &'static str,
     about: &'static str,
-    run: fn(&Workspace) -> Result<Checked>,
+    run: fn(&Workspace) -> Result<DenyOutcome>,
 ) -> Step {
-    let chosen = Chosen::Always;
+    let chosen = StepSelection::Always;
     Step { name, about, chosen, run }
 }
 
@@ -50,13 +49,13 @@ const STEPS: &[Step] = &[
     Step {
         name: "advisories",
         about: "known vulnerabilities in dependencies (needs the network; only by name)",
-        chosen: Chosen::ByName,
+        chosen: StepSelection::ByName,
         run: deny::check_advisories,
     },
     Step {
         name: "random-properties",
         about: "property tests with new inputs, 100 times as many (takes minutes; only by name)",
-        chosen: Chosen::ByName,
+        chosen: StepSelection::ByName,
         run: random_properties,
     },
 ];
@@ -93,7 +92,7 @@ fn select(only: &[String]) -> Result<Vec<&'static Step>> {
         bail!(suggestion::unknown("step", word, &names));
     }
     let is_selected = |step: &&Step| match only {
-        [] => step.chosen == Chosen::Always,
+        [] => step.chosen == StepSelection::Always,
         _ => only.iter().any(|name| name == step.name),
     };
     Ok(STEPS.iter().filter(is_selected).collect())
@@ -112,10 +111,10 @@ struct Report {
 }
 
 impl Report {
-    fn new(step: &Step, result: &Result<Checked>, took: Duration) -> Self {
+    fn new(step: &Step, result: &Result<DenyOutcome>, took: Duration) -> Self {
         let verdict = match result {
-            Ok(Checked::Yes) => "ok".to_owned(),
-            Ok(Checked::No(note)) => format!("NOT CHECKED: {note}"),
+            Ok(DenyOutcome::Yes) => "ok".to_owned(),
+            Ok(DenyOutcome::No(note)) => format!("NOT CHECKED: {note}"),
             Err(_) => "FAILED".to_owned(),
         };
         let name = step.name;
@@ -132,36 +131,36 @@ fn summarise(reports: &[Report]) {
     say(&format!("  {:<17} {:>7.1} s", "together", total.as_secs_f64()));
 }
 
-fn run_cargo(workspace: &Workspace, arguments: &[&str]) -> Result<Checked> {
-    run(cargo(workspace).args(arguments)).map(|()| Checked::Yes)
+fn run_cargo(workspace: &Workspace, arguments: &[&str]) -> Result<DenyOutcome> {
+    run(cargo(workspace).args(arguments)).map(|()| DenyOutcome::Yes)
 }
 
-fn fmt(workspace: &Workspace) -> Result<Checked> {
+fn fmt(workspace: &Workspace) -> Result<DenyOutcome> {
     run_cargo(workspace, &["fmt", "--all", "--check"])
 }
 
-fn run_tidy(workspace: &Workspace) -> Result<Checked> {
-    tidy::check(workspace).map(|()| Checked::Yes)
+fn run_tidy(workspace: &Workspace) -> Result<DenyOutcome> {
+    tidy::check(workspace).map(|()| DenyOutcome::Yes)
 }
 
 /// Flags, features and environment are those of the tests, so neither build spoils the other.
-fn clippy(workspace: &Workspace) -> Result<Checked> {
+fn clippy(workspace: &Workspace) -> Result<DenyOutcome> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     run_cargo(workspace, &arguments)
 }
 
-fn docs(workspace: &Workspace) -> Result<Checked> {
+fn docs(workspace: &Workspace) -> Result<DenyOutcome> {
     run(cargo(workspace)
         .args(["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"])
         .env("RUSTDOCFLAGS", "-D warnings"))?;
-    Ok(Checked::Yes)
+    Ok(DenyOutcome::Yes)
 }
 
-fn install_peers(workspace: &Workspace) -> Result<Checked> {
-    peers::install(workspace).map(|()| Checked::Yes)
+fn install_peers(workspace: &Workspace) -> Result<DenyOutcome> {
+    peers::install(workspace).map(|()| DenyOutcome::Yes)
 }
 
-fn tests(workspace: &Workspace) -> Result<Checked> {
+fn tests(workspace: &Workspace) -> Result<DenyOutcome> {
     peers::require(workspace)?;
     let mut command = cargo(workspace);
     command.env("TRUNKLINE_PEERS", peers::directory(workspace));
@@ -171,31 +170,31 @@ fn tests(workspace: &Workspace) -> Result<Checked> {
     } else {
         command.args(["test", "--workspace", "--all-targets", "--locked"]);
     }
-    run(&mut command).map(|()| Checked::Yes)
+    run(&mut command).map(|()| DenyOutcome::Yes)
 }
 
 fn nextest_profile() -> &'static str {
     if env::var_os("CI").is_some_and(|value| value == "true") { "ci" } else { "default" }
 }
 
-fn doctests(workspace: &Workspace) -> Result<Checked> {
+fn doctests(workspace: &Workspace) -> Result<DenyOutcome> {
     run_cargo(workspace, &["test", "--workspace", "--doc", "--locked"])
 }
 
 /// Fuzzing needs a nightly compiler, but the stable one can tell whether the targets still fit.
-fn fuzz(workspace: &Workspace) -> Result<Checked> {
+fn fuzz(workspace: &Workspace) -> Result<DenyOutcome> {
     if !workspace.join("fuzz/Cargo.toml").is_file() {
-        return Ok(Checked::No("there is no fuzz/Cargo.toml".to_owned()));
+        return Ok(DenyOutcome::No("there is no fuzz/Cargo.toml".to_owned()));
     }
     run(cargo(workspace)
         .args(["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"])
         .arg("--target-dir")
         .arg(workspace.target().join("fuzz")))?;
-    Ok(Checked::Yes)
+    Ok(DenyOutcome::Yes)
 }
 
-fn random_properties(workspace: &Workspace) -> Result<Checked> {
-    properties::run_with_new_seed(workspace).map(|()| Checked::Yes)
+fn random_properties(workspace: &Workspace) -> Result<DenyOutcome> {
+    properties::run_with_new_seed(workspace).map(|()| DenyOutcome::Yes)
 }
 
 #[cfg(test)]

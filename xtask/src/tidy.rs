@@ -6,7 +6,7 @@ mod references;
 mod modules;
 mod opening;
 mod attributes;
-mod rooms;
+mod import_order;
 mod places;
 mod definitions;
 mod architecture;
@@ -47,7 +47,7 @@ fn violations(workspace: &Workspace) -> Result<Vec<Violation>> {
         found.extend(attributes::check(source));
         found.extend(places::check(source));
     }
-    found.extend(rooms::check(&sources));
+    found.extend(import_order::check(&sources));
     found.extend(architecture::check(workspace, &files, &sources)?);
     found.extend(bounds::check(workspace, &files, &sources)?);
     found.extend(ratchet::check(workspace, &sources)?);

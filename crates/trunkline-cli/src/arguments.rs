@@ -1,7 +1,7 @@
 //! Arguments as written.
 
-mod calling;
-mod serving;
+mod call;
+mod serve;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use trunkline_gateway::demo::DemoServer;
 
-pub(crate) use calling::{
-    BoundArguments, CallArguments, CompleteArguments, ExplainArguments, ListArguments,
-    PromptArguments, ReadArguments, RunArguments, WhoArguments, quoted,
+pub(crate) use call::{
+    CallArguments, CallerArguments, CompleteArguments, ExplainArguments, ListArguments,
+    PromptArguments, ReadArguments, RunArguments, TimeoutArguments, quoted,
 };
 
-pub(crate) use serving::{DemoArguments, ServeArguments, TokenAddArguments, TokenCommand};
+pub(crate) use serve::{DemoArguments, ServeArguments, TokenAddArguments, TokenCommand};
 
 const EXIT_CODES: &str = "\
 Exit codes:

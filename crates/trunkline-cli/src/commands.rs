@@ -24,7 +24,7 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use crate::arguments::Command;
-use crate::environment::Environment;
+use crate::environment::ProcessEnv;
 use crate::exit::Outcome;
 use crate::settings::Settings;
 use crate::terminal::Terminal;
@@ -33,7 +33,7 @@ use crate::terminal::Terminal;
 pub(crate) fn run(
     command: Command,
     settings: &Settings,
-    environment: &Arc<Environment>,
+    environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     match command {

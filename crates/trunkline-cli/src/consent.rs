@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail, ensure};
 use trunkline::config::{
-    Consent, ContentDigest, DiscoveredFile, DiscoveredFiles, FileOrigin, FileReach, Found, Hold,
-    HoldReason, LoadOptions, Loaded, Origin, Resolver as _, Style, Surroundings as _, Use,
-    UsedFile, env_file_names, printable,
+    ColorStyle, Consent, ConsentHold, ConsentHoldReason, ContentDigest, DiscoveredFile,
+    DiscoveredFiles, Environment as _, FileOrigin, FileReach, FoundBy, LoadOptions, LoadedConfig,
+    Origin, Resolver as _, Use, UsedFile, env_file_names, escape_control,
 };
 
 use crate::arguments::quoted;
-use crate::environment::{Environment, OutsideFile, TrustedFile, TrustedUse, wait};
-use crate::loading::{self, Agents, load_waiting};
+use crate::environment::{OutsideFile, ProcessEnv, TrustedFile, TrustedUse, wait};
+use crate::load::{self, Agents, load_waiting};
 use crate::report::plural;
 use crate::settings::Settings;
 use crate::terminal::Terminal;
@@ -23,7 +23,7 @@ const MAX_VARIABLE_NAMES: usize = 20;
 /// A discovered file, looked into: everything it would run and use.
 pub(crate) struct Review {
     pub(crate) file: DiscoveredFile,
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: LoadedConfig,
     pub(crate) consent: Consent,
     /// What was consented to before, if anything was.
     before: Option<TrustedFile>,
@@ -55,7 +55,7 @@ impl ReviewLine {
 
 impl Review {
     /// Looks into the discovered file that some options lead to; nothing if they lead to none.
-    pub(crate) fn of(options: &LoadOptions, environment: &Environment) -> Result<Option<Self>> {
+    pub(crate) fn of(options: &LoadOptions, environment: &ProcessEnv) -> Result<Option<Self>> {
         let mut options = LoadOptions { discovered: DiscoveredFiles::Run, ..options.clone() };
         // The file alone: a server that another layer replaces now may run another time.
         options.places.inline_variables.clear();
@@ -63,7 +63,7 @@ impl Review {
         let (loaded, _) = load_waiting(environment, options)?;
         let Some((file, _)) = loaded.discovered.clone() else {
             // A file that is refused is not simply missing.
-            let style = Style::Plain;
+            let style = ColorStyle::Plain;
             let problems: String = loaded.diagnostics.iter().map(|it| it.render(style)).collect();
             ensure!(problems.is_empty(), "no file here can be trusted\n{}", problems.trim_end());
             return Ok(None);
@@ -111,7 +111,7 @@ impl Review {
         }
         let is_gone = |used: &&TrustedUse| self.lines.iter().all(|line| line.used != **used);
         for gone in before.iter().filter(is_gone) {
-            let _ = writeln!(text, "-   {}", printable(&gone.text));
+            let _ = writeln!(text, "-   {}", escape_control(&gone.text));
         }
         if self.before.is_some() && !text.lines().any(|line| line.starts_with(['+', '-'])) {
             text.push_str("  (it uses the same as before: settings or comments have changed)\n");
@@ -126,11 +126,11 @@ impl Review {
 
     /// Why it is asked about, on one line.
     fn reason(&self) -> String {
-        let path = printable(&self.file.path.to_string_lossy());
+        let path = escape_control(&self.file.path.to_string_lossy());
         match (&self.before, &self.consent) {
             (_, Consent::Given(_)) => format!("{path} is trusted."),
             (Some(before), _) => {
-                let since = printable(&before.since);
+                let since = escape_control(&before.since);
                 format!("{path} has changed since it was trusted on {since}.")
             }
             (None, _) => format!("{path} was found here and is not trusted yet."),
@@ -143,7 +143,7 @@ impl Review {
     }
 
     /// Asks whether the file may run, on a terminal. Says whether it may.
-    pub(crate) fn ask(&self, environment: &Environment, terminal: &Terminal) -> Result<bool> {
+    pub(crate) fn ask(&self, environment: &ProcessEnv, terminal: &Terminal) -> Result<bool> {
         terminal.say(&self.introduction());
         let question = "Start them, now and whenever this file has exactly this content?";
         if !terminal.ask(question)? {
@@ -159,12 +159,12 @@ impl Review {
     }
 
     /// Keeps that the user has consented to exactly what was reviewed.
-    pub(crate) fn remember(&self, reach: FileReach, environment: &Environment) -> Result<()> {
+    pub(crate) fn remember(&self, reach: FileReach, environment: &ProcessEnv) -> Result<()> {
         let trusted = TrustedFile {
             digest: self.file.digest.to_string(),
             reach,
             uses: self.lines.iter().map(|line| line.used.clone()).collect(),
-            since: Environment::today(),
+            since: ProcessEnv::today(),
         };
         let mut store = environment.trust_store()?;
         store.insert(&self.file.path, trusted)?;
@@ -173,13 +173,17 @@ impl Review {
 }
 
 /// Everything that the servers of a discovered file would use, and where its agents are read.
-fn lines(loaded: &Loaded, file: &DiscoveredFile, environment: &Environment) -> Vec<ReviewLine> {
+fn lines(
+    loaded: &LoadedConfig,
+    file: &DiscoveredFile,
+    environment: &ProcessEnv,
+) -> Vec<ReviewLine> {
     let mut lines = Vec::new();
     let found = loaded.config.servers();
     for server in found.filter(|server| server.provenance.origin.workspace() == file.workspace) {
         let off = if server.enabled { "" } else { ", switched off" };
         // A name must not look like more than a name.
-        let name = printable(server.name.as_str()).replace('`', "\\`");
+        let name = escape_control(server.name.as_str()).replace('`', "\\`");
         let name = format!("server `{name}` ({}{off})", server.transport_word());
         for used in server.uses() {
             let read = used.file.as_ref();
@@ -198,14 +202,15 @@ fn lines(loaded: &Loaded, file: &DiscoveredFile, environment: &Environment) -> V
 }
 
 /// The names of the variables in an `envFile`: some of them change what programs do.
-fn variable_names(used: &Use, environment: &Environment) -> String {
+fn variable_names(used: &Use, environment: &ProcessEnv) -> String {
     let Some(UsedFile::At(path)) = used.file.as_ref().filter(|_| used.exact.contains("variables"))
     else {
         return String::new();
     };
     let Ok(text) = environment.file(path) else { return String::new() };
     let names = env_file_names(text.expose());
-    let shown: Vec<_> = names.iter().take(MAX_VARIABLE_NAMES).map(|it| printable(it)).collect();
+    let shown: Vec<_> =
+        names.iter().take(MAX_VARIABLE_NAMES).map(|it| escape_control(it)).collect();
     let more = match names.len() - shown.len() {
         0 => String::new(),
         count => format!(" and {count} more"),
@@ -217,14 +222,14 @@ fn variable_names(used: &Use, environment: &Environment) -> String {
 /// user is asked, if somebody is there to ask.
 pub(crate) fn load(
     settings: &Settings,
-    environment: &Environment,
+    environment: &ProcessEnv,
     terminal: &Terminal,
-) -> Result<(Loaded, Agents)> {
-    let loaded = loading::load(settings, environment, None)?;
+) -> Result<(LoadedConfig, Agents)> {
+    let loaded = load::load(settings, environment, None)?;
     warn_of_unsafe(&loaded.0, environment, terminal);
-    match loaded.0.held().is_some() && terminal.can_ask() {
+    match loaded.0.consent_holds().is_some() && terminal.can_ask() {
         true if ask(&settings.load_options(environment, None), environment, terminal)? => {
-            loading::load(settings, environment, None)
+            load::load(settings, environment, None)
         }
         _ => Ok(loaded),
     }
@@ -233,7 +238,7 @@ pub(crate) fn load(
 /// Asks about the discovered file that some options lead to. Says whether it may run now.
 pub(crate) fn ask(
     options: &LoadOptions,
-    environment: &Environment,
+    environment: &ProcessEnv,
     terminal: &Terminal,
 ) -> Result<bool> {
     // A store that cannot be read cannot be written either, and the hold says why.
@@ -244,25 +249,25 @@ pub(crate) fn ask(
 }
 
 /// Says which servers are not started because nobody has consented to their file.
-pub(crate) fn say_held(loaded: &Loaded, terminal: &Terminal) {
+pub(crate) fn say_held(loaded: &LoadedConfig, terminal: &Terminal) {
     let held = loaded.config.servers().filter(|server| server.hold.is_some());
-    let names: Vec<_> = held.map(|server| printable(server.name.as_str())).collect();
-    let Some((file, reason)) = loaded.held().filter(|_| !names.is_empty()) else { return };
-    let hold = Hold { file: file.path.clone(), reason: reason.clone() };
+    let names: Vec<_> = held.map(|server| escape_control(server.name.as_str())).collect();
+    let Some((file, reason)) = loaded.consent_holds().filter(|_| !names.is_empty()) else { return };
+    let hold = ConsentHold { file: file.path.clone(), reason: reason.clone() };
     let servers = plural(names.len(), "server");
     let verb = if names.len() == 1 { "is" } else { "are" };
     terminal.say(&format!(
         "error: {}: its {servers} ({}) {verb} not started\n  {}\n",
-        printable(&hold.to_string()),
+        escape_control(&hold.to_string()),
         names.join(", "),
         remedy(&hold)
     ));
 }
 
 /// What to do about a file that nobody has consented to.
-pub(crate) fn remedy(hold: &Hold) -> String {
-    let path = printable(&quoted(&hold.file.to_string_lossy()));
-    if matches!(hold.reason, HoldReason::Unknown(_)) {
+pub(crate) fn remedy(hold: &ConsentHold) -> String {
+    let path = escape_control(&quoted(&hold.file.to_string_lossy()));
+    if matches!(hold.reason, ConsentHoldReason::Unknown(_)) {
         return format!("correct that, or run it without trust: `--config {path}`");
     }
     format!(
@@ -272,15 +277,15 @@ pub(crate) fn remedy(hold: &Hold) -> String {
 
 /// Warns of files that were named, by an option or a variable or because they are the user's own,
 /// although others can change what they run. That they were named is consent.
-pub(crate) fn warn_of_unsafe(loaded: &Loaded, environment: &Environment, terminal: &Terminal) {
+pub(crate) fn warn_of_unsafe(loaded: &LoadedConfig, environment: &ProcessEnv, terminal: &Terminal) {
     for origin in &loaded.origins {
         let Origin::File(FileOrigin { path, found, .. }) = origin else { continue };
-        if *found == Found::Discovered {
+        if *found == FoundBy::Discovered {
             continue;
         }
         let (environment, path) = (environment.clone(), path.clone());
         if let Ok(Some(reason)) = wait(move || environment.unsafety(&path)) {
-            terminal.warn(&format!("{}, and with it what is run here", printable(&reason)));
+            terminal.warn(&format!("{}, and with it what is run here", escape_control(&reason)));
         }
     }
 }

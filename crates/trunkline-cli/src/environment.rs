@@ -3,38 +3,37 @@
 #[cfg(unix)]
 mod ownership;
 mod files;
-mod answer;
-mod private;
+mod file_timeout;
+mod private_file;
 mod trust;
-mod seen;
+mod watched_files;
 
-use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+use std::{env, io};
 
 use trunkline::config::{
-    Consent, DiscoveredFile, FileRefusal, HoldReason, MAX_SOURCE_BYTES, Resolver, Secret,
-    Surroundings, UsedFile,
+    Consent, ConsentHoldReason, DiscoveredFile, Environment, FileRefusal, MAX_SOURCE_BYTES,
+    Resolver, Secret, UsedFile,
 };
 use trunkline::connection::{ChildOptions, HttpOptions, Proxies};
 
-pub(crate) use answer::{answered, wait};
-pub(crate) use private::PrivateFile;
-pub(crate) use seen::Seen;
+pub(crate) use file_timeout::{answered, wait};
+pub(crate) use private_file::PrivateFile;
 pub(crate) use trust::{TrustStore, TrustedFile, TrustedUse, outside_files};
+pub(crate) use watched_files::WatchedFiles;
 
 const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority of your own, name \
                                       the file with that one in NODE_EXTRA_CA_CERTS";
 
 /// What the program can see of the process it runs in.
 #[derive(Clone)]
-pub(crate) struct Environment {
+pub(crate) struct ProcessEnv {
     working_directory: PathBuf,
 }
 
-impl Environment {
+impl ProcessEnv {
     pub(crate) fn of_process() -> Self {
         // Without a working directory, one that was removed say, relative paths fail one by one.
         Self { working_directory: env::current_dir().unwrap_or_default() }
@@ -238,7 +237,7 @@ fn input_variable(id: &str) -> String {
     format!("TRUNKLINE_INPUT_{}", id.chars().map(upper).collect::<String>())
 }
 
-impl Surroundings for Environment {
+impl Environment for ProcessEnv {
     fn variable(&self, name: &str) -> Option<OsString> {
         env::var_os(name)
     }
@@ -254,7 +253,7 @@ impl Surroundings for Environment {
     fn consent(&self, file: &DiscoveredFile) -> Consent {
         match self.trust_store() {
             Ok(store) => store.consent(file),
-            Err(error) => Consent::Withheld(HoldReason::Unknown(error.to_string().into())),
+            Err(error) => Consent::Withheld(ConsentHoldReason::Unknown(error.to_string().into())),
         }
     }
 
@@ -271,7 +270,7 @@ impl Surroundings for Environment {
     }
 }
 
-impl Resolver for Environment {
+impl Resolver for ProcessEnv {
     fn variable(&self, name: &str) -> Option<Secret> {
         env::var(name).ok().map(Secret::new)
     }

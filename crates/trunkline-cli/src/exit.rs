@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use trunkline::call::{CallError, CallErrorKind};
-use trunkline::config::{ChainError, MISCONFIGURED_EXIT_STATUS, printable};
+use trunkline::config::{ChainError, MISCONFIGURED_EXIT_STATUS, escape_control};
 use trunkline::error::Error;
 use trunkline::name::ServerName;
-use trunkline::policy::NoSuchCaller;
+use trunkline::policy::UnknownCaller;
 
 use crate::arguments::Format;
 use crate::report;
@@ -145,8 +145,8 @@ impl From<CallError> for Failure {
     }
 }
 
-impl From<NoSuchCaller> for Failure {
-    fn from(error: NoSuchCaller) -> Self {
+impl From<UnknownCaller> for Failure {
+    fn from(error: UnknownCaller) -> Self {
         let message = error.to_string();
         Self::new(FailureKind::Unknown, message).suggesting(error.suggestion.into_iter().collect())
     }
@@ -160,7 +160,7 @@ impl From<ChainError> for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = |text: &str| text.lines().map(printable).collect::<Vec<_>>().join("\n");
+        let lines = |text: &str| text.lines().map(escape_control).collect::<Vec<_>>().join("\n");
         f.write_str(&lines(&self.message))?;
         match &self.hint {
             Some(hint) => write!(f, "\n  {}", lines(hint)),

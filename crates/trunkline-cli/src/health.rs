@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Instant;
 
-use trunkline::config::{Server, Transport, printable};
+use trunkline::config::{Server, Transport, escape_control};
 use trunkline::connection::{State, Status};
-use trunkline::host::{Host, OwnEnd};
+use trunkline::host::{DedicatedServerFailure, Host};
 use trunkline::name::ServerName;
 
-use crate::report;
-use crate::servers;
 use crate::terminal::Terminal;
-use crate::unknown::UnknownNames;
+use crate::unmatched::UnmatchedNames;
+use crate::{command_host, report};
 
 /// Lines of a server's standard error that are shown; `trunkline status --format json` has more.
 const MAX_LINES: usize = 3;
@@ -24,21 +23,21 @@ const MAX_SAID: usize = 3;
 /// Says how servers are doing, for ever.
 pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
     let mut changes = host.servers().watch();
-    let mut own = host.own_ends();
-    let (mut failures, mut names) = (Failures::default(), UnknownNames::default());
+    let mut own = host.dedicated_failures();
+    let (mut failures, mut names) = (Failures::default(), UnmatchedNames::default());
     loop {
         let change = tokio::select! {
             change = changes.next() => change,
             end = own.recv() => {
                 // What is missed is one line of many.
                 if let Ok(end) = end {
-                    terminal.warn(&end_of_own(&end));
+                    terminal.warn(&dedicated_failure(&end));
                 }
                 continue;
             }
         };
         let Some(change) = change else { break };
-        servers::say_remaining(&host.take_remaining(), terminal);
+        command_host::report_orphans(&host.take_orphans(), terminal);
         let connection = host.servers().get(change.server.as_str());
         let (Some(mut status), Some(connection)) = (change.status, connection) else {
             failures.forget(&change.server);
@@ -51,8 +50,8 @@ pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
             names.report_of(&change.server, host, terminal).await;
         }
         match failures.news(connection.server(), &status) {
-            Some(News::Failed(text)) => terminal.warn(&text),
-            Some(News::Back(text)) => terminal.tell(&format!("{text}\n")),
+            Some(HealthEvent::Failed(text)) => terminal.warn(&text),
+            Some(HealthEvent::Back(text)) => terminal.tell(&format!("{text}\n")),
             None => {}
         }
     }
@@ -62,7 +61,7 @@ pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
 
 /// Something worth saying about a server.
 #[derive(Debug, PartialEq, Eq)]
-enum News {
+enum HealthEvent {
     Failed(String),
     Back(String),
 }
@@ -77,12 +76,12 @@ impl Failures {
     }
 
     /// What is new about a server. That it was tried again and failed as before is not.
-    fn news(&mut self, server: &Server, status: &Status) -> Option<News> {
+    fn news(&mut self, server: &Server, status: &Status) -> Option<HealthEvent> {
         match status.state {
             State::Ready => {
                 self.0.remove(&server.name)?;
-                let name = printable(server.name.as_str());
-                Some(News::Back(format!("server `{name}` is ready again")))
+                let name = escape_control(server.name.as_str());
+                Some(HealthEvent::Back(format!("server `{name}` is ready again")))
             }
             State::Failed => {
                 let error = status.last_error.as_ref()?;
@@ -92,7 +91,7 @@ impl Failures {
                     return None;
                 }
                 said.push(finding);
-                Some(News::Failed(described(server, status)))
+                Some(HealthEvent::Failed(described(server, status)))
             }
             State::Idle | State::Starting | State::Stopped => None,
         }
@@ -102,25 +101,28 @@ impl Failures {
 /// A failure in a few lines: why, what to do about it, what it said last, what becomes of it.
 fn described(server: &Server, status: &Status) -> String {
     let error = status.last_error.as_ref();
-    let mut lines: Vec<_> = error.map(|error| printable(&error.to_string())).into_iter().collect();
+    let mut lines: Vec<_> =
+        error.map(|error| escape_control(&error.to_string())).into_iter().collect();
     let hint = error.and_then(|error| error.hint());
-    lines.extend(hint.map(printable));
+    lines.extend(hint.map(escape_control));
     let last = &status.stderr[status.stderr.len().saturating_sub(MAX_LINES)..];
     // Where there is nothing better to say, the hint repeats them.
     let is_unsaid = |line: &&String| !hint.is_some_and(|hint| hint.contains(line.as_str()));
-    lines.extend(last.iter().filter(is_unsaid).map(|line| format!("it said: {}", printable(line))));
+    lines.extend(
+        last.iter().filter(is_unsaid).map(|line| format!("it said: {}", escape_control(line))),
+    );
     lines.push(restarts(status).unwrap_or_else(|| fate(server).to_owned()));
     lines.join("\n  ")
 }
 
 /// The end of a server that a client had for itself, in one line: there may be many of them.
-fn end_of_own(end: &OwnEnd) -> String {
-    let name = printable(end.server.as_str());
+fn dedicated_failure(end: &DedicatedServerFailure) -> String {
+    let name = escape_control(end.server.as_str());
     let fate = match end.is_replaced {
         true => "another one takes its place when that client calls again",
         false => "it is tried again by itself",
     };
-    format!("server `{name}` of one client: {}; {fate}", printable(end.error.message()))
+    format!("server `{name}` of one client: {}; {fate}", escape_control(end.error.message()))
 }
 
 /// What becomes of a server that is not started again by itself.
@@ -173,10 +175,10 @@ mod tests {
         let starting = Status { state: State::Starting, ..failed(&server, "it ended") };
         for round in 0..2 {
             let news = failures.news(&server, &failed(&server, "it ended"));
-            assert!(matches!(&news, Some(News::Failed(text)) if text.contains("it ended")));
+            assert!(matches!(&news, Some(HealthEvent::Failed(text)) if text.contains("it ended")));
             assert_eq!(failures.news(&server, &starting), None);
             assert_eq!(failures.news(&server, &failed(&server, "it ended")), None, "{round}");
-            let back = News::Back("server `s` is ready again".to_owned());
+            let back = HealthEvent::Back("server `s` is ready again".to_owned());
             assert_eq!(failures.news(&server, &ready()), Some(back));
         }
     }
@@ -190,7 +192,7 @@ mod tests {
         assert!(failures.news(&server, &again).is_some());
         assert_eq!(failures.news(&server, &Status { restarts: 2, ..again.clone() }), None);
         let over = Status { restarts: 5, ..failed(&server, "it ended") };
-        let Some(News::Failed(text)) = failures.news(&server, &over) else { panic!() };
+        let Some(HealthEvent::Failed(text)) = failures.news(&server, &over) else { panic!() };
         assert!(text.ends_with("\n  it was started again 5 times, and is not any more"), "{text}");
         let said =
             (0..100).filter_map(|it| failures.news(&server, &failed(&server, &it.to_string())));
@@ -200,8 +202,9 @@ mod tests {
     #[test]
     fn last_words_are_shown_where_the_hint_does_not_repeat_them() {
         let server = server(r#"{ "url": "http://127.0.0.1:1/mcp" }"#);
-        let error =
-            Error::new(ErrorKind::NotMcp, "no").of(&server.name).with_hint("it said: three");
+        let error = Error::new(ErrorKind::ProtocolViolation, "no")
+            .of(&server.name)
+            .with_hint("it said: three");
         let stderr = ["one", "two", "three", "\u{1b}four"].map(str::to_owned).into();
         let status = Status { last_error: Some(error), stderr, ..failed(&server, "") };
         assert_eq!(

@@ -7,17 +7,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use trunkline::config::{
-    self, Config, Diagnostic, DiscoveredFiles, Inspector, LoadOptions, Loaded, Places,
-    ResolvedStdio, Resolver, Secret, Surroundings, inspect, unserved_bundles,
+    self, Config, Diagnostic, DiscoveredFiles, Environment, Inspector, LoadOptions, LoadedConfig,
+    ResolvedStdio, Resolver, SearchPath, Secret, inspect, unserved_bundles,
 };
 use trunkline::connection::MAX_MESSAGE_BYTES;
 
-use crate::environment::{Environment, wait};
-use crate::loading::UNANSWERED;
+use crate::environment::{ProcessEnv, wait};
+use crate::load::UNANSWERED;
 use crate::nested_command::{config_argument, trunkline_arguments};
 
 /// A configuration with everything that would keep it from working here.
-pub(crate) fn inspected(mut loaded: Loaded, environment: &Environment) -> Result<Loaded> {
+pub(crate) fn inspected(
+    mut loaded: LoadedConfig,
+    environment: &ProcessEnv,
+) -> Result<LoadedConfig> {
     let environment = environment.clone();
     let inspected = move || {
         let inspection = Inspection { environment: &environment, config: &loaded.config };
@@ -29,13 +32,13 @@ pub(crate) fn inspected(mut loaded: Loaded, environment: &Environment) -> Result
 }
 
 /// Bundles that are served otherwise than they ask for.
-pub(crate) fn unserved(loaded: &Loaded, environment: &Environment) -> Vec<Diagnostic> {
+pub(crate) fn unserved(loaded: &LoadedConfig, environment: &ProcessEnv) -> Vec<Diagnostic> {
     unserved_bundles(&loaded.config, &Inspection { environment, config: &loaded.config })
 }
 
 /// The process around a configuration.
 struct Inspection<'e> {
-    environment: &'e Environment,
+    environment: &'e ProcessEnv,
     config: &'e Config,
 }
 
@@ -93,7 +96,7 @@ impl Inspector for Inspection<'_> {
             Some(list) => {
                 (list.as_ref().map(|list| OsString::from(list.expose())), " of its `env`")
             }
-            None => (Surroundings::variable(self.environment, "PATH"), ""),
+            None => (Environment::variable(self.environment, "PATH"), ""),
         };
         let folders = self.environment.folders(&list?);
         let is_there = folders.iter().any(|it| self.environment.is_program(&it.join(command)));
@@ -110,11 +113,11 @@ impl Inspector for Inspection<'_> {
         let Some(args) = args.filter(|args| args.iter().any(|arg| arg == "serve")) else {
             return false;
         };
-        let child = ChildSurroundings { environment: self.environment, program };
+        let child = ChildEnvironment { environment: self.environment, program };
         let loaded = config::load(
             &child,
             &LoadOptions {
-                places: Places::trunkline(self.environment.user_directory().as_deref()),
+                places: SearchPath::trunkline(self.environment.user_directory().as_deref()),
                 path: config_argument(&args),
                 overrides: None,
                 access: None,
@@ -131,12 +134,12 @@ impl Inspector for Inspection<'_> {
 }
 
 /// The variables and files from which a child process would load its configuration.
-struct ChildSurroundings<'c> {
-    environment: &'c Environment,
+struct ChildEnvironment<'c> {
+    environment: &'c ProcessEnv,
     program: &'c ResolvedStdio,
 }
 
-impl Surroundings for ChildSurroundings<'_> {
+impl Environment for ChildEnvironment<'_> {
     fn variable(&self, name: &str) -> Option<OsString> {
         self.program.env.get(name)?.as_ref().map(|value| value.expose().into())
     }

@@ -6,60 +6,58 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::catalog::{Entry, Kind};
-use trunkline::config::printable;
+use trunkline::catalog::{Entry, ItemKind};
+use trunkline::config::escape_control;
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
-use trunkline::policy::{Reason, Rule, Who};
-use trunkline::view::{Describe, UnknownName, View};
+use trunkline::policy::{CallerSpec, Reason, Rule};
+use trunkline::view::{DescriptionStyle, UnmatchedName, View};
 
 use crate::arguments::{Format, ListArguments, quoted};
-use crate::environment::Environment;
+use crate::caller::CallerOptions;
+use crate::command_host::{CommandHost, ProblemDetail, with_host};
+use crate::environment::ProcessEnv;
 use crate::exit::{Failure, FailureKind, Outcome};
-use crate::report;
-use crate::servers::{Hosted, Problems, with_host};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
-use crate::unknown;
-use crate::who::Asker;
+use crate::{report, unmatched};
 
 /// A list of what somebody sees.
-pub(crate) struct Listing<'v> {
+pub(crate) struct ListCommand<'v> {
     pub(crate) view: &'v View,
-    pub(crate) kinds: &'v [Kind],
+    pub(crate) kinds: &'v [ItemKind],
     /// Only of these servers.
     pub(crate) servers: Option<BTreeSet<ServerName>>,
     /// How definitions are described.
-    pub(crate) describe: Describe,
+    pub(crate) describe: DescriptionStyle,
     /// Whether what is hidden is shown as well.
     pub(crate) shows_hidden: bool,
 }
 
 /// Lists everything of some kinds.
 pub(crate) fn run(
-    kinds: &[Kind],
+    kinds: &[ItemKind],
     arguments: &ListArguments,
     settings: &Settings,
-    environment: &Arc<Environment>,
+    environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let who = Asker::read(&arguments.who, settings, environment)?;
-    with_host(Problems::Shown, settings, environment, terminal, async |hosted, terminal| {
+    let who = CallerOptions::read(&arguments.who, settings, environment)?;
+    with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
         // An agent that does not exist is said before anything is started.
-        let view = hosted.meet(&who, terminal)?;
+        let view = hosted.view_with_warnings(&who, terminal)?;
         let asked = asked(arguments, hosted, &view)?;
-        let remembered =
-            if arguments.refresh { Vec::new() } else { hosted.remembered(&asked, kinds) };
+        let remembered = if arguments.refresh { Vec::new() } else { hosted.cached(&asked, kinds) };
         let mut unknown_lists = asked.clone();
         unknown_lists.retain(|server| !remembered.contains(server));
-        let unavailable = hosted.gather(&unknown_lists, kinds, terminal).await;
+        let unavailable = hosted.refresh(&unknown_lists, kinds, terminal).await;
         let view = hosted.view(&who)?;
-        let describe = hosted.host.describes();
+        let describe = hosted.host.description_style();
         let servers = Some(asked.into_iter().collect());
         let listing =
-            Listing { view: &view, kinds, servers, describe, shows_hidden: arguments.all };
-        let is_whole = arguments.server.is_none() && kinds.contains(&Kind::Tool);
-        let unknown = if is_whole { view.unknown_names() } else { Vec::new() };
+            ListCommand { view: &view, kinds, servers, describe, shows_hidden: arguments.all };
+        let is_whole = arguments.server.is_none() && kinds.contains(&ItemKind::Tool);
+        let unknown = if is_whole { view.unmatched_names() } else { Vec::new() };
         let failures: Vec<_> = unavailable.iter().map(Failure::unavailable).collect();
         let failures: Vec<_> =
             failures.into_iter().chain(unknown.iter().filter_map(no_tool)).collect();
@@ -80,24 +78,24 @@ pub(crate) fn run(
         if settings.format == Format::Text && settings.verbosity > Verbosity::Quiet {
             let options = again(arguments, &who);
             terminal.say(&listing.hint(&options));
-            terminal.say(&said_of_remembered(&remembered));
+            terminal.say(&cached_notice(&remembered));
             if failures.is_empty() && held.is_empty() && !hosted.loaded.origins.is_empty() {
                 let is_limited =
                     hosted.all().len() > listing.servers.as_ref().map_or(0, BTreeSet::len);
                 terminal.say(&listing.nothing(is_limited && arguments.server.is_none(), &options));
             }
-            if hosted.loaded.origins.is_empty() && !hosted.loaded.fails(false) {
+            if hosted.loaded.origins.is_empty() && !hosted.loaded.has_errors(false) {
                 terminal.say(report::NOTHING_FOUND);
             }
         }
         failures.iter().for_each(|failure| terminal.say(&format!("error: {failure}\n")));
-        let is_good = failures.is_empty() && held.is_empty() && !hosted.loaded.fails(false);
+        let is_good = failures.is_empty() && held.is_empty() && !hosted.loaded.has_errors(false);
         Ok(if is_good { Outcome::Good } else { Outcome::Bad })
     })
 }
 
 /// Which servers are asked: only those of which something can be listed.
-fn asked(arguments: &ListArguments, hosted: &Hosted, view: &View) -> Result<Vec<ServerName>> {
+fn asked(arguments: &ListArguments, hosted: &CommandHost, view: &View) -> Result<Vec<ServerName>> {
     match &arguments.server {
         Some(name) => Ok(vec![hosted.find(name)?]),
         None if arguments.all => Ok(hosted.all()),
@@ -106,7 +104,7 @@ fn asked(arguments: &ListArguments, hosted: &Hosted, view: &View) -> Result<Vec<
 }
 
 /// What is said of servers that were not asked.
-fn said_of_remembered(servers: &[ServerName]) -> String {
+fn cached_notice(servers: &[ServerName]) -> String {
     match servers.len() {
         0 => String::new(),
         count => format!(
@@ -120,18 +118,18 @@ fn said_of_remembered(servers: &[ServerName]) -> String {
 }
 
 /// The options to list the same again.
-fn again(arguments: &ListArguments, who: &Asker<'_>) -> String {
+fn again(arguments: &ListArguments, who: &CallerOptions<'_>) -> String {
     let server = arguments.server.as_ref().map(|it| format!(" --server {}", quoted(it)));
-    server.unwrap_or_default() + &who.written()
+    server.unwrap_or_default() + &who.as_flags()
 }
 
-impl Listing<'_> {
+impl ListCommand<'_> {
     fn is_meant(&self, entry: &Entry) -> bool {
         self.servers.as_ref().is_none_or(|servers| servers.contains(&entry.server().name))
     }
 
     /// What is seen, with its definition.
-    fn seen(&self, kind: Kind) -> Vec<(&Entry, Raw)> {
+    fn seen(&self, kind: ItemKind) -> Vec<(&Entry, Raw)> {
         let definitions = self.view.list(kind, self.describe);
         let seen = self.view.entries(kind).zip(definitions);
         seen.filter(|(entry, _)| self.is_meant(entry)).collect()
@@ -146,17 +144,18 @@ impl Listing<'_> {
     pub(crate) fn as_text(&self) -> String {
         let mut text = String::new();
         for (entry, _) in self.kinds.iter().flat_map(|kind| self.seen(*kind)) {
-            let server = printable(entry.server().name.as_str());
-            let line = format!("{}  [{server}] {}", printable(entry.exposed()), summary(entry));
+            let server = escape_control(entry.server().name.as_str());
+            let line =
+                format!("{}  [{server}] {}", escape_control(entry.exposed()), summary(entry));
             let _ = writeln!(text, "{}", line.trim_end());
         }
         for (entry, reason) in self.hidden().into_iter().filter(|_| self.shows_hidden) {
             let _ = writeln!(
                 text,
                 "{}  ({}: {})",
-                printable(entry.exposed()),
+                escape_control(entry.exposed()),
                 fate(&reason),
-                printable(&reason.to_string())
+                escape_control(&reason.to_string())
             );
         }
         text
@@ -196,7 +195,8 @@ impl Listing<'_> {
         }
         let mut text = format!("{} had to be changed:\n", report::plural(renamed.len(), "name"));
         for entry in renamed {
-            let _ = writeln!(text, "  {}: {}", printable(entry.exposed()), renamed_text(entry));
+            let _ =
+                writeln!(text, "  {}: {}", escape_control(entry.exposed()), renamed_text(entry));
         }
         text
     }
@@ -213,7 +213,7 @@ impl Listing<'_> {
         }
         let by_server = by_server
             .iter()
-            .map(|(server, count)| format!("{count} of {}", printable(server.as_str())));
+            .map(|(server, count)| format!("{count} of {}", escape_control(server.as_str())));
         let (first, _) = &hidden[0];
         let count = report::plural(hidden.len(), first.kind().as_str());
         let verb = if hidden.len() == 1 { "is" } else { "are" };
@@ -267,7 +267,7 @@ pub(crate) fn hidden_json(entry: &Entry, reason: &Reason<'_>) -> Value {
 /// Why something is not called as it would be.
 pub(crate) fn renamed_text(entry: &Entry) -> String {
     let (plain, reason) = entry.renamed().unwrap_or_default();
-    format!("it cannot be `{}`, because {}", printable(plain), printable(&reason))
+    format!("it cannot be `{}`, because {}", escape_control(plain), escape_control(&reason))
 }
 
 fn renamed_json(entry: &Entry) -> Value {
@@ -306,40 +306,45 @@ fn summary(entry: &Entry) -> String {
     let line = |raw: Option<Raw>| {
         let text = raw.as_ref().and_then(Raw::as_str)?.into_owned();
         let line = text.lines().find(|line| !line.trim().is_empty())?;
-        Some(printable(line.trim()))
+        Some(escape_control(line.trim()))
     };
     let called = match entry.kind() {
-        Kind::Tool | Kind::Prompt => None,
-        Kind::Resource | Kind::ResourceTemplate => line(title).or_else(|| line(name)),
+        ItemKind::Tool | ItemKind::Prompt => None,
+        ItemKind::Resource | ItemKind::ResourceTemplate => line(title).or_else(|| line(name)),
     };
     [called, line(description)].into_iter().flatten().collect::<Vec<_>>().join(": ")
 }
 
 /// A name among the patterns of an agent that its server has not.
-fn no_tool(unknown: &UnknownName<'_>) -> Option<Failure> {
+fn no_tool(unknown: &UnmatchedName<'_>) -> Option<Failure> {
     let suggestions = unknown.suggestion.map(str::to_owned).into_iter().collect();
-    let failure = Failure::new(FailureKind::Unknown, unknown::agent_name(unknown));
+    let failure = Failure::new(FailureKind::Unknown, unmatched::agent_name(unknown));
     Some(failure.of(unknown.server?).suggesting(suggestions))
 }
 
 /// Warns of entries of `allowTools` and `denyTools` that match nothing.
-async fn warn_of_lists(is_whole: bool, hosted: &Hosted, settings: &Settings, terminal: &Terminal) {
+async fn warn_of_lists(
+    is_whole: bool,
+    hosted: &CommandHost,
+    settings: &Settings,
+    terminal: &Terminal,
+) {
     if !is_whole {
         return;
     }
-    unknown::ask_for_prompts(&hosted.host).await;
+    unmatched::refresh_prompts(&hosted.host).await;
     if settings.verbosity > Verbosity::Quiet
-        && let Ok(view) = hosted.host.view(Who::default())
+        && let Ok(view) = hosted.host.view(CallerSpec::default())
     {
-        let entries = view.unknown_list_entries();
-        entries.iter().for_each(|it| terminal.warn(&unknown::list_entry(it)));
+        let entries = view.unmatched_list_entries();
+        entries.iter().for_each(|it| terminal.warn(&unmatched::list_entry(it)));
     }
 }
 
 /// Warns of names that begin like those of no server.
-fn warn_of_ownerless(unknown: &[UnknownName<'_>], settings: &Settings, terminal: &Terminal) {
+fn warn_of_ownerless(unknown: &[UnmatchedName<'_>], settings: &Settings, terminal: &Terminal) {
     if settings.verbosity > Verbosity::Quiet {
         let ownerless = unknown.iter().filter(|it| it.server.is_none());
-        ownerless.for_each(|it| terminal.warn(&unknown::agent_name(it)));
+        ownerless.for_each(|it| terminal.warn(&unmatched::agent_name(it)));
     }
 }

@@ -4,26 +4,26 @@ mod limits;
 mod arguments;
 mod environment;
 mod settings;
-mod streams;
+mod stdio;
 mod terminal;
 mod report;
 mod exit;
-mod effective;
-mod loading;
+mod config_text;
+mod load;
 mod nested_command;
 mod inspection;
 mod consent;
-mod who;
-mod servers;
-mod finding;
-mod links;
-mod unknown;
+mod caller;
+mod command_host;
+mod resolve;
+mod resource_links;
+mod unmatched;
 mod listing;
-mod results;
+mod run_call;
 mod tokens;
-mod following;
+mod reload;
 mod health;
-mod entries;
+mod client_config;
 mod commands;
 
 use std::process::ExitCode;
@@ -32,14 +32,14 @@ use std::sync::Arc;
 use clap::Parser as _;
 
 use arguments::Arguments;
-use environment::Environment;
+use environment::ProcessEnv;
 use settings::Settings;
 use terminal::Terminal;
 
 fn main() -> ExitCode {
     limits::fail_writes_beyond_file_size();
     terminal::report_panics();
-    let environment = Arc::new(Environment::of_process());
+    let environment = Arc::new(ProcessEnv::of_process());
     let arguments = match Arguments::try_parse_from(environment.arguments()) {
         Ok(arguments) => arguments,
         Err(error) => return terminal::usage(&error),

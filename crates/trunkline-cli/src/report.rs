@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use trunkline::config::{Diagnostic, Hold, Loaded, Location, Severity, Style, printable};
+use trunkline::config::{
+    ColorStyle, ConsentHold, Diagnostic, LoadedConfig, Location, Severity, escape_control,
+};
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
 use unicode_width::UnicodeWidthStr as _;
@@ -20,18 +22,18 @@ const NOTHING_USABLE: &str =
     "No server of the configuration can be used. `trunkline check` says why.\n";
 
 /// Why there are no servers.
-pub(crate) fn no_servers(loaded: &Loaded) -> &'static str {
+pub(crate) fn no_servers(loaded: &LoadedConfig) -> &'static str {
     match loaded.origins.is_empty() {
-        _ if loaded.fails(false) => NOTHING_USABLE,
+        _ if loaded.has_errors(false) => NOTHING_USABLE,
         true => NOTHING_FOUND,
         false => "The configuration has no servers.\n",
     }
 }
 
 /// What is said of a discovered file that was only looked at; nothing if it may run.
-pub(crate) fn held(hold: Option<&Hold>) -> String {
+pub(crate) fn held(hold: Option<&ConsentHold>) -> String {
     let Some(hold) = hold else { return String::new() };
-    let hold = printable(&hold.to_string());
+    let hold = escape_control(&hold.to_string());
     format!("{hold}: nothing of it is started until `trunkline trust` has allowed it\n")
 }
 
@@ -48,22 +50,26 @@ fn threshold(verbosity: Verbosity) -> Severity {
 }
 
 /// Problems as text, those that are worth it at this verbosity.
-pub(crate) fn problems(loaded: &Loaded, verbosity: Verbosity, style: Style) -> String {
+pub(crate) fn problems(loaded: &LoadedConfig, verbosity: Verbosity, style: ColorStyle) -> String {
     problems_from(loaded, threshold(verbosity), style)
 }
 
 /// Problems as text under a strict check: whatever fails it is shown, also by a quiet one.
-pub(crate) fn strict_problems(loaded: &Loaded, verbosity: Verbosity, style: Style) -> String {
+pub(crate) fn strict_problems(
+    loaded: &LoadedConfig,
+    verbosity: Verbosity,
+    style: ColorStyle,
+) -> String {
     problems_from(loaded, threshold(verbosity).min(Severity::Hint), style)
 }
 
-fn problems_from(loaded: &Loaded, threshold: Severity, style: Style) -> String {
+fn problems_from(loaded: &LoadedConfig, threshold: Severity, style: ColorStyle) -> String {
     let shown = |found: &&Diagnostic| found.severity >= threshold;
     loaded.diagnostics.iter().filter(shown).map(|found| found.render(style) + "\n").collect()
 }
 
 /// How many problems there are and how to see them; nothing if there are none.
-pub(crate) fn problem_count(loaded: &Loaded, options: &str) -> String {
+pub(crate) fn problem_count(loaded: &LoadedConfig, options: &str) -> String {
     let Some(counts) = counts(&loaded.diagnostics) else { return String::new() };
     let sources: Vec<_> = loaded.origins.iter().map(ToString::to_string).collect();
     format!("{counts} in {}; `trunkline check{options}` shows more\n", sources.join(" and "))

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use trunkline::config::{Access, DiscoveredFiles, LoadOptions, Places};
+use trunkline::config::{Access, DiscoveredFiles, LoadOptions, SearchPath};
 
 use crate::arguments::{Arguments, ColorChoice, Format, quoted};
-use crate::environment::Environment;
+use crate::environment::ProcessEnv;
 
 /// When to use colours, once the environment has been heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn resolve(arguments: &Arguments, environment: &Environment) -> Self {
+    pub(crate) fn resolve(arguments: &Arguments, environment: &ProcessEnv) -> Self {
         let global = &arguments.global;
         Self {
             config: global.config.clone(),
@@ -67,11 +67,11 @@ impl Settings {
     /// How configuration is loaded; `file` goes before `--config`.
     pub(crate) fn load_options(
         &self,
-        environment: &Environment,
+        environment: &ProcessEnv,
         file: Option<PathBuf>,
     ) -> LoadOptions {
         LoadOptions {
-            places: Places::trunkline(environment.user_directory().as_deref()),
+            places: SearchPath::trunkline(environment.user_directory().as_deref()),
             path: file.or_else(|| self.config.clone()),
             overrides: None,
             access: self.access,

@@ -5,16 +5,16 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::Location;
 use std::process::ExitCode;
 
-use trunkline::config::{Style, is_hidden};
+use trunkline::config::{ColorStyle, is_hidden};
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::settings::{Colors, Settings, Verbosity};
-use crate::streams;
+use crate::stdio;
 
 /// Where results and messages go.
 pub(crate) struct Terminal {
-    output_style: Style,
-    message_style: Style,
+    output_style: ColorStyle,
+    message_style: ColorStyle,
     shows_progress: bool,
     says_warnings: bool,
     /// Whether results appear on a terminal.
@@ -36,12 +36,12 @@ impl Terminal {
     }
 
     /// Whether results may have colours.
-    pub(crate) fn output_style(&self) -> Style {
+    pub(crate) fn output_style(&self) -> ColorStyle {
         self.output_style
     }
 
     /// Whether messages may have colours.
-    pub(crate) fn message_style(&self) -> Style {
+    pub(crate) fn message_style(&self) -> ColorStyle {
         self.message_style
     }
 
@@ -119,10 +119,10 @@ impl Terminal {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub(crate) fn streams(&mut self) -> (streams::Input, streams::Output) {
+    pub(crate) fn streams(&mut self) -> (stdio::Input, stdio::Output) {
         let (input, output, messages) = (io::stdin(), io::stdout(), io::stderr());
-        let input = streams::input(&input, &messages);
-        let output = streams::output(&output, &messages);
+        let input = stdio::input(&input, &messages);
+        let output = stdio::output(&output, &messages);
         (
             input.unwrap_or_else(|| Box::new(tokio::io::stdin())),
             output.unwrap_or_else(|| Box::new(tokio::io::stdout())),
@@ -182,11 +182,11 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take_while(fits).collect()
 }
 
-fn style(colors: Colors, is_terminal: bool) -> Style {
+fn style(colors: Colors, is_terminal: bool) -> ColorStyle {
     match colors {
-        Colors::Always => Style::Colored,
-        Colors::OnTerminal if is_terminal => Style::Colored,
-        Colors::OnTerminal | Colors::Never => Style::Plain,
+        Colors::Always => ColorStyle::Colored,
+        Colors::OnTerminal if is_terminal => ColorStyle::Colored,
+        Colors::OnTerminal | Colors::Never => ColorStyle::Plain,
     }
 }
 

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::{Map, Value, json};
-use trunkline::config::{Access, nearest, printable};
+use trunkline::config::{Access, closest_match, escape_control};
 use trunkline::host::Host;
 use trunkline_gateway::{Scope, Token, Tokens};
 
 use crate::arguments::quoted;
-use crate::environment::{Environment, PrivateFile};
+use crate::environment::{PrivateFile, ProcessEnv};
 use crate::terminal::Terminal;
 
 /// All there is to access.
@@ -31,7 +31,7 @@ const KEYS: [&str; 5] = ["digest", "agent", "bundles", "access", "created"];
 
 /// What is kept of one token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct StoredToken {
     pub(crate) digest: String,
     pub(crate) scope: Scope,
     /// The day it was made.
@@ -41,12 +41,12 @@ pub(crate) struct Kept {
 /// A file of tokens and what is in it.
 pub(crate) struct TokenFile {
     pub(crate) file: PrivateFile,
-    pub(crate) kept: BTreeMap<String, Kept>,
+    pub(crate) kept: BTreeMap<String, StoredToken>,
 }
 
 impl TokenFile {
     /// Where tokens are kept.
-    pub(crate) fn place(named: Option<&Path>, environment: &Environment) -> Result<PrivateFile> {
+    pub(crate) fn place(named: Option<&Path>, environment: &ProcessEnv) -> Result<PrivateFile> {
         let path = match named {
             Some(path) => environment.working_directory().join(path),
             None => environment
@@ -80,7 +80,8 @@ impl TokenFile {
     pub(crate) fn warn_of_useless(&self, host: &Host, terminal: &Terminal) {
         for (name, kept) in &self.kept {
             if let Err(none) = kept.scope.check(host) {
-                terminal.warn(&format!("the token `{}` is of no use: {none}", printable(name)));
+                terminal
+                    .warn(&format!("the token `{}` is of no use: {none}", escape_control(name)));
             }
         }
     }
@@ -133,14 +134,14 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
         _ if name.chars().count() > MAX_NAME => {
             bail!("the name of a token has at most {MAX_NAME} characters")
         }
-        trimmed if trimmed != name || printable(name) != name => {
+        trimmed if trimmed != name || escape_control(name) != name => {
             bail!("the name of a token has no characters that cannot be seen")
         }
         _ => Ok(()),
     }
 }
 
-impl Kept {
+impl StoredToken {
     /// As much of the digest as may be shown.
     pub(crate) fn shown_digest(&self) -> String {
         let start: String = self.digest.chars().take(DIGEST.0.len() + SHOWN_OF_DIGEST).collect();
@@ -149,8 +150,8 @@ impl Kept {
 
     /// What its bearer may see, for people.
     pub(crate) fn shown_scope(&self) -> String {
-        let agent = self.scope.agent.iter().map(|it| format!("agent {}", printable(it)));
-        let bundles = self.scope.bundles.iter().map(|it| format!("bundle {}", printable(it)));
+        let agent = self.scope.agent.iter().map(|it| format!("agent {}", escape_control(it)));
+        let bundles = self.scope.bundles.iter().map(|it| format!("bundle {}", escape_control(it)));
         let access = self.scope.access.iter().map(|it| it.as_str().to_owned());
         let parts: Vec<_> = agent.chain(bundles).chain(access).collect();
         if parts.is_empty() { "everything".to_owned() } else { parts.join(", ") }
@@ -175,7 +176,7 @@ impl Kept {
 }
 
 fn shown(path: &Path) -> String {
-    printable(&path.to_string_lossy())
+    escape_control(&path.to_string_lossy())
 }
 
 fn unusable(shown: &str, problems: &[String]) -> anyhow::Error {
@@ -183,7 +184,7 @@ fn unusable(shown: &str, problems: &[String]) -> anyhow::Error {
 }
 
 /// Reads the text of a file, or says everything that is wrong with it.
-fn parse(bytes: &[u8]) -> Result<BTreeMap<String, Kept>, Vec<String>> {
+fn parse(bytes: &[u8]) -> Result<BTreeMap<String, StoredToken>, Vec<String>> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         vec![format!("it is not JSON: line {}, column {}", error.line(), error.column())]
     })?;
@@ -201,20 +202,20 @@ fn parse(bytes: &[u8]) -> Result<BTreeMap<String, Kept>, Vec<String>> {
             Map::new()
         }
     };
-    let mut kept: BTreeMap<String, Kept> = BTreeMap::new();
+    let mut kept: BTreeMap<String, StoredToken> = BTreeMap::new();
     for (name, entry) in &listed {
-        let shown = printable(name);
+        let shown = escape_control(name);
         let read = parse_one(&shown, entry, &mut problems);
         let same = kept.iter().find(|(_, other)| other.digest == read.digest);
         if let Some((other, _)) = same.filter(|_| !read.digest.is_empty()) {
-            problems.push(format!("`{shown}` has the digest of `{}`", printable(other)));
+            problems.push(format!("`{shown}` has the digest of `{}`", escape_control(other)));
         }
         kept.insert(name.clone(), read);
     }
     if problems.is_empty() { Ok(kept) } else { Err(problems) }
 }
 
-fn parse_one(name: &str, entry: &Value, problems: &mut Vec<String>) -> Kept {
+fn parse_one(name: &str, entry: &Value, problems: &mut Vec<String>) -> StoredToken {
     let empty = Map::new();
     let members = entry.as_object().unwrap_or_else(|| {
         problems.push(format!("`{name}` has to be an object with a `digest`"));
@@ -258,7 +259,7 @@ fn parse_one(name: &str, entry: &Value, problems: &mut Vec<String>) -> Kept {
         found
     });
     let scope = Scope { agent, bundles: bundles.unwrap_or_default(), access };
-    Kept { digest: digest.unwrap_or_default(), scope, created }
+    StoredToken { digest: digest.unwrap_or_default(), scope, created }
 }
 
 fn is_digest(text: &str) -> bool {
@@ -268,8 +269,8 @@ fn is_digest(text: &str) -> bool {
 }
 
 fn unknown_access(word: &str) -> String {
-    match nearest(word, ACCESS.iter().map(|it| it.as_str())) {
-        Some(near) => format!("`{}` is no access; did you mean `{near}`?", printable(word)),
+    match closest_match(word, ACCESS.iter().map(|it| it.as_str())) {
+        Some(near) => format!("`{}` is no access; did you mean `{near}`?", escape_control(word)),
         None => {
             let known = ACCESS.map(|it| format!("`{}`", it.as_str())).join(", ");
             format!("`access` has to be one of {known}")
@@ -280,8 +281,8 @@ fn unknown_access(word: &str) -> String {
 /// Keys that mean nothing here. A limit that is misspelt would be no limit, so none is passed over.
 fn unknown_keys(place: &str, members: &Map<String, Value>, known: &[&str]) -> Vec<String> {
     let unknown = members.keys().filter(|key| !known.contains(&key.as_str()));
-    let problem = |key: &String| match nearest(key, known.iter().copied()) {
-        Some(near) => format!("{place}`{}` is no key; did you mean `{near}`?", printable(key)),
+    let problem = |key: &String| match closest_match(key, known.iter().copied()) {
+        Some(near) => format!("{place}`{}` is no key; did you mean `{near}`?", escape_control(key)),
         None => format!("{place}there is a key that is none: there are {}", known.join(", ")),
     };
     unknown.map(problem).collect()
@@ -305,7 +306,7 @@ mod tests {
             access: Some(Access::ReadOnlyStrict),
         };
         let created = Some("2026-07-28".to_owned());
-        let full = Kept { digest: DIGEST_OF_ANN.to_owned(), scope, created };
+        let full = StoredToken { digest: DIGEST_OF_ANN.to_owned(), scope, created };
         let kept = BTreeMap::from([("ann".to_owned(), full)]);
         let file = TokenFile { file: PrivateFile::at("tokens.json".into()), kept: kept.clone() };
         assert_eq!(parse(file.as_text().as_bytes()).unwrap(), kept);

@@ -17,7 +17,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::generation::Generation;
+use crate::eras::ServedEras;
 use crate::profile::Profile;
 use crate::server::Fixture;
 use crate::world::World;
@@ -29,7 +29,7 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// address, as in `http://127.0.0.1:4321/mcp`.
 pub(crate) async fn serve(
     listen: SocketAddr,
-    generation: Generation,
+    generation: ServedEras,
     profile: Profile,
 ) -> Result<()> {
     let listener = TcpListener::bind(listen).await;
@@ -56,10 +56,10 @@ async fn input_ends() {
     while input.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
 }
 
-fn router(generation: Generation, profile: Profile) -> Router {
+fn router(generation: ServedEras, profile: Profile) -> Router {
     let world = Arc::new(World::new(profile));
     let sessions = world.sessions.clone();
-    let is_modern = generation == Generation::Modern;
+    let is_modern = generation == ServedEras::Modern;
     let config = StreamableHttpServerConfig::default()
         .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"])
         .with_legacy_session_mode(!is_modern)
@@ -73,14 +73,14 @@ fn router(generation: Generation, profile: Profile) -> Router {
 
 /// Answers messages of a generation we do not speak before the library sees them.
 async fn refuse_other_generations(
-    State(generation): State<Generation>,
+    State(generation): State<ServedEras>,
     request: Request,
     next: Next,
 ) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
-    if generation == Generation::Legacy && names_modern_version(&request) {
+    if generation == ServedEras::Legacy && names_modern_version(&request) {
         return unsupported_version();
     }
     let (parts, body) = request.into_parts();

@@ -6,7 +6,7 @@
     reason = "sampling, roots, logging and subscribing are going out of the protocol, but not yet"
 )]
 
-mod generation;
+mod eras;
 mod profile;
 mod world;
 mod catalog;
@@ -25,7 +25,7 @@ use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use tokio::runtime::Builder;
 
-use generation::Generation;
+use eras::ServedEras;
 use profile::Profile;
 
 /// An MCP server for tests.
@@ -38,7 +38,7 @@ struct Arguments {
     listen: SocketAddr,
     /// Which generations of the protocol it speaks.
     #[arg(long, default_value = "both")]
-    generation: Generation,
+    generation: ServedEras,
     /// How it behaves where servers differ.
     #[arg(long, default_value = "strict")]
     profile: Profile,

@@ -17,7 +17,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::call::{Call, Session};
-use crate::generation::Generation;
+use crate::eras::ServedEras;
 use crate::world::{Change, WATCHED, World};
 use crate::{catalog, prompts, resources, tools};
 
@@ -25,11 +25,11 @@ use crate::{catalog, prompts, resources, tools};
 pub(crate) struct Fixture {
     world: Arc<World>,
     session: Arc<Session>,
-    generation: Generation,
+    generation: ServedEras,
 }
 
 impl Fixture {
-    pub(crate) fn new(world: Arc<World>, generation: Generation) -> Self {
+    pub(crate) fn new(world: Arc<World>, generation: ServedEras) -> Self {
         Self { world, session: Arc::default(), generation }
     }
 

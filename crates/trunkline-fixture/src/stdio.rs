@@ -9,13 +9,13 @@ use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleServer, ServiceExt};
 
-use crate::generation::Generation;
+use crate::eras::ServedEras;
 use crate::profile::Profile;
 use crate::server::Fixture;
 use crate::world::World;
 
 /// Serves one client until it closes our input.
-pub(crate) async fn serve(generation: Generation, profile: Profile) -> Result<()> {
+pub(crate) async fn serve(generation: ServedEras, profile: Profile) -> Result<()> {
     let inner = AsyncRwTransport::new(tokio::io::stdin(), tokio::io::stdout());
     let fixture = Fixture::new(Arc::new(World::new(profile)), generation);
     match fixture.serve(Gate { inner, generation }).await {
@@ -30,7 +30,7 @@ pub(crate) async fn serve(generation: Generation, profile: Profile) -> Result<()
 /// A transport that answers messages of a generation we do not speak before the library sees them.
 struct Gate<T> {
     inner: T,
-    generation: Generation,
+    generation: ServedEras,
 }
 
 impl<T: Transport<RoleServer>> Transport<RoleServer> for Gate<T> {

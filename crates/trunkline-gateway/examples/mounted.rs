@@ -9,8 +9,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::get;
 use tokio::net::TcpListener;
-use trunkline::config::{self, NoReferences, Style};
-use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::config::{self, ColorStyle, EmptyResolver};
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::host::{Host, HostOptions};
 
 #[tokio::main(flavor = "current_thread")]
@@ -18,17 +18,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1).ok_or("give the file of a configuration")?;
     let loaded = config::parse(&file, std::fs::read(&file)?);
     for problem in &loaded.diagnostics {
-        eprint!("{}", problem.render(Style::Plain));
+        eprint!("{}", problem.render(ColorStyle::Plain));
     }
     // References such as ${TOKEN} are filled in by a resolver of your own; this one knows none.
     let child = ChildOptions::from_environment(std::env::vars_os());
-    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default())
+    let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
         .with_capabilities(trunkline_gateway::client_capabilities());
     let agents = loaded.config.agents().named.clone();
     let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
 
     let gateway =
-        trunkline_gateway::router(Arc::clone(&host), trunkline_gateway::Options::default());
+        trunkline_gateway::router(Arc::clone(&host), trunkline_gateway::GatewayOptions::default());
     let application = Router::new().route("/health", get(async || "good")).nest("/tools", gateway);
     let listener = TcpListener::bind("127.0.0.1:8080").await?;
     println!("http://{}/tools/mcp", listener.local_addr()?);

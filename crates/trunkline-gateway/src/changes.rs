@@ -18,17 +18,19 @@ use tokio::time::sleep;
 use trunkline::config::Share;
 use trunkline::connection::{Connection, ServerNotification};
 use trunkline::host::Host;
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline::message::{Notification, Raw};
 use trunkline::name::ServerName;
 use trunkline::protocol::is_mcp_method;
 
 use crate::access::scope::CallerScope;
-pub(crate) use crate::changes::resource_subscriptions::{Addresses, MAX_ADDRESSES, Teller, renew};
+pub(crate) use crate::changes::resource_subscriptions::{
+    MAX_ADDRESSES, NotificationSource, ResourceSubscriptions, resubscribe,
+};
 use trunkline::protocol::ELICITATION_COMPLETE;
 
 use crate::request::panics;
-use upstream::grow_ears;
+use upstream::sync_listeners;
 
 /// Changes that a listener may be behind before it is told that everything may have changed.
 const MAX_BEHIND: usize = 1024;
@@ -41,20 +43,22 @@ const PAUSE_AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// The lists that clients are told about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lists {
+pub(crate) struct ListKinds {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
 }
 
-impl Lists {
+impl ListKinds {
     pub(crate) const ALL: Self = Self { tools: true, prompts: true, resources: true };
 
-    fn of_kind(kind: Kind) -> Self {
+    fn from_kind(kind: ItemKind) -> Self {
         match kind {
-            Kind::Tool => Self { tools: true, ..Self::default() },
-            Kind::Prompt => Self { prompts: true, ..Self::default() },
-            Kind::Resource | Kind::ResourceTemplate => Self { resources: true, ..Self::default() },
+            ItemKind::Tool => Self { tools: true, ..Self::default() },
+            ItemKind::Prompt => Self { prompts: true, ..Self::default() },
+            ItemKind::Resource | ItemKind::ResourceTemplate => {
+                Self { resources: true, ..Self::default() }
+            }
         }
     }
 
@@ -92,7 +96,7 @@ impl Lists {
 #[derive(Clone, Debug)]
 enum Change {
     /// Lists, as one scope shows them.
-    Lists { scope: Arc<CallerScope>, lists: Lists },
+    Lists { scope: Arc<CallerScope>, lists: ListKinds },
     /// The connection to a server, which is another one if its entry was changed, or who has it now.
     Connected(Weak<Connection>, Share),
     /// A resource, in the words of its server.
@@ -101,60 +105,61 @@ enum Change {
 
 /// Where lines of a server's log go that belong to no request, that a visit is over, and what the
 /// protocol does not know.
-pub(crate) type Log = Arc<dyn Fn(&ServerName, &ServerNotification) + Send + Sync>;
+pub(crate) type LogSink = Arc<dyn Fn(&ServerName, &ServerNotification) + Send + Sync>;
 
 /// All that is heard of changes. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct Changes {
+pub(crate) struct ChangeHub {
     told: broadcast::Sender<Change>,
-    scopes: Arc<Mutex<HashMap<Arc<CallerScope>, Watched>>>,
+    scopes: Arc<Mutex<HashMap<Arc<CallerScope>, ScopeDigest>>>,
     /// Lists that are being asked for because their servers say that they have changed.
-    asked: Arc<Mutex<HashSet<(ServerName, Kind)>>>,
-    log: Log,
+    incoming: Arc<Mutex<HashSet<(ServerName, ItemKind)>>>,
+    log: LogSink,
 }
 
 /// A scope that somebody listens in, and what its lists were.
-struct Watched {
+struct ScopeDigest {
     listeners: usize,
-    digests: [u64; Kind::ALL.len()],
+    digests: [u64; ItemKind::ALL.len()],
 }
 
 /// Somebody who listens. Dropping it ends that.
-pub(crate) struct Listening(AbortHandle);
+pub(crate) struct TaskGuard(AbortHandle);
 
-impl Listening {
+impl TaskGuard {
     /// Ends a task when it is dropped.
     pub(crate) fn of(task: &JoinHandle<()>) -> Self {
         Self(task.abort_handle())
     }
 }
 
-impl Drop for Listening {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// What has been heard for somebody who has not been told yet.
-pub(crate) struct Begun {
-    scope: WatchedScope,
+pub(crate) struct PendingListener {
+    scope: ScopeGuard,
     told: broadcast::Receiver<Change>,
 }
 
-impl Begun {
+impl PendingListener {
     /// Tells somebody of changes for as long as what is returned is held.
     pub(crate) fn tell(
         self,
-        wanted: Lists,
-        addresses: Arc<Addresses>,
+        wanted: ListKinds,
+        subscriptions: Arc<ResourceSubscriptions>,
         tell: impl Fn(Notification) + Send + 'static,
-    ) -> Listening {
+    ) -> TaskGuard {
         let Self { scope, mut told } = self;
         let task = tokio::spawn(async move {
             loop {
                 let lists = match told.recv().await {
                     Ok(Change::Resource { server, uri, params }) => {
-                        let address = addresses.address((&server, Teller::Shared), &uri);
+                        let address = subscriptions
+                            .downstream_uri((&server, NotificationSource::Shared), &uri);
                         if let Some(address) = address
                             && scope.may_hear_of(&server, &uri)
                         {
@@ -164,8 +169,12 @@ impl Begun {
                     }
                     Ok(Change::Connected(connection, share)) => {
                         if let Some(connection) = connection.upgrade() {
-                            let now = (&connection, Teller::Shared);
-                            renew(&addresses, now, Teller::before_shared(share));
+                            let now = (&connection, NotificationSource::Shared);
+                            resubscribe(
+                                &subscriptions,
+                                now,
+                                NotificationSource::before_shared(share),
+                            );
                         }
                         continue;
                     }
@@ -173,55 +182,55 @@ impl Begun {
                     Ok(Change::Lists { .. }) => continue,
                     // It has missed some: all may have changed.
                     Err(RecvError::Lagged(_)) => {
-                        for (server, uri, address) in addresses.all() {
+                        for (server, uri, address) in subscriptions.all() {
                             if scope.may_hear_of(&server, &uri) {
                                 tell(updated(
                                     &Raw::empty_object().with("uri", &Raw::from_string(&address)),
                                 ));
                             }
                         }
-                        Lists::ALL
+                        ListKinds::ALL
                     }
                     Err(RecvError::Closed) => return,
                 };
                 lists.and(wanted).notifications().for_each(&tell);
             }
         });
-        Listening::of(&task)
+        TaskGuard::of(&task)
     }
 }
 
-impl Changes {
+impl ChangeHub {
     /// Begins to listen to the servers of a host, for as long as the host lives and what is returned
     /// beside the changes is held.
-    pub(crate) fn of(host: &Arc<Host>, log: Log) -> (Self, Listening) {
+    pub(crate) fn of(host: &Arc<Host>, log: LogSink) -> (Self, TaskGuard) {
         let told = broadcast::Sender::new(MAX_BEHIND);
-        let changes = Self { told, scopes: Arc::default(), asked: Arc::default(), log };
+        let changes = Self { told, scopes: Arc::default(), incoming: Arc::default(), log };
         let (host, following) = (Arc::downgrade(host), changes.clone());
         let task = tokio::spawn(async move {
             // A panic costs one change, not all that follow.
-            while panics::outcome_of(follow(host.clone(), following.clone())).await.is_none() {
+            while panics::outcome_of(run(host.clone(), following.clone())).await.is_none() {
                 sleep(PAUSE_AFTER_PANIC).await;
             }
         });
-        (changes, Listening::of(&task))
+        (changes, TaskGuard::of(&task))
     }
 
     /// Begins to listen for somebody who is told of it a moment later.
-    pub(crate) fn begin(&self, host: &Arc<Host>, scope: &CallerScope) -> Begun {
-        Begun { scope: self.watch(host, scope), told: self.told.subscribe() }
+    pub(crate) fn begin(&self, host: &Arc<Host>, scope: &CallerScope) -> PendingListener {
+        PendingListener { scope: self.watch(host, scope), told: self.told.subscribe() }
     }
 
     /// Watches the lists of a scope while somebody listens in it.
-    fn watch(&self, host: &Arc<Host>, scope: &CallerScope) -> WatchedScope {
+    fn watch(&self, host: &Arc<Host>, scope: &CallerScope) -> ScopeGuard {
         let mut scopes = lock(&self.scopes);
         let known = scopes.get_key_value(scope).map(|(scope, _)| Arc::clone(scope));
         let scope = known.unwrap_or_else(|| Arc::new(scope.clone()));
         let entry = scopes.entry(Arc::clone(&scope));
         let watched =
-            entry.or_insert_with(|| Watched { listeners: 0, digests: digests(host, &scope) });
+            entry.or_insert_with(|| ScopeDigest { listeners: 0, digests: digests(host, &scope) });
         watched.listeners += 1;
-        WatchedScope { scope, host: Arc::downgrade(host), changes: self.clone() }
+        ScopeGuard { scope, host: Arc::downgrade(host), changes: self.clone() }
     }
 
     /// Looks at every scope in which somebody listens, and says what is different.
@@ -229,14 +238,14 @@ impl Changes {
         let mut scopes = lock(&self.scopes);
         for (scope, watched) in scopes.iter_mut() {
             let now = digests(host, scope);
-            let mut lists = Lists::default();
-            for kind in Kind::ALL {
+            let mut lists = ListKinds::default();
+            for kind in ItemKind::ALL {
                 if now[kind as usize] != watched.digests[kind as usize] {
-                    lists = lists.or(Lists::of_kind(kind));
+                    lists = lists.or(ListKinds::from_kind(kind));
                 }
             }
             watched.digests = now;
-            if lists != Lists::default() {
+            if lists != ListKinds::default() {
                 let _ = self.told.send(Change::Lists { scope: Arc::clone(scope), lists });
             }
         }
@@ -245,37 +254,37 @@ impl Changes {
     /// A server says that a list of it has changed. Whose list that makes another is found by
     /// comparing once it is there. Lists that are known are asked for again anyway; one that nobody
     /// has asked for yet is asked for now, if anybody listens.
-    fn announced(&self, host: &Host, server: &ServerName, kind: Kind) {
+    fn on_list_change(&self, host: &Host, server: &ServerName, kind: ItemKind) {
         let connection = host.servers().get(server.as_str());
-        let Some(connection) = connection.filter(|it| !it.is_known(kind)) else { return };
+        let Some(connection) = connection.filter(|it| !it.is_loaded(kind)) else { return };
         let key = (server.clone(), kind);
-        if lock(&self.scopes).is_empty() || !lock(&self.asked).insert(key.clone()) {
+        if lock(&self.scopes).is_empty() || !lock(&self.incoming).insert(key.clone()) {
             return;
         }
-        let asked = Arc::clone(&self.asked);
+        let incoming = Arc::clone(&self.incoming);
         tokio::spawn(async move {
             // The catalog learns of it when it is there.
-            let _ = connection.fresh_list(kind).await;
-            lock(&asked).remove(&key);
+            let _ = connection.list_fresh(kind).await;
+            lock(&incoming).remove(&key);
         });
     }
 }
 
 /// A scope that is watched for somebody.
-struct WatchedScope {
+struct ScopeGuard {
     scope: Arc<CallerScope>,
     host: Weak<Host>,
-    changes: Changes,
+    changes: ChangeHub,
 }
 
-impl WatchedScope {
+impl ScopeGuard {
     fn may_hear_of(&self, server: &ServerName, uri: &str) -> bool {
         let host = self.host.upgrade();
         host.is_some_and(|host| self.scope.may_hear_of(&host, server, uri))
     }
 }
 
-impl Drop for WatchedScope {
+impl Drop for ScopeGuard {
     fn drop(&mut self) {
         let mut scopes = lock(&self.changes.scopes);
         let Some(watched) = scopes.get_mut(&self.scope) else { return };
@@ -287,9 +296,9 @@ impl Drop for WatchedScope {
 }
 
 /// What the lists of a scope are, in a few bytes.
-fn digests(host: &Host, scope: &CallerScope) -> [u64; Kind::ALL.len()] {
+fn digests(host: &Host, scope: &CallerScope) -> [u64; ItemKind::ALL.len()] {
     let Ok(view) = scope.view(host) else { return Default::default() };
-    Kind::ALL.map(|kind| {
+    ItemKind::ALL.map(|kind| {
         let mut hasher = DefaultHasher::new();
         for entry in view.entries(kind) {
             entry.exposed().hash(&mut hasher);
@@ -305,14 +314,14 @@ fn updated(params: &Raw) -> Notification {
 }
 
 /// Listens to everything, until the host is gone.
-async fn follow(host: Weak<Host>, changes: Changes) {
+async fn run(host: Weak<Host>, changes: ChangeHub) {
     let (heard, mut hearing) = mpsc::channel(MAX_BEHIND);
     let mut ears = HashMap::new();
     let Some(mut catalog) = host.upgrade().map(|host| host.watch_catalog()) else { return };
     loop {
         {
             let Some(host) = host.upgrade() else { return };
-            for (connection, share) in grow_ears(&mut ears, &host, &heard) {
+            for (connection, share) in sync_listeners(&mut ears, &host, &heard) {
                 let _ = changes.told.send(Change::Connected(connection, share));
             }
         }
@@ -334,10 +343,10 @@ async fn follow(host: Weak<Host>, changes: Changes) {
     }
 }
 
-fn take(changes: &Changes, host: &Host, server: ServerName, said: &ServerNotification) {
+fn take(changes: &ChangeHub, host: &Host, server: ServerName, said: &ServerNotification) {
     let notification = &said.notification;
-    for kind in Kind::changed_by(&notification.method) {
-        changes.announced(host, &server, *kind);
+    for kind in ItemKind::list_changed_method(&notification.method) {
+        changes.on_list_change(host, &server, *kind);
     }
     match &*notification.method {
         "notifications/resources/updated" => {}

@@ -13,10 +13,10 @@
 //! use axum::routing::get;
 //! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 //! use tokio::net::{TcpListener, TcpStream};
-//! use trunkline::config::{self, NoReferences};
-//! use trunkline::connection::{ChildOptions, HttpOptions, Options};
-//! use trunkline::host::{Host, HostOptions, Patience};
-//! use trunkline::item::Kind;
+//! use trunkline::config::{self, EmptyResolver};
+//! use trunkline::connection::{ChildOptions, HttpOptions, ConnectionOptions};
+//! use trunkline::host::{Host, HostOptions, WaitFor};
+//! use trunkline::item::ItemKind;
 //! use trunkline_gateway::demo::DemoServer;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -29,13 +29,13 @@
 //! tokio::spawn(DemoServer::Words.listen(words));
 //! let loaded = config::parse("mcp.json", text);
 //! let child = ChildOptions::from_environment(std::env::vars_os());
-//! let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default())
+//! let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
 //!     .with_capabilities(trunkline_gateway::client_capabilities());
 //! let agents = loaded.config.agents().named.clone();
 //! let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
 //!
 //! // Clients get the instructions of servers that are ready, and are not kept waiting for others.
-//! host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
+//! host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
 //!
 //! // An application with a route of its own, and the gateway at /tools/mcp.
 //! let gateway = trunkline_gateway::router(Arc::clone(&host), Default::default());
@@ -74,6 +74,6 @@ pub mod demo;
 pub use crate::access::scope::Scope;
 pub use crate::access::tokens::{Token, Tokens, digest_of, new_token};
 pub use crate::handlers::discover::client_capabilities;
-pub use crate::transport::http::{Accepting, listen, listen_reporting, listen_until, router};
+pub use crate::transport::http::{AcceptStatus, listen, listen_reporting, listen_until, router};
 pub use crate::transport::stdio::serve;
-pub use options::{Limits, Options};
+pub use options::{GatewayOptions, Limits};

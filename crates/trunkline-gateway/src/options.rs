@@ -6,7 +6,7 @@ use crate::access::tokens::Tokens;
 
 /// How a gateway behaves over HTTP.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct GatewayOptions {
     /// Who may ask. If there are none, everybody who reaches the address may.
     pub tokens: Tokens,
     /// Names the gateway may be asked under, beside those of this machine.

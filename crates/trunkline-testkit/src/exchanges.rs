@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use trunkline::config::{self, NoReferences};
-use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::config::{self, EmptyResolver};
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::host::{Host, HostOptions};
 use trunkline_gateway::client_capabilities;
 use trunkline_gateway::demo::DemoServer;
@@ -79,7 +79,7 @@ fn host_of(servers: &Value) -> Arc<Host> {
     let loaded = config::parse("exchanges", text.to_string());
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
     let child = ChildOptions::from_environment(std::iter::empty());
-    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+    let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
     let options = options.with_capabilities(client_capabilities());
     let agents = loaded.config.agents().named.clone();
     Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)))

@@ -1,7 +1,7 @@
 //! What must hold for any text that is given as a configuration, however broken.
 
-use trunkline::config::{self, Loaded, Resolver, Secret, Style, resolve};
-use trunkline::message::{Malformed, Message, Raw};
+use trunkline::config::{self, ColorStyle, LoadedConfig, Resolver, Secret, resolve};
+use trunkline::message::{Message, ParseError, Raw};
 
 /// What every reference resolves to here. No rendering of anything may hold it.
 pub const RESOLVED: &str = "resolved-secret-value-7f3a";
@@ -29,7 +29,7 @@ impl Resolver for Omniscient {
 ///
 /// When something is wrong with the reader: a problem without a message, a place outside of the
 /// text, a server both usable and broken, or a resolved secret in something shown.
-pub fn check(bytes: &[u8]) -> Loaded {
+pub fn check(bytes: &[u8]) -> LoadedConfig {
     let loaded = config::parse("fuzz.json", bytes);
     let shown = everything_shown(&loaded);
     assert!(!shown.contains(RESOLVED), "a resolved secret is shown");
@@ -45,18 +45,18 @@ pub fn check(bytes: &[u8]) -> Loaded {
     }
     for broken in loaded.config.broken() {
         assert!(loaded.config.server(broken.as_str()).is_none(), "{broken} is broken and used");
-        assert!(loaded.fails(false), "{broken} is broken without an error");
+        assert!(loaded.has_errors(false), "{broken} is broken without an error");
     }
     loaded
 }
 
 /// Everything a program could print about a configuration: reports, the effective configuration,
 /// debug output, and what comes of filling in its secrets.
-pub fn everything_shown(loaded: &Loaded) -> String {
+pub fn everything_shown(loaded: &LoadedConfig) -> String {
     let mut shown = String::new();
     for found in &loaded.diagnostics {
-        shown += &found.render(Style::Plain);
-        shown += &found.render(Style::Colored);
+        shown += &found.render(ColorStyle::Plain);
+        shown += &found.render(ColorStyle::Colored);
         shown += &format!("{found:?}");
     }
     shown += &format!("{loaded:?}");
@@ -84,7 +84,7 @@ pub fn check_message(bytes: &[u8]) {
     let bytes = bytes::Bytes::copy_from_slice(bytes);
     let is_text = std::str::from_utf8(&bytes).is_ok();
     let is_json = is_text && serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok();
-    assert_eq!(Message::read(&bytes) != Err(Malformed::NotJson), is_json, "{bytes:?}");
+    assert_eq!(Message::read(&bytes) != Err(ParseError::NotJson), is_json, "{bytes:?}");
     if let Ok(message) = Message::read(&bytes) {
         let payload = match &message {
             Message::Request(request) => request.params.as_ref(),
@@ -110,9 +110,9 @@ fn check_outline(payload: &Raw) {
     let value = Raw::from_string("edited");
     check_noted(payload);
     for (key, member) in payload.members() {
-        check_noted(&payload.with_parts(&[(member.clone(), value.clone())]));
+        check_noted(&payload.replace_slices(&[(member.clone(), value.clone())]));
         for (_, inner) in member.members() {
-            let edited = payload.with_parts(&[(inner.clone(), value.clone())]);
+            let edited = payload.replace_slices(&[(inner.clone(), value.clone())]);
             check_noted(&edited);
             edited.get(&key).iter().for_each(check_noted);
         }

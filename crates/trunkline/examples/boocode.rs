@@ -12,18 +12,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use support::{Folder, Machine, Outcome, is_running, serve_if_asked, signal, stdio_entry, until};
 use tokio::net::TcpListener;
 use trunkline::call::CallOptions;
 use trunkline::config::{
-    self, Access, Agent, AgentFile, LoadOptions, NoReferences, Places, Restart,
+    self, Access, Agent, AgentFile, EmptyResolver, LoadOptions, Restart, SearchPath,
 };
-use trunkline::connection::{ChildOptions, HttpOptions, Options, State};
-use trunkline::host::{Host, HostOptions, Patience};
-use trunkline::item::Kind;
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions, State};
+use trunkline::host::{Host, HostOptions, WaitFor};
+use trunkline::item::ItemKind;
 use trunkline::message::Raw;
-use trunkline::policy::Who;
+use trunkline::policy::CallerSpec;
 use trunkline_gateway::demo::DemoServer;
+
+use support::{Folder, Machine, Outcome, is_running, serve_if_asked, signal, stdio_entry, until};
 
 const AGENTS: &str = "\
 ---
@@ -82,14 +83,15 @@ impl BooCode {
         machine: &Machine,
         agents: BTreeMap<trunkline::name::AgentName, Agent>,
     ) -> Result<(Self, Vec<String>), Box<dyn Error>> {
-        let places = Places {
+        let places = SearchPath {
             path_variables: vec!["MCP_CONFIG_PATH".into()],
             fallbacks: vec!["/data/mcp.json".into()],
-            ..Places::default()
+            ..SearchPath::default()
         };
         let loaded = config::load(machine, &LoadOptions { places, ..LoadOptions::default() });
         let child = ChildOptions::from_environment(std::env::vars_os());
-        let connections = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+        let connections =
+            ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
         let mut all_tools = native_tools();
         let options = HostOptions {
             // The configuration has no flag for tools that write, and none for restarts.
@@ -100,7 +102,7 @@ impl BooCode {
             ..HostOptions::new(connections)
         };
         let host = Arc::new(Host::start(loaded.config, agents, options));
-        let warnings = host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
+        let warnings = host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
         append_mcp_tools(&mut all_tools, &host)?;
         let warnings = warnings.iter().map(ToString::to_string).collect();
         Ok((Self { host, all_tools }, warnings))
@@ -133,9 +135,9 @@ impl BooCode {
 
 /// Appends the tools of all servers. Called once, after they were listed.
 fn append_mcp_tools(tools: &mut BTreeMap<String, ToolDef>, host: &Arc<Host>) -> Outcome {
-    let view = Arc::new(host.view(Who::default())?);
-    let listed = view.list(Kind::Tool, host.describes());
-    for (entry, definition) in view.entries(Kind::Tool).zip(listed) {
+    let view = Arc::new(host.view(CallerSpec::default())?);
+    let listed = view.list(ItemKind::Tool, host.description_style());
+    for (entry, definition) in view.entries(ItemKind::Tool).zip(listed) {
         let name = entry.exposed().to_owned();
         let (host, view, called) = (Arc::clone(host), Arc::clone(&view), name.clone());
         let execute = move |arguments: Value| -> Execution {

@@ -13,19 +13,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use support::{Folder, Machine, Outcome, serve_if_asked, stdio_entry, until};
 use tokio::sync::{oneshot, watch};
 use trunkline::call::CallOptions;
 use trunkline::catalog::Catalog;
 use trunkline::config::{
-    self, Candidate, DiscoveredFiles, LoadOptions, NoReferences, Overrides, Places, Style, Walk,
+    self, ColorStyle, DiscoveredFiles, EmptyResolver, LoadOptions, Overrides, SearchFile,
+    SearchPath, SearchScope,
 };
-use trunkline::connection::{ChildOptions, HttpOptions, Options};
-use trunkline::host::{Host, HostOptions, Patience};
-use trunkline::item::Kind;
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
+use trunkline::host::{Host, HostOptions, WaitFor};
+use trunkline::item::ItemKind;
 use trunkline::message::Raw;
-use trunkline::policy::{NoSuchCaller, Switch, Switches, Who};
+use trunkline::policy::{CallerSpec, Toggle, Toggles, UnknownCaller};
 use trunkline::registry::Registry;
+
+use support::{Folder, Machine, Outcome, serve_if_asked, stdio_entry, until};
 
 /// A tool as Dispatch defines it.
 struct ToolContract {
@@ -43,17 +45,17 @@ struct Extension {
 
 impl Extension {
     /// Reads `.dispatch/mcp.json`, else `opencode.json`, and starts what it names.
-    async fn activate(registry: &Registry, options: &Options, folder: &Path) -> Self {
+    async fn activate(registry: &Registry, options: &ConnectionOptions, folder: &Path) -> Self {
         let loaded = config::load(
             &Machine::default(),
             &LoadOptions {
-                places: Places {
+                places: SearchPath {
                     candidates: vec![
-                        Candidate::file(".dispatch/mcp.json"),
-                        Candidate::with_key("opencode.json", "mcp"),
+                        SearchFile::file(".dispatch/mcp.json"),
+                        SearchFile::with_key("opencode.json", "mcp"),
                     ],
-                    walk: Walk::Stay,
-                    ..Places::default()
+                    walk: SearchScope::Stay,
+                    ..SearchPath::default()
                 },
                 // `freecad__create_object`: one underscore is common in names of tools.
                 overrides: Some(Overrides::Value(json!({ "separator": "__" }))),
@@ -63,11 +65,11 @@ impl Extension {
                 ..LoadOptions::default()
             },
         );
-        let warnings = loaded.diagnostics.iter().map(|it| it.render(Style::Plain)).collect();
+        let warnings = loaded.diagnostics.iter().map(|it| it.render(ColorStyle::Plain)).collect();
         let options =
             HostOptions { registry: Some(registry.clone()), ..HostOptions::new(options.clone()) };
         let host = Host::start(loaded.config, BTreeMap::new(), options);
-        host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
+        host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
         let catalog = host.watch_catalog();
         let mut extension = Self { host, catalog, contracts: BTreeMap::new(), warnings };
         extension.define_tools();
@@ -76,9 +78,9 @@ impl Extension {
 
     /// Defines every tool there is.
     fn define_tools(&mut self) {
-        let Ok(all) = self.host.view(Who::default()) else { return };
+        let Ok(all) = self.host.view(CallerSpec::default()) else { return };
         self.contracts.clear();
-        for definition in all.list(Kind::Tool, self.host.describes()) {
+        for definition in all.list(ItemKind::Tool, self.host.description_style()) {
             let definition = definition.to_value();
             let text = |key: &str| definition[key].as_str().unwrap_or_default().to_owned();
             let parameters = definition["inputSchema"].clone();
@@ -95,9 +97,10 @@ impl Extension {
     }
 
     /// The tools that one turn of a conversation may use.
-    fn filter_tools(&self, switches: &Switches) -> Result<Vec<&str>, NoSuchCaller> {
-        let view = self.host.view(Who { switches: switches.clone(), ..Who::default() })?;
-        let is_visible = |name: &&str| view.route(Kind::Tool, name).is_ok();
+    fn filter_tools(&self, switches: &Toggles) -> Result<Vec<&str>, UnknownCaller> {
+        let view =
+            self.host.view(CallerSpec { switches: switches.clone(), ..CallerSpec::default() })?;
+        let is_visible = |name: &&str| view.route(ItemKind::Tool, name).is_ok();
         Ok(self.contracts.keys().map(String::as_str).filter(is_visible).collect())
     }
 
@@ -108,7 +111,7 @@ impl Extension {
         arguments: &Value,
         abort: oneshot::Receiver<()>,
     ) -> Result<Option<String>, Box<dyn Error>> {
-        let view = self.host.view(Who::default())?;
+        let view = self.host.view(CallerSpec::default())?;
         let arguments = Raw::from_value(arguments);
         tokio::select! {
             called = self.host.call(&view, name, arguments, CallOptions::default()) => {
@@ -160,13 +163,13 @@ async fn check_abort(model: &Extension) -> Outcome {
 /// A conversation switches a server off, and finds it off when it is opened again.
 fn check_switches(model: &Extension, folder: &Folder) -> Outcome {
     let config = model.host.config();
-    let mut switches = Switches::default();
-    switches.set(&config.server("freecad").ok_or("it is configured")?.name, Switch::Off);
+    let mut switches = Toggles::default();
+    switches.set(&config.server("freecad").ok_or("it is configured")?.name, Toggle::Off);
     let kept = folder.write("conversation.json", &switches.to_json().to_string())?;
-    let again = Switches::from(&config::parse_conversation("conversation.json", fs::read(kept)?));
+    let again = Toggles::from(&config::parse_toggles("conversation.json", fs::read(kept)?));
     let names = model.filter_tools(&again)?;
     assert!(names.contains(&"words__shout") && names.iter().all(|it| it.starts_with("words__")));
-    assert!(model.filter_tools(&Switches::default())?.contains(&"freecad__wait"));
+    assert!(model.filter_tools(&Toggles::default())?.contains(&"freecad__wait"));
     Ok(())
 }
 
@@ -180,7 +183,7 @@ async fn run() -> Outcome {
     folder.write("web/opencode.json", &json!({ "mcp": { "words": words } }).to_string())?;
 
     let child = ChildOptions::from_environment(std::env::vars_os());
-    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+    let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
     let registry = Registry::new(options.clone());
     let mut model = Extension::activate(&registry, &options, &folder.path().join("model")).await;
     let web = Extension::activate(&registry, &options, &folder.path().join("web")).await;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
-use trunkline::config::Surroundings;
+use trunkline::config::Environment;
 use trunkline_gateway::demo::DemoServer;
 
 /// Starts this program again as an MCP server over stdio, if the first argument says so.
@@ -89,7 +89,7 @@ pub(crate) struct Machine {
     pub(crate) variables: BTreeMap<&'static str, OsString>,
 }
 
-impl Surroundings for Machine {
+impl Environment for Machine {
     fn variable(&self, name: &str) -> Option<OsString> {
         self.variables.get(name).cloned()
     }

@@ -12,29 +12,30 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use support::{Folder, Machine, Outcome, serve_if_asked, stdio_entry};
 use trunkline::call::CallOptions;
 use trunkline::config::{
-    self, Candidate, DiscoveredFiles, LoadOptions, Loaded, NoReferences, Overrides, Places, Style,
-    Walk,
+    self, ColorStyle, DiscoveredFiles, EmptyResolver, LoadOptions, LoadedConfig, Overrides,
+    SearchFile, SearchPath, SearchScope,
 };
-use trunkline::connection::{ChildOptions, HttpOptions, Options, State};
-use trunkline::host::{Host, HostOptions, Patience};
-use trunkline::item::Kind;
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions, State};
+use trunkline::host::{Host, HostOptions, WaitFor};
+use trunkline::item::ItemKind;
 use trunkline::message::Raw;
-use trunkline::policy::Who;
+use trunkline::policy::CallerSpec;
 use trunkline::view::View;
 
+use support::{Folder, Machine, Outcome, serve_if_asked, stdio_entry};
+
 /// `loadMcpConfig({ overrides })` in a working directory.
-fn load_mcp_config(machine: &Machine, folder: &Path, overrides: Option<Value>) -> Loaded {
-    let places = Places {
+fn load_mcp_config(machine: &Machine, folder: &Path, overrides: Option<Value>) -> LoadedConfig {
+    let places = SearchPath {
         inline_variables: vec!["CODEX_TOOLLOOP_MCP_CONFIG_JSON".into()],
         path_variables: vec!["CODEX_TOOLLOOP_MCP_CONFIG_PATH".into()],
         candidates: vec![
-            Candidate::file("codex-toolloop.mcp.json"),
-            Candidate::file(".codex-toolloop/mcp.json"),
+            SearchFile::file("codex-toolloop.mcp.json"),
+            SearchFile::file(".codex-toolloop/mcp.json"),
         ],
-        walk: Walk::Up,
+        walk: SearchScope::Up,
         fallbacks: Vec::new(),
     };
     let options = LoadOptions {
@@ -54,9 +55,10 @@ struct McpClientManager {
 
 impl McpClientManager {
     /// Takes a configuration. Nothing is reached before a bundle needs it.
-    fn new(loaded: Loaded) -> Self {
+    fn new(loaded: LoadedConfig) -> Self {
         let child = ChildOptions::from_environment(std::env::vars_os());
-        let connections = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+        let connections =
+            ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
         let host = Host::start(loaded.config, BTreeMap::new(), HostOptions::new(connections));
         Self { host }
     }
@@ -69,11 +71,11 @@ impl McpClientManager {
         let (_, found) =
             bundles.find(|(name, _)| name.as_str() == bundle).ok_or("no such bundle")?;
         let servers = [found.server.clone()];
-        let failures = self.host.gather_of(&servers, &[Kind::Tool], Patience::UntilAllAreReady);
+        let failures = self.host.refresh_servers(&servers, &[ItemKind::Tool], WaitFor::AllReady);
         if let Some(failure) = failures.await.pop() {
             return Err(failure.into());
         }
-        Ok(self.host.view(Who { bundles: &[bundle], ..Who::default() })?)
+        Ok(self.host.view(CallerSpec { bundles: &[bundle], ..CallerSpec::default() })?)
     }
 
     /// Executes a call of a model. Whatever goes wrong is text for the model to read.
@@ -104,7 +106,7 @@ impl McpClientManager {
 }
 
 fn names(view: &View) -> Vec<&str> {
-    view.entries(Kind::Tool).map(trunkline::catalog::Entry::exposed).collect()
+    view.entries(ItemKind::Tool).map(trunkline::catalog::Entry::exposed).collect()
 }
 
 /// A configuration as the file and the variable have it.
@@ -134,10 +136,10 @@ fn check_precedence(folder: &Folder) -> Outcome {
     folder.write("packages/app/package.json", "{}")?;
     let below = folder.path().join("packages/app");
     let found = load_mcp_config(&Machine::default(), &below, None);
-    assert!(found.config.server("words").is_some() && !found.fails(false));
+    assert!(found.config.server("words").is_some() && !found.has_errors(false));
 
     let timeout = |seconds: u64| json!({ "timeouts": { "call": format!("{seconds}s") } });
-    let call_timeout = |loaded: &Loaded| {
+    let call_timeout = |loaded: &LoadedConfig| {
         loaded.config.server("words").map(|it| it.behaviour.timeouts.call.as_secs())
     };
     let mut machine = Machine::default();
@@ -152,8 +154,9 @@ fn check_precedence(folder: &Folder) -> Outcome {
     // An untrusted server without an allow-list, and an empty one: both are said, with their place.
     let mistaken = json!({ "bundles": { "open": { "serverId": "numbers", "allowTools": [] } } });
     let mistaken = load_mcp_config(&Machine::default(), &below, Some(mistaken));
-    let report: String = mistaken.diagnostics.iter().map(|it| it.render(Style::Plain)).collect();
-    assert!(mistaken.fails(false) && report.contains("bundle `open`"), "{report}");
+    let report: String =
+        mistaken.diagnostics.iter().map(|it| it.render(ColorStyle::Plain)).collect();
+    assert!(mistaken.has_errors(false) && report.contains("bundle `open`"), "{report}");
     Ok(())
 }
 

@@ -2,11 +2,11 @@
 
 mod completion;
 mod no_result;
-mod failure;
-mod keeping;
+mod error;
+mod artifacts;
 mod outcome;
 mod untrusted;
-mod updates;
+mod task_updates;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,26 +14,27 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-pub use completion::{Completion, CompletionOf};
-pub use failure::{CallError, CallErrorKind};
-pub use keeping::ArtifactFolder;
+pub use artifacts::ArtifactDir;
+pub use completion::{Completion, CompletionRef};
+pub use error::{CallError, CallErrorKind};
 pub use no_result::NoResult;
 pub use outcome::Outcome;
-pub use updates::TaskUpdates;
+pub use task_updates::TaskUpdates;
 
 use crate::catalog::Entry;
-use crate::clean::cleaned_json;
 use crate::config::{Server, Trust};
 use crate::connection::{
-    Ask, CallHandler, Connection, Conversing, LogLevel, Round, Rounds, Unattended,
+    CallHandler, Connection, InputRequired, LogLevel, NoopHandler, OutgoingRequest, RoundOutcome,
+    RoundTrips,
 };
-use crate::content::{ResultKind, check_arguments, with_addresses};
+use crate::content::{ResultKind, rewrite_uris, validate_arguments};
 use crate::error::{Error, ErrorKind};
-use crate::item::{Item, Kind};
+use crate::item::{Item, ItemKind};
 use crate::message::{Raw, RpcError};
 use crate::principal::{ClientId, FairSlots, Principal, Requester, Slot};
+use crate::sanitize::sanitize_json;
 use crate::view::View;
-use untrusted::Cleaning;
+use untrusted::SanitizingHandler;
 
 /// How often a server whose tools are others by then is looked at again before it is asked.
 const MAX_LOOKS: usize = 3;
@@ -50,7 +51,7 @@ const MAX_LINKS_LOOKED_UP: usize = 256;
 pub struct CallOptions<'c> {
     /// Who attends to what the server says and asks before it answers. What an untrusted server
     /// says and asks is without what deceives; it is not to be believed for that.
-    pub attendant: &'c dyn CallHandler,
+    pub handler: &'c dyn CallHandler,
     /// How long the call may take, with the start of the server where it does not run. The default is
     /// `timeouts.call`, and the bounds of a start beside it; it is never longer than that. The time in which
     /// a question of the server waits for the attendant is not counted; see [`Attendant::asked`].
@@ -61,11 +62,11 @@ pub struct CallOptions<'c> {
     /// Whether arguments are checked against the schema of the tool before it is called (CALL-6).
     pub checks_arguments: bool,
     /// Where binary blocks of the result are kept as files; else they stay in it.
-    pub artifacts: Option<&'c ArtifactFolder>,
+    pub artifacts: Option<&'c ArtifactDir>,
     /// Who asks again when the server needs more before it can answer.
-    pub rounds: Rounds,
+    pub rounds: InputRequired,
     /// On whose behalf it is made, if there are several.
-    pub client: Option<&'c Client>,
+    pub client: Option<&'c ClientContext>,
     /// The capabilities of a caller of the older era, which a server of both eras over HTTP is then spoken
     /// to in.
     pub older_era: Option<&'c Raw>,
@@ -75,7 +76,7 @@ pub struct CallOptions<'c> {
 
 /// Somebody on whose behalf a host is used, if there are several.
 #[derive(Clone)]
-pub struct Client {
+pub struct ClientContext {
     /// Who it is: the same for everything the same client asks for.
     pub id: ClientId,
     /// Its principal. Where there is no room for more servers, one of the principal that has most is
@@ -84,7 +85,7 @@ pub struct Client {
     /// What it offers to servers, as the protocol writes it.
     pub capabilities: Raw,
     /// Who answers what its own servers ask outside of any call.
-    pub attendant: Option<Arc<dyn CallHandler>>,
+    pub handler: Option<Arc<dyn CallHandler>>,
     /// How much of the log of its own servers it wants.
     pub log_level: Option<LogLevel>,
     /// After how long without a call its own servers are ended; never, if nothing is said, before
@@ -95,12 +96,12 @@ pub struct Client {
 impl Default for CallOptions<'_> {
     fn default() -> Self {
         Self {
-            attendant: &Unattended,
+            handler: &NoopHandler,
             timeout: None,
             since: None,
             checks_arguments: false,
             artifacts: None,
-            rounds: Rounds::Driven,
+            rounds: InputRequired::Resolve,
             client: None,
             older_era: None,
             requester: None,
@@ -122,8 +123,8 @@ impl CallOptions<'_> {
 }
 
 /// Says whether something may be called by the rules of now: they may change while a call waits.
-pub(crate) trait Guard: Sync {
-    fn admits(&self, view: &View, entry: &Entry) -> Result<(), CallError>;
+pub(crate) trait Authorizer: Sync {
+    fn authorize(&self, view: &View, entry: &Entry) -> Result<(), CallError>;
 }
 
 /// Something this caller may have, bound to the connection that serves it: resolved once, then
@@ -138,13 +139,13 @@ pub(crate) struct Route<'v> {
     pub(crate) server: Arc<Server>,
     /// What was shown; it says how callers know addresses as well.
     pub(crate) view: &'v View,
-    pub(crate) guard: &'v dyn Guard,
+    pub(crate) guard: &'v dyn Authorizer,
     /// What is being read, if something is.
-    pub(crate) read: Option<Read>,
+    pub(crate) read: Option<ReadUri>,
 }
 
 /// An address that is read, which its server calls otherwise.
-pub(crate) struct Read {
+pub(crate) struct ReadUri {
     /// As the caller gave it.
     pub(crate) address: String,
     /// In the words of its server.
@@ -164,15 +165,15 @@ impl Route<'_> {
         if options.checks_arguments
             && let Some(schema) = self.entry.definition().get("inputSchema")
         {
-            check_arguments(&schema, &arguments).map_err(|bad| CallError::arguments(&bad))?;
+            validate_arguments(&schema, &arguments).map_err(|bad| CallError::arguments(&bad))?;
         }
         let name = Raw::from_string(self.entry.name());
         let params = empty().with("name", &name).with("arguments", &arguments);
-        self.ask("tools/call", params, options).await
+        self.send("tools/call", params, options).await
     }
 
     /// Asks the server for something, within its bounds, and makes an outcome of the answer.
-    pub(crate) async fn ask(
+    pub(crate) async fn send(
         &self,
         method: &str,
         params: Raw,
@@ -180,40 +181,42 @@ impl Route<'_> {
     ) -> Result<Outcome, CallError> {
         let (_slot, mut has_waited) = self.slot(options).await?;
         let kind = ResultKind::of_method(method);
-        let ask = Ask {
+        let ask = OutgoingRequest {
             timeout: options.timeout,
             since: options.since,
             rounds: options.rounds,
             requester: options.requester.cloned().unwrap_or_default(),
-            ..Ask::new(method, Some(params))
+            ..OutgoingRequest::new(method, Some(params))
         };
-        let cleaning = Cleaning(options.attendant);
-        let mut conversing =
-            Conversing::begin(&self.connection, ask, self.attendant(options, &cleaning));
+        let cleaning = SanitizingHandler(options.handler);
+        let mut round_trips =
+            RoundTrips::begin(&self.connection, ask, self.handler(options, &cleaning));
         let mut looks_in_vain = 0;
         while looks_in_vain < MAX_LOOKS {
             // In an edition that comes after this it is not asked.
-            let edition = self.connection.edition();
+            let edition = self.connection.tools_revision();
             if has_waited {
-                self.guard.admits(self.view, self.entry)?;
+                self.guard.authorize(self.view, self.entry)?;
             }
             self.require_definition(edition)?;
-            conversing.within(edition);
+            round_trips.expect_revision(edition);
             has_waited = true;
-            match conversing.round().await {
-                Ok(Round::Last(answer)) => return self.outcome(kind, Ok(answer), options).await,
-                Ok(Round::Another) => {}
-                Err(error) if error.kind() == ErrorKind::BegunAnew => looks_in_vain += 1,
+            match round_trips.round().await {
+                Ok(RoundOutcome::Last(answer)) => {
+                    return self.outcome(kind, Ok(answer), options).await;
+                }
+                Ok(RoundOutcome::Another) => {}
+                Err(error) if error.kind() == ErrorKind::Stale => looks_in_vain += 1,
                 Err(error) => return self.outcome(kind, Err(error), options).await,
             }
         }
         let message = "it begins anew, or has other tools, again and again, and was not asked";
-        let error = Error::new(ErrorKind::BegunAnew, message).of(&self.server.name);
+        let error = Error::new(ErrorKind::Stale, message).of(&self.server.name);
         Err(self.failed(error))
     }
 
     /// Asks the server for something that only the server knows, so that nothing of it was shown.
-    pub(crate) async fn ask_unseen(
+    pub(crate) async fn send_unlisted(
         &self,
         method: &str,
         params: Raw,
@@ -221,26 +224,26 @@ impl Route<'_> {
     ) -> Result<Outcome, CallError> {
         let (_slot, _) = self.slot(options).await?;
         let kind = ResultKind::of_method(method);
-        let ask = Ask {
+        let ask = OutgoingRequest {
             timeout: options.timeout,
             since: options.since,
             rounds: options.rounds,
             requester: options.requester.cloned().unwrap_or_default(),
-            ..Ask::new(method, Some(params))
+            ..OutgoingRequest::new(method, Some(params))
         };
-        let cleaning = Cleaning(options.attendant);
-        let answer = self.connection.converse(ask, self.attendant(options, &cleaning)).await;
+        let cleaning = SanitizingHandler(options.handler);
+        let answer = self.connection.request_with(ask, self.handler(options, &cleaning)).await;
         self.outcome(kind, answer, options).await
     }
 
     /// Who attends to what the server says, which is cleaned if it is not trusted.
-    fn attendant<'a>(
+    fn handler<'a>(
         &self,
         options: CallOptions<'a>,
-        cleaning: &'a Cleaning<'a>,
+        cleaning: &'a SanitizingHandler<'a>,
     ) -> &'a dyn CallHandler {
         match self.server.trust {
-            Trust::Trusted => options.attendant,
+            Trust::Trusted => options.handler,
             Trust::Untrusted => cleaning,
         }
     }
@@ -248,7 +251,7 @@ impl Route<'_> {
     /// Fails if the server has another tool in this edition than the one that was shown. Before it is
     /// ready, nobody knows.
     fn require_definition(&self, edition: u64) -> Result<(), CallError> {
-        if edition == 0 || self.entry.kind() != Kind::Tool {
+        if edition == 0 || self.entry.kind() != ItemKind::Tool {
             return Ok(());
         }
         let (tools, name) = (self.connection.tools(), self.entry.name());
@@ -257,7 +260,7 @@ impl Route<'_> {
         if named.peek().is_none() {
             return Err(CallError::gone(self.entry));
         }
-        match named.any(|tool| self.is_as_shown(tool)) {
+        match named.any(|tool| self.matches_shown_definition(tool)) {
             true => Ok(()),
             false => Err(CallError::changed(self.entry)),
         }
@@ -266,7 +269,7 @@ impl Route<'_> {
     /// Whether a tool of the server is the one that was shown, by the digests of their definitions, unless
     /// it is that of another process than the one whose list was shown. There, what matters are its
     /// arguments and what it says that it does.
-    fn is_as_shown(&self, tool: &Arc<Item>) -> bool {
+    fn matches_shown_definition(&self, tool: &Arc<Item>) -> bool {
         if Arc::ptr_eq(tool, self.entry.item()) {
             return true;
         }
@@ -290,11 +293,13 @@ impl Route<'_> {
         let result = answer.map_err(|error| self.refused(&error))?;
         if !result.is_object() {
             let message = "its result is not an object, which every result has to be";
-            return Err(Error::new(ErrorKind::NotMcp, message).of(&self.server.name).into());
+            return Err(Error::new(ErrorKind::ProtocolViolation, message)
+                .of(&self.server.name)
+                .into());
         }
         let outcome = self.exposed(kind, &result).in_modern_era(self.connection.is_modern());
         match options.artifacts {
-            Some(folder) => Ok(outcome.with_files_in(folder).await),
+            Some(folder) => Ok(outcome.with_artifacts_in(folder).await),
             None => Ok(outcome),
         }
     }
@@ -302,9 +307,9 @@ impl Route<'_> {
     /// A result with the addresses that the caller knows, and within its bound.
     fn exposed(&self, kind: ResultKind, result: &Raw) -> Outcome {
         let looks = Cell::new(0);
-        let exposed = |uri: &str| self.exposed_address(uri, &looks);
-        let tells_apart = self.read.is_some() || self.view.catalog().tells_addresses_apart();
-        let exposed: Option<Exposed<'_>> = if tells_apart { Some(&exposed) } else { None };
+        let exposed = |uri: &str| self.expose_uri(uri, &looks);
+        let tells_apart = self.read.is_some() || self.view.catalog().qualifies_uris();
+        let exposed: Option<ExposeUri<'_>> = if tells_apart { Some(&exposed) } else { None };
         outcome((kind, result), &self.server, exposed)
     }
 
@@ -317,20 +322,20 @@ impl Route<'_> {
     /// The server gave no answer.
     fn failed(&self, error: Error) -> CallError {
         // Another one takes the place of what a client had for itself.
-        let is_replaced = (self.is_own || self.first.is_some()) && self.connection.is_over();
-        let may_pass = is_replaced || self.connection.may_pass(error.kind());
-        CallError::from(error).that_may_pass(may_pass)
+        let is_replaced = (self.is_own || self.first.is_some()) && self.connection.is_shut_down();
+        let may_pass = is_replaced || self.connection.is_retryable(error.kind());
+        CallError::from(error).retryable(may_pass)
     }
 
     /// What the caller calls an address of the server, if not as the server does.
-    fn exposed_address(&self, uri: &str, looks: &Cell<usize>) -> Option<String> {
+    fn expose_uri(&self, uri: &str, looks: &Cell<usize>) -> Option<String> {
         if let Some(read) = self.read.as_ref().filter(|read| read.own == uri) {
             return Some(read.address.clone());
         }
         looks.set(looks.get() + 1);
         match looks.get() <= MAX_LINKS_LOOKED_UP {
-            true => self.view.exposed_address(&self.server.name, uri),
-            false => self.view.catalog().exposed_address(&self.server.name, uri),
+            true => self.view.exposed_uri(&self.server.name, uri),
+            false => self.view.catalog().exposed_uri(&self.server.name, uri),
         }
     }
 
@@ -346,7 +351,7 @@ impl Route<'_> {
         }
         let bound = self.server.behaviour.timeouts.call;
         let bound = options.time_left().map_or(bound, |left| left.min(bound));
-        match timeout(bound, self.turn(&slots, options)).await {
+        match timeout(bound, self.acquire_slot(&slots, options)).await {
             Ok(slot) => Ok((Some(slot), true)),
             Err(_) => {
                 let message = format!(
@@ -362,13 +367,13 @@ impl Route<'_> {
 
     /// Waits for a slot, and says now and then that somebody does: whoever has it may only begin to
     /// dawdle meanwhile.
-    async fn turn(&self, slots: &Arc<FairSlots>, options: CallOptions<'_>) -> Slot {
+    async fn acquire_slot(&self, slots: &Arc<FairSlots>, options: CallOptions<'_>) -> Slot {
         let principal = options.requester.map_or(&Principal::Anonymous, |it| &it.principal);
         let mut turn = std::pin::pin!(slots.acquire(principal));
         loop {
             // Nobody else has anything to do with a connection of a client's own.
             if !self.is_own {
-                options.attendant.passed_over();
+                options.handler.on_blocked();
             }
             if let Ok(slot) = timeout(REMINDER, &mut turn).await {
                 return slot;
@@ -378,22 +383,22 @@ impl Route<'_> {
 }
 
 /// How callers know an address of a server, if not as the server does.
-type Exposed<'c> = &'c dyn Fn(&str) -> Option<String>;
+type ExposeUri<'c> = &'c dyn Fn(&str) -> Option<String>;
 
 /// What a server says as callers are to see it: with the addresses they know, and within its bound.
 fn outcome(
     (kind, said): (ResultKind, &Raw),
     server: &Server,
-    exposed: Option<Exposed<'_>>,
+    exposed: Option<ExposeUri<'_>>,
 ) -> Outcome {
     let missing = said.missing();
-    let said = said.clone().with_keys_once();
+    let said = said.clone().deduplicated();
     let said = match server.trust {
         // Before addresses are looked at: what is taken away may be what makes one look like another.
-        Trust::Untrusted => cleaned_json(&said),
+        Trust::Untrusted => sanitize_json(&said),
         Trust::Trusted => said,
     };
-    let said = exposed.map_or_else(|| said.clone(), |exposed| with_addresses(&said, exposed));
+    let said = exposed.map_or_else(|| said.clone(), |exposed| rewrite_uris(&said, exposed));
     let bound = usize::try_from(server.behaviour.max_result_bytes).unwrap_or(usize::MAX);
     let said = said.shortened_by(missing);
     Outcome::new((kind, &said), (&server.name, server.trust), bound)

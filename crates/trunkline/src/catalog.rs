@@ -1,21 +1,21 @@
 //! What exists and who serves it: an immutable snapshot, sorted by exposed name.
 
-mod listing;
-mod addresses;
+mod server_items;
+mod uris;
 mod build;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use addresses::AddressIndex;
-pub(crate) use addresses::{closest, template_pieces};
-pub use build::Sources;
-pub use listing::Listing;
+pub use build::CatalogBuilder;
+pub use server_items::ServerItems;
+use uris::UriIndex;
+pub(crate) use uris::{closest, template_pieces};
 
-pub use crate::item::{DefinitionDigest, Hints, Item, Kind};
+pub use crate::item::{DefinitionDigest, Item, ItemKind, ToolAnnotations};
 
 use crate::message::Raw;
-use crate::name::{Adjusted, Namespaces, Pairs, ServerName};
+use crate::name::{CharacterPairs, NameAdjustment, Namespaces, ServerName};
 
 /// Whether a server can be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,23 +45,23 @@ pub struct CatalogServer {
 /// One thing that a server has.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    kind: Kind,
+    kind: ItemKind,
     server: Arc<CatalogServer>,
     item: Arc<Item>,
     exposed: Arc<str>,
     /// What patterns see of something that is called by an address.
     scope: Option<Box<str>>,
-    pairs: Pairs,
+    pairs: CharacterPairs,
     /// Those of its item: a look at every entry should not have to leave the list.
-    hints: Hints,
-    adjusted: Option<Box<Adjusted>>,
+    hints: ToolAnnotations,
+    adjusted: Option<Box<NameAdjustment>>,
     is_listed: bool,
     is_exposed_as_another: bool,
 }
 
 impl Entry {
     /// What kind of thing it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ItemKind {
         self.kind
     }
 
@@ -96,22 +96,22 @@ impl Entry {
     }
 
     /// What it says of itself.
-    pub fn hints(&self) -> Hints {
+    pub fn annotations(&self) -> ToolAnnotations {
         self.hints
     }
 
     /// Why its exposed name is not simply prefix, separator and own name.
-    pub fn adjusted(&self) -> Option<&Adjusted> {
+    pub fn adjustment(&self) -> Option<&NameAdjustment> {
         self.adjusted.as_deref()
     }
 
     /// What it would be called, and why it is not: because of its length, of its characters, or of
     /// something else that has the name (TOOL-2, TOOL-13).
     pub fn renamed(&self) -> Option<(&str, String)> {
-        if let Some(adjusted) = self.adjusted() {
+        if let Some(adjusted) = self.adjustment() {
             return Some((&adjusted.plain, adjusted.reason.to_string()));
         }
-        let is_named = matches!(self.kind, Kind::Tool | Kind::Prompt);
+        let is_named = matches!(self.kind, ItemKind::Tool | ItemKind::Prompt);
         (is_named && !self.exposed.ends_with(self.name()))
             .then(|| (self.name(), "it has characters that names may not have".to_owned()))
     }
@@ -122,12 +122,12 @@ impl Entry {
     }
 
     /// Whether its exposed name is the own name of something else of its server.
-    pub(crate) fn is_exposed_as_another(&self) -> bool {
+    pub(crate) fn is_uri_exposed_by_other(&self) -> bool {
         self.is_exposed_as_another
     }
 
     /// The pairs of characters in its scope.
-    pub(crate) fn pairs(&self) -> Pairs {
+    pub(crate) fn pairs(&self) -> CharacterPairs {
         self.pairs
     }
 
@@ -142,27 +142,27 @@ impl Entry {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use trunkline::catalog::{Catalog, Item, Kind, Listing, Sources};
+/// use trunkline::catalog::{Catalog, Item, ItemKind, ServerItems, CatalogBuilder};
 /// use trunkline::config;
 /// use trunkline::message::Raw;
 ///
 /// let config = config::parse("mcp.json", r#"{ "servers": { "fs": { "command": "x" } } }"#).config;
 /// let definition = Raw::from_text(r#"{"name":"read_file","inputSchema":{}}"#).unwrap();
-/// let listing = Listing::new([Item::new(Kind::Tool, "read_file", definition)]);
+/// let listing = ServerItems::new([Item::new(ItemKind::Tool, "read_file", definition)]);
 ///
-/// let mut sources = Sources::new(&config);
+/// let mut sources = CatalogBuilder::new(&config);
 /// sources.add(&config.server("fs").unwrap().name, Arc::new(listing));
 /// let catalog = Catalog::build(&sources);
-/// let entry = catalog.get(Kind::Tool, "fs_read_file").unwrap();
+/// let entry = catalog.get(ItemKind::Tool, "fs_read_file").unwrap();
 /// assert_eq!((entry.server().name.as_str(), entry.name()), ("fs", "read_file"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    kinds: [Entries; Kind::ALL.len()],
+    kinds: [Entries; ItemKind::ALL.len()],
     namespaces: Arc<Namespaces>,
     servers: Vec<Arc<CatalogServer>>,
     tells_addresses_apart: bool,
-    addresses: AddressIndex,
+    addresses: UriIndex,
 }
 
 /// All entries of one kind, sorted by exposed name.
@@ -183,24 +183,24 @@ impl Entries {
 
 impl Catalog {
     /// All entries of a kind, sorted by exposed name.
-    pub fn entries(&self, kind: Kind) -> &[Entry] {
+    pub fn entries(&self, kind: ItemKind) -> &[Entry] {
         &self.kinds[kind as usize].sorted
     }
 
     /// The entry of an exposed name or address.
-    pub fn get(&self, kind: Kind, exposed: &str) -> Option<&Entry> {
+    pub fn get(&self, kind: ItemKind, exposed: &str) -> Option<&Entry> {
         let entries = &self.kinds[kind as usize];
         entries.sorted.get(*entries.places.get(exposed)? as usize)
     }
 
     /// Entries whose names are not simply prefix, separator and own name; each says why (TOOL-2).
-    pub fn adjusted(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
+    pub fn adjusted(&self, kind: ItemKind) -> impl Iterator<Item = &Entry> {
         self.entries(kind).iter().filter(|entry| entry.adjusted.is_some())
     }
 
     /// Whether any address may have to be shown otherwise than its server writes it: some are, or there
     /// are several servers, any of which can link to an address that is another's.
-    pub(crate) fn tells_addresses_apart(&self) -> bool {
+    pub(crate) fn qualifies_uris(&self) -> bool {
         self.tells_addresses_apart
     }
 

@@ -6,7 +6,7 @@
 //! [`resolve()`] fills them in when a server starts.
 //!
 //! ```
-//! use trunkline::config::{self, Style};
+//! use trunkline::config::{self, ColorStyle};
 //!
 //! let loaded = config::parse("mcp.json", r#"{ "mcpServers": {
 //!     "good": { "command": "uvx", "args": ["mcp-server-time"] },
@@ -16,13 +16,13 @@
 //! // One bad entry leaves the others usable, and is explained.
 //! assert!(loaded.config.server("good").is_some());
 //! assert_eq!(loaded.config.broken()[0].as_str(), "bad");
-//! let report: String = loaded.diagnostics.iter().map(|found| found.render(Style::Plain)).collect();
+//! let report: String = loaded.diagnostics.iter().map(|found| found.render(ColorStyle::Plain)).collect();
 //! assert!(report.contains("did you mean `command`?"));
 //! ```
 
 mod source;
 mod diagnostic;
-mod syntax;
+mod jsonc;
 mod yaml;
 mod secret;
 mod suggest;
@@ -31,27 +31,27 @@ mod template;
 mod render;
 mod limits;
 mod decode;
-mod quantity;
-mod words;
+mod units;
+mod keywords;
 mod inherit;
 mod origin;
 mod identity;
 mod agent;
 mod model;
-mod surroundings;
-mod written;
+mod environment;
+mod raw;
 mod dialect;
 mod format;
-mod meaning;
+mod validate;
 mod merge;
 mod discovery;
 mod load;
 mod chain;
 mod agents;
-mod conversation;
+mod toggles;
 mod resolve;
 mod fingerprint;
-mod show;
+mod display;
 mod uses;
 mod schema;
 mod inspect;
@@ -62,10 +62,10 @@ pub use chain::{
     CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, MAX_NESTED_PROCESSES,
     MISCONFIGURED_EXIT_STATUS,
 };
-pub(crate) use chain::{Link, LocalProcess, links};
-pub use conversation::{Conversation, WrittenSwitch, parse_conversation};
+pub(crate) use chain::{ChainLink, LocalProcess, links};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
-pub use discovery::{Candidate, Places, Walk, discover};
+pub use discovery::{SearchFile, SearchPath, SearchScope, discover};
+pub use environment::{Consent, ContentDigest, DiscoveredFile, Environment, FileRefusal};
 pub use fingerprint::Fingerprint;
 #[cfg(test)]
 pub(crate) use identity::ConfigIdentity;
@@ -73,25 +73,25 @@ pub use identity::FileIdentity;
 pub(crate) use inherit::inherited_secrets;
 pub use inherit::{InheritEnv, inherited_variables, shown_variable};
 pub use inspect::{Inspector, inspect, unserved_bundles};
-pub use load::{DiscoveredFiles, LoadOptions, Loaded, Overrides, load, parse};
+pub use load::{DiscoveredFiles, LoadOptions, LoadedConfig, Overrides, load, parse};
 pub use model::{
-    Access, AccessOverride, Addresses, Agent, AgentPattern, Agents, Backoff, Behaviour, Bundle,
-    BundleMode, Config, Connect, FileOrigin, FileReach, Found, Hold, HoldReason, Kept, ListPlaces,
-    Naming, Origin, Protocol, Provenance, Remote, RemoteProtocol, Restart, RulePlaces, Server,
-    Share, Stdio, Timeouts, ToolLists, Transport, Trust,
+    Access, AccessOverride, Agent, AgentPattern, Agents, Backoff, Bundle, BundleMode, Config,
+    ConsentHold, ConsentHoldReason, FileOrigin, FileReach, FoundBy, ListLocations, Naming, Origin,
+    Protocol, Provenance, Remote, RemoteTransport, Restart, RuleLocations, Server, ServerSettings,
+    Share, StartPolicy, Stdio, Timeouts, ToolLists, Transport, Trust, UnknownKey, UriStyle,
 };
+pub use redact::{escape_control, is_hidden};
 pub(crate) use redact::{is_harmless_variable, is_like_credential};
-pub use redact::{is_hidden, printable};
-pub use render::Style;
+pub use render::ColorStyle;
 pub use resolve::{
-    NoReferences, ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, env_file_names,
+    EmptyResolver, ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, env_file_names,
     resolve,
 };
 pub use schema::schema;
 pub use secret::{MASK, Secret};
 pub use source::{Location, MAX_SOURCE_BYTES, Position, Source, Span};
 pub(crate) use suggest::Suggestions;
-pub use suggest::nearest;
-pub use surroundings::{Consent, ContentDigest, DiscoveredFile, FileRefusal, Surroundings};
-pub use template::{Reference, Target, Template};
+pub use suggest::closest_match;
+pub use template::{Reference, ReferenceSource, Template};
+pub use toggles::{ConversationToggles, ToggleEntry, parse_toggles};
 pub use uses::{Use, UsedFile};

@@ -25,35 +25,35 @@ use crate::protocol::ProtocolVersion;
 use handler::untrusted;
 use state::{error_context, retry};
 
-pub use crate::connection::handler::{Answering, CallHandler, Question, Unattended};
+pub use crate::connection::handler::{CallHandler, HandlerFuture, NoopHandler, ServerRequest};
 pub use crate::connection::param_headers::header_arguments;
-pub(crate) use crate::connection::request::round_trips::{Conversing, Round};
-pub use crate::connection::request::{Ask, Rounds};
+pub(crate) use crate::connection::request::round_trips::{RoundOutcome, RoundTrips};
+pub use crate::connection::request::{InputRequired, OutgoingRequest};
 pub use crate::connection::state::log_level::LogLevel;
-pub use crate::connection::state::status::{SetAside, State, Status};
+pub use crate::connection::state::status::{RejectedItem, State, Status};
 pub(crate) use client_meta::META_KEYS;
-pub use options::{Options, Remaining};
+pub use options::{ConnectionOptions, OrphanProcess};
 pub use server_notification::ServerNotification;
-use state::log_level::WantedLog;
+use state::log_level::RequestedLogLevel;
 pub use subscription::{ResourceSubscription, TaskSubscription};
 
 pub use crate::transport::{
     ChildOptions, HttpOptions, MAX_MESSAGE_BYTES, Proxies, RemainingProcess,
 };
 
-use crate::config::{Behaviour, Fingerprint, Protocol, Restart, Server, Transport};
+use crate::config::{Fingerprint, Protocol, Restart, Server, ServerSettings, Transport};
 use crate::error::{Error, ErrorKind};
-use crate::item::{Item, Kind};
+use crate::item::{Item, ItemKind};
 use crate::message::{Notification, RpcError};
 use crate::principal::{FairSlots, Requester};
-use actor::subscriptions::Watched;
-use actor::{Command, Task};
-use handler::Abandoned;
-use handshake::closing::SessionEndings;
-use published::Shadow;
-use request::list_requests::Refreshes;
-use session::{Ids, gone};
-use subscription::{Held, Holds, Subject};
+use actor::subscriptions::Subscriptions;
+use actor::{Command, ServerActor};
+use handler::CancelledRequest;
+use handshake::closing::SessionClosings;
+use published::PublishedState;
+use request::list_requests::ListRequests;
+use session::{RequestIds, closed_error};
+use subscription::{HoldSender, SubscriptionGuard, SubscriptionSubject};
 
 /// Commands that may wait for a task that is busy starting its server.
 const MAX_COMMANDS: usize = 256;
@@ -66,19 +66,19 @@ const MAX_UNHEARD: usize = 256;
 pub struct Connection {
     server: Arc<Server>,
     /// Bounds and rules, which may change while it runs.
-    behaviour: watch::Sender<Arc<Behaviour>>,
+    behaviour: watch::Sender<Arc<ServerSettings>>,
     fingerprint: Fingerprint,
-    ids: Arc<Ids>,
+    ids: Arc<RequestIds>,
     commands: mpsc::Sender<Command>,
-    abandoned: mpsc::UnboundedSender<Abandoned>,
-    holds: Holds,
-    log_level: watch::Sender<Option<WantedLog>>,
-    shadow: Arc<Shadow>,
+    abandoned: mpsc::UnboundedSender<CancelledRequest>,
+    holds: HoldSender,
+    log_level: watch::Sender<Option<RequestedLogLevel>>,
+    published: Arc<PublishedState>,
     told: broadcast::Sender<ServerNotification>,
     /// Slots for calls, and how many they are.
     slots: Mutex<Option<(u32, Arc<FairSlots>)>>,
     /// Lists that are being asked for, for those who wait for a while.
-    refreshes: Refreshes,
+    refreshes: ListRequests,
 }
 
 impl Connection {
@@ -88,23 +88,23 @@ impl Connection {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub fn new(server: Server, options: Options) -> Self {
+    pub fn new(server: Server, options: ConnectionOptions) -> Self {
         let (commands, for_task) = mpsc::channel(MAX_COMMANDS);
         let (abandoned, abandoned_for_task) = mpsc::unbounded_channel();
         let (holds, holds_for_task) = mpsc::unbounded_channel();
         let (log_level, log_level_for_task) = watch::channel(None);
         let told = broadcast::Sender::new(MAX_UNHEARD);
         let mut fingerprint = server.fingerprint();
-        if server.runs_anywhere() {
+        if server.is_folder_independent() {
             // A relative path means another program in another folder.
             fingerprint = fingerprint.within(&options.resolver().working_directory());
         }
-        let remembered = options.memory().recall(&fingerprint);
+        let remembered = options.cache().load(&fingerprint);
         let remembered = remembered.map(|remembered| remembered.tools).unwrap_or_default();
-        let shadow = Arc::new(Shadow::new(remembered));
+        let published = Arc::new(PublishedState::new(remembered));
         let behaviour = watch::Sender::new(Arc::new(server.behaviour.clone()));
-        let (server, ids) = (Arc::new(server), Arc::new(Ids::default()));
-        let task = Task {
+        let (server, ids) = (Arc::new(server), Arc::new(RequestIds::default()));
+        let task = ServerActor {
             server: Arc::clone(&server),
             behaviour: behaviour.subscribe(),
             fingerprint,
@@ -112,17 +112,17 @@ impl Connection {
             ids: Arc::clone(&ids),
             commands: for_task,
             abandoned: abandoned_for_task,
-            watched: Watched::new(holds.clone()),
+            watched: Subscriptions::new(holds.clone()),
             holds: holds_for_task,
             log_level: log_level_for_task,
-            shadow: Arc::clone(&shadow),
+            published: Arc::clone(&published),
             told: told.clone(),
             fading: JoinSet::new(),
-            endings: SessionEndings::default(),
+            endings: SessionClosings::default(),
             writing: JoinSet::new(),
         };
         tokio::spawn(task.run());
-        let (slots, refreshes) = (Mutex::default(), Refreshes::default());
+        let (slots, refreshes) = (Mutex::default(), ListRequests::default());
         Self {
             server,
             behaviour,
@@ -132,7 +132,7 @@ impl Connection {
             abandoned,
             holds,
             log_level,
-            shadow,
+            published,
             told,
             slots,
             refreshes,
@@ -146,12 +146,12 @@ impl Connection {
     }
 
     /// The bounds and rules of now.
-    pub(crate) fn behaviour(&self) -> Arc<Behaviour> {
+    pub(crate) fn behaviour(&self) -> Arc<ServerSettings> {
         Arc::clone(&self.behaviour.borrow())
     }
 
     /// Follows other bounds and rules from now on. What is under way keeps those it began with.
-    pub(crate) fn follow(&self, behaviour: &Behaviour) {
+    pub(crate) fn apply_settings(&self, behaviour: &ServerSettings) {
         self.behaviour.send_replace(Arc::new(behaviour.clone()));
     }
 
@@ -162,19 +162,19 @@ impl Connection {
 
     /// How the server is doing now.
     pub fn status(&self) -> Status {
-        self.shadow.status()
+        self.published.status()
     }
 
     /// Whether what went wrong with the server in this way may work later, though nobody does
     /// anything about it.
-    pub fn may_pass(&self, kind: ErrorKind) -> bool {
-        retry::may_pass(self.current(), &self.shadow.watch().borrow(), kind)
+    pub fn is_retryable(&self, kind: ErrorKind) -> bool {
+        retry::is_retryable(self.current(), &self.published.watch().borrow(), kind)
     }
 
     /// Whether the server, if it cannot be used, may be there later, though nobody does anything
     /// about it.
-    pub fn may_return(&self) -> bool {
-        retry::may_return(self.current(), &self.shadow.watch().borrow())
+    pub fn will_recover(&self) -> bool {
+        retry::will_recover(self.current(), &self.published.watch().borrow())
     }
 
     /// How the server is reached, and whether it is started again by the rules of now.
@@ -183,8 +183,8 @@ impl Connection {
     }
 
     /// Whether the server has failed and does not come back by itself.
-    pub(crate) fn is_over(&self) -> bool {
-        self.shadow.watch().borrow().state == State::Failed && !self.may_return()
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.published.watch().borrow().state == State::Failed && !self.will_recover()
     }
 
     /// Slots for calls; other ones when their number has changed.
@@ -198,18 +198,18 @@ impl Connection {
     /// A text of the server without the secrets that the server was given, for logs and other places
     /// in which the host says something itself (SEC-2).
     pub fn masked(&self, text: &str) -> String {
-        self.shadow.mask().masked(text)
+        self.published.mask().masked(text)
     }
 
     /// Whether the server is spoken to in revision 2026-07-28, or was the last time.
     pub(crate) fn is_modern(&self) -> bool {
-        self.shadow.speaks(ProtocolVersion::MODERN)
+        self.published.speaks(ProtocolVersion::MODERN)
     }
 
     /// Whether the server may be reached over HTTP in the older era as well: it says so, and the
     /// configuration leaves it open.
     pub(crate) fn speaks_both_eras(&self) -> bool {
-        self.may_speak_both_eras() && self.shadow.speaks_both_eras()
+        self.may_speak_both_eras() && self.published.speaks_both_eras()
     }
 
     /// Whether that can be, as far as the configuration tells.
@@ -219,16 +219,16 @@ impl Connection {
     }
 
     /// Wants as much of the log as is wanted of another connection.
-    pub(crate) fn want_log_of(&self, other: &Self) {
+    pub(crate) fn copy_log_level(&self, other: &Self) {
         let wanted = other.log_level.borrow().clone();
         if let Some((level, _)) = wanted {
-            self.want_log_level(level);
+            self.set_log_level(level);
         }
     }
 
     /// Tells whoever listens to this connection what the server says on another one, but for what it
     /// says here as well.
-    pub(crate) fn repeat_notifications_of(&self, other: &Self) {
+    pub(crate) fn forward_notifications_of(&self, other: &Self) {
         let (mut said, told) = (other.notifications(), self.told.downgrade());
         tokio::spawn(async move {
             loop {
@@ -238,7 +238,7 @@ impl Connection {
                     Err(broadcast::error::RecvError::Closed) => return,
                 };
                 let Some(told) = told.upgrade() else { return };
-                if !is_said_on_each(&notification.notification.method) {
+                if !is_sent_per_request(&notification.notification.method) {
                     // There may be no listener.
                     let _ = told.send(notification);
                 }
@@ -248,40 +248,40 @@ impl Connection {
 
     /// The edition of the server's tools that is known: another one whenever it begins anew or has other
     /// tools; zero, if it is not ready.
-    pub fn edition(&self) -> u64 {
-        self.shadow.edition()
+    pub fn tools_revision(&self) -> u64 {
+        self.published.tools_revision()
     }
 
     /// How the server is doing, now and whenever that changes. Changes that follow each other
     /// quickly may be seen as one.
     pub fn watch(&self) -> watch::Receiver<Status> {
-        self.shadow.watch()
+        self.published.watch()
     }
 
     /// The server's tools as far as they are known, in the order of their names; none if it
     /// failed.
     pub fn tools(&self) -> Arc<[Arc<Item>]> {
-        self.list(Kind::Tool)
+        self.list(ItemKind::Tool)
     }
 
     /// What the server has of a kind, as far as that is known, in the order of names. Tools are
     /// asked for when a server starts, all else by [`fresh_list`](Self::fresh_list).
-    pub fn list(&self, kind: Kind) -> Arc<[Arc<Item>]> {
-        self.shadow.listed(kind).items
+    pub fn list(&self, kind: ItemKind) -> Arc<[Arc<Item>]> {
+        self.published.listed(kind).items
     }
 
     /// What the server has of a kind, asked for again if that is not known or may have changed
     /// since: when the server said so, or when the time for which it holds is over (CON-9). If it
     /// cannot be had, but an older list is there, that is what there is.
-    pub async fn fresh_list(&self, kind: Kind) -> Result<Arc<[Arc<Item>]>, Error> {
-        let listed = self.shadow.listed(kind);
+    pub async fn list_fresh(&self, kind: ItemKind) -> Result<Arc<[Arc<Item>]>, Error> {
+        let listed = self.published.listed(kind);
         if listed.is_fresh() {
             return Ok(listed.items);
         }
         let (done, refreshed) = oneshot::channel();
-        self.command(Command::Refresh(kind, done)).await?;
-        let refreshed = self.answered_in_time(refreshed).await;
-        let listed = self.shadow.listed(kind);
+        self.send_command(Command::Refresh(kind, done)).await?;
+        let refreshed = self.within_timeout(refreshed).await;
+        let listed = self.published.listed(kind);
         match refreshed {
             Err(error) if !listed.is_known => Err(error.of(&self.server.name)),
             _ => Ok(listed.items),
@@ -289,24 +289,24 @@ impl Connection {
     }
 
     /// Whether what the server has of a kind need not be asked for again.
-    pub fn is_fresh(&self, kind: Kind) -> bool {
-        self.shadow.is_fresh(kind)
+    pub fn is_fresh(&self, kind: ItemKind) -> bool {
+        self.published.is_fresh(kind)
     }
 
     /// Whether the server may have things of a kind: it declares them, or has not said yet what it has.
-    pub fn offers(&self, kind: Kind) -> bool {
-        self.shadow.offers(kind)
+    pub fn offers(&self, kind: ItemKind) -> bool {
+        self.published.offers(kind)
     }
 
     /// Whether what the server has of a kind has ever been asked for. Such a list is asked for again by
     /// itself when the server says that it has changed.
-    pub fn is_known(&self, kind: Kind) -> bool {
-        self.shadow.listed(kind).is_known
+    pub fn is_loaded(&self, kind: ItemKind) -> bool {
+        self.published.listed(kind).is_known
     }
 
     /// Waits until a list is another one than this.
-    pub async fn list_changed(&self, kind: Kind, known: &Arc<[Arc<Item>]>) {
-        let mut listed = self.shadow.watch_list(kind);
+    pub async fn list_changed(&self, kind: ItemKind, known: &Arc<[Arc<Item>]>) {
+        let mut listed = self.published.watch_list(kind);
         // It cannot end before us: we hold the other side.
         let _ = listed.wait_for(|listed| !Arc::ptr_eq(&listed.items, known)).await;
     }
@@ -320,8 +320,8 @@ impl Connection {
 
     /// Tells the server something, if it runs: one that does not is not started for that, and need
     /// not know. Nobody hears whether it took notice.
-    pub async fn tell(&self, notification: Notification) -> Result<(), Error> {
-        self.command(Command::Tell(notification)).await
+    pub async fn notify(&self, notification: Notification) -> Result<(), Error> {
+        self.send_command(Command::Notify(notification)).await
     }
 
     /// Wants to hear when a resource changes, starting the server if it does not run. While
@@ -343,16 +343,16 @@ impl Connection {
         requester: &Requester,
         uri: &str,
     ) -> Result<Result<ResourceSubscription, RpcError>, Error> {
-        let held = self.hold(Subject::resource(uri), requester).await?;
+        let held = self.hold(SubscriptionSubject::resource(uri), requester).await?;
         Ok(held.map(ResourceSubscription))
     }
 
     /// Wants to hear when a resource changes, for somebody who was promised that already: whether or
     /// not the server can be asked now. It is asked whenever it is there; at an address, it is tried
     /// until it is.
-    pub fn keep_subscribed(&self, requester: &Requester, uri: &str) -> ResourceSubscription {
-        let subject = Subject::resource(uri);
-        ResourceSubscription(Held::begin(subject, requester.clone(), &self.holds))
+    pub fn resubscribe(&self, requester: &Requester, uri: &str) -> ResourceSubscription {
+        let subject = SubscriptionSubject::resource(uri);
+        ResourceSubscription(SubscriptionGuard::begin(subject, requester.clone(), &self.holds))
     }
 
     /// Wants to hear what becomes of a task of the server, by the id that the server gave it. Like
@@ -362,19 +362,19 @@ impl Connection {
         requester: &Requester,
         id: &str,
     ) -> Result<Result<TaskSubscription, RpcError>, Error> {
-        Ok(self.hold(Subject::task(id), requester).await?.map(TaskSubscription))
+        Ok(self.hold(SubscriptionSubject::task(id), requester).await?.map(TaskSubscription))
     }
 
     async fn hold(
         &self,
-        subject: Subject,
+        subject: SubscriptionSubject,
         requester: &Requester,
-    ) -> Result<Result<Held, RpcError>, Error> {
+    ) -> Result<Result<SubscriptionGuard, RpcError>, Error> {
         let (reply, given) = oneshot::channel();
-        self.command(Command::Watch(subject, requester.clone(), reply)).await?;
+        self.send_command(Command::Subscribe(subject, requester.clone(), reply)).await?;
         let given =
-            self.answered_in_time(given).await.map_err(|error| error.of(&self.server.name))?;
-        Ok(given.map_err(|error| untrusted::refusal(self.server.trust, error)))
+            self.within_timeout(given).await.map_err(|error| error.of(&self.server.name))?;
+        Ok(given.map_err(|error| untrusted::sanitized_error(self.server.trust, error)))
     }
 
     /// Wants to hear this much of the server's log, now and after it has been started again. Of
@@ -382,12 +382,12 @@ impl Connection {
     ///
     /// Servers of the older generation tell everybody the same, and are asked once. Modern ones
     /// are asked with each request, in its `_meta`: for them this does nothing.
-    pub fn want_log_level(&self, level: LogLevel) {
+    pub fn set_log_level(&self, level: LogLevel) {
         self.raise_log_level(level, None);
     }
 
     /// The same on behalf of a client: messages of the server about the request reach no other client.
-    pub fn want_log_level_for(&self, requester: &Requester, level: LogLevel) {
+    pub fn set_log_level_for(&self, requester: &Requester, level: LogLevel) {
         self.raise_log_level(level, Some(requester));
     }
 
@@ -404,8 +404,8 @@ impl Connection {
     /// Starts the server, if it does not run, and waits until it is ready.
     pub async fn connect(&self) -> Result<(), Error> {
         let (done, ready) = oneshot::channel();
-        self.command(Command::Connect(done)).await?;
-        ready.await.unwrap_or_else(|_| Err(self.gone()))
+        self.send_command(Command::Connect(done)).await?;
+        ready.await.unwrap_or_else(|_| Err(self.closed_error()))
     }
 
     /// Starts the server, if it does not run, and does not wait.
@@ -419,15 +419,15 @@ impl Connection {
     /// answered with an error. The next use starts it again (CON-10).
     pub async fn close(&self) {
         let (done, stopped) = oneshot::channel();
-        if self.command(Command::Stop(done)).await.is_ok() {
+        if self.send_command(Command::Stop(done)).await.is_ok() {
             let _ = stopped.await;
         }
     }
 
     /// Ends the server for good: the connection cannot be used again.
-    pub(crate) async fn end(&self) {
+    pub(crate) async fn shut_down(&self) {
         let (done, closed) = oneshot::channel();
-        if self.command(Command::Close(done)).await.is_ok() {
+        if self.send_command(Command::Close(done)).await.is_ok() {
             let _ = closed.await;
         }
     }
@@ -438,33 +438,33 @@ impl Connection {
     }
 
     /// What the task says to something that it asks the server for itself.
-    async fn answered_in_time<T>(
+    async fn within_timeout<T>(
         &self,
         answer: oneshot::Receiver<Result<T, Error>>,
     ) -> Result<T, Error> {
         // The start lists the tools as well.
-        let bound = self.patience_with_start() + self.behaviour().timeouts.list * 2;
+        let bound = self.timeout_with_start() + self.behaviour().timeouts.list * 2;
         match timeout(bound, answer).await {
-            Ok(answer) => answer.unwrap_or_else(|_| Err(self.gone())),
+            Ok(answer) => answer.unwrap_or_else(|_| Err(self.closed_error())),
             Err(_) => {
                 let status = self.status();
-                let late = error_context::late_to_list(self.behaviour().timeouts.list);
-                let error = error_context::explained_by_server(late, &status.stderr, status.noise);
+                let late = error_context::list_timeout(self.behaviour().timeouts.list);
+                let error = error_context::with_server_stderr(late, &status.stderr, status.noise);
                 Err(error.of(&self.server.name))
             }
         }
     }
 
-    async fn command(&self, command: Command) -> Result<(), Error> {
-        self.commands.send(command).await.map_err(|_| self.gone())
+    async fn send_command(&self, command: Command) -> Result<(), Error> {
+        self.commands.send(command).await.map_err(|_| self.closed_error())
     }
 
-    fn gone(&self) -> Error {
-        gone().of(&self.server.name)
+    fn closed_error(&self) -> Error {
+        closed_error().of(&self.server.name)
     }
 }
 
 /// Whether a server says something on every connection that it has.
-fn is_said_on_each(method: &str) -> bool {
-    !Kind::changed_by(method).is_empty() || method == "notifications/resources/updated"
+fn is_sent_per_request(method: &str) -> bool {
+    !ItemKind::list_changed_method(method).is_empty() || method == "notifications/resources/updated"
 }

@@ -4,23 +4,23 @@
 mod block;
 mod notice;
 mod text;
-mod cap;
+mod truncate;
 mod artifact;
 mod arguments;
-mod addresses;
+mod uris;
 
-pub use addresses::with_addresses;
-pub use arguments::{BadArguments, check_arguments};
+pub use arguments::{InvalidArguments, validate_arguments};
 pub use artifact::{Artifact, ArtifactLimits, artifacts, with_artifacts};
 pub use block::ResultKind;
-pub(crate) use cap::capped_again;
-pub use cap::{Capped, capped};
 pub use notice::with_untrusted_notices;
-pub use text::{Speaker, text_for_model};
+pub use text::{SourceTrust, text_for_model};
+pub(crate) use truncate::truncate_again;
+pub use truncate::{TruncatedResult, truncate};
+pub use uris::rewrite_uris;
 
-use crate::clean::cleaned_json;
 use crate::message::Raw;
 use crate::protocol::meta::UNTRUSTED;
+use crate::sanitize::sanitize_json;
 
 /// Whether a tool says that it failed. That is a result, not an error of ours (CALL-2).
 pub fn is_error(result: &Raw) -> bool {
@@ -30,21 +30,21 @@ pub fn is_error(result: &Raw) -> bool {
 /// The result of an untrusted server: without anything that cannot be seen, and marked (TOOL-10).
 ///
 /// ```
-/// use trunkline::content::marked_untrusted;
+/// use trunkline::content::mark_untrusted;
 /// use trunkline::message::Raw;
 ///
 /// let result = r#"{"content":[{"type":"text","text":"\u001b[8mhidden"}],"n":1.50}"#;
-/// let marked = marked_untrusted(&Raw::from_text(result).unwrap());
+/// let marked = mark_untrusted(&Raw::from_text(result).unwrap());
 /// assert_eq!(
 ///     marked.text(),
 ///     r#"{"content":[{"type":"text","text":"hidden"}],"n":1.50,"_meta":{"io.trunkline/untrusted":true}}"#
 /// );
 /// ```
 #[must_use]
-pub fn marked_untrusted(result: &Raw) -> Raw {
-    let clean = cleaned_json(result);
+pub fn mark_untrusted(result: &Raw) -> Raw {
+    let clean = sanitize_json(result);
     let meta = clean.get("_meta").filter(Raw::is_object);
     let meta = meta.unwrap_or_else(|| Raw::from_value(&serde_json::json!({})));
-    let meta = meta.with_unmistakable(UNTRUSTED, &Raw::from_value(&true.into()));
-    clean.with_unmistakable("_meta", &meta)
+    let meta = meta.with_unambiguous(UNTRUSTED, &Raw::from_value(&true.into()));
+    clean.with_unambiguous("_meta", &meta)
 }

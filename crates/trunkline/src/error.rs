@@ -29,11 +29,11 @@ pub enum ErrorKind {
     /// The server wants to know who asks.
     Unauthorized,
     /// The server refused with an HTTP status.
-    Refused(u16),
+    HttpStatus(u16),
     /// The session ended on the server's side.
     SessionExpired,
     /// The server was started, or spoken to anew, after somebody had looked at what it has.
-    BegunAnew,
+    Stale,
     /// Something took longer than it may.
     TimedOut,
     /// Something is larger than it may be.
@@ -41,9 +41,9 @@ pub enum ErrorKind {
     /// More than may be under way at the same time is. It passes when others are done.
     Busy,
     /// What came is not what the protocol says.
-    NotMcp,
+    ProtocolViolation,
     /// The host is ending the server, or has ended it.
-    Stopping,
+    ShuttingDown,
 }
 
 /// Whose fault something is.
@@ -70,14 +70,14 @@ impl ErrorKind {
             | Self::StartFailed
             | Self::Unauthorized => Fault::Configuration,
             Self::Exited
-            | Self::Refused(_)
+            | Self::HttpStatus(_)
             | Self::SessionExpired
-            | Self::BegunAnew
+            | Self::Stale
             | Self::TimedOut
             | Self::TooLarge
-            | Self::NotMcp => Fault::Server,
+            | Self::ProtocolViolation => Fault::Server,
             Self::Unreachable | Self::Broken | Self::Tls => Fault::Network,
-            Self::Busy | Self::Stopping => Fault::Host,
+            Self::Busy | Self::ShuttingDown => Fault::Host,
         }
     }
 
@@ -88,17 +88,17 @@ impl ErrorKind {
             | Self::Unreachable
             | Self::Broken
             | Self::SessionExpired
-            | Self::BegunAnew
+            | Self::Stale
             | Self::TimedOut
             | Self::Busy => true,
             // 508: the address leads back to the gateway that asks, which no waiting changes.
-            Self::Refused(status) => status == 429 || (status >= 500 && status != 508),
+            Self::HttpStatus(status) => status == 429 || (status >= 500 && status != 508),
             _ => false,
         }
     }
 
     /// Whether no connection could be made at all, so that whatever else is asked fails as well.
-    pub fn is_out_of_reach(self) -> bool {
+    pub fn is_unreachable(self) -> bool {
         matches!(self, Self::Unreachable | Self::Tls)
     }
 }

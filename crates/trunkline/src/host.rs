@@ -2,12 +2,12 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use trunkline::config::{self, NoReferences};
-//! use trunkline::connection::{ChildOptions, HttpOptions, Options};
-//! use trunkline::host::{Host, HostOptions, Patience};
-//! use trunkline::item::Kind;
+//! use trunkline::config::{self, EmptyResolver};
+//! use trunkline::connection::{ChildOptions, HttpOptions, ConnectionOptions};
+//! use trunkline::host::{Host, HostOptions, WaitFor};
+//! use trunkline::item::ItemKind;
 //! use trunkline::message::Raw;
-//! use trunkline::policy::Who;
+//! use trunkline::policy::CallerSpec;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let loaded = config::parse("mcp.json", r#"{
@@ -15,15 +15,15 @@
 //!     "agents": { "reader": { "tools": ["docs_*"] } }
 //! }"#);
 //! let child = ChildOptions::from_environment(std::env::vars_os());
-//! let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+//! let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
 //! let agents = loaded.config.agents().named.clone();
 //! let host = Host::start(loaded.config, agents, HostOptions::new(options));
 //!
-//! let failures = host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
+//! let failures = host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
 //! assert!(failures[0].to_string().contains("not found"));
 //!
-//! let view = host.view(Who { agent: Some("reader"), ..Who::default() }).unwrap();
-//! for tool in view.list(Kind::Tool, host.describes()) {
+//! let view = host.view(CallerSpec { agent: Some("reader"), ..CallerSpec::default() }).unwrap();
+//! for tool in view.list(ItemKind::Tool, host.description_style()) {
 //!     println!("{tool}");           // what a model gets
 //! }
 //! let arguments = Raw::from_text(r#"{"query":"mcp"}"#).unwrap();
@@ -34,13 +34,13 @@
 //! ```
 
 mod options;
-mod binding;
-mod keeper;
-mod older_era;
-mod private;
+mod bind;
+mod catalog_task;
+mod legacy_connections;
+mod dedicated;
 mod relay;
-mod closing;
-mod awaiting;
+mod close;
+mod restart_wait;
 mod status;
 
 use std::collections::{BTreeMap, HashMap};
@@ -50,28 +50,30 @@ use futures_util::future::join_all;
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
-use self::keeper::{Keeper, Looks};
-use self::older_era::OlderEra;
+use self::catalog_task::{CatalogTask, RefreshHandle};
+use self::dedicated::DedicatedConnections;
+pub use self::dedicated::DedicatedServerFailure;
+use self::legacy_connections::LegacyConnections;
 pub use self::options::HostOptions;
-pub use self::private::OwnEnd;
-use self::private::Private;
-pub use self::relay::{Found, Relayed};
-pub use self::status::{Condition, ServerStatus};
-use crate::call::{CallError, CallErrorKind, CallOptions, Client, Completion, Guard, Outcome};
+pub use self::relay::{RelayMethod, ResolvedRequest};
+pub use self::status::{ServerCondition, ServerStatus};
+use crate::call::{
+    Authorizer, CallError, CallErrorKind, CallOptions, ClientContext, Completion, Outcome,
+};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Access, Agent, Chain, Config, Restart, Server, Share};
 use crate::connection::{Connection, State};
 use crate::error::{Error, ErrorKind};
-use crate::item::Kind;
+use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
 use crate::name::{AgentName, ServerName};
-use crate::policy::{NoSuchCaller, Rules, Who};
-use crate::registry::{Registry, Reloaded, ServerSet};
-use crate::view::{Describe, View};
+use crate::policy::{CallerSpec, Rules, UnknownCaller};
+use crate::registry::{Registry, ReloadSummary, ServerSet};
+use crate::view::{DescriptionStyle, View};
 
 /// How long servers are waited for whose lists are not known yet (CON-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitFor {
     /// Not at all: servers are started and lists asked for, and what they have comes later.
     NoWait,
     /// As long as `timeouts.grace` of each, counted once from the first start of a server that has not
@@ -80,19 +82,19 @@ pub enum Patience {
     /// servers which do not run are not waited for.
     Grace,
     /// Until each is ready or has failed.
-    UntilAllAreReady,
+    AllReady,
 }
 
 /// What holds for all callers, swapped as a whole.
 #[derive(Clone)]
-struct Standing {
+struct ActiveConfig {
     config: Arc<Config>,
     rules: Arc<Rules>,
     /// Its servers that are switched on, to be shared by calls.
     servers: Arc<HashMap<ServerName, Arc<Server>>>,
 }
 
-impl Standing {
+impl ActiveConfig {
     fn new(config: Config, agents: BTreeMap<AgentName, Agent>) -> Self {
         let rules = Arc::new(Rules::new(&config, agents));
         let server = |server: &Server| (server.name.clone(), Arc::new(server.clone()));
@@ -105,11 +107,11 @@ impl Standing {
 /// A host. Dropping it ends its servers, though not in order: use [`Host::shutdown`] for that.
 pub struct Host {
     servers: Arc<ServerSet>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<ActiveConfig>,
     catalog: watch::Receiver<Arc<Catalog>>,
-    looks: Looks,
-    private: Private,
-    older_era: OlderEra,
+    looks: RefreshHandle,
+    private: DedicatedConnections,
+    older_era: LegacyConnections,
     keeper: AbortHandle,
     max_access: Access,
     restart: Option<Restart>,
@@ -130,14 +132,14 @@ impl Host {
         let chain = options.connections.chain().clone();
         let HostOptions { max_access, restart, .. } = options;
         let config = config.within(max_access, restart);
-        let private = Private::new(options.connections.clone());
-        let older_era = OlderEra::new(options.connections.clone());
+        let private = DedicatedConnections::new(options.connections.clone());
+        let older_era = LegacyConnections::new(options.connections.clone());
         let own = || Registry::new(options.connections);
         let registry = options.registry.unwrap_or_else(own);
         let servers = Arc::new(registry.open(&config));
-        let standing = watch::Sender::new(Standing::new(config, agents));
+        let standing = watch::Sender::new(ActiveConfig::new(config, agents));
         let (keeper, catalog, looks) =
-            Keeper::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
+            CatalogTask::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
         let keeper = tokio::spawn(keeper.run()).abort_handle();
         let ending = watch::Sender::new(false);
         Self {
@@ -178,7 +180,7 @@ impl Host {
     }
 
     /// Waits until the host is being ended, which those may want to say who serve it to others.
-    pub async fn ending(&self) {
+    pub async fn shutdown_started(&self) {
         let _ = self.ending.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
@@ -193,15 +195,15 @@ impl Host {
     }
 
     /// Whether descriptions say which server something is of, as the configuration wants it.
-    pub fn describes(&self) -> Describe {
+    pub fn description_style(&self) -> DescriptionStyle {
         match self.config().naming().describe_server {
-            true => Describe::WithServer,
-            false => Describe::AsWritten,
+            true => DescriptionStyle::WithServer,
+            false => DescriptionStyle::AsWritten,
         }
     }
 
     /// What a caller sees, of what is known now. Never waits.
-    pub fn view(&self, who: Who<'_>) -> Result<View, NoSuchCaller> {
+    pub fn view(&self, who: CallerSpec<'_>) -> Result<View, UnknownCaller> {
         let rules = Arc::clone(&self.standing.borrow().rules);
         let caller = rules.caller(who)?;
         Ok(View::new(self.catalog(), rules, Arc::new(caller)))
@@ -209,30 +211,30 @@ impl Host {
 
     /// Asks every server for what it has of some kinds, if that is not known or stale, starting
     /// those that do not run. Returns why lists are missing; what is there is in the catalog.
-    pub async fn gather(&self, kinds: &[Kind], patience: Patience) -> Vec<Error> {
-        self.gather_from(self.servers.connections(), kinds, patience).await
+    pub async fn refresh(&self, kinds: &[ItemKind], patience: WaitFor) -> Vec<Error> {
+        self.refresh_connections(self.servers.connections(), kinds, patience).await
     }
 
     /// The same, from some servers only. Names that are no server's are passed over.
-    pub async fn gather_of(
+    pub async fn refresh_servers(
         &self,
         servers: &[ServerName],
-        kinds: &[Kind],
-        patience: Patience,
+        kinds: &[ItemKind],
+        patience: WaitFor,
     ) -> Vec<Error> {
         let connections = servers.iter().filter_map(|name| self.servers.get(name.as_str()));
-        self.gather_from(connections.collect(), kinds, patience).await
+        self.refresh_connections(connections.collect(), kinds, patience).await
     }
 
-    async fn gather_from(
+    async fn refresh_connections(
         &self,
         connections: Vec<Arc<Connection>>,
-        kinds: &[Kind],
-        patience: Patience,
+        kinds: &[ItemKind],
+        patience: WaitFor,
     ) -> Vec<Error> {
-        let gathered = connections.iter().map(|connection| gathered(connection, kinds, patience));
+        let gathered = connections.iter().map(|connection| refreshed(connection, kinds, patience));
         let results = join_all(gathered).await;
-        self.looks.again().await;
+        self.looks.request().await;
         let mut failures: Vec<Error> = results.into_iter().filter_map(Result::err).collect();
         // The same from run to run, whoever was first.
         failures.sort_by(|one, other| one.server().cmp(&other.server()));
@@ -250,12 +252,12 @@ impl Host {
         let options = options.begun();
         let called = async {
             let restarted;
-            let (view, entry) = match view.route(Kind::Tool, name) {
+            let (view, entry) = match view.route(ItemKind::Tool, name) {
                 Ok(entry) => (view, entry),
                 Err(none) => {
-                    restarted = self.after_restart(view, &none, options.time_left()).await;
+                    restarted = self.wait_for_restart(view, &none, options.time_left()).await;
                     let Some(view) = &restarted else { return Err(none.into()) };
-                    (view, view.route(Kind::Tool, name)?)
+                    (view, view.route(ItemKind::Tool, name)?)
                 }
             };
             let route = self.bind(view, entry, &options).await?;
@@ -272,7 +274,7 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let params = object().with("uri", &Raw::from_string(address));
-        self.relay(view, self.find(view, Relayed::Read, &params)?, options).await
+        self.relay(view, self.find(view, RelayMethod::Read, &params)?, options).await
     }
 
     /// Gets a prompt by the name it has in a view, filled in with arguments: an object of texts.
@@ -284,7 +286,7 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let params = object().with("name", &Raw::from_string(name)).with("arguments", &arguments);
-        self.relay(view, self.find(view, Relayed::Prompt, &params)?, options).await
+        self.relay(view, self.find(view, RelayMethod::Prompt, &params)?, options).await
     }
 
     /// Asks what an argument of a prompt or of a template may be, under the names they have in a
@@ -295,13 +297,13 @@ impl Host {
         completion: &Completion<'_>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let found = self.find(view, Relayed::Completion, &completion.params())?;
+        let found = self.find(view, RelayMethod::Completion, &completion.params())?;
         self.relay(view, found, options).await
     }
 
     /// Tells a server something on behalf of a client, if it runs: the client's own, if each has its
     /// own. Whether this client may is for the caller to say.
-    pub async fn tell(
+    pub async fn notify_server(
         &self,
         server: &ServerName,
         client: Option<&str>,
@@ -317,34 +319,38 @@ impl Host {
         };
         let older = self.older_era.all_of(server);
         for connection in connection.into_iter().chain(older) {
-            let _ = connection.tell(notification.clone()).await;
+            let _ = connection.notify(notification.clone()).await;
         }
     }
 
     /// Tells all servers that a client has for itself something about this client.
-    pub async fn tell_own(&self, client: &str, notification: &Notification) {
+    pub async fn notify_dedicated(&self, client: &str, notification: &Notification) {
         for connection in self.private.all_of(client) {
-            let _ = connection.tell(notification.clone()).await;
+            let _ = connection.notify(notification.clone()).await;
         }
     }
 
     /// Takes over another configuration. Servers that are the same in it do not notice. Those that are
     /// not are ended before this returns, and by [`Host::shutdown`] if nobody waits for that.
-    pub async fn reload(&self, config: Config, agents: BTreeMap<AgentName, Agent>) -> Reloaded {
+    pub async fn reload(
+        &self,
+        config: Config,
+        agents: BTreeMap<AgentName, Agent>,
+    ) -> ReloadSummary {
         let config = config.within(self.max_access, self.restart);
-        let standing = Standing::new(config, agents);
+        let standing = ActiveConfig::new(config, agents);
         let config = Arc::clone(&standing.config);
         self.standing.send_replace(standing);
         // Neither waits for the other: a server may take its time to end.
         let (reloaded, ()) =
             tokio::join!(self.servers.reload(&config), self.private.follow(&config));
         self.older_era.follow(&self.servers.connections()).await;
-        self.looks.again().await;
+        self.looks.request().await;
         reloaded
     }
 
     /// The connections that a client has for itself just now.
-    pub fn own_connections(&self, client: &str) -> Vec<Arc<Connection>> {
+    pub fn dedicated_connections(&self, client: &str) -> Vec<Arc<Connection>> {
         self.private.all_of(client)
     }
 
@@ -356,11 +362,11 @@ impl Host {
     pub fn connection_for(
         &self,
         server: &ServerName,
-        client: Option<&Client>,
+        client: Option<&ClientContext>,
     ) -> Result<Arc<Connection>, CallError> {
         let configured = self.standing.borrow().servers.get(server).cloned();
-        let configured = configured.ok_or_else(|| lost(server))?;
-        let shared = || self.servers.get(server.as_str()).ok_or_else(|| lost(server));
+        let configured = configured.ok_or_else(|| refresh_error(server))?;
+        let shared = || self.servers.get(server.as_str()).ok_or_else(|| refresh_error(server));
         match self.private.connection(&configured, client)? {
             Some(own) => Ok(own),
             None => Ok(shared()?),
@@ -369,42 +375,42 @@ impl Host {
 
     /// The servers that fail from now on of those that clients have for themselves. Nobody else would
     /// notice: lists come from the one that all share.
-    pub fn own_ends(&self) -> broadcast::Receiver<OwnEnd> {
-        self.private.ends()
+    pub fn dedicated_failures(&self) -> broadcast::Receiver<DedicatedServerFailure> {
+        self.private.failures()
     }
 
     /// An error that says whether trying again helps, as far as that is a matter of the whole host.
     fn judged(&self, error: CallError) -> CallError {
         let Some(server) = error.server() else { return error };
         let is_down = error.kind() == CallErrorKind::Unavailable;
-        if error.kind() == CallErrorKind::Failed(ErrorKind::Stopping) {
+        if error.kind() == CallErrorKind::Failed(ErrorKind::ShuttingDown) {
             let config = self.config();
             let is_used = config.server(server.as_str()).is_some_and(|server| server.enabled);
-            return if is_used { error.that_may_pass(true) } else { CallError::removed(server) };
+            return if is_used { error.retryable(true) } else { CallError::removed(server) };
         }
         let Some(connection) = self.servers.get(server.as_str()) else { return error };
         let has_failed = connection.watch().borrow().state == State::Failed;
         let error = if has_failed { error.unreachable() } else { error };
-        if is_down { error.that_may_pass(connection.may_return()) } else { error }
+        if is_down { error.retryable(connection.will_recover()) } else { error }
     }
 
     /// What the same caller sees now.
-    fn as_of_now(&self, view: &View) -> Result<View, CallError> {
+    fn with_current_rules(&self, view: &View) -> Result<View, CallError> {
         let rules = Arc::clone(&self.standing.borrow().rules);
         let catalog = self.catalog();
         if Arc::ptr_eq(&rules, view.rules()) {
             return Ok(View::new(catalog, rules, Arc::clone(view.caller())));
         }
-        let caller = rules.caller_again(view.caller())?;
+        let caller = rules.refreshed_caller(view.caller())?;
         Ok(View::new(catalog, rules, Arc::new(caller)))
     }
 }
 
-impl Guard for Host {
+impl Authorizer for Host {
     /// What was shown is what runs: it has to be there still, a tool with the same definition, and allowed
     /// by the rules of now.
-    fn admits(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
-        let now = self.as_of_now(view)?;
+    fn authorize(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
+        let now = self.with_current_rules(view)?;
         if !entry.is_listed() {
             // Rules may be about its URI, and another server may list it by now.
             let found = now.route_resource(entry.exposed())?;
@@ -412,16 +418,16 @@ impl Guard for Host {
             return if is_same { Ok(()) } else { Err(CallError::gone(entry)) };
         }
         if Arc::ptr_eq(now.catalog(), view.catalog()) {
-            return Ok(now.admits(entry)?);
+            return Ok(now.authorize(entry)?);
         }
         let same = now.catalog().get(entry.kind(), entry.exposed());
         let same = same.filter(|same| same.server().name == entry.server().name);
         match same.filter(|same| same.name() == entry.name()) {
             None => Err(CallError::gone(entry)),
-            Some(same) if same.kind() == Kind::Tool && same.digest() != entry.digest() => {
+            Some(same) if same.kind() == ItemKind::Tool && same.digest() != entry.digest() => {
                 Err(CallError::changed(entry))
             }
-            Some(same) => Ok(now.admits(same)?),
+            Some(same) => Ok(now.authorize(same)?),
         }
     }
 }
@@ -433,29 +439,29 @@ impl Drop for Host {
 }
 
 /// Asks one server for lists, and waits for them as long as that may take. Says why one is missing.
-async fn gathered(
+async fn refreshed(
     connection: &Arc<Connection>,
-    kinds: &[Kind],
-    patience: Patience,
+    kinds: &[ItemKind],
+    patience: WaitFor,
 ) -> Result<(), Error> {
     let server = connection.server();
     let grace = connection.behaviour().timeouts.grace;
     // All are asked for before one is waited for.
     let asked: Vec<_> = kinds
         .iter()
-        .map(|kind| (connection.is_remembered(*kind), connection.refresh(*kind)))
+        .map(|kind| (connection.is_recorded(*kind), connection.refresh(*kind)))
         .collect();
     for (is_remembered, mut refresh) in asked {
         let deadline = match patience {
-            Patience::UntilAllAreReady => None,
-            Patience::Grace if !is_remembered => refresh.since().checked_add(grace),
-            Patience::Grace | Patience::NoWait => Some(refresh.since()),
+            WaitFor::AllReady => None,
+            WaitFor::Grace if !is_remembered => refresh.since().checked_add(grace),
+            WaitFor::Grace | WaitFor::NoWait => Some(refresh.since()),
         };
-        match (refresh.over(deadline).await, deadline) {
+        match (refresh.finish(deadline).await, deadline) {
             (Some(result), _) => result?,
             (None, Some(_)) if is_remembered => {}
-            (None, Some(_)) => return Err(late(&server.name)),
-            (None, None) => return Err(lost(&server.name)),
+            (None, Some(_)) => return Err(not_ready(&server.name)),
+            (None, None) => return Err(refresh_error(&server.name)),
         }
     }
     Ok(())
@@ -465,10 +471,10 @@ fn object() -> Raw {
     Raw::from_value(&serde_json::json!({}))
 }
 
-fn lost(server: &ServerName) -> Error {
-    Error::new(ErrorKind::Stopping, "it is not used any more").of(server)
+fn refresh_error(server: &ServerName) -> Error {
+    Error::new(ErrorKind::ShuttingDown, "it is not used any more").of(server)
 }
 
-fn late(server: &ServerName) -> Error {
+fn not_ready(server: &ServerName) -> Error {
     Error::new(ErrorKind::TimedOut, "it is not ready yet; what it has comes later").of(server)
 }

@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 pub use digest::DefinitionDigest;
 pub(crate) use digest::HEADER_MARK;
 
-use crate::clean::cleaned_json;
 use crate::message::Raw;
+use crate::sanitize::sanitize_json;
 
 /// What kind of thing a server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ItemKind {
     /// Something that can be called.
     Tool,
     /// Something that can be read.
@@ -24,7 +24,7 @@ pub enum Kind {
     Prompt,
 }
 
-impl Kind {
+impl ItemKind {
     /// Every kind there is.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Resource, Self::ResourceTemplate, Self::Prompt];
 
@@ -49,7 +49,7 @@ impl Kind {
     }
 
     /// The kinds of which a notification says that there are others now.
-    pub fn changed_by(method: &str) -> &'static [Self] {
+    pub fn list_changed_method(method: &str) -> &'static [Self] {
         match method {
             "notifications/tools/list_changed" => &[Self::Tool],
             "notifications/prompts/list_changed" => &[Self::Prompt],
@@ -89,14 +89,14 @@ impl Kind {
 
 /// What a tool says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
+pub struct ToolAnnotations {
     /// `readOnlyHint`: it changes nothing.
     pub read_only: Option<bool>,
     /// `destructiveHint`: it may destroy something.
     pub destructive: Option<bool>,
 }
 
-impl Hints {
+impl ToolAnnotations {
     fn of(definition: &Raw) -> Self {
         let Some(annotations) = definition.get("annotations") else { return Self::default() };
         let [read_only, destructive] = annotations.get_all(["readOnlyHint", "destructiveHint"]);
@@ -131,23 +131,23 @@ pub(crate) fn app_links(value: &Raw) -> Vec<Raw> {
 /// One thing of a server, as the server described it.
 #[derive(Clone, Debug)]
 pub struct Item {
-    kind: Kind,
+    kind: ItemKind,
     name: Box<str>,
     definition: Raw,
-    hints: Hints,
+    hints: ToolAnnotations,
     /// Made when it is first asked for.
     digest: OnceLock<DefinitionDigest>,
 }
 
 impl Item {
     /// A thing by the server's own name for it: for a resource its address.
-    pub fn new(kind: Kind, name: &str, definition: Raw) -> Self {
+    pub fn new(kind: ItemKind, name: &str, definition: Raw) -> Self {
         // Readers disagree on which of two values under one key counts: what is judged has to be what
         // is shown.
-        let definition = definition.with_keys_once();
+        let definition = definition.deduplicated();
         let hints = match kind {
-            Kind::Tool => Hints::of(&definition),
-            _ => Hints::default(),
+            ItemKind::Tool => ToolAnnotations::of(&definition),
+            _ => ToolAnnotations::default(),
         };
         Self { kind, name: name.into(), definition, hints, digest: OnceLock::new() }
     }
@@ -156,12 +156,12 @@ impl Item {
     /// Its name is what goes over the wire and stays.
     #[must_use]
     pub fn cleaned(&self) -> Self {
-        let definition = cleaned_json(&self.definition);
+        let definition = sanitize_json(&self.definition);
         Self { definition, digest: OnceLock::new(), ..self.clone() }
     }
 
     /// What kind of thing it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ItemKind {
         self.kind
     }
 
@@ -181,7 +181,7 @@ impl Item {
     }
 
     /// What it says of itself.
-    pub fn hints(&self) -> Hints {
+    pub fn annotations(&self) -> ToolAnnotations {
         self.hints
     }
 
@@ -199,16 +199,16 @@ mod tests {
     #[test]
     fn a_key_is_there_once() {
         let text = r#"{"name":"x","annotations":{"readOnlyHint":true},"n":1.0,"name":"y","annotations":{"readOnlyHint":false}}"#;
-        let item = Item::new(Kind::Tool, "y", Raw::from_text(text).unwrap());
+        let item = Item::new(ItemKind::Tool, "y", Raw::from_text(text).unwrap());
         let expected = r#"{"n":1.0,"name":"y","annotations":{"readOnlyHint":false}}"#;
         assert_eq!(item.definition().text(), expected);
-        assert!(item.hints().declares_writing());
+        assert!(item.annotations().declares_writing());
     }
 
     #[test]
     fn an_item_and_the_same_cleaned_have_digests_of_their_own() {
         let text = "{\"name\":\"x\",\"description\":\"a\u{200b}b\"}";
-        let item = Item::new(Kind::Tool, "x", Raw::from_text(text).unwrap());
+        let item = Item::new(ItemKind::Tool, "x", Raw::from_text(text).unwrap());
         let digest = item.digest();
         let cleaned = item.cleaned();
         assert_ne!(cleaned.digest(), digest);

@@ -5,7 +5,7 @@
 //!
 //! What is here today: configuration, where text in any host's spelling becomes a checked
 //! [`Config`], with every problem reported at once and every secret still a reference; connections
-//! to servers; and the rules for what a caller sees of them ([`View`]).
+//! to servers; and the rules for what a caller sees of them ([`UnescapedText`]).
 //!
 //! ```
 //! use trunkline::config;
@@ -22,19 +22,19 @@
 //! passed in.
 //!
 //! [`Config`]: config::Config
-//! [`View`]: view::View
+//! [`UnescapedText`]: view::View
 
 pub mod name;
 pub mod principal;
 pub mod error;
-pub mod queue;
+pub mod channel;
 
 pub mod protocol;
 pub mod message;
 
 pub mod config;
 
-mod clean;
+mod sanitize;
 pub mod item;
 
 mod transport;

@@ -14,17 +14,18 @@
 //! assert_eq!(edited.text(), r#"{"big":12345678901234567890,"content":null}"#);
 //! ```
 
-mod outline;
+mod index;
 mod reader;
 mod scan;
-mod problem;
+mod invalid;
 mod raw;
-mod alike;
+mod duplicate_keys;
 mod envelope;
 
 pub use envelope::{
-    Id, MAX_ID_BYTES, Malformed, Message, Notification, Request, Response, RpcError, on_one_line,
+    Id, MAX_ID_BYTES, Message, Notification, ParseError, Request, Response, RpcError,
+    to_single_line,
 };
-pub use problem::{Ambiguous, NotJson};
+pub use invalid::{DuplicateMember, InvalidJson};
 pub use raw::Raw;
 pub use reader::MAX_DEPTH;

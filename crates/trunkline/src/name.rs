@@ -6,20 +6,22 @@ mod scheme;
 mod namespace;
 mod exposed;
 mod pattern;
-mod address;
+mod uri;
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use address::Spellings;
-pub use address::{MAX_ADDRESS_BYTES, UriClaim, UriForm, address_of, expose_uris, split_address};
 pub(crate) use digest::digest;
-pub use exposed::{Adjusted, Adjustment, Claim, Exposed, ExposedName};
+pub use exposed::{AdjustmentReason, AssignedName, ExposedName, NameAdjustment, NameRequest};
 pub use namespace::{NameOptions, Namespaces};
+pub(crate) use pattern::{CharacterPairs, PatternPieces};
 pub use pattern::{InvalidPattern, NamePattern};
-pub(crate) use pattern::{Pairs, Pieces};
 pub(crate) use scheme::{is_web, scheme};
+pub(crate) use uri::UriSpellings;
+pub use uri::{
+    MAX_URI_BYTES, QualifyUris, UriRequest, expose_uris, parse_qualified_uri, qualified_uri,
+};
 
 /// Longest name accepted, in bytes. Long enough for any name a person writes, short enough that a
 /// pasted file cannot turn every message about it into a page.

@@ -2,20 +2,20 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use trunkline::catalog::{Catalog, Item, Kind, Listing, Sources};
+//! use trunkline::catalog::{Catalog, Item, ItemKind, ServerItems, CatalogBuilder};
 //! use trunkline::policy::{Caller, Decision, Rules, decide, explain};
 //! use trunkline::{config, message::Raw};
 //!
 //! let text = r#"{ "access": "read-only", "servers": { "fs": { "command": "x" } } }"#;
 //! let config = config::parse("mcp.json", text).config;
 //! let definition = Raw::from_text(r#"{"name":"write","annotations":{"readOnlyHint":false}}"#);
-//! let listing = Listing::new([Item::new(Kind::Tool, "write", definition.unwrap())]);
-//! let mut sources = Sources::new(&config);
+//! let listing = ServerItems::new([Item::new(ItemKind::Tool, "write", definition.unwrap())]);
+//! let mut sources = CatalogBuilder::new(&config);
 //! sources.add(&config.server("fs").unwrap().name, Arc::new(listing));
 //! let catalog = Catalog::build(&sources);
 //!
 //! let rules = Rules::new(&config, config.agents().named.clone());
-//! let tool = catalog.get(Kind::Tool, "fs_write").unwrap();
+//! let tool = catalog.get(ItemKind::Tool, "fs_write").unwrap();
 //! let caller = Caller::default();
 //! let Decision::Hide(reason) = decide(&rules, &caller, tool) else { panic!() };
 //! assert_eq!(reason.to_string(), "it declares that it writes, and access is `read-only`");
@@ -24,27 +24,27 @@
 
 mod lists;
 mod rules;
-mod switches;
+mod toggles;
 mod caller;
 mod reason;
-mod steps;
-mod addresses;
-mod names;
+mod pipeline;
+mod uris;
+mod reachable;
 
-pub(crate) use addresses::{explain_address, hides_address, hides_unlisted};
-pub use caller::{Caller, Disclosure, Limit, NoSuchCaller, Who};
-pub use names::Chance;
-pub(crate) use names::{chance, chance_of_address};
+pub use caller::{Caller, CallerSpec, Disclosure, Limit, UnknownCaller};
+pub(crate) use pipeline::unavailable;
+pub use reachable::Visibility;
+pub(crate) use reachable::{uri_visibility, visibility};
 pub use reason::{Reason, Rule};
 pub(crate) use rules::ListEntry;
 pub use rules::Rules;
-pub(crate) use steps::unavailable;
-pub use switches::{Switch, Switches};
+pub use toggles::{Toggle, Toggles};
+pub(crate) use uris::{explain_uri, hides_unlisted, hides_uri};
 
 use crate::catalog::Entry;
 use crate::name::ServerName;
+use pipeline::{PolicyQuery, STEPS};
 use rules::ServerRules;
-use steps::{Question, STEPS};
 
 /// What comes of all rules together.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ pub enum Verdict {
 
 /// One rule on the way to a decision (TOOL-11).
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'r> {
+pub struct RuleResult<'r> {
     /// What the rule says.
     pub verdict: Verdict,
     /// Why it says so.
@@ -81,7 +81,7 @@ pub struct Step<'r> {
 
 /// Whether a caller may see and call something: the first rule that does not pass decides.
 pub fn decide<'r>(rules: &'r Rules, caller: &'r Caller, entry: &'r Entry) -> Decision<'r> {
-    decided(&Question::new(rules.server(&entry.server().name), caller, entry))
+    decided(&PolicyQuery::new(rules.server(&entry.server().name), caller, entry))
 }
 
 /// The decisions about many entries. Neighbours are mostly of one server, whose rules are looked up
@@ -98,7 +98,7 @@ pub fn decide_all<'r>(
             _ => rules.server(&entry.server().name),
         };
         known = Some((entry.server(), server));
-        (entry, decided(&Question::new(server, caller, entry)))
+        (entry, decided(&PolicyQuery::new(server, caller, entry)))
     })
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn is_unlimited(rules: &Rules, caller: &Caller, server: &ServerName) 
     caller.is_unlimited() && rules.server(server).is_some_and(ServerRules::hide_nothing)
 }
 
-fn decided<'r>(question: &Question<'r>) -> Decision<'r> {
+fn decided<'r>(question: &PolicyQuery<'r>) -> Decision<'r> {
     let mut answers = STEPS.iter().flat_map(|judge| judge.answers(question));
     match answers.find(|(verdict, _)| *verdict != Verdict::Pass) {
         Some((Verdict::Hide, reason)) => Decision::Hide(reason),
@@ -119,13 +119,13 @@ fn decided<'r>(question: &Question<'r>) -> Decision<'r> {
 
 /// What every rule has to say, in the order in which [`decide`] asks them. A rule about limits has one
 /// step for each limit of the caller.
-pub fn explain<'r>(rules: &'r Rules, caller: &'r Caller, entry: &'r Entry) -> Vec<Step<'r>> {
-    let question = Question::new(rules.server(&entry.server().name), caller, entry);
+pub fn explain<'r>(rules: &'r Rules, caller: &'r Caller, entry: &'r Entry) -> Vec<RuleResult<'r>> {
+    let question = PolicyQuery::new(rules.server(&entry.server().name), caller, entry);
     let mut is_open = true;
     let step = |(verdict, reason)| {
         let decides = verdict != Verdict::Pass && is_open;
         is_open = is_open && !decides;
-        Step { verdict, reason, decides }
+        RuleResult { verdict, reason, decides }
     };
     STEPS.iter().flat_map(|judge| judge.answers(&question)).map(step).collect()
 }

@@ -6,8 +6,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use trunkline::config::{self, NoReferences};
-//! use trunkline::connection::{ChildOptions, HttpOptions, Options, State};
+//! use trunkline::config::{self, EmptyResolver};
+//! use trunkline::connection::{ChildOptions, HttpOptions, ConnectionOptions, State};
 //! use trunkline::registry::Registry;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -15,7 +15,7 @@
 //!     "docs": { "command": "no-such-program", "args": ["--stdio"] }
 //! } }"#);
 //! let child = ChildOptions::from_environment(std::env::vars_os());
-//! let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+//! let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
 //! let servers = Registry::new(options).open(&loaded.config);
 //!
 //! // One that cannot be started says why, and is in nobody's way.
@@ -26,33 +26,33 @@
 //! # });
 //! ```
 
-mod ending;
-mod member;
+mod shutdown;
+mod entry;
 mod watch;
 mod set;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(crate) use ending::{Endings, begin_to_end, end};
-pub use set::{Reloaded, ServerSet};
-pub use watch::{Change, Watch};
+pub use set::{ReloadSummary, ServerSet};
+pub(crate) use shutdown::{Shutdowns, end, start};
+pub use watch::{StatusChange, StatusWatch};
 
-use self::member::Key;
-use crate::config::{Config, Connect, Server};
-use crate::connection::{Connection, Options, Remaining, State};
+use self::entry::ServerKey;
+use crate::config::{Config, Server, StartPolicy};
+use crate::connection::{Connection, ConnectionOptions, OrphanProcess, State};
 
 /// All connections there are. Clones are the same registry.
 #[derive(Clone)]
 pub struct Registry {
-    inner: Arc<Inner>,
+    inner: Arc<RegistryInner>,
 }
 
-struct Inner {
-    options: Options,
-    leases: Mutex<HashMap<Key, Lease>>,
+struct RegistryInner {
+    options: ConnectionOptions,
+    leases: Mutex<HashMap<ServerKey, Lease>>,
     /// Of all sets.
-    endings: Endings,
+    endings: Shutdowns,
 }
 
 /// A connection, and in how many sets it is.
@@ -63,9 +63,9 @@ struct Lease {
 
 impl Registry {
     /// A registry without connections. Those it will make share these options.
-    pub fn new(options: Options) -> Self {
-        let (leases, endings) = (Mutex::default(), Endings::default());
-        Self { inner: Arc::new(Inner { options, leases, endings }) }
+    pub fn new(options: ConnectionOptions) -> Self {
+        let (leases, endings) = (Mutex::default(), Shutdowns::default());
+        Self { inner: Arc::new(RegistryInner { options, leases, endings }) }
     }
 
     /// The servers of a configuration that are switched on. Those that are to be connected at the
@@ -83,16 +83,16 @@ impl Registry {
     pub async fn close_all(&self) {
         let leases: Vec<_> = self.leases().drain().collect();
         end(leases.into_iter().map(|(_, lease)| lease.connection), &[]).await;
-        self.inner.endings.over().await;
+        self.inner.endings.wait_for_all().await;
     }
 
     /// The processes that could not be ended with their servers, since this was asked last.
-    pub fn take_remaining(&self) -> Vec<Remaining> {
-        self.inner.options.take_remaining()
+    pub fn take_orphans(&self) -> Vec<OrphanProcess> {
+        self.inner.options.take_orphans()
     }
 
     /// The connection to a server: one that is there already, or a new one.
-    fn take(&self, key: &Key, server: &Server) -> Arc<Connection> {
+    fn take(&self, key: &ServerKey, server: &Server) -> Arc<Connection> {
         let mut leases = self.leases();
         // One that somebody has closed by itself is of no use to anybody.
         if leases.get(key).is_some_and(|lease| lease.connection.is_closed()) {
@@ -100,7 +100,7 @@ impl Registry {
         }
         let lease = leases.entry(key.clone()).or_insert_with(|| {
             let connection = Connection::new(server.clone(), self.inner.options.clone());
-            if server.behaviour.connect == Connect::Eager {
+            if server.behaviour.connect == StartPolicy::Eager {
                 connection.start();
             }
             Lease { connection: Arc::new(connection), holders: 0 }
@@ -111,7 +111,12 @@ impl Registry {
 
     /// Lets a connection that nobody else has follow other rules, in the place of a new one. Says
     /// whether it does: one that has failed waits by its old rules, and a new one starts at once.
-    fn follow(&self, (old, new): (&Key, &Key), connection: &Connection, server: &Server) -> bool {
+    fn apply_settings(
+        &self,
+        (old, new): (&ServerKey, &ServerKey),
+        connection: &Connection,
+        server: &Server,
+    ) -> bool {
         let mut leases = self.leases();
         let has_ended = connection.is_closed() || connection.status().state == State::Failed;
         let is_free = !leases.contains_key(new) && !has_ended;
@@ -124,15 +129,15 @@ impl Registry {
         if let Some(lease) = leases.remove(old) {
             leases.insert(new.clone(), lease);
         }
-        connection.follow(&server.behaviour);
-        if server.behaviour.connect == Connect::Eager {
+        connection.apply_settings(&server.behaviour);
+        if server.behaviour.connect == StartPolicy::Eager {
             connection.start();
         }
         true
     }
 
     /// Gives a connection back. It is returned if nobody else has it, to be closed.
-    fn give_back(&self, key: &Key, connection: &Arc<Connection>) -> Option<Arc<Connection>> {
+    fn release(&self, key: &ServerKey, connection: &Arc<Connection>) -> Option<Arc<Connection>> {
         let mut leases = self.leases();
         // After everything was closed, the same key may be somebody else's.
         let lease = leases.get_mut(key).filter(|it| Arc::ptr_eq(&it.connection, connection))?;
@@ -143,7 +148,7 @@ impl Registry {
         leases.remove(key).map(|lease| lease.connection)
     }
 
-    fn leases(&self) -> MutexGuard<'_, HashMap<Key, Lease>> {
+    fn leases(&self) -> MutexGuard<'_, HashMap<ServerKey, Lease>> {
         self.inner.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub(crate) use any::Wire;
+pub(crate) use any::AnyTransport;
 pub(crate) use http::client::HttpClient;
 pub use http::client::HttpOptions;
-pub(crate) use http::endpoint::HttpTarget;
+pub(crate) use http::endpoint::HttpEndpoint;
 pub use http::proxy::Proxies;
 pub(crate) use mask::SecretMask;
-pub(crate) use stderr_tail::Tail;
+pub(crate) use stderr_tail::StderrTail;
 pub use stdio::process::{ChildOptions, RemainingProcess};
 
 use crate::error::Error;
@@ -36,15 +36,15 @@ pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// A message on its way to a server.
 #[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutboundMessage {
     /// One JSON-RPC message on one line, without the line break.
     pub(crate) line: Bytes,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: MessageKind,
 }
 
 /// What a message is, for wires that have to say so beside it.
 #[derive(Clone, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum MessageKind {
     Request {
         id: u64,
         method: Arc<str>,
@@ -61,18 +61,18 @@ pub(crate) enum Purpose {
 
 /// Something that happened on a wire.
 #[derive(Clone, Debug)]
-pub(crate) enum Incoming {
+pub(crate) enum InboundEvent {
     /// A message came. It may turn out to be anything.
     Message(Bytes),
     /// A message came on the stream of a request, and is not its answer: it is about that request.
-    Aside { id: u64, line: Bytes },
+    OnRequestStream { id: u64, line: Bytes },
     /// The answer to a request, which was read to know that it is.
-    Answer(Response),
+    Response(Response),
     /// A request gets no answer any more; others do.
-    Lost { id: u64, error: Error },
+    RequestFailed { id: u64, error: Error },
     /// The server ended the reply to a request of a session with nothing in it. Others may be answered,
     /// unless the session is dead.
-    Empty { id: u64, error: Error },
+    EmptyReply { id: u64, error: Error },
     /// Nothing comes any more, and nothing can be sent.
-    Ended(Error),
+    Closed(Error),
 }

@@ -1,32 +1,32 @@
 //! What one caller sees: catalog × rules × caller, and the way from an exposed name to what it
 //! stands for.
 
-mod listed;
+mod definition;
 mod route;
-mod unknown;
+mod unmatched;
 mod unlisted;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use crate::catalog::{Catalog, Entry, Kind};
+use crate::catalog::{Catalog, Entry, ItemKind};
 use crate::message::Raw;
 use crate::name::ServerName;
 use crate::policy::{
-    Caller, Chance, Decision, Reason, Rules, Step, chance, chance_of_address, decide, decide_all,
-    explain, is_unlimited,
+    Caller, Decision, Reason, RuleResult, Rules, Visibility, decide, decide_all, explain,
+    is_unlimited, uri_visibility, visibility,
 };
 
-pub use route::{NoRoute, ResourceRoute, RoutedEntry};
-pub use unknown::{UnknownListEntry, UnknownName};
+pub use route::{ResourceRoute, RouteError, RoutedEntry};
+pub use unmatched::{UnmatchedListEntry, UnmatchedName};
 
 /// What one caller sees. Cheap to make and to keep: nothing is computed before it is asked for.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use trunkline::catalog::{Catalog, Item, Kind, Listing, Sources};
-/// use trunkline::policy::{Rules, Who};
-/// use trunkline::view::{Describe, View};
+/// use trunkline::catalog::{Catalog, Item, ItemKind, ServerItems, CatalogBuilder};
+/// use trunkline::policy::{Rules, CallerSpec};
+/// use trunkline::view::{DescriptionStyle, View};
 /// use trunkline::{config, message::Raw};
 ///
 /// let text = r#"{ "servers": { "docs": { "command": "x" } },
@@ -34,24 +34,24 @@ pub use unknown::{UnknownListEntry, UnknownName};
 /// let config = config::parse("mcp.json", text).config;
 /// let tool = |name: &str| {
 ///     let definition = format!(r#"{{"name":"{name}","description":"Does it.","inputSchema":{{}}}}"#);
-///     Item::new(Kind::Tool, name, Raw::from_text(&definition).unwrap())
+///     Item::new(ItemKind::Tool, name, Raw::from_text(&definition).unwrap())
 /// };
-/// let mut sources = Sources::new(&config);
-/// let listing = Listing::new([tool("search"), tool("drop")]);
+/// let mut sources = CatalogBuilder::new(&config);
+/// let listing = ServerItems::new([tool("search"), tool("drop")]);
 /// sources.add(&config.server("docs").unwrap().name, Arc::new(listing));
 ///
 /// let rules = Rules::new(&config, config.agents().named.clone());
-/// let caller = rules.caller(Who { agent: Some("reader"), ..Who::default() }).unwrap();
+/// let caller = rules.caller(CallerSpec { agent: Some("reader"), ..CallerSpec::default() }).unwrap();
 /// let view = View::new(Arc::new(Catalog::build(&sources)), Arc::new(rules), Arc::new(caller));
 ///
-/// let listed: Vec<_> = view.list(Kind::Tool, Describe::WithServer);
+/// let listed: Vec<_> = view.list(ItemKind::Tool, DescriptionStyle::WithServer);
 /// assert_eq!(listed.len(), 1);
 /// assert_eq!(
 ///     listed[0].text(),
 ///     r#"{"name":"docs_search","description":"[docs] Does it.","inputSchema":{}}"#
 /// );
-/// assert_eq!(view.route(Kind::Tool, "docs_search").unwrap().name(), "search");
-/// assert!(view.route(Kind::Tool, "docs_drop").is_err());
+/// assert_eq!(view.route(ItemKind::Tool, "docs_search").unwrap().name(), "search");
+/// assert!(view.route(ItemKind::Tool, "docs_drop").is_err());
 /// ```
 #[derive(Clone, Debug)]
 pub struct View {
@@ -76,7 +76,7 @@ impl PartialEq for ViewVersion {
 
 /// Whether descriptions say which server something is of (TOOL-3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Describe {
+pub enum DescriptionStyle {
     /// `[server] description`.
     #[default]
     WithServer,
@@ -112,13 +112,13 @@ impl View {
     }
 
     /// Everything of a kind that the caller may see, sorted by exposed name (TOOL-4).
-    pub fn entries(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self, kind: ItemKind) -> impl Iterator<Item = &Entry> {
         let allowed = |(entry, decision)| matches!(decision, Decision::Allow).then_some(entry);
         decide_all(&self.rules, &self.caller, self.catalog.entries(kind)).filter_map(allowed)
     }
 
     /// Everything of a kind that the caller may not see, and why; sorted by exposed name.
-    pub fn hidden(&self, kind: Kind) -> impl Iterator<Item = (&Entry, Reason<'_>)> {
+    pub fn hidden(&self, kind: ItemKind) -> impl Iterator<Item = (&Entry, Reason<'_>)> {
         let hidden = |(entry, decision)| match decision {
             Decision::Allow => None,
             Decision::Hide(reason) | Decision::Deny(reason) => Some((entry, reason)),
@@ -127,7 +127,7 @@ impl View {
     }
 
     /// How many things of a kind are hidden, by server.
-    pub fn hidden_counts(&self, kind: Kind) -> BTreeMap<&ServerName, usize> {
+    pub fn hidden_counts(&self, kind: ItemKind) -> BTreeMap<&ServerName, usize> {
         let mut counts = BTreeMap::new();
         for (entry, _) in self.hidden(kind) {
             *counts.entry(&entry.server().name).or_default() += 1;
@@ -137,18 +137,18 @@ impl View {
 
     /// The definitions of everything of a kind that the caller may see, under their exposed names;
     /// every other byte as the server wrote it.
-    pub fn list(&self, kind: Kind, describe: Describe) -> Vec<Raw> {
+    pub fn list(&self, kind: ItemKind, describe: DescriptionStyle) -> Vec<Raw> {
         self.entries(kind).map(|entry| self.definition(entry, describe)).collect()
     }
 
     /// The definition of one entry in the same way.
-    pub fn definition(&self, entry: &Entry, describe: Describe) -> Raw {
-        listed::definition(self, entry, describe)
+    pub fn definition(&self, entry: &Entry, describe: DescriptionStyle) -> Raw {
+        definition::definition(self, entry, describe)
     }
 
     /// Whether anything of a server can be in it, whatever the server has. One of which nothing can
     /// need not be started for it.
-    pub fn may_hold(&self, server: &ServerName) -> bool {
+    pub fn could_contain(&self, server: &ServerName) -> bool {
         let prefix = self.catalog.namespaces().prefix(server).unwrap_or_default();
         self.caller.may_have(server, prefix)
     }
@@ -161,24 +161,26 @@ impl View {
     }
 
     /// Whether something of an exact name can be in it, if this server has it.
-    pub fn may_hold_name(&self, server: &ServerName, exposed: &str) -> Chance {
-        match self.may_hold(server) {
-            true => chance((&self.rules, &self.caller), self.catalog.namespaces(), server, exposed),
-            false => Chance::NotNamed,
+    pub fn could_contain_name(&self, server: &ServerName, exposed: &str) -> Visibility {
+        match self.could_contain(server) {
+            true => {
+                visibility((&self.rules, &self.caller), self.catalog.namespaces(), server, exposed)
+            }
+            false => Visibility::NotSelected,
         }
     }
 
     /// Whether something under an exact address can be in it, if this server has it. The address is in
     /// the server's own words.
-    pub fn may_hold_address(&self, server: &ServerName, address: &str) -> Chance {
-        match self.may_hold(server) {
-            true => chance_of_address((&self.rules, &self.caller), server, address),
-            false => Chance::NotNamed,
+    pub fn could_contain_uri(&self, server: &ServerName, address: &str) -> Visibility {
+        match self.could_contain(server) {
+            true => uri_visibility((&self.rules, &self.caller), server, address),
+            false => Visibility::NotSelected,
         }
     }
 
     /// Every rule that has a say about something, whether or not the caller may see it (TOOL-11).
-    pub fn explain<'v>(&'v self, entry: &'v Entry) -> Vec<Step<'v>> {
+    pub fn explain<'v>(&'v self, entry: &'v Entry) -> Vec<RuleResult<'v>> {
         explain(&self.rules, &self.caller, entry)
     }
 

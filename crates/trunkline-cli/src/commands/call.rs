@@ -4,41 +4,41 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use trunkline::call::CallOptions;
-use trunkline::catalog::Kind;
-use trunkline::config::printable;
+use trunkline::catalog::ItemKind;
+use trunkline::config::escape_control;
 use trunkline::message::Raw;
 
 use crate::arguments::CallArguments;
-use crate::environment::Environment;
+use crate::caller::CallerOptions;
+use crate::command_host::{ProblemDetail, with_host};
+use crate::environment::ProcessEnv;
 use crate::exit::Outcome;
-use crate::finding::{Found, Search, TimeLimit};
-use crate::results::{Shown, object, pairs};
-use crate::servers::{Problems, with_host};
+use crate::resolve::{NameSearch, ResolvedName, TimeLimit};
+use crate::run_call::{CallRunner, object, pairs};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
-use crate::who::Asker;
 
 pub(crate) fn run(
     arguments: &CallArguments,
     settings: &Settings,
-    environment: &Arc<Environment>,
+    environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let given = given(arguments, terminal)?;
     let time = TimeLimit::new(arguments.bounds.timeout);
-    let who = Asker::read(&arguments.who, settings, environment)?;
-    with_host(Problems::Counted, settings, environment, terminal, async |hosted, terminal| {
+    let who = CallerOptions::read(&arguments.who, settings, environment)?;
+    with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         let name = arguments.name.as_str();
-        let search = Search { hosted, who: &who, name, server: None, time };
-        let Found { view, server } = search.named(Kind::Tool, terminal).await?;
-        let shown = Shown {
+        let search = NameSearch { hosted, who: &who, name, server: None, time };
+        let ResolvedName { view, server } = search.named(ItemKind::Tool, terminal).await?;
+        let shown = CallRunner {
             settings,
             environment,
             bounds: &arguments.bounds,
             time,
             hosted,
             server: &server,
-            doing: format!("calling {}", printable(name)),
+            doing: format!("calling {}", escape_control(name)),
             checks_arguments: arguments.check,
         };
         shown

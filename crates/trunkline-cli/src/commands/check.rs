@@ -2,26 +2,25 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::config::{Hold, Loaded};
+use trunkline::config::{ConsentHold, LoadedConfig};
 
 use crate::arguments::{CheckArguments, Format};
-use crate::environment::Environment;
+use crate::environment::ProcessEnv;
 use crate::exit::Outcome;
-use crate::inspection;
-use crate::loading;
 use crate::report::{self, plural};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
+use crate::{inspection, load};
 
 pub(crate) fn run(
     arguments: CheckArguments,
     settings: &Settings,
-    environment: &Environment,
+    environment: &ProcessEnv,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let (loaded, hold) = loading::inspect(settings, environment, arguments.file)?;
+    let (loaded, hold) = load::inspect(settings, environment, arguments.file)?;
     let loaded = inspection::inspected(loaded, environment)?;
-    let outcome = if loaded.fails(arguments.strict) { Outcome::Bad } else { Outcome::Good };
+    let outcome = if loaded.has_errors(arguments.strict) { Outcome::Bad } else { Outcome::Good };
     match settings.format {
         Format::Json | Format::Raw => {
             terminal.print(&report::document(
@@ -44,7 +43,7 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-fn summary(loaded: &Loaded, outcome: Outcome) -> String {
+fn summary(loaded: &LoadedConfig, outcome: Outcome) -> String {
     let servers = loaded.config.servers().len();
     let sources: Vec<_> = loaded.origins.iter().map(ToString::to_string).collect();
     let checked = match sources.as_slice() {
@@ -69,7 +68,7 @@ fn summary(loaded: &Loaded, outcome: Outcome) -> String {
     format!("{checked}: {}{broken}; {verdict}\n", plural(servers, "server"))
 }
 
-fn as_json(loaded: &Loaded, hold: Option<&Hold>, outcome: Outcome) -> Value {
+fn as_json(loaded: &LoadedConfig, hold: Option<&ConsentHold>, outcome: Outcome) -> Value {
     let usable = loaded.config.servers().map(
         |server| json!({ "name": server.name.as_str(), "usable": true, "enabled": server.enabled }),
     );

@@ -3,49 +3,49 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use trunkline::call::{CallOptions, Completion, CompletionOf};
-use trunkline::catalog::Kind;
-use trunkline::config::printable;
+use trunkline::call::{CallOptions, Completion, CompletionRef};
+use trunkline::catalog::ItemKind;
+use trunkline::config::escape_control;
 use trunkline::message::Raw;
 
 use crate::arguments::CompleteArguments;
-use crate::environment::Environment;
+use crate::caller::CallerOptions;
+use crate::command_host::{ProblemDetail, with_host};
+use crate::environment::ProcessEnv;
 use crate::exit::Outcome;
-use crate::finding::{Found, Search, TimeLimit};
-use crate::results::{Shown, pairs};
-use crate::servers::{Problems, with_host};
+use crate::resolve::{NameSearch, ResolvedName, TimeLimit};
+use crate::run_call::{CallRunner, pairs};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
-use crate::who::Asker;
 
 pub(crate) fn run(
     arguments: &CompleteArguments,
     settings: &Settings,
-    environment: &Arc<Environment>,
+    environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let time = TimeLimit::new(arguments.bounds.timeout);
     let known = pairs(&arguments.arguments, Raw::from_string)?;
     let known = (!arguments.arguments.is_empty()).then_some(&known);
     let (argument, value) = arguments.argument.split_once('=').unwrap_or((&arguments.argument, ""));
-    let who = Asker::read(&arguments.who, settings, environment)?;
-    with_host(Problems::Counted, settings, environment, terminal, async |hosted, terminal| {
+    let who = CallerOptions::read(&arguments.who, settings, environment)?;
+    with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         let name = arguments.name.as_str();
-        let search = Search { hosted, who: &who, name, server: None, time };
+        let search = NameSearch { hosted, who: &who, name, server: None, time };
         let (found, of) = if name.contains("://") {
-            (search.address(terminal).await?, CompletionOf::Template(name))
+            (search.address(terminal).await?, CompletionRef::Template(name))
         } else {
-            (search.named(Kind::Prompt, terminal).await?, CompletionOf::Prompt(name))
+            (search.named(ItemKind::Prompt, terminal).await?, CompletionRef::Prompt(name))
         };
-        let Found { view, server } = found;
-        let shown = Shown {
+        let ResolvedName { view, server } = found;
+        let shown = CallRunner {
             settings,
             environment,
             bounds: &arguments.bounds,
             time,
             hosted,
             server: &server,
-            doing: format!("completing {}", printable(argument)),
+            doing: format!("completing {}", escape_control(argument)),
             checks_arguments: false,
         };
         shown

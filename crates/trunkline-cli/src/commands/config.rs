@@ -2,25 +2,23 @@
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use trunkline::config::{Hold, Loaded};
+use trunkline::config::{ConsentHold, LoadedConfig};
 use trunkline::connection::ChildOptions;
 use trunkline::name::ServerName;
 
 use crate::arguments::Format;
-use crate::effective;
-use crate::environment::Environment;
+use crate::environment::ProcessEnv;
 use crate::exit::Outcome;
-use crate::loading;
-use crate::report;
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
+use crate::{config_text, load, report};
 
 pub(crate) fn run(
     settings: &Settings,
-    environment: &Environment,
+    environment: &ProcessEnv,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let (loaded, hold) = loading::inspect(settings, environment, None)?;
+    let (loaded, hold) = load::inspect(settings, environment, None)?;
     terminal.say(&report::problems(&loaded, settings.verbosity, terminal.message_style()));
     match settings.format {
         Format::Json | Format::Raw => {
@@ -32,17 +30,17 @@ pub(crate) fn run(
         }
         Format::Text => {
             let (child, style) = (environment.child_options(), terminal.output_style());
-            let text = effective::text(&loaded, &child, settings.verbosity, style);
+            let text = config_text::text(&loaded, &child, settings.verbosity, style);
             terminal.print(&(text + &report::held(hold.as_ref())))?;
         }
     }
-    Ok(if loaded.fails(false) { Outcome::Bad } else { Outcome::Good })
+    Ok(if loaded.has_errors(false) { Outcome::Bad } else { Outcome::Good })
 }
 
 /// Adds the variables that each server would inherit.
-fn add_inherited(shown: &mut Value, loaded: &Loaded, child: &ChildOptions) {
+fn add_inherited(shown: &mut Value, loaded: &LoadedConfig, child: &ChildOptions) {
     for server in loaded.config.servers() {
-        let variables = effective::inherited_variables(server, child);
+        let variables = config_text::inherited_variables(server, child);
         if let Some(entry) = shown["mcpServers"].get_mut(server.name.as_str()) {
             let pairs = variables.into_iter().map(|(name, value)| (name, Value::from(value)));
             entry["inherits"] = pairs.collect::<Map<_, _>>().into();
@@ -50,7 +48,7 @@ fn add_inherited(shown: &mut Value, loaded: &Loaded, child: &ChildOptions) {
     }
 }
 
-fn as_json(loaded: &Loaded, hold: Option<&Hold>) -> Value {
+fn as_json(loaded: &LoadedConfig, hold: Option<&ConsentHold>) -> Value {
     let mut shown = loaded.config.to_json();
     shown["sources"] = json!(loaded.origins.iter().map(ToString::to_string).collect::<Vec<_>>());
     shown["hold"] = json!(hold.map(ToString::to_string));

@@ -8,26 +8,26 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use trunkline::call::{CallOptions, Outcome as Called};
-use trunkline::catalog::Kind;
-use trunkline::config::{self, Style};
-use trunkline::host::{Host, HostOptions, Patience};
+use trunkline::catalog::ItemKind;
+use trunkline::config::{self, ColorStyle};
+use trunkline::host::{Host, HostOptions, WaitFor};
 use trunkline::message::Raw;
-use trunkline::policy::Who;
+use trunkline::policy::CallerSpec;
 use trunkline::view::View;
 use trunkline_gateway::demo::DemoServer;
-use trunkline_gateway::{Options, client_capabilities, listen, router};
+use trunkline_gateway::{GatewayOptions, client_capabilities, listen, router};
 
 use super::demo_server::{bind, endpoint};
 use super::status;
 use crate::arguments::{DemoArguments, Format};
-use crate::entries::client_entry;
-use crate::environment::Environment;
+use crate::client_config::client_entry;
+use crate::command_host::{self, CommandHost, report_failures};
+use crate::environment::ProcessEnv;
 use crate::exit::{Failure, Outcome};
-use crate::listing::Listing;
-use crate::loading::Agents;
+use crate::listing::ListCommand;
+use crate::load::Agents;
 use crate::report;
-use crate::results::text_of;
-use crate::servers::{self, Hosted, say_failures};
+use crate::run_call::text_of;
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 
@@ -46,25 +46,27 @@ const ENDS: &str = "The gateway and both servers are being stopped; with `--stay
 pub(crate) fn run(
     arguments: &DemoArguments,
     settings: &Settings,
-    environment: &Arc<Environment>,
+    environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let runtime = servers::runtime()?;
+    let runtime = command_host::runtime()?;
     let listener = runtime.block_on(bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))?;
     let text = configuration(environment, &listener)?;
     // It serves for as long as the demonstration runs, and ends with the runtime.
     runtime.spawn(DemoServer::Numbers.listen(listener));
     let loaded = (config::parse("demo.json", &text), Agents::new());
-    let options = servers::options(environment).with_capabilities(client_capabilities());
+    let options = command_host::options(environment).with_capabilities(client_capabilities());
     let is_to_stay = arguments.stay || terminal.has_keyboard();
-    servers::run(loaded, options, terminal, async |hosted, terminal| {
-        let failures = hosted.gather(&hosted.all(), &[Kind::Tool], terminal).await;
-        let view = hosted.host.view(Who::default()).map_err(Failure::from)?;
+    command_host::run(loaded, options, terminal, async |hosted, terminal| {
+        let failures = hosted.refresh(&hosted.all(), &[ItemKind::Tool], terminal).await;
+        let view = hosted.host.view(CallerSpec::default()).map_err(Failure::from)?;
         let called = call(&hosted.host, &view, CALL.0).await?;
         let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let url = endpoint(&gateway)?;
-        let mut serving =
-            tokio::spawn(listen(router(Arc::clone(&hosted.host), Options::default()), gateway));
+        let mut serving = tokio::spawn(listen(
+            router(Arc::clone(&hosted.host), GatewayOptions::default()),
+            gateway,
+        ));
         let entry = client_entry(&url, false);
         let called_through = call_through(&entry, environment).await?;
         let demo =
@@ -74,9 +76,9 @@ pub(crate) fn run(
             Format::Text => demo.as_text(terminal.output_style()),
         };
         terminal.print(&shown)?;
-        say_failures(&failures, terminal);
+        report_failures(&failures, terminal);
         if is_to_stay {
-            hosted.go_on();
+            hosted.keep_running();
             (&mut serving).await??;
         }
         serving.abort();
@@ -85,7 +87,7 @@ pub(crate) fn run(
 }
 
 /// A configuration with both demo servers, as a user would write it.
-fn configuration(environment: &Environment, listener: &TcpListener) -> Result<String> {
+fn configuration(environment: &ProcessEnv, listener: &TcpListener) -> Result<String> {
     let program = Value::from(environment.program()?.to_string_lossy());
     let url = Value::from(endpoint(listener)?);
     Ok(format!(
@@ -106,12 +108,12 @@ async fn call(host: &Host, view: &View, tool: &str) -> Result<Called> {
 
 /// The same call by a client that knows nothing but the gateway: another host, with the entry that
 /// any client would have.
-async fn call_through(entry: &str, environment: &Arc<Environment>) -> Result<Called> {
+async fn call_through(entry: &str, environment: &Arc<ProcessEnv>) -> Result<Called> {
     let loaded = config::parse("client.json", entry);
-    let options = HostOptions::new(servers::options(environment));
+    let options = HostOptions::new(command_host::options(environment));
     let host = Host::start(loaded.config, Agents::new(), options);
-    host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
-    let view = host.view(Who::default()).map_err(Failure::from)?;
+    host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
+    let view = host.view(CallerSpec::default()).map_err(Failure::from)?;
     let called = call(&host, &view, CALL_THROUGH).await;
     host.shutdown().await;
     called
@@ -119,7 +121,7 @@ async fn call_through(entry: &str, environment: &Arc<Environment>) -> Result<Cal
 
 /// What there is to show.
 struct Demo<'h> {
-    hosted: &'h Hosted,
+    hosted: &'h CommandHost,
     view: View,
     called: Called,
     /// The configuration as it was written.
@@ -133,17 +135,17 @@ struct Demo<'h> {
 }
 
 impl Demo<'_> {
-    fn tools(&self) -> Listing<'_> {
-        Listing {
+    fn tools(&self) -> ListCommand<'_> {
+        ListCommand {
             view: &self.view,
-            kinds: &[Kind::Tool],
+            kinds: &[ItemKind::Tool],
             servers: None,
-            describe: self.hosted.host.describes(),
+            describe: self.hosted.host.description_style(),
             shows_hidden: true,
         }
     }
 
-    fn as_text(&self, style: Style) -> String {
+    fn as_text(&self, style: ColorStyle) -> String {
         let (text, (tool, argument)) = (self.text, CALL);
         let mut shown = format!(
             "Two demo servers: `words` is this program over stdio, `numbers` is at an HTTP address.\n\

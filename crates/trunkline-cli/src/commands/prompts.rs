@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use trunkline::catalog::Kind;
+use trunkline::catalog::ItemKind;
 
 use crate::arguments::ListArguments;
-use crate::environment::Environment;
+use crate::environment::ProcessEnv;
 use crate::exit::Outcome;
 use crate::listing;
 use crate::settings::Settings;
@@ -15,8 +15,8 @@ use crate::terminal::Terminal;
 pub(crate) fn run(
     arguments: &ListArguments,
     settings: &Settings,
-    environment: &Arc<Environment>,
+    environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    listing::run(&[Kind::Prompt], arguments, settings, environment, terminal)
+    listing::run(&[ItemKind::Prompt], arguments, settings, environment, terminal)
 }

@@ -7,37 +7,37 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use trunkline::config::printable;
+use trunkline::config::escape_control;
 use trunkline_gateway::{
-    Accepting, Limits, Options, Scope, Tokens, client_capabilities, listen_reporting, router,
+    AcceptStatus, GatewayOptions, Limits, Scope, Tokens, client_capabilities, listen_reporting,
+    router,
 };
 
 use crate::arguments::{Format, ServeArguments};
-use crate::consent;
-use crate::entries::{Addresses, client_entry};
-use crate::environment::Environment;
+use crate::client_config::{ClientEndpoints, client_entry};
+use crate::command_host::{self, CommandHost};
+use crate::environment::ProcessEnv;
 use crate::exit::Outcome;
-use crate::following::Following;
 use crate::health::report_on;
-use crate::inspection;
+use crate::reload::ConfigReloader;
 use crate::report::{self, NOTHING_FOUND, plural};
-use crate::servers::{self, Hosted};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 use crate::tokens::TokenFile;
+use crate::{consent, inspection};
 
 pub(crate) fn run(
     arguments: &ServeArguments,
     settings: &Settings,
-    environment: &Arc<Environment>,
+    environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let (mut following, (mut loaded, mut agents)) = Following::load(settings, environment)?;
+    let (mut following, (mut loaded, mut agents)) = ConfigReloader::load(settings, environment)?;
     consent::warn_of_unsafe(&loaded, environment, terminal);
-    let may_ask = loaded.held().is_some() && terminal.can_ask() && !arguments.stdio;
+    let may_ask = loaded.consent_holds().is_some() && terminal.can_ask() && !arguments.stdio;
     let options = settings.load_options(environment, None);
     if may_ask && consent::ask(&options, environment, terminal)? {
-        (following, (loaded, agents)) = Following::load(settings, environment)?;
+        (following, (loaded, agents)) = ConfigReloader::load(settings, environment)?;
     }
     consent::say_held(&loaded, terminal);
     let unserved = inspection::unserved(&loaded, environment);
@@ -47,33 +47,36 @@ pub(crate) fn run(
     let options = options_of(arguments, tokens.as_ref().map(|(_, tokens)| tokens.clone()))?;
     terminal.say(&report::problems(&loaded, settings.verbosity, terminal.message_style()));
     let has_servers = loaded.config.servers().len() > 0;
-    if let Some(file) = settings.config.as_ref().filter(|_| !has_servers && loaded.fails(false)) {
+    if let Some(file) =
+        settings.config.as_ref().filter(|_| !has_servers && loaded.has_errors(false))
+    {
         // Whoever names a file does not want to be served nothing until it is right.
         bail!(
             "nothing can be served: no server of {} can be used",
-            printable(&file.to_string_lossy())
+            escape_control(&file.to_string_lossy())
         );
     }
-    if loaded.origins.is_empty() && !loaded.fails(false) {
+    if loaded.origins.is_empty() && !loaded.has_errors(false) {
         terminal.tell(NOTHING_FOUND);
     }
-    let door = Door {
+    let door = ServeCommand {
         arguments,
         settings,
         tokens: tokens.map(|(file, _)| file),
-        addresses: Addresses::new(&loaded.config, &agents),
+        addresses: ClientEndpoints::new(&loaded.config, &agents),
     };
-    let connections = servers::remembering(environment).with_capabilities(client_capabilities());
-    servers::run((loaded, agents), connections, terminal, async |hosted, terminal| match arguments
-        .stdio
-    {
-        true => door.over_streams(hosted, following, terminal).await,
-        false => door.over_http(options, hosted, following, terminal).await,
+    let connections =
+        command_host::with_cache(environment).with_capabilities(client_capabilities());
+    command_host::run((loaded, agents), connections, terminal, async |hosted, terminal| {
+        match arguments.stdio {
+            true => door.over_streams(hosted, following, terminal).await,
+            false => door.over_http(options, hosted, following, terminal).await,
+        }
     })
 }
 
 /// How the gateway behaves, as the command line says.
-fn options_of(arguments: &ServeArguments, tokens: Option<Tokens>) -> Result<Options> {
+fn options_of(arguments: &ServeArguments, tokens: Option<Tokens>) -> Result<GatewayOptions> {
     let address = arguments.listen.ip();
     if !address.is_loopback() && tokens.is_none() {
         bail!(
@@ -89,7 +92,7 @@ fn options_of(arguments: &ServeArguments, tokens: Option<Tokens>) -> Result<Opti
         hosts.push(bracketed(address));
     }
     let tokens = tokens.unwrap_or_default();
-    Ok(Options { tokens, hosts, origins: arguments.origins.clone(), limits })
+    Ok(GatewayOptions { tokens, hosts, origins: arguments.origins.clone(), limits })
 }
 
 /// An address of a machine as it stands in other addresses.
@@ -125,36 +128,36 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Says that nobody can come in any more, or that they can again.
-fn say_accepting(accepting: &Accepting, terminal: &Terminal) {
+fn say_accepting(accepting: &AcceptStatus, terminal: &Terminal) {
     match accepting {
-        Accepting::Fails(error) => terminal.warn(&format!(
+        AcceptStatus::Fails(error) => terminal.warn(&format!(
             "no connection can be accepted: {error}\n  \
              a higher limit of open files helps (`ulimit -n`), or fewer clients and servers; whoever \
              connects waits meanwhile"
         )),
-        Accepting::Works => terminal.tell("connections are accepted again\n"),
+        AcceptStatus::Works => terminal.tell("connections are accepted again\n"),
     }
 }
 
 /// What is known before anything is opened.
-struct Door<'a> {
+struct ServeCommand<'a> {
     arguments: &'a ServeArguments,
     settings: &'a Settings,
     tokens: Option<TokenFile>,
-    addresses: Addresses,
+    addresses: ClientEndpoints,
 }
 
-impl Door<'_> {
+impl ServeCommand<'_> {
     async fn over_streams(
         &self,
-        hosted: &Hosted,
-        following: Following<'_>,
+        hosted: &CommandHost,
+        following: ConfigReloader<'_>,
         terminal: &mut Terminal,
     ) -> Result<Outcome> {
         let (agent, bundles) = (self.arguments.agent.clone(), self.arguments.bundles.clone());
         let scope = Scope { agent, bundles, access: None };
-        scope.check(&hosted.host).map_err(|none| hosted.no_caller(none))?;
-        hosted.go_on_until_servers_end();
+        scope.check(&hosted.host).map_err(|none| hosted.unknown_caller(none))?;
+        hosted.keep_running_until_closed();
         if terminal.has_keyboard() {
             terminal.tell(
                 "Speaking MCP over standard input and output, as to a client that has started \
@@ -179,15 +182,15 @@ impl Door<'_> {
 
     async fn over_http(
         &self,
-        options: Options,
-        hosted: &Hosted,
-        following: Following<'_>,
+        options: GatewayOptions,
+        hosted: &CommandHost,
+        following: ConfigReloader<'_>,
         terminal: &mut Terminal,
     ) -> Result<Outcome> {
         let listener = bind(self.arguments.listen).await?;
         let url = self.url(listener.local_addr()?);
         let router = router(Arc::clone(&hosted.host), options);
-        hosted.go_on_until_servers_end();
+        hosted.keep_running_until_closed();
         terminal.print(&match self.settings.format {
             Format::Text => format!("{url}\n"),
             Format::Json | Format::Raw => format!("{}\n", self.addresses.as_json(&url)),
@@ -195,7 +198,7 @@ impl Door<'_> {
         terminal.tell(&self.introduction(&url, hosted));
         self.warn(hosted, terminal);
         let host = Arc::clone(&hosted.host);
-        let ending = async move { host.ending().await };
+        let ending = async move { host.shutdown_started().await };
         let said: &Terminal = terminal;
         let report = |accepting| say_accepting(&accepting, said);
         tokio::select! {
@@ -227,7 +230,7 @@ impl Door<'_> {
         format!("http://{authority}/mcp")
     }
 
-    fn introduction(&self, url: &str, hosted: &Hosted) -> String {
+    fn introduction(&self, url: &str, hosted: &CommandHost) -> String {
         let count = plural(hosted.host.servers().connections().len(), "server");
         let entry = client_entry(url, self.tokens.is_some());
         let scopes = self.addresses.scopes_as_text(url);
@@ -238,7 +241,7 @@ impl Door<'_> {
     }
 
     /// Says what may not be as it was meant.
-    fn warn(&self, hosted: &Hosted, terminal: &Terminal) {
+    fn warn(&self, hosted: &CommandHost, terminal: &Terminal) {
         let address = self.arguments.listen.ip();
         if address.is_unspecified() && self.arguments.hosts.is_empty() {
             terminal.warn(

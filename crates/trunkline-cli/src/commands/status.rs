@@ -6,26 +6,26 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::catalog::Kind;
-use trunkline::config::{Server, printable};
+use trunkline::catalog::ItemKind;
+use trunkline::config::{Server, escape_control};
 use trunkline::connection::{State, Status};
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
-use trunkline::policy::Who;
-use trunkline::registry::Change;
-use trunkline::view::{Describe, View};
+use trunkline::policy::CallerSpec;
+use trunkline::registry::StatusChange;
+use trunkline::view::{DescriptionStyle, View};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::{Format, StatusArguments};
-use crate::environment::Environment;
+use crate::command_host::{CommandHost, ProblemDetail, with_host};
+use crate::environment::ProcessEnv;
 use crate::exit::Outcome;
 use crate::health::restarts;
-use crate::listing::{Listing, hidden_json};
+use crate::listing::{ListCommand, hidden_json};
 use crate::report;
-use crate::servers::{Hosted, Problems, with_host};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
-use crate::unknown::UnknownNames;
+use crate::unmatched::UnmatchedNames;
 
 /// What is wrong with a server that is not even tried.
 const BROKEN: &str = "its entry has errors";
@@ -41,15 +41,15 @@ const SWITCHED_OFF: &str = "switched off in the configuration";
 pub(crate) fn run(
     arguments: &StatusArguments,
     settings: &Settings,
-    environment: &Arc<Environment>,
+    environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    with_host(Problems::Shown, settings, environment, terminal, async |hosted, terminal| {
+    with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
         if arguments.watch {
             return watch(hosted, settings.format, terminal).await;
         }
         let failures = hosted.start_all(terminal).await;
-        hosted.look_at_ready().await;
+        hosted.refresh_ready().await;
         match settings.format {
             Format::Json | Format::Raw => {
                 terminal.print(&report::document(&as_json(hosted), settings.format))?;
@@ -60,38 +60,39 @@ pub(crate) fn run(
             }
         }
         if settings.verbosity > Verbosity::Quiet {
-            UnknownNames::default().report(&hosted.host, terminal).await;
+            UnmatchedNames::default().report(&hosted.host, terminal).await;
         }
         let is_good =
-            failures.is_empty() && hosted.all_held().is_empty() && !hosted.loaded.fails(false);
+            failures.is_empty() && hosted.all_held().is_empty() && !hosted.loaded.has_errors(false);
         Ok(if is_good { Outcome::Good } else { Outcome::Bad })
     })
 }
 
 /// Says how many tools are hidden, whoever asks (TOOL-5).
-fn say_hidden(hosted: &Hosted, settings: &Settings, terminal: &Terminal) -> Result<()> {
+fn say_hidden(hosted: &CommandHost, settings: &Settings, terminal: &Terminal) -> Result<()> {
     if settings.verbosity > Verbosity::Quiet {
-        let view = hosted.host.view(Who::default())?;
-        let kinds = &[Kind::Tool];
-        let describe = Describe::AsWritten;
-        let listing = Listing { view: &view, kinds, servers: None, describe, shows_hidden: false };
+        let view = hosted.host.view(CallerSpec::default())?;
+        let kinds = &[ItemKind::Tool];
+        let describe = DescriptionStyle::AsWritten;
+        let listing =
+            ListCommand { view: &view, kinds, servers: None, describe, shows_hidden: false };
         terminal.say(&listing.hint(&settings.written_config()));
     }
     Ok(())
 }
 
 /// Starts every server and shows every change, until somebody has seen enough.
-async fn watch(hosted: &Hosted, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
+async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
     let connections = hosted.host.servers().connections();
     if connections.is_empty() {
-        let is_held = hosted.loaded.held().is_some();
+        let is_held = hosted.loaded.consent_holds().is_some();
         terminal.print(if is_held { "" } else { report::no_servers(&hosted.loaded) })?;
         return Ok(if is_held { Outcome::Bad } else { Outcome::Good });
     }
     connections.iter().for_each(|connection| connection.start());
     let mut changes = hosted.host.servers().watch();
     let (mut screen, mut lines) = (Screen::default(), Lines::default());
-    hosted.go_on();
+    hosted.keep_running();
     while let Some(change) = changes.next().await {
         let text = match format {
             Format::Text => match terminal.size() {
@@ -142,7 +143,7 @@ struct Lines(BTreeMap<ServerName, String>);
 
 impl Lines {
     /// The line that says what changed about a server, if it is another than the one before.
-    fn changed(&mut self, change: &Change) -> Option<String> {
+    fn changed(&mut self, change: &StatusChange) -> Option<String> {
         let line = line(change);
         let before = self.0.insert(change.server.clone(), line.clone());
         (before.as_ref() != Some(&line)).then_some(line)
@@ -150,15 +151,15 @@ impl Lines {
 }
 
 /// A change on one line, for a file or a pipe.
-fn line(change: &Change) -> String {
-    let server = printable(change.server.as_str());
+fn line(change: &StatusChange) -> String {
+    let server = escape_control(change.server.as_str());
     let Some(status) = &change.status else { return format!("{server}  removed\n") };
     let mut text = format!("{server}  {}", status.state.as_str());
     if status.state == State::Ready {
         let _ = write!(text, "  {}", report::plural(status.tools, "tool"));
     }
     if let Some(error) = status.last_error.as_ref().filter(|_| status.state == State::Failed) {
-        let _ = write!(text, "  {}", printable(error.message()));
+        let _ = write!(text, "  {}", escape_control(error.message()));
     }
     if let Some(restarts) = restarts(status) {
         let _ = write!(text, "  {restarts}");
@@ -166,7 +167,7 @@ fn line(change: &Change) -> String {
     text + "\n"
 }
 
-pub(super) fn as_text(hosted: &Hosted) -> String {
+pub(super) fn as_text(hosted: &CommandHost) -> String {
     let connections = hosted.host.servers().connections();
     let broken = hosted.loaded.config.broken();
     let held: Vec<_> = held(hosted).collect();
@@ -195,19 +196,19 @@ pub(super) fn as_text(hosted: &Hosted) -> String {
 /// What is wrong with a server, below the table.
 fn troubles(text: &mut String, server: &Server, status: &Status) {
     if let Some(error) = &status.last_error {
-        let _ = writeln!(text, "\n{}", printable(&error.to_string()));
+        let _ = writeln!(text, "\n{}", escape_control(&error.to_string()));
         if let Some(hint) = error.hint() {
-            let _ = writeln!(text, "  {}", printable(hint));
+            let _ = writeln!(text, "  {}", escape_control(hint));
         }
         if let Some(restarts) = restarts(status) {
             let _ = writeln!(text, "  {restarts}");
         }
     }
-    let name = printable(server.name.as_str());
+    let name = escape_control(server.name.as_str());
     for tool in &status.set_aside {
         let tool_name = tool.name.as_deref().unwrap_or("without a name");
         let (kind, reason) = (tool.kind.as_str(), &tool.reason);
-        let tool_name = printable(tool_name);
+        let tool_name = escape_control(tool_name);
         let _ = writeln!(text, "\nserver `{name}`: the {kind} {tool_name} is not used: {reason}");
     }
     if let Some(reason) = &status.not_remembered {
@@ -220,7 +221,7 @@ fn row(server: &Server, status: &Status) -> [String; 7] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let is_ready = status.state == State::Ready;
     [
-        printable(server.name.as_str()),
+        escape_control(server.name.as_str()),
         status.state.as_str().to_owned(),
         transport(server, status).to_owned(),
         or_dash(status.protocol.as_deref().filter(|_| is_ready).map(str::to_owned)),
@@ -231,12 +232,12 @@ fn row(server: &Server, status: &Status) -> [String; 7] {
 }
 
 /// The servers that are not started because nobody has consented to their file.
-fn held(hosted: &Hosted) -> impl Iterator<Item = &Server> {
+fn held(hosted: &CommandHost) -> impl Iterator<Item = &Server> {
     hosted.loaded.config.servers().filter(|server| server.hold.is_some())
 }
 
 /// The servers that are switched off in the configuration (CON-11).
-fn disabled(hosted: &Hosted) -> impl Iterator<Item = &Server> {
+fn disabled(hosted: &CommandHost) -> impl Iterator<Item = &Server> {
     let servers = hosted.loaded.config.servers();
     servers.filter(|server| !server.enabled && server.hold.is_none())
 }
@@ -244,7 +245,7 @@ fn disabled(hosted: &Hosted) -> impl Iterator<Item = &Server> {
 /// A server that is never started: why has been said.
 fn unstarted_row(name: &ServerName, state: &str, reason: &str) -> [String; 7] {
     let mut row = std::array::from_fn(|_| "-".to_owned());
-    [row[0], row[1], row[6]] = [printable(name.as_str()), state.to_owned(), reason.to_owned()];
+    [row[0], row[1], row[6]] = [escape_control(name.as_str()), state.to_owned(), reason.to_owned()];
     row
 }
 
@@ -256,13 +257,14 @@ fn transport(server: &Server, status: &Status) -> &'static str {
 /// Name and version of a server, as it says itself.
 fn described(info: &Raw) -> String {
     let [name, version] = info.get_all(["name", "version"]);
-    let text = |raw: Option<Raw>| raw.as_ref().and_then(Raw::as_str).map(|text| printable(&text));
+    let text =
+        |raw: Option<Raw>| raw.as_ref().and_then(Raw::as_str).map(|text| escape_control(&text));
     [text(name), text(version)].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn as_json(hosted: &Hosted) -> Value {
+pub(super) fn as_json(hosted: &CommandHost) -> Value {
     let connections = hosted.host.servers().connections();
-    let view = hosted.host.view(Who::default()).ok();
+    let view = hosted.host.view(CallerSpec::default()).ok();
     let server = connections.iter().map(|it| {
         let mut json = status_json(it.server(), &it.status());
         json["hidden"] = hidden_of(&it.server().name, view.as_ref());
@@ -291,13 +293,13 @@ pub(super) fn as_json(hosted: &Hosted) -> Value {
 
 /// The tools of a server that are hidden, whoever asks, with the reason of each (TOOL-5).
 fn hidden_of(server: &ServerName, view: Option<&View>) -> Value {
-    let hidden = view.into_iter().flat_map(|view| view.hidden(Kind::Tool));
+    let hidden = view.into_iter().flat_map(|view| view.hidden(ItemKind::Tool));
     let of_server = hidden.filter(|(entry, _)| entry.server().name == *server);
     of_server.map(|(entry, reason)| hidden_json(entry, &reason)).collect()
 }
 
 /// A change as one line of JSON: the status of the server, or that it is gone.
-fn change_json(hosted: &Hosted, change: &Change) -> Option<Value> {
+fn change_json(hosted: &CommandHost, change: &StatusChange) -> Option<Value> {
     let name = change.server.as_str();
     match &change.status {
         Some(status) => Some(status_json(hosted.loaded.config.server(name)?, status)),

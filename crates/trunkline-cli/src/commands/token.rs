@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use trunkline::config::{Access, nearest, printable};
+use trunkline::config::{Access, closest_match, escape_control};
 use trunkline_gateway::{Scope, digest_of, new_token};
 
 use crate::arguments::{Format, TokenAddArguments, TokenCommand, quoted};
-use crate::environment::Environment;
+use crate::environment::ProcessEnv;
 use crate::exit::{Failure, FailureKind, Outcome};
 use crate::report;
 use crate::settings::Settings;
 use crate::terminal::Terminal;
-use crate::tokens::{Kept, TokenFile, check_name};
+use crate::tokens::{StoredToken, TokenFile, check_name};
 
 pub(crate) fn run(
     command: &TokenCommand,
     settings: &Settings,
-    environment: &Arc<Environment>,
+    environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     match command {
@@ -38,7 +38,7 @@ pub(crate) fn run(
 fn add(
     arguments: &TokenAddArguments,
     format: Format,
-    environment: &Environment,
+    environment: &ProcessEnv,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let name = &arguments.name;
@@ -61,7 +61,7 @@ fn add(
         access: arguments.access.map(Access::from),
     };
     let token = new_token();
-    let kept = Kept { digest: digest_of(&token), scope, created: Some(Environment::today()) };
+    let kept = StoredToken { digest: digest_of(&token), scope, created: Some(ProcessEnv::today()) };
     file.kept.insert(name.clone(), kept.clone());
     file.file.replace(&hold, &file.as_text()).with_context(|| cannot_write(&file.file))?;
     terminal.print(&match format {
@@ -91,9 +91,9 @@ fn list(file: &TokenFile, format: Format, terminal: &mut Terminal) -> Result<Out
     if file.kept.is_empty() {
         terminal.tell(&format!("there are no tokens in {}\n", file.shown()));
     }
-    let row = |(name, kept): (&String, &Kept)| {
-        let created = kept.created.as_deref().map(printable).unwrap_or_default();
-        [printable(name), kept.shown_scope(), created, kept.shown_digest()]
+    let row = |(name, kept): (&String, &StoredToken)| {
+        let created = kept.created.as_deref().map(escape_control).unwrap_or_default();
+        [escape_control(name), kept.shown_scope(), created, kept.shown_digest()]
     };
     let rows: Vec<_> = file.kept.iter().map(row).collect();
     terminal.print(&report::table(&rows))?;
@@ -115,17 +115,17 @@ fn remove(name: &str, file: TokenFile, format: Format, terminal: &mut Terminal) 
     }
     terminal.tell(&format!(
         "The token `{}` is removed from {}: its bearer is not let in any more.\n",
-        printable(name),
+        escape_control(name),
         file.shown()
     ));
     Ok(Outcome::Good)
 }
 
 fn no_token(name: &str, file: &TokenFile) -> Failure {
-    let message = format!("there is no token `{}` in {}", printable(name), file.shown());
-    match nearest(name, file.kept.keys().map(String::as_str)) {
+    let message = format!("there is no token `{}` in {}", escape_control(name), file.shown());
+    match closest_match(name, file.kept.keys().map(String::as_str)) {
         Some(near) => {
-            let message = format!("{message}; did you mean `{}`?", printable(near));
+            let message = format!("{message}; did you mean `{}`?", escape_control(near));
             Failure::new(FailureKind::Unknown, message).suggesting(vec![near.to_owned()])
         }
         None => Failure::new(FailureKind::Unknown, message),
@@ -133,10 +133,10 @@ fn no_token(name: &str, file: &TokenFile) -> Failure {
 }
 
 fn cannot_write(file: &crate::environment::PrivateFile) -> String {
-    format!("cannot write {}", printable(&file.path().to_string_lossy()))
+    format!("cannot write {}", escape_control(&file.path().to_string_lossy()))
 }
 
-fn as_json(name: &str, kept: &Kept) -> Value {
+fn as_json(name: &str, kept: &StoredToken) -> Value {
     json!({
         "name": name,
         "agent": kept.scope.agent,

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use trunkline::config::{
-    Candidate, Consent, DiscoveredFiles, FileReach, LoadOptions, Places, Walk, printable,
+    Consent, DiscoveredFiles, FileReach, LoadOptions, SearchFile, SearchPath, SearchScope,
+    escape_control,
 };
 
 use crate::arguments::{Format, TrustArguments, quoted};
 use crate::consent::{Review, required};
-use crate::environment::{Environment, TrustedFile, outside_files};
+use crate::environment::{ProcessEnv, TrustedFile, outside_files};
 use crate::exit::Outcome;
 use crate::report::{self, plural};
 use crate::settings::{Settings, Verbosity};
@@ -19,10 +20,10 @@ use crate::terminal::Terminal;
 pub(crate) fn run(
     arguments: &TrustArguments,
     settings: &Settings,
-    environment: &Environment,
+    environment: &ProcessEnv,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let command = Trusting { arguments, settings, environment };
+    let command = TrustCommand { arguments, settings, environment };
     match (arguments.list, arguments.revoke) {
         (true, _) => command.list(terminal),
         (false, true) => command.revoke(terminal),
@@ -30,13 +31,13 @@ pub(crate) fn run(
     }
 }
 
-struct Trusting<'a> {
+struct TrustCommand<'a> {
     arguments: &'a TrustArguments,
     settings: &'a Settings,
-    environment: &'a Environment,
+    environment: &'a ProcessEnv,
 }
 
-impl Trusting<'_> {
+impl TrustCommand<'_> {
     fn trust(&self, terminal: &mut Terminal) -> Result<Outcome> {
         let (options, place) = self.options()?;
         let review = required(Review::of(&options, self.environment)?, &place)?;
@@ -86,7 +87,7 @@ impl Trusting<'_> {
         match self.settings.format {
             Format::Text if is_trusted => {
                 let servers = plural(review.loaded.config.servers().len(), "server");
-                format!("{} is trusted, with {servers}\n", printable(&path))
+                format!("{} is trusted, with {servers}\n", escape_control(&path))
             }
             Format::Text => review.introduction(),
             Format::Json | Format::Raw => report::document(
@@ -115,8 +116,8 @@ impl Trusting<'_> {
                         FileReach::Workspace => String::new(),
                     };
                     let digest: String = file.digest.chars().take(12).collect();
-                    let since = printable(&file.since);
-                    [printable(path), printable(&digest), since, outside]
+                    let since = escape_control(&file.since);
+                    [escape_control(path), escape_control(&digest), since, outside]
                 };
                 report::table(&store.files.iter().map(line).collect::<Vec<_>>())
             }
@@ -142,11 +143,11 @@ impl Trusting<'_> {
             let place = self.arguments.path.as_deref().unwrap_or(Path::new("."));
             bail!(
                 "{} is not trusted, nor is a file in it\n  `trunkline trust --list` shows which are",
-                printable(&place.to_string_lossy())
+                escape_control(&place.to_string_lossy())
             );
         }
         for path in &removed {
-            let path = printable(&path.to_string_lossy());
+            let path = escape_control(&path.to_string_lossy());
             terminal.tell(&format!("{path} is not trusted any more\n"));
         }
         Ok(Outcome::Good)
@@ -159,7 +160,7 @@ impl Trusting<'_> {
         let folder = named.as_deref().unwrap_or(here);
         let levels = if named.is_some() { 1 } else { usize::MAX };
         let folders = folder.ancestors().take(levels);
-        let places = Places::trunkline(None);
+        let places = SearchPath::trunkline(None);
         let found =
             folders.flat_map(|folder| places.candidates.iter().map(|it| folder.join(&it.path)));
         named.clone().into_iter().chain(found).collect()
@@ -168,16 +169,16 @@ impl Trusting<'_> {
     /// What leads to the file that is meant and to no other, and where that is.
     fn options(&self) -> Result<(LoadOptions, String)> {
         let here = self.environment.working_directory();
-        let mut places = Places { walk: Walk::Up, ..Places::trunkline(None) };
+        let mut places = SearchPath { walk: SearchScope::Up, ..SearchPath::trunkline(None) };
         places.inline_variables.clear();
         places.path_variables.clear();
         let (working_directory, place) = match &self.arguments.path {
             None => (here.to_owned(), "here".to_owned()),
             Some(named) => {
                 let path = here.join(named);
-                let shown = printable(&named.to_string_lossy());
+                let shown = escape_control(&named.to_string_lossy());
                 if self.environment.has_file(&path) {
-                    places.walk = Walk::Stay;
+                    places.walk = SearchScope::Stay;
                     let (folder, candidate) = split(&path, &places.candidates)
                         .with_context(|| format!("{shown} has no name that is ever found"))?;
                     places.candidates = vec![candidate];
@@ -201,15 +202,15 @@ impl Trusting<'_> {
 fn require_usable(review: &Review) -> Result<()> {
     let is_empty = review.loaded.config.servers().len() == 0;
     ensure!(
-        !(is_empty && review.loaded.fails(false)),
+        !(is_empty && review.loaded.has_errors(false)),
         "{} has errors and no server that can be used: it is not trusted",
-        printable(&review.file.path.to_string_lossy())
+        escape_control(&review.file.path.to_string_lossy())
     );
     Ok(())
 }
 
 /// The folder in which a file would be found, and as what.
-fn split(path: &Path, candidates: &[Candidate]) -> Option<(PathBuf, Candidate)> {
+fn split(path: &Path, candidates: &[SearchFile]) -> Option<(PathBuf, SearchFile)> {
     let candidate = candidates.iter().find(|candidate| path.ends_with(&candidate.path))?;
     let levels = candidate.path.components().count();
     Some((path.ancestors().nth(levels)?.to_owned(), candidate.clone()))

@@ -1,14 +1,15 @@
 //! The trust store: which discovered files the user has consented to, by path and content digest.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde_json::{Map, Value, json};
-use trunkline::config::{Consent, DiscoveredFile, FileReach, FileRefusal, HoldReason, printable};
+use trunkline::config::{
+    Consent, ConsentHoldReason, DiscoveredFile, FileReach, FileRefusal, escape_control,
+};
 
-use super::private::PrivateFile;
+use super::private_file::PrivateFile;
 
 /// The version of the form of the store that this program writes and reads.
 const VERSION: u64 = 1;
@@ -57,7 +58,7 @@ impl TrustStore {
     /// others can change, is an error that says so.
     pub(crate) fn read(path: PathBuf) -> io::Result<Self> {
         let file = PrivateFile::at(path);
-        let shown = printable(&file.path().to_string_lossy());
+        let shown = escape_control(&file.path().to_string_lossy());
         let named = |error: io::Error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<FileRefusal>());
             let advice = match inner {
@@ -79,11 +80,11 @@ impl TrustStore {
     /// Whether a file may run.
     pub(crate) fn consent(&self, file: &DiscoveredFile) -> Consent {
         match key(&file.path).and_then(|key| self.files.get(&key)) {
-            None => Consent::Withheld(HoldReason::NotTrusted),
+            None => Consent::Withheld(ConsentHoldReason::NotTrusted),
             Some(trusted) if trusted.digest == file.digest.to_string() => {
                 Consent::Given(trusted.reach.clone())
             }
-            Some(_) => Consent::Withheld(HoldReason::Changed),
+            Some(_) => Consent::Withheld(ConsentHoldReason::Changed),
         }
     }
 
@@ -115,7 +116,7 @@ impl TrustStore {
     ) -> io::Result<T> {
         let path = self.file.path().to_owned();
         let unwritable = |error: io::Error| {
-            let shown = printable(&path.to_string_lossy());
+            let shown = escape_control(&path.to_string_lossy());
             io::Error::new(error.kind(), format!("{shown} cannot be written: {error}"))
         };
         let hold = self.file.hold().map_err(unwritable)?;

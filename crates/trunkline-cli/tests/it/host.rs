@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trunkline::config::{self, Resolver, Secret};
-use trunkline::connection::{ChildOptions, HttpOptions, Options, Status};
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions, Status};
 use trunkline::error::Error;
 use trunkline::message::Raw;
 use trunkline::registry::{Registry, ServerSet};
@@ -45,10 +45,10 @@ impl Host {
         }
         let text = json!({ "mcpServers": servers }).to_string();
         let loaded = config::parse("the test", text);
-        assert!(!loaded.fails(false), "{:?}", loaded.diagnostics);
+        assert!(!loaded.has_errors(false), "{:?}", loaded.diagnostics);
         let child = ChildOptions::from_environment(std::env::vars_os());
         let resolver = Arc::new(Within(folder.project()));
-        let options = Options::new(resolver, child, HttpOptions::default());
+        let options = ConnectionOptions::new(resolver, child, HttpOptions::default());
         Self { servers: Registry::new(options).open(&loaded.config) }
     }
 

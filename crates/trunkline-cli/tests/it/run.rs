@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use trunkline::config::{Candidate, Places};
+use trunkline::config::{SearchFile, SearchPath};
 
 /// An empty folder to run in; it is removed at the end.
 pub(crate) struct Folder {
@@ -53,8 +53,8 @@ impl Folder {
 
     /// Trusts the configuration that is in the project now, if there is one.
     pub(crate) fn trust(&self) {
-        let places = Places::trunkline(None);
-        let is_there = |candidate: &Candidate| self.project().join(&candidate.path).exists();
+        let places = SearchPath::trunkline(None);
+        let is_there = |candidate: &SearchFile| self.project().join(&candidate.path).exists();
         if places.candidates.iter().any(is_there) {
             let mut trust = self.bare_command(&["trust", "--yes", "--outside-files"]);
             // One that cannot be read cannot be trusted either, and the test is about that.

@@ -18,7 +18,7 @@ pub(super) async fn call(call: &Call) -> Outcome {
     let seconds = call.arguments.get("seconds").and_then(Value::as_f64).unwrap_or(1.0);
     let time = Duration::try_from_secs_f64(seconds)
         .map_err(|_| ErrorData::invalid_params("seconds is not a length of time", None))?;
-    let mut unfinished = Unfinished { call, is_done: false };
+    let mut unfinished = CancelReporter { call, is_done: false };
     let is_cancelled = tokio::select! {
         () = report_for(call, time) => false,
         () = call.context.ct.cancelled() => true,
@@ -40,12 +40,12 @@ async fn report_for(call: &Call, time: Duration) {
 
 /// Counts the call as cancelled when it ends before it is done: also when the library drops it, as
 /// it may do where closing the stream cancels.
-struct Unfinished<'a> {
+struct CancelReporter<'a> {
     call: &'a Call,
     is_done: bool,
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for CancelReporter<'_> {
     fn drop(&mut self) {
         if !self.is_done {
             self.call.world.count_cancelled(self.call.text("label"));

@@ -12,8 +12,8 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
-use trunkline::config::{self, NoReferences};
-use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::config::{self, EmptyResolver};
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::host::{Host, HostOptions};
 use trunkline_gateway::{client_capabilities, listen, router};
 
@@ -89,13 +89,15 @@ impl Gateway {
         let loaded = config::parse("test", text);
         assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
         let child = ChildOptions::from_environment(env::vars_os());
-        let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default())
-            .with_capabilities(client_capabilities());
+        let options =
+            ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
+                .with_capabilities(client_capabilities());
         let agents = loaded.config.agents().named.clone();
         let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let router = change(router(Arc::clone(&host), trunkline_gateway::Options::default()));
+        let router =
+            change(router(Arc::clone(&host), trunkline_gateway::GatewayOptions::default()));
         let serving = tokio::spawn(listen(router, listener)).abort_handle();
         let url = format!("http://localhost:{port}/mcp");
         Self { url, host, serving, _server: server }

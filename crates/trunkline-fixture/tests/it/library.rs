@@ -1,14 +1,14 @@
 //! Our own library, against the server: each transport, each generation.
 
 use std::env;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trunkline::config::{self, NoReferences};
+use trunkline::config::{self, EmptyResolver};
 use trunkline::connection::{
-    Answering, Ask, CallHandler, ChildOptions, HttpOptions, Options, Question,
+    CallHandler, ChildOptions, ConnectionOptions, HandlerFuture, HttpOptions, OutgoingRequest,
+    ServerRequest,
 };
 use trunkline::message::Raw;
 use trunkline::registry::Registry;
@@ -28,7 +28,7 @@ async fn look_at(server: &Value) -> Seen {
     let text = json!({ "mcpServers": { "fixture": server } }).to_string();
     let loaded = config::parse("test", text);
     let child = ChildOptions::from_environment(env::vars_os());
-    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+    let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
     let servers = Registry::new(options).open(&loaded.config);
     let failed = servers.connect_all().await;
     assert!(failed.is_empty(), "{failed:?}");
@@ -74,14 +74,17 @@ async fn converse(generation: &str, tool: &str, arguments: Value) -> String {
     let text = json!({ "mcpServers": { "fixture": { "url": listening.url } } }).to_string();
     let loaded = config::parse("test", text);
     let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
-    let options =
-        Options::new(Arc::new(NoReferences), ChildOptions::default(), HttpOptions::default())
-            .with_capabilities(Raw::from_value(&capabilities));
+    let options = ConnectionOptions::new(
+        Arc::new(EmptyResolver),
+        ChildOptions::default(),
+        HttpOptions::default(),
+    )
+    .with_capabilities(Raw::from_value(&capabilities));
     let servers = Registry::new(options).open(&loaded.config);
     let connection = servers.get("fixture").unwrap();
     let params = json!({ "name": tool, "arguments": arguments });
-    let ask = Ask::new("tools/call", Some(Raw::from_value(&params)));
-    let result = connection.converse(ask, &Agreeable).await.unwrap().unwrap();
+    let ask = OutgoingRequest::new("tools/call", Some(Raw::from_value(&params)));
+    let result = connection.request_with(ask, &Agreeable).await.unwrap().unwrap();
     servers.close().await;
     result.to_value()["content"][0]["text"].as_str().unwrap().to_owned()
 }
@@ -90,7 +93,7 @@ async fn converse(generation: &str, tool: &str, arguments: Value) -> String {
 struct Agreeable;
 
 impl CallHandler for Agreeable {
-    fn asked(&self, question: Question) -> Answering<'_> {
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         let answer = match &*question.method {
             "elicitation/create" => json!({ "action": "accept", "content": { "name": "Ada" } }),
             "roots/list" => json!({ "roots": [{ "uri": "file:///here" }] }),
@@ -137,7 +140,7 @@ async fn watch(server: &Value) {
     let text = json!({ "mcpServers": { "fixture": server } }).to_string();
     let loaded = config::parse("test", text);
     let child = ChildOptions::from_environment(env::vars_os());
-    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+    let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
     let servers = Registry::new(options).open(&loaded.config);
     let connection = servers.get("fixture").unwrap();
     let mut notifications = connection.notifications();

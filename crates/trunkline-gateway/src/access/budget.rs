@@ -13,20 +13,20 @@ use trunkline::principal::Principal;
 pub(crate) struct ByteBudget {
     total: usize,
     share: usize,
-    used: Mutex<Used>,
+    used: Mutex<UsedBytes>,
     /// Told whenever bytes are given back.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Used {
+struct UsedBytes {
     all: usize,
     by_principal: HashMap<Principal, usize>,
 }
 
 /// There is no room for more bytes of a principal now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exhausted {
+pub(crate) enum BudgetExhausted {
     /// The principal has its share.
     Share,
     /// All principals together have everything.
@@ -57,7 +57,7 @@ impl ByteBudget {
         self: &Arc<Self>,
         principal: &Principal,
         bytes: usize,
-    ) -> Result<Reservation, Exhausted> {
+    ) -> Result<Reservation, BudgetExhausted> {
         let mut reservation = self.begin(principal);
         reservation.try_grow(bytes).map(|()| reservation)
     }
@@ -68,13 +68,13 @@ impl ByteBudget {
         self: &Arc<Self>,
         principal: &Principal,
         bytes: usize,
-    ) -> Result<Reservation, Exhausted> {
+    ) -> Result<Reservation, BudgetExhausted> {
         let used = self.lock();
         let own = used.by_principal.get(principal).copied().unwrap_or(0);
         let left = self.total.saturating_sub(used.all - own);
         drop(used);
         if own.saturating_add(bytes) > left / 2 {
-            return Err(Exhausted::Total);
+            return Err(BudgetExhausted::Total);
         }
         self.reserve(principal, bytes)
     }
@@ -111,21 +111,21 @@ impl ByteBudget {
         Reservation { budget: Arc::clone(self), principal: principal.clone(), bytes }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Used> {
+    fn lock(&self) -> MutexGuard<'_, UsedBytes> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Reservation {
     /// Holds more bytes, if there is room for them.
-    pub(crate) fn try_grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
+    pub(crate) fn try_grow(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         let mut used = self.budget.lock();
         let own = used.by_principal.get(&self.principal).copied().unwrap_or(0);
         if own.saturating_add(bytes) > self.budget.share {
-            return Err(Exhausted::Share);
+            return Err(BudgetExhausted::Share);
         }
         if used.all.saturating_add(bytes) > self.budget.total {
-            return Err(Exhausted::Total);
+            return Err(BudgetExhausted::Total);
         }
         used.all += bytes;
         *used.by_principal.entry(self.principal.clone()).or_default() += bytes;
@@ -165,12 +165,12 @@ impl UnreadMessages {
     }
 
     /// Room for a message of so many bytes, if there is any.
-    pub(crate) fn reserve(&self, bytes: usize) -> Result<Arc<Reservation>, Exhausted> {
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<Arc<Reservation>, BudgetExhausted> {
         self.budget.reserve_half(&self.principal, bytes).map(Arc::new)
     }
 
     /// The same message, counted for as long as a part of it is kept anywhere.
-    pub(crate) fn count(&self, message: Bytes) -> Result<Bytes, Exhausted> {
+    pub(crate) fn count(&self, message: Bytes) -> Result<Bytes, BudgetExhausted> {
         self.reserve(message.len()).map(|reservation| counted(message, &reservation))
     }
 }
@@ -224,10 +224,10 @@ mod tests {
     fn nobody_has_more_than_a_share_and_all_not_more_than_everything() {
         let budget = ByteBudget::new(100, 60);
         let ann = budget.reserve(&token("ann"), 60).unwrap();
-        assert_eq!(budget.reserve(&token("ann"), 1).unwrap_err(), Exhausted::Share);
+        assert_eq!(budget.reserve(&token("ann"), 1).unwrap_err(), BudgetExhausted::Share);
         let bob = budget.reserve(&token("bob"), 40).unwrap();
-        assert_eq!(budget.reserve(&token("bob"), 1).unwrap_err(), Exhausted::Total);
-        assert_eq!(budget.reserve(&token("bob"), usize::MAX).unwrap_err(), Exhausted::Share);
+        assert_eq!(budget.reserve(&token("bob"), 1).unwrap_err(), BudgetExhausted::Total);
+        assert_eq!(budget.reserve(&token("bob"), usize::MAX).unwrap_err(), BudgetExhausted::Share);
         assert_eq!(budget.largest(), Some(token("ann")));
         drop(ann);
         assert_eq!(budget.largest(), Some(token("bob")));
@@ -240,10 +240,10 @@ mod tests {
     fn whoever_comes_later_finds_half_of_what_is_left() {
         let budget = ByteBudget::new(100, 60);
         let reserve = |name: &str, bytes| budget.reserve_half(&token(name), bytes);
-        assert_eq!(reserve("ann", 51).unwrap_err(), Exhausted::Total);
+        assert_eq!(reserve("ann", 51).unwrap_err(), BudgetExhausted::Total);
         let ann = reserve("ann", 50).unwrap();
-        assert_eq!(reserve("ann", 1).unwrap_err(), Exhausted::Total);
-        assert_eq!(reserve("bob", 26).unwrap_err(), Exhausted::Total);
+        assert_eq!(reserve("ann", 1).unwrap_err(), BudgetExhausted::Total);
+        assert_eq!(reserve("bob", 26).unwrap_err(), BudgetExhausted::Total);
         let _bob = reserve("bob", 25).unwrap();
         let _eve = reserve("eve", 12).unwrap();
         drop(ann);
@@ -255,7 +255,7 @@ mod tests {
         let budget = ByteBudget::new(100, 60);
         let unread = UnreadMessages::new(&budget, token("ann"));
         let message = unread.count(Bytes::from(vec![b'x'; 40])).unwrap();
-        assert_eq!(unread.count(Bytes::from(vec![b'x'; 20])).unwrap_err(), Exhausted::Total);
+        assert_eq!(unread.count(Bytes::from(vec![b'x'; 20])).unwrap_err(), BudgetExhausted::Total);
         let part = message.slice(3..5);
         drop(message);
         assert_eq!((&part[..], budget.used()), (&b"xx"[..], 40));

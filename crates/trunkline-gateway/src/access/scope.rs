@@ -3,7 +3,7 @@
 use trunkline::config::Access;
 use trunkline::host::Host;
 use trunkline::name::ServerName;
-use trunkline::policy::{Chance, Disclosure, Limit, NoSuchCaller, Who};
+use trunkline::policy::{CallerSpec, Disclosure, Limit, UnknownCaller, Visibility};
 use trunkline::principal::Principal;
 use trunkline::view::View;
 
@@ -36,7 +36,7 @@ impl Scope {
     /// # Errors
     ///
     /// When it does not know one of them.
-    pub fn check(&self, host: &Host) -> Result<(), NoSuchCaller> {
+    pub fn check(&self, host: &Host) -> Result<(), UnknownCaller> {
         match (&self.agent, &*self.bundles) {
             (None, []) => Ok(()),
             _ => self.view(host).map(|_| ()),
@@ -44,8 +44,11 @@ impl Scope {
     }
 
     /// What it shows of what is known now.
-    fn view(&self, host: &Host) -> Result<View, NoSuchCaller> {
-        host.view(Who { within: &[self.limit(None, &self.bundle_names())], ..Who::default() })
+    fn view(&self, host: &Host) -> Result<View, UnknownCaller> {
+        host.view(CallerSpec {
+            within: &[self.limit(None, &self.bundle_names())],
+            ..CallerSpec::default()
+        })
     }
 
     fn limit<'s>(&'s self, name: Option<&'static str>, bundles: &'s [&'s str]) -> Limit<'s> {
@@ -79,23 +82,23 @@ impl CallerScope {
     }
 
     /// Fails if a host does not know one of the agents and bundles.
-    pub(crate) fn check(&self, host: &Host) -> Result<(), NoSuchCaller> {
+    pub(crate) fn check(&self, host: &Host) -> Result<(), UnknownCaller> {
         self.address.check(host)?;
         self.token.check(host)
     }
 
     /// What the caller sees of what is known now.
-    pub(crate) fn view(&self, host: &Host) -> Result<View, NoSuchCaller> {
+    pub(crate) fn view(&self, host: &Host) -> Result<View, UnknownCaller> {
         self.view_with(host, Disclosure::Nothing)
     }
 
-    fn view_with(&self, host: &Host, disclosure: Disclosure) -> Result<View, NoSuchCaller> {
+    fn view_with(&self, host: &Host, disclosure: Disclosure) -> Result<View, UnknownCaller> {
         let [address, token] = [&self.address, &self.token].map(Scope::bundle_names);
         let within = [
             self.address.limit(Some("address"), &address),
             self.token.limit(Some("token"), &token),
         ];
-        host.view(Who { within: &within, disclosure, ..Who::default() })
+        host.view(CallerSpec { within: &within, disclosure, ..CallerSpec::default() })
     }
 }
 
@@ -104,7 +107,8 @@ impl CallerScope {
     /// now: they may be others than when it was subscribed to. Whether the server still lists it makes
     /// no difference.
     pub(crate) fn may_hear_of(&self, host: &Host, server: &ServerName, uri: &str) -> bool {
-        self.view(host).is_ok_and(|view| view.may_hold_address(server, uri) == Chance::Possible)
+        self.view(host)
+            .is_ok_and(|view| view.could_contain_uri(server, uri) == Visibility::Possible)
     }
 }
 
@@ -116,16 +120,16 @@ impl From<Scope> for CallerScope {
 
 /// Whose request it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Identity {
+pub(crate) struct CallerIdentity {
     /// What they may see.
     pub(crate) scope: CallerScope,
     /// The principal, as far as it is known: the token, or nobody in particular.
     pub(crate) principal: Principal,
 }
 
-impl Identity {
+impl CallerIdentity {
     /// What they see of what is known now, and why the rest is hidden if that is for them to know.
-    pub(crate) fn view(&self, host: &Host) -> Result<View, NoSuchCaller> {
+    pub(crate) fn view(&self, host: &Host) -> Result<View, UnknownCaller> {
         self.scope.view_with(host, self.disclosure())
     }
 
@@ -163,7 +167,7 @@ mod tests {
     fn owners_with_other_limits_are_other_owners() {
         let owner = |address: Scope, token: Scope| {
             let scope = CallerScope::new(address, token);
-            Identity { scope, principal: Principal::Token("ann".into()) }.as_owner()
+            CallerIdentity { scope, principal: Principal::Token("ann".into()) }.as_owner()
         };
         let (one, other) = (Scope::of_agent("one"), Scope::of_agent("other"));
         let owners = [

@@ -18,12 +18,12 @@ const PREFIX: &str = "trunkline_";
 const LENGTH: usize = 32;
 
 /// Tokens by their digests.
-type Known = BTreeMap<String, Token>;
+type KnownToken = BTreeMap<String, Token>;
 
 /// The tokens that are accepted, by their digests. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens {
-    known: Arc<watch::Sender<Known>>,
+    known: Arc<watch::Sender<KnownToken>>,
     /// Whether nobody is let in without one, also when none is left.
     are_needed: bool,
 }
@@ -63,22 +63,22 @@ impl Tokens {
     }
 
     /// What somebody has who bears a token, for as long as they have it.
-    pub(crate) fn pass(&self, token: &str) -> Option<Pass> {
+    pub(crate) fn pass(&self, token: &str) -> Option<TokenLease> {
         let digest = digest_of(token);
         let token = self.known.borrow().get(&digest).cloned()?;
-        Some(Pass { digest, token, known: self.known.subscribe() })
+        Some(TokenLease { digest, token, known: self.known.subscribe() })
     }
 }
 
 /// A token that let somebody in.
 #[derive(Clone, Debug)]
-pub(crate) struct Pass {
+pub(crate) struct TokenLease {
     digest: String,
     token: Token,
-    known: watch::Receiver<Known>,
+    known: watch::Receiver<KnownToken>,
 }
 
-impl Pass {
+impl TokenLease {
     /// Waits until the token is not accepted any more, or not for the same.
     pub(crate) async fn lost(&self) {
         let mut known = self.known.clone();

@@ -19,27 +19,27 @@ pub(crate) const MAX_ADDRESSES: usize = 1000;
 
 /// Wants what somebody wants to hear of a server from the connection of now, if they have it from
 /// another one, of one of these tellers.
-pub(crate) fn renew(
-    addresses: &Arc<Addresses>,
-    (connection, teller): (&Arc<Connection>, Teller),
-    before: &[Teller],
+pub(crate) fn resubscribe(
+    subscriptions: &Arc<ResourceSubscriptions>,
+    (connection, teller): (&Arc<Connection>, NotificationSource),
+    before: &[NotificationSource],
 ) {
-    for uri in addresses.of_others(connection, before) {
-        let (addresses, connection) = (Arc::clone(addresses), Arc::clone(connection));
-        tokio::spawn(async move { addresses.renew((&connection, teller), uri).await });
+    for uri in subscriptions.of_others(connection, before) {
+        let (subscriptions, connection) = (Arc::clone(subscriptions), Arc::clone(connection));
+        tokio::spawn(async move { subscriptions.renew((&connection, teller), uri).await });
     }
 }
 
 /// Who tells of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Teller {
+pub(crate) enum NotificationSource {
     /// The server that all share.
     Shared,
     /// The one that the client has for itself.
     Own,
 }
 
-impl Teller {
+impl NotificationSource {
     pub(crate) const ALL: [Self; 2] = [Self::Shared, Self::Own];
 
     /// Those whose place the server takes that all share. A process of a client's own takes its place
@@ -53,24 +53,24 @@ impl Teller {
 }
 
 /// A server, and a resource in its words.
-type Key = (ServerName, String);
+type SubscriptionKey = (ServerName, String);
 
 /// The resources somebody wants to hear of.
-pub(crate) struct Addresses {
+pub(crate) struct ResourceSubscriptions {
     /// The client that wants to hear of them.
     requester: Requester,
-    wanted: Mutex<HashMap<Key, Wanted>>,
+    wanted: Mutex<HashMap<SubscriptionKey, ResourceEntry>>,
     wishes: AtomicU64,
 }
 
-struct Wanted {
+struct ResourceEntry {
     /// Which wish it is: one that was taken back is not that of whoever wishes the same later.
     number: u64,
     /// The address the client knows it by.
     address: String,
-    teller: Teller,
+    teller: NotificationSource,
     /// Who takes their place, once they agree: they may tell of something before we know that they do.
-    next: Option<Teller>,
+    next: Option<NotificationSource>,
     connection: Weak<Connection>,
     /// Keeps the server telling, once it has agreed.
     subscription: Option<ResourceSubscription>,
@@ -78,13 +78,13 @@ struct Wanted {
     asking: usize,
 }
 
-impl Wanted {
+impl ResourceEntry {
     fn is_of(&self, connection: &Arc<Connection>) -> bool {
         std::ptr::eq(self.connection.as_ptr(), Arc::as_ptr(connection))
     }
 }
 
-impl Addresses {
+impl ResourceSubscriptions {
     /// The resources that a client wants to hear of: none yet.
     pub(crate) fn of(requester: Requester) -> Self {
         Self { requester, wanted: Mutex::default(), wishes: AtomicU64::default() }
@@ -93,11 +93,11 @@ impl Addresses {
     /// Wants to hear of a resource of a server.
     pub(crate) async fn add(
         &self,
-        from: (&Arc<Connection>, Teller),
+        from: (&Arc<Connection>, NotificationSource),
         uri: String,
         address: String,
     ) -> Result<(), RpcError> {
-        let Some(asking) = self.ask(from, uri, Some(address))? else { return Ok(()) };
+        let Some(asking) = self.request(from, uri, Some(address))? else { return Ok(()) };
         match asking.subscribed().await {
             Ok(subscription) => asking.agreed(subscription?),
             Err(error) => return Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
@@ -106,8 +106,8 @@ impl Addresses {
     }
 
     /// Wants to hear of a resource from another connection, if it is still wanted.
-    async fn renew(&self, from: (&Arc<Connection>, Teller), uri: String) {
-        let Ok(Some(asking)) = self.ask(from, uri, None) else { return };
+    async fn renew(&self, from: (&Arc<Connection>, NotificationSource), uri: String) {
+        let Ok(Some(asking)) = self.request(from, uri, None) else { return };
         match asking.subscribed().await {
             Ok(Ok(subscription)) => asking.agreed(subscription),
             // A server that does not agree now has said so to whoever asked for it.
@@ -115,18 +115,18 @@ impl Addresses {
             // Another connection takes its place.
             Err(_) if from.0.is_closed() => {}
             // Whoever wants to hear of it does not know that it cannot be asked now.
-            Err(_) => asking.agreed(from.0.keep_subscribed(&self.requester, &asking.key.1)),
+            Err(_) => asking.agreed(from.0.resubscribe(&self.requester, &asking.key.1)),
         }
     }
 
     /// Notes that a server is asked for something; nothing if it has agreed already, or if there is no
     /// address by which somebody wants it.
-    fn ask<'a>(
+    fn request<'a>(
         &'a self,
-        (connection, teller): (&'a Arc<Connection>, Teller),
+        (connection, teller): (&'a Arc<Connection>, NotificationSource),
         uri: String,
         address: Option<String>,
-    ) -> Result<Option<Asking<'a>>, RpcError> {
+    ) -> Result<Option<PendingSubscribe<'a>>, RpcError> {
         let key = (connection.server().name.clone(), uri);
         let mut wanted = lock(&self.wanted);
         let is_full = wanted.len() >= MAX_ADDRESSES;
@@ -147,19 +147,26 @@ impl Addresses {
                 let number = self.wishes.fetch_add(1, Ordering::Relaxed);
                 let (next, subscription, asking) = (None, None, 1);
                 let connection = Arc::downgrade(connection);
-                let new =
-                    Wanted { number, address, teller, next, connection, subscription, asking };
+                let new = ResourceEntry {
+                    number,
+                    address,
+                    teller,
+                    next,
+                    connection,
+                    subscription,
+                    asking,
+                };
                 wanted.insert(key.clone(), new);
                 number
             }
         };
-        Ok(Some(Asking { addresses: self, key, number, connection, teller }))
+        Ok(Some(PendingSubscribe { subscriptions: self, key, number, connection, teller }))
     }
 
     /// What is wanted of a server from another connection than this.
-    fn of_others(&self, connection: &Arc<Connection>, told: &[Teller]) -> Vec<String> {
+    fn of_others(&self, connection: &Arc<Connection>, told: &[NotificationSource]) -> Vec<String> {
         let wanted = lock(&self.wanted);
-        let is_other = |server: &ServerName, wanted: &Wanted| {
+        let is_other = |server: &ServerName, wanted: &ResourceEntry| {
             *server == connection.server().name
                 && told.contains(&wanted.teller)
                 && !wanted.is_of(connection)
@@ -169,7 +176,7 @@ impl Addresses {
     }
 
     /// Whether anything is wanted of a server.
-    pub(crate) fn are_of(&self, server: &ServerName) -> bool {
+    pub(crate) fn has_server(&self, server: &ServerName) -> bool {
         lock(&self.wanted).keys().any(|(known, _)| known == server)
     }
 
@@ -181,19 +188,21 @@ impl Addresses {
     /// What a client's own server says of a resource, in the words of whoever wants to hear of it.
     pub(crate) fn updated(&self, server: &ServerName, said: &Notification) -> Option<Notification> {
         let params = said.params.as_ref()?;
-        let address = self.address((server, Teller::Own), &params.get("uri")?.as_str()?)?;
+        let address =
+            self.downstream_uri((server, NotificationSource::Own), &params.get("uri")?.as_str()?)?;
         // What a server of the modern generation says here is about a request of ours.
         Some(updated(&params.without("_meta").with("uri", &Raw::from_string(&address))))
     }
 
-    pub(super) fn address(
+    pub(super) fn downstream_uri(
         &self,
-        (server, teller): (&ServerName, Teller),
+        (server, teller): (&ServerName, NotificationSource),
         uri: &str,
     ) -> Option<String> {
         let wanted = lock(&self.wanted);
         let wanted = wanted.get(&(server.clone(), uri.to_owned()));
-        let tells = |wanted: &&Wanted| wanted.teller == teller || wanted.next == Some(teller);
+        let tells =
+            |wanted: &&ResourceEntry| wanted.teller == teller || wanted.next == Some(teller);
         wanted.filter(tells).map(|wanted| wanted.address.clone())
     }
 
@@ -207,24 +216,24 @@ impl Addresses {
 
 /// Somebody who waits until a server agrees to tell of something. If nobody does any more and none has
 /// agreed, the wish is forgotten.
-struct Asking<'a> {
-    addresses: &'a Addresses,
-    key: Key,
+struct PendingSubscribe<'a> {
+    subscriptions: &'a ResourceSubscriptions,
+    key: SubscriptionKey,
     number: u64,
     connection: &'a Arc<Connection>,
-    teller: Teller,
+    teller: NotificationSource,
 }
 
-impl Asking<'_> {
+impl PendingSubscribe<'_> {
     async fn subscribed(
         &self,
     ) -> Result<Result<ResourceSubscription, RpcError>, trunkline::error::Error> {
-        self.connection.subscribe_for(&self.addresses.requester, &self.key.1).await
+        self.connection.subscribe_for(&self.subscriptions.requester, &self.key.1).await
     }
 
     /// The server tells of it from now on; or need not, if it has been taken back meanwhile.
     fn agreed(&self, subscription: ResourceSubscription) {
-        let mut wanted = lock(&self.addresses.wanted);
+        let mut wanted = lock(&self.subscriptions.wanted);
         let wish = wanted.get_mut(&self.key).filter(|wish| wish.number == self.number);
         let Some(wish) = wish else { return };
         (wish.teller, wish.next) = (self.teller, None);
@@ -233,9 +242,9 @@ impl Asking<'_> {
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for PendingSubscribe<'_> {
     fn drop(&mut self) {
-        let mut wanted = lock(&self.addresses.wanted);
+        let mut wanted = lock(&self.subscriptions.wanted);
         let wish = wanted.get_mut(&self.key).filter(|wish| wish.number == self.number);
         let Some(wish) = wish else { return };
         wish.asking -= 1;

@@ -10,27 +10,27 @@ use trunkline::connection::{Connection, ServerNotification};
 use trunkline::host::Host;
 use trunkline::name::ServerName;
 
-use super::Listening;
+use super::TaskGuard;
 
 /// Where it goes in what is heard.
-type Heard = mpsc::Sender<(ServerName, ServerNotification)>;
+type NotificationSender = mpsc::Sender<(ServerName, ServerNotification)>;
 
-pub(super) type Ears = HashMap<ServerName, Ear>;
+pub(super) type UpstreamListeners = HashMap<ServerName, UpstreamListener>;
 
 /// Somebody who hears what one server says.
-pub(super) struct Ear {
+pub(super) struct UpstreamListener {
     connection: Weak<Connection>,
     /// Who has the server, when that was last looked at.
     share: Share,
-    _listening: Listening,
+    _listening: TaskGuard,
 }
 
 /// Listens to every connection there is, and returns those that are new, and those to servers that
 /// are shared by now, or are no more.
-pub(super) fn grow_ears(
-    ears: &mut Ears,
+pub(super) fn sync_listeners(
+    ears: &mut UpstreamListeners,
     host: &Host,
-    heard: &Heard,
+    heard: &NotificationSender,
 ) -> Vec<(Weak<Connection>, Share)> {
     let mut new = Vec::new();
     let (connections, config) = (host.servers().connections(), host.config());
@@ -44,7 +44,7 @@ pub(super) fn grow_ears(
             Some(ear) if ear.share == share => continue,
             Some(ear) => ear.share = share,
             None => {
-                ears.insert(name.clone(), Ear::to(&connection, share, heard.clone()));
+                ears.insert(name.clone(), UpstreamListener::to(&connection, share, heard.clone()));
             }
         }
         new.push((Arc::downgrade(&connection), share));
@@ -52,8 +52,8 @@ pub(super) fn grow_ears(
     new
 }
 
-impl Ear {
-    fn to(connection: &Arc<Connection>, share: Share, heard: Heard) -> Self {
+impl UpstreamListener {
+    fn to(connection: &Arc<Connection>, share: Share, heard: NotificationSender) -> Self {
         let server = connection.server().name.clone();
         let mut notifications = connection.notifications();
         let task = tokio::spawn(async move {
@@ -69,7 +69,7 @@ impl Ear {
                 }
             }
         });
-        let (connection, listening) = (Arc::downgrade(connection), Listening(task.abort_handle()));
+        let (connection, listening) = (Arc::downgrade(connection), TaskGuard(task.abort_handle()));
         Self { connection, share, _listening: listening }
     }
 

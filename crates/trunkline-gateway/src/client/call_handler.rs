@@ -3,43 +3,43 @@
 use std::sync::{Arc, OnceLock};
 
 use trunkline::call::CallError;
-use trunkline::connection::{Answering, CallHandler, Question};
+use trunkline::connection::{CallHandler, HandlerFuture, ServerRequest};
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::protocol::{ELICITATION_COMPLETE, code};
 
 use super::caller::Caller;
-use super::channel::Talk;
-use super::input_queue::Desk;
+use super::channel::ClientChannel;
+use super::input_queue::InputQueue;
 use super::log_filter;
-use super::parked::Parked;
-use super::url_elicitations::over;
-use crate::request::incoming::Client;
-use crate::request::translate::visits_first;
+use super::parked::ParkedCalls;
+use super::url_elicitations::completed_id;
+use crate::request::incoming::ClientProfile;
+use crate::request::translate::required_elicitations;
 
 /// Attends to one call for its caller: passes on what the server tells and asks.
-pub(crate) struct Attending {
+pub(crate) struct RelayHandler {
     pub(crate) caller: Caller,
     /// Whether the caller wants to hear of progress.
     pub(crate) follows: bool,
     /// Where questions to a modern client are kept until it calls again.
-    pub(crate) desk: Option<Arc<Desk>>,
+    pub(crate) inputs: Option<Arc<InputQueue>>,
     /// The server that is called, once it is known.
     pub(crate) server: Option<ServerName>,
     /// The calls that may be in the way of its questions.
-    pub(crate) parked: Arc<Parked>,
+    pub(crate) parked: Arc<ParkedCalls>,
     /// Error with which a server request was declined, if that ended the call.
     declined: OnceLock<RpcError>,
 }
 
-impl Attending {
+impl RelayHandler {
     pub(crate) fn new(
         caller: Caller,
         follows: bool,
-        desk: Option<Arc<Desk>>,
-        parked: Arc<Parked>,
+        inputs: Option<Arc<InputQueue>>,
+        parked: Arc<ParkedCalls>,
     ) -> Self {
-        Self { caller, follows, desk, server: None, parked, declined: OnceLock::new() }
+        Self { caller, follows, inputs, server: None, parked, declined: OnceLock::new() }
     }
 
     /// Why the client could not be asked something, if that ended the call. It is "method not found" of
@@ -50,41 +50,41 @@ impl Attending {
 
     /// Says which server is called.
     pub(crate) fn with_server(self, server: Option<&ServerName>) -> Self {
-        if let (Some(desk), Some(server)) = (&self.desk, server) {
-            desk.is_of(server);
+        if let (Some(inputs), Some(server)) = (&self.inputs, server) {
+            inputs.set_server(server);
         }
         Self { server: server.cloned(), ..self }
     }
 
     /// The way to the client, which is another one whenever it calls again.
-    fn talk(&self) -> Talk {
-        self.desk.as_ref().map_or_else(|| self.caller.talk.clone(), |desk| desk.talk())
+    fn channel(&self) -> ClientChannel {
+        self.inputs.as_ref().map_or_else(|| self.caller.channel.clone(), |inputs| inputs.channel())
     }
 
     /// Remembers whom it concerns when a visit is over that the server wants.
-    fn wants_visit(&self, visit: &Raw, talk: Option<&Talk>) {
+    fn note_url_elicitation(&self, visit: &Raw, channel: Option<&ClientChannel>) {
         if let (Some(session), Some(server)) = (&self.caller.session, &self.server) {
-            session.visits.note(server, visit, talk);
+            session.elicitations.add(server, visit, channel);
         }
     }
 
     /// Says that a visit is over, if this call or another one of the session has asked for it. It is
     /// said to all calls, before they are answered.
-    fn visited(&self, notification: &Notification) {
+    fn on_elicitation_complete(&self, notification: &Notification) {
         let (Some(session), Some(server)) = (&self.caller.session, &self.server) else { return };
-        if over(notification).is_some_and(|id| session.visits.contain(server, &id)) {
+        if completed_id(notification).is_some_and(|id| session.elicitations.contains(server, &id)) {
             session.tell(server, notification);
         }
     }
 
     /// Takes note of why the call came to no result: visits may be wanted first.
-    pub(crate) fn failed(&self, error: &CallError) {
-        let visits = error.refusal().map(visits_first).unwrap_or_default();
-        visits.iter().for_each(|visit| self.wants_visit(visit, None));
+    pub(crate) fn on_error(&self, error: &CallError) {
+        let elicitations = error.refusal().map(required_elicitations).unwrap_or_default();
+        elicitations.iter().for_each(|visit| self.note_url_elicitation(visit, None));
     }
 }
 
-impl CallHandler for Attending {
+impl CallHandler for RelayHandler {
     fn wants_progress(&self) -> bool {
         self.follows
     }
@@ -97,49 +97,52 @@ impl CallHandler for Attending {
             "notifications/cancelled"
             | "notifications/resources/updated"
             | "notifications/tasks" => false,
-            ELICITATION_COMPLETE => return self.visited(notification),
+            ELICITATION_COMPLETE => return self.on_elicitation_complete(notification),
             method => !method.ends_with("/list_changed"),
         };
         if is_wanted {
-            self.talk().tell(notification.clone());
+            self.channel().notify(notification.clone());
         }
     }
 
-    fn asked(&self, question: Question) -> Answering<'_> {
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(async move {
-            require_offered(&self.caller.client, &question)?;
-            match &self.desk {
-                Some(desk) => desk.ask(question).await,
+            require_capability(&self.caller.client, &question)?;
+            match &self.inputs {
+                Some(inputs) => inputs.ask(question).await,
                 None => {
                     if let Some(visit) = question.params.as_ref().filter(|_| wants_visit(&question))
                     {
-                        self.wants_visit(visit, Some(&self.caller.talk));
+                        self.note_url_elicitation(visit, Some(&self.caller.channel));
                     }
-                    self.caller.talk.ask(in_words_of_legacy(question)).await
+                    self.caller.channel.ask(to_legacy_request(question)).await
                 }
             }
         })
     }
 
-    fn ended_by(&self, refusal: &RpcError) {
+    fn on_request_declined(&self, refusal: &RpcError) {
         if refusal.code() == code::METHOD_NOT_FOUND {
             let _ = self.declined.set(refusal.clone());
         }
     }
 
-    fn last_words(&self) -> Option<Raw> {
-        self.talk().last_words()
+    fn cancel_params(&self) -> Option<Raw> {
+        self.channel().cancel_params()
     }
 
-    fn passed_over(&self) {
+    fn on_blocked(&self) {
         if let Some(server) = &self.server {
-            self.parked.hurry(server);
+            self.parked.shorten_waits(server);
         }
     }
 }
 
 /// Servers may only ask for what this very client offers.
-pub(crate) fn require_offered(client: &Client, question: &Question) -> Result<(), RpcError> {
+pub(crate) fn require_capability(
+    client: &ClientProfile,
+    question: &ServerRequest,
+) -> Result<(), RpcError> {
     let is_offered = match &*question.method {
         "elicitation/create" if wants_visit(question) => client.declares(&["elicitation", "url"]),
         // Whoever says nothing more of it means forms, as they were there before addresses.
@@ -160,19 +163,19 @@ pub(crate) fn require_offered(client: &Client, question: &Question) -> Result<()
 }
 
 /// A question as legacy clients know it.
-pub(crate) fn in_words_of_legacy(question: Question) -> Question {
+pub(crate) fn to_legacy_request(question: ServerRequest) -> ServerRequest {
     let needs_id = wants_visit(&question)
         && question.params.as_ref().is_some_and(|it| it.get("elicitationId").is_none());
     if !needs_id {
         return question;
     }
-    let id = Raw::from_string(&crate::client::state_codec::unguessable());
+    let id = Raw::from_string(&crate::client::state_codec::random_id());
     let params = question.params.map(|params| params.with("elicitationId", &id));
-    Question { params, ..question }
+    ServerRequest { params, ..question }
 }
 
 /// Whether somebody is to visit an address, rather than fill in a form.
-fn wants_visit(question: &Question) -> bool {
+fn wants_visit(question: &ServerRequest) -> bool {
     let mode = question.params.as_ref().and_then(|params| params.get("mode"));
     mode.as_ref().and_then(Raw::as_str).as_deref() == Some("url")
 }

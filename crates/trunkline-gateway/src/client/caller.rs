@@ -10,40 +10,40 @@ use trunkline::message::Raw;
 use trunkline::principal::{ClientId, Requester};
 use trunkline::protocol::{Era, meta};
 
-use super::channel::Talk;
+use super::channel::ClientChannel;
 use super::session::Session;
-use crate::access::scope::Identity;
-use crate::access::tokens::Pass;
-use crate::request::incoming::Client;
+use crate::access::scope::CallerIdentity;
+use crate::access::tokens::TokenLease;
+use crate::request::incoming::ClientProfile;
 
 /// Who asks for something.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    pub(crate) client: Arc<Client>,
-    pub(crate) identity: Arc<Identity>,
+    pub(crate) client: Arc<ClientProfile>,
+    pub(crate) identity: Arc<CallerIdentity>,
     /// From which level on it wants lines of logs.
     pub(crate) level: Option<LogLevel>,
-    pub(crate) talk: Talk,
+    pub(crate) channel: ClientChannel,
     /// The session of a legacy client.
     pub(crate) session: Option<Arc<Session>>,
     /// For how long it may hear things without asking again.
-    pub(crate) admission: Admission,
+    pub(crate) admission: Lease,
 }
 
 /// What lets a caller hear things without asking again, for as long as it does.
 #[derive(Clone)]
-pub(crate) enum Admission {
+pub(crate) enum Lease {
     /// That it has asked.
     Asked,
     /// A token.
-    Token(Pass),
+    Token(TokenLease),
     /// The stream on which it asks, which says whether it is closed.
     Stream(watch::Receiver<bool>),
 }
 
-impl Admission {
+impl Lease {
     /// Waits until it does so no more.
-    pub(crate) async fn lost(&self) {
+    pub(crate) async fn expired(&self) {
         match self {
             Self::Asked => std::future::pending().await,
             Self::Token(pass) => pass.lost().await,
@@ -78,7 +78,7 @@ impl Caller {
     /// client, elsewhere a digest of its token, its limits and its name. What it offers is left out,
     /// because clients may offer other things with each request.
     pub(crate) fn list_id(&self) -> ClientId {
-        if let Admission::Stream(_) = self.admission {
+        if let Lease::Stream(_) = self.admission {
             return ClientId::default();
         }
         let info = self.client.info.as_ref().map_or("", Raw::text);
@@ -87,7 +87,7 @@ impl Caller {
 
     /// Parameters that say for whom they are passed on, as servers of the modern generation want to
     /// know. Connections take it away where a server is of the other.
-    pub(crate) fn introduced(&self, params: &Raw) -> Raw {
+    pub(crate) fn with_client_meta(&self, params: &Raw) -> Raw {
         if self.era() == Era::Modern {
             return params.clone();
         }
@@ -105,7 +105,7 @@ impl Caller {
 
 /// Id of a client that has no session: a digest of its token, its name and its capabilities. Nothing
 /// else tells clients apart that say everything anew each time. As a digest it has a bounded length.
-pub(crate) fn id_without_session(client: &Client, identity: &Identity) -> ClientId {
+pub(crate) fn id_without_session(client: &ClientProfile, identity: &CallerIdentity) -> ClientId {
     let info = client.info.as_ref().map_or("", Raw::text);
     let principal = identity.principal.as_str();
     let said = format!("{principal:?}\n{info}\n{}", client.capabilities);

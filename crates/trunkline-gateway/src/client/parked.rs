@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use trunkline::connection::Question;
+use trunkline::channel::Receiver;
+use trunkline::connection::ServerRequest;
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::{FairShare, Principal};
 use trunkline::protocol::code;
-use trunkline::queue::Receiver;
 
-use super::input_queue::{Desk, Reply};
+use super::input_queue::{InputQueue, InputSender};
 use crate::request::errors::invalid;
-use crate::request::response::Answer;
+use crate::request::response::RpcResult;
 
 /// How long a call waits for its client if it is in the way: while it waits, its server can ask nobody else, since nobody
 /// could say whom that is for. Somebody who looks at the question answers it in this time.
@@ -32,34 +32,34 @@ const LONGEST_IN_THE_WAY: Duration = Duration::from_secs(120);
 const MAX_PARKED: usize = 1000;
 
 /// What comes of a call in the end.
-pub(crate) type Calling = Pin<Box<dyn Future<Output = Answer> + Send>>;
+pub(crate) type CallFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
 /// A call, with everything that is needed to go on with it.
-pub(crate) struct Conversation {
-    pub(crate) call: Calling,
-    pub(crate) desk: Arc<Desk>,
-    asked: Receiver<(Question, Reply)>,
-    open: BTreeMap<String, (Question, Reply)>,
+pub(crate) struct ParkedCall {
+    pub(crate) call: CallFuture,
+    pub(crate) inputs: Arc<InputQueue>,
+    incoming: Receiver<(ServerRequest, InputSender)>,
+    open: BTreeMap<String, (ServerRequest, InputSender)>,
     count: u64,
     /// What comes of the call, if it goes on whether or not somebody looks at it.
-    left: Option<Arc<Left>>,
+    left: Option<Arc<StoredResult>>,
 }
 
 /// What came of a call while its client was away, and when.
 #[derive(Default)]
-struct Left(Mutex<Option<(Instant, Answer)>>);
+struct StoredResult(Mutex<Option<(Instant, RpcResult)>>);
 
-impl Left {
-    fn put(&self, answer: Answer) {
+impl StoredResult {
+    fn put(&self, answer: RpcResult) {
         *self.lock() = Some((Instant::now(), answer));
     }
 
-    fn take(&self) -> Option<Answer> {
+    fn respond(&self) -> Option<RpcResult> {
         self.lock().take().map(|(_, answer)| answer)
     }
 
     /// Since when it is there, and its bytes.
-    fn weighed(&self) -> Option<(Instant, usize)> {
+    fn age_and_bytes(&self) -> Option<(Instant, usize)> {
         let left = self.lock();
         let (since, answer) = left.as_ref()?;
         let bytes = match answer {
@@ -70,7 +70,7 @@ impl Left {
     }
 
     /// Gives it up: whoever comes back hears so.
-    fn give_up(&self) {
+    fn discard(&self) {
         let text = "the call is over, and its answer was given up, because too much is kept for \
                     clients that did not come back; make the call again without the request state";
         if let Some((_, answer)) = &mut *self.lock() {
@@ -78,67 +78,71 @@ impl Left {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(Instant, Answer)>> {
+    fn lock(&self) -> MutexGuard<'_, Option<(Instant, RpcResult)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What a conversation came to.
-pub(crate) enum Turn {
+pub(crate) enum CallProgress {
     /// The server has answered.
-    Over(Answer),
+    Over(RpcResult),
     /// It needs something of the client first.
-    Asks(Conversation),
+    Asks(ParkedCall),
 }
 
-impl Conversation {
-    pub(crate) fn new(call: Calling, desk: Arc<Desk>, asked: Receiver<(Question, Reply)>) -> Self {
-        Self { call, desk, asked, open: BTreeMap::new(), count: 0, left: None }
+impl ParkedCall {
+    pub(crate) fn new(
+        call: CallFuture,
+        inputs: Arc<InputQueue>,
+        incoming: Receiver<(ServerRequest, InputSender)>,
+    ) -> Self {
+        Self { call, inputs, incoming, open: BTreeMap::new(), count: 0, left: None }
     }
 
     /// Goes on until the server has answered or asked.
-    pub(crate) async fn go_on(mut self) -> Turn {
+    pub(crate) async fn advance(mut self) -> CallProgress {
         loop {
             tokio::select! {
                 biased;
-                outcome = &mut self.call => return Turn::Over(outcome),
-                question = self.asked.recv() => self.note(question),
+                outcome = &mut self.call => return CallProgress::Over(outcome),
+                question = self.incoming.recv() => self.add_request(question),
             }
-            while let Some(question) = self.asked.try_recv() {
-                self.note(question);
+            while let Some(question) = self.incoming.try_recv() {
+                self.add_request(question);
             }
             // Nothing is left to ask if the server has taken everything back.
             if !self.open.is_empty() {
-                return Turn::Asks(self);
+                return CallProgress::Asks(self);
             }
         }
     }
 
     /// Lets the call go on while it waits for its client: its times run, and what it holds is free as
     /// soon as it is over. It ends with the conversation all the same.
-    pub(crate) fn go_on_by_itself(&mut self, parked: &Arc<Parked>) {
+    pub(crate) fn detach(&mut self, parked: &Arc<ParkedCalls>) {
         if self.left.is_some() {
             return;
         }
-        let left = Arc::<Left>::default();
+        let left = Arc::<StoredResult>::default();
         let mut going_on = JoinSet::new();
         let call = std::mem::replace(&mut self.call, Box::pin(std::future::pending()));
         let (leaving, parked) = (Arc::clone(&left), Arc::downgrade(parked));
         going_on.spawn(async move {
             leaving.put(call.await);
             if let Some(parked) = parked.upgrade() {
-                parked.make_room();
+                parked.evict_results();
             }
         });
         self.left = Some(Arc::clone(&left));
         self.call = Box::pin(async move {
             going_on.join_next().await;
             let lost = || Err(RpcError::new(code::INTERNAL_ERROR, "the call was lost"));
-            left.take().unwrap_or_else(lost)
+            left.respond().unwrap_or_else(lost)
         });
     }
 
-    fn note(&mut self, (question, reply): (Question, Reply)) {
+    fn add_request(&mut self, (question, reply): (ServerRequest, InputSender)) {
         // The server may have taken it back by now.
         if reply.is_closed() {
             return;
@@ -160,7 +164,7 @@ impl Conversation {
     }
 
     /// The questions, as a result that asks the client for them.
-    pub(crate) fn as_result(&self, state: &str) -> Raw {
+    pub(crate) fn to_input_required(&self, state: &str) -> Raw {
         let mut requests = Raw::empty_object();
         for (key, (question, _)) in &self.open {
             let mut request =
@@ -176,24 +180,24 @@ impl Conversation {
 }
 
 /// All calls that wait for their clients.
-pub(crate) struct Parked {
+pub(crate) struct ParkedCalls {
     /// How long one does.
     longest: Duration,
     /// Bytes of answers that may be there for clients that are away.
     most: usize,
-    calls: Mutex<Calls>,
+    calls: Mutex<ParkedTable>,
 }
 
 #[derive(Default)]
-struct Calls {
+struct ParkedTable {
     next: u64,
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, ParkedEntry>,
 }
 
-impl Calls {
+impl ParkedTable {
     /// Takes out the oldest call of the principal that has most, for another one of a newcomer. The
     /// newcomer's own calls stay.
-    fn evict_for(&mut self, newcomer: &Principal) -> Option<Waiting> {
+    fn evict_for(&mut self, newcomer: &Principal) -> Option<ParkedEntry> {
         let holders = self.waiting.values().map(|waiting| &waiting.principal);
         let share = FairShare::with_holders(MAX_PARKED, holders);
         if share.makes_room(newcomer, newcomer) {
@@ -207,16 +211,16 @@ impl Calls {
 }
 
 /// A call that waits for its client.
-struct Waiting {
-    conversation: Conversation,
+struct ParkedEntry {
+    call: ParkedCall,
     principal: Principal,
     since: Instant,
 }
 
-impl Waiting {
+impl ParkedEntry {
     /// How long it may wait, if calls in nobody's way may wait for so long.
     fn longest(&self, longest: Duration) -> Duration {
-        let is_in_the_way = self.conversation.desk.is_in_the_way.load(Ordering::Relaxed);
+        let is_in_the_way = self.call.inputs.is_in_the_way.load(Ordering::Relaxed);
         if is_in_the_way { longest.min(LONGEST_IN_THE_WAY) } else { longest }
     }
 
@@ -227,14 +231,14 @@ impl Waiting {
 
 /// Why there is no call of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoCall {
+pub(crate) enum ResumeError {
     /// It is here no more: somebody has come for it, or it was given up.
     Gone,
     /// It has waited for longer than this, and was given up just now.
     Late(Duration),
 }
 
-impl Parked {
+impl ParkedCalls {
     /// Calls of which each waits for no longer than this, and those that are over with no more bytes.
     pub(crate) fn new(longest: Duration, most: usize) -> Self {
         Self { longest, most, calls: Mutex::default() }
@@ -246,7 +250,7 @@ impl Parked {
     }
 
     /// A number for a call that is to be kept. Whoever comes back has to know it.
-    pub(crate) fn number(&self) -> u64 {
+    pub(crate) fn next_id(&self) -> u64 {
         let mut calls = self.lock();
         calls.next += 1;
         calls.next
@@ -257,7 +261,7 @@ impl Parked {
         &self,
         number: u64,
         principal: &Principal,
-        conversation: Conversation,
+        call: ParkedCall,
     ) -> Result<(), RpcError> {
         let mut calls = self.lock();
         let is_full = calls.waiting.len() >= MAX_PARKED;
@@ -267,23 +271,23 @@ impl Parked {
             let data = Raw::from_value(&json!({ "retry": true }));
             return Err(RpcError::new(code::INTERNAL_ERROR, message).with_data(&data));
         }
-        conversation.desk.is_in_the_way.store(false, Ordering::Relaxed);
+        call.inputs.is_in_the_way.store(false, Ordering::Relaxed);
         let (principal, since) = (principal.clone(), Instant::now());
-        calls.waiting.insert(number, Waiting { conversation, principal, since });
+        calls.waiting.insert(number, ParkedEntry { call, principal, since });
         // Dropping a call runs code of others, which must not find the table locked.
         drop(calls);
         drop(evicted);
         // It may be over already.
-        self.make_room();
+        self.evict_results();
         Ok(())
     }
 
     /// Gives up what came of calls if that is too much, the oldest first.
-    fn make_room(&self) {
+    fn evict_results(&self) {
         let calls = self.lock();
-        let left = calls.waiting.values().filter_map(|it| it.conversation.left.as_ref());
+        let left = calls.waiting.values().filter_map(|it| it.call.left.as_ref());
         let mut weighed: Vec<_> = left
-            .filter_map(|left| left.weighed().map(|(since, bytes)| (since, bytes, left)))
+            .filter_map(|left| left.age_and_bytes().map(|(since, bytes)| (since, bytes, left)))
             .collect();
         weighed.sort_by_key(|(since, ..)| *since);
         let mut bytes: usize = weighed.iter().map(|(_, bytes, _)| bytes).sum();
@@ -291,26 +295,28 @@ impl Parked {
             if bytes <= self.most {
                 return;
             }
-            left.give_up();
+            left.discard();
             bytes -= freed;
         }
     }
 
     /// The call of a number. A number is good for one time.
-    pub(crate) fn take(&self, number: u64) -> Result<Conversation, NoCall> {
-        let waiting = self.lock().waiting.remove(&number).ok_or(NoCall::Gone)?;
+    pub(crate) fn take(&self, number: u64) -> Result<ParkedCall, ResumeError> {
+        let waiting = self.lock().waiting.remove(&number).ok_or(ResumeError::Gone)?;
         // It may be late before anybody has looked for those that are.
         match waiting.is_late(self.longest, Instant::now()) {
-            true => Err(NoCall::Late(waiting.longest(self.longest))),
-            false => Ok(waiting.conversation),
+            true => Err(ResumeError::Late(waiting.longest(self.longest))),
+            false => Ok(waiting.call),
         }
     }
 
     /// Hurries the calls for whose sake a server that all share could not ask somebody else.
-    pub(crate) fn hurry(&self, server: &ServerName) {
+    pub(crate) fn shorten_waits(&self, server: &ServerName) {
         let calls = self.lock();
-        let desks = calls.waiting.values().map(|waiting| &waiting.conversation.desk);
-        desks.filter(|desk| desk.server.get() == Some(server)).for_each(|desk| desk.hurry());
+        let desks = calls.waiting.values().map(|waiting| &waiting.call.inputs);
+        desks
+            .filter(|inputs| inputs.server.get() == Some(server))
+            .for_each(|inputs| inputs.shorten_wait());
     }
 
     /// Gives up calls whose clients did not come back. Their servers are told.
@@ -323,7 +329,7 @@ impl Parked {
         drop(given_up);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls> {
+    fn lock(&self) -> MutexGuard<'_, ParkedTable> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -331,70 +337,73 @@ impl Parked {
 #[cfg(test)]
 mod tests {
     use tokio::sync::oneshot;
-    use trunkline::queue::queue;
+    use trunkline::channel::bounded;
 
     use super::*;
-    use crate::client::channel::{Outlet, Talk};
+    use crate::client::channel::{ClientChannel, OutboundChannel};
     use crate::request::response::MAX_KEPT_OF_ALL;
 
     const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
-    fn parked() -> Parked {
-        Parked::new(LONGEST_WAIT, MAX_KEPT_OF_ALL)
+    fn parked() -> ParkedCalls {
+        ParkedCalls::new(LONGEST_WAIT, MAX_KEPT_OF_ALL)
     }
 
     /// Tells when it is dropped.
     struct Told(oneshot::Sender<()>);
 
-    fn waiting() -> (Conversation, oneshot::Receiver<()>) {
-        let (outlet, _) = queue(1);
-        let (desk, asked) = Desk::new(Talk::new(Outlet::Request(outlet)));
+    fn waiting() -> (ParkedCall, oneshot::Receiver<()>) {
+        let (outlet, _) = bounded(1);
+        let (inputs, incoming) =
+            InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
         let (dropped, is_dropped) = oneshot::channel();
         let told = Told(dropped);
-        let call: Calling = Box::pin(async move {
+        let call: CallFuture = Box::pin(async move {
             std::future::pending::<()>().await;
             drop(told.0);
             Ok(Raw::empty_object().into())
         });
-        (Conversation::new(call, desk, asked), is_dropped)
+        (ParkedCall::new(call, inputs, incoming), is_dropped)
     }
 
     #[test]
     fn a_call_waits_for_its_client_for_its_time_and_is_given_up_then() {
         let parked = parked();
         let (early, mut is_early_dropped) = waiting();
-        let number = parked.number();
+        let number = parked.next_id();
         parked.put(number, &Principal::Anonymous, early).unwrap();
         parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(0.9));
         assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Empty));
         parked.sweep(Instant::now() + LONGEST_WAIT.mul_f32(1.1));
         assert_eq!(is_early_dropped.try_recv(), Err(oneshot::error::TryRecvError::Closed));
-        assert!(matches!(parked.take(number), Err(NoCall::Gone)));
+        assert!(matches!(parked.take(number), Err(ResumeError::Gone)));
     }
 
     /// CON-8: what came of calls for which nobody comes back has a bound.
     #[tokio::test]
     async fn of_calls_that_are_over_only_so_much_is_kept_and_the_oldest_are_given_up() {
-        let parked = Arc::new(Parked::new(LONGEST_WAIT, 2500));
+        let parked = Arc::new(ParkedCalls::new(LONGEST_WAIT, 2500));
         let mut numbers = Vec::new();
         for _ in 0..4 {
-            let (outlet, _) = queue(1);
-            let (desk, asked) = Desk::new(Talk::new(Outlet::Request(outlet)));
+            let (outlet, _) = bounded(1);
+            let (inputs, incoming) =
+                InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
             let long = Raw::from_string(&"x".repeat(1000));
             let call = Box::pin(async move { Ok(Raw::empty_object().with("text", &long).into()) });
-            let mut conversation = Conversation::new(call, desk, asked);
-            conversation.go_on_by_itself(&parked);
-            let left = conversation.left.clone().unwrap();
-            let number = parked.number();
-            parked.put(number, &Principal::Anonymous, conversation).unwrap();
+            let mut call = ParkedCall::new(call, inputs, incoming);
+            call.detach(&parked);
+            let left = call.left.clone().unwrap();
+            let number = parked.next_id();
+            parked.put(number, &Principal::Anonymous, call).unwrap();
             numbers.push(number);
-            while left.weighed().is_none() {
+            while left.age_and_bytes().is_none() {
                 tokio::task::yield_now().await;
             }
         }
         let mut fetched = Vec::new();
         for number in numbers {
-            let Turn::Over(answer) = parked.take(number).ok().unwrap().go_on().await else {
+            let CallProgress::Over(answer) = parked.take(number).ok().unwrap().advance().await
+            else {
                 panic!("it is over")
             };
             fetched.push(answer.map(|reply| reply.len()));
@@ -413,12 +422,12 @@ mod tests {
         let parked = parked();
         let [one, other] = ["one", "other"].map(|name| ServerName::new(name).unwrap());
         let [mut first, mut second] = [&one, &other].map(|server| {
-            let (conversation, is_dropped) = waiting();
-            conversation.desk.is_of(server);
-            parked.put(parked.number(), &Principal::Anonymous, conversation).unwrap();
+            let (call, is_dropped) = waiting();
+            call.inputs.set_server(server);
+            parked.put(parked.next_id(), &Principal::Anonymous, call).unwrap();
             is_dropped
         });
-        parked.hurry(&one);
+        parked.shorten_waits(&one);
         let soon = Instant::now() + LONGEST_IN_THE_WAY.mul_f32(0.9);
         parked.sweep(soon);
         assert_eq!(first.try_recv(), Err(oneshot::error::TryRecvError::Empty));
@@ -430,21 +439,21 @@ mod tests {
     #[test]
     fn a_number_is_good_for_one_time_and_only_so_many_calls_wait() {
         let parked = parked();
-        let numbers: Vec<_> = (0..MAX_PARKED).map(|_| parked.number()).collect();
+        let numbers: Vec<_> = (0..MAX_PARKED).map(|_| parked.next_id()).collect();
         let [ann, bob] = ["ann", "bob"].map(|name| Principal::Token(name.into()));
         for number in &numbers {
             parked.put(*number, &ann, waiting().0).unwrap();
         }
-        let refused = parked.put(parked.number(), &ann, waiting().0).unwrap_err();
+        let refused = parked.put(parked.next_id(), &ann, waiting().0).unwrap_err();
         assert_eq!(refused.code(), code::INTERNAL_ERROR);
         assert_eq!(refused.raw().get("data").unwrap().text(), r#"{"retry":true}"#);
         assert!(parked.take(numbers[0]).is_ok() && parked.take(numbers[0]).is_err());
-        parked.put(parked.number(), &ann, waiting().0).unwrap();
+        parked.put(parked.next_id(), &ann, waiting().0).unwrap();
         // Another principal gets in, in the place of the oldest call of the one that has most.
-        let of_bob = parked.number();
+        let of_bob = parked.next_id();
         parked.put(of_bob, &bob, waiting().0).unwrap();
-        assert!(matches!(parked.take(numbers[1]), Err(NoCall::Gone)));
-        assert!(parked.put(parked.number(), &ann, waiting().0).is_err(), "bob's stays");
+        assert!(matches!(parked.take(numbers[1]), Err(ResumeError::Gone)));
+        assert!(parked.put(parked.next_id(), &ann, waiting().0).is_err(), "bob's stays");
         assert!(parked.take(of_bob).is_ok() && parked.take(numbers[2]).is_ok());
     }
 }

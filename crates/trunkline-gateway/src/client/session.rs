@@ -13,18 +13,18 @@ use trunkline::message::{Id, Message, Notification, Raw};
 use trunkline::name::ServerName;
 use trunkline::principal::{ClientId, Requester};
 
-use super::channel::{LastWords, Questions};
-use super::state_codec::unguessable;
-use super::tool_revisions::ShownEditions;
-use super::url_elicitations::{self, End, Visits};
-use crate::access::scope::Identity;
-use crate::changes::{Addresses, Listening};
-use crate::request::incoming::Client;
+use super::channel::{CancelParams, ServerRequests};
+use super::state_codec::random_id;
+use super::tool_revisions::ShownRevisions;
+use super::url_elicitations::{self, ElicitationEnd, UrlElicitations};
+use crate::access::scope::CallerIdentity;
+use crate::changes::{ResourceSubscriptions, TaskGuard};
+use crate::request::incoming::ClientProfile;
 
 /// Where messages go that belong to none of a client's requests.
-pub(crate) trait Standing: Send + Sync {
+pub(crate) trait SessionStream: Send + Sync {
     /// Sends a message, or keeps it for whoever reads later. Nobody waits for that.
-    fn tell(&self, message: Bytes);
+    fn notify(&self, message: Bytes);
 
     /// Whether somebody reads it now.
     fn is_read(&self) -> bool;
@@ -35,30 +35,30 @@ pub(crate) struct Session {
     host: Arc<Host>,
     /// Which it is, for those who keep something for it.
     pub(crate) id: ClientId,
-    pub(crate) client: Arc<Client>,
-    pub(crate) identity: Arc<Identity>,
-    pub(crate) questions: Arc<Questions>,
-    pub(crate) standing: Arc<dyn Standing>,
+    pub(crate) client: Arc<ClientProfile>,
+    pub(crate) identity: Arc<CallerIdentity>,
+    pub(crate) questions: Arc<ServerRequests>,
+    pub(crate) stream: Arc<dyn SessionStream>,
     /// The resources it wants to hear of.
-    pub(crate) addresses: Arc<Addresses>,
+    pub(crate) subscriptions: Arc<ResourceSubscriptions>,
     /// The visits that servers want of it.
-    pub(crate) visits: Visits,
+    pub(crate) elicitations: UrlElicitations,
     level: Mutex<LogLevel>,
     /// The tools it was last shown.
-    shown: Mutex<Option<ShownEditions>>,
-    listening: Mutex<Option<Listening>>,
-    requests: Mutex<Requests>,
+    shown: Mutex<Option<ShownRevisions>>,
+    listening: Mutex<Option<TaskGuard>>,
+    requests: Mutex<RequestTable>,
 }
 
 /// An id for a session that nobody can guess.
 pub(crate) fn new_id() -> ClientId {
-    ClientId::from(unguessable().as_str())
+    ClientId::from(random_id().as_str())
 }
 
 /// The requests of a session.
 #[derive(Default)]
-struct Requests {
-    running: HashMap<Id, Cancelling>,
+struct RequestTable {
+    running: HashMap<Id, CancelHandle>,
     /// When the last one ended.
     ended: Option<Instant>,
 }
@@ -67,9 +67,9 @@ impl Session {
     pub(crate) fn new(
         id: ClientId,
         host: Arc<Host>,
-        client: Client,
-        identity: Arc<Identity>,
-        standing: Arc<dyn Standing>,
+        client: ClientProfile,
+        identity: Arc<CallerIdentity>,
+        stream: Arc<dyn SessionStream>,
     ) -> Self {
         let principal = identity.principal.of_client(&id);
         let requester = Requester { client: id.clone(), principal };
@@ -79,9 +79,9 @@ impl Session {
             client: Arc::new(client),
             identity,
             questions: Arc::default(),
-            standing,
-            addresses: Arc::new(Addresses::of(requester)),
-            visits: Visits::default(),
+            stream,
+            subscriptions: Arc::new(ResourceSubscriptions::of(requester)),
+            elicitations: UrlElicitations::default(),
             level: Mutex::new(LogLevel::Info),
             shown: Mutex::default(),
             listening: Mutex::default(),
@@ -98,16 +98,16 @@ impl Session {
     }
 
     /// The tools it was last shown, if it has asked for a list.
-    pub(crate) fn shown(&self) -> Option<ShownEditions> {
+    pub(crate) fn shown(&self) -> Option<ShownRevisions> {
         *lock(&self.shown)
     }
 
-    pub(crate) fn set_shown(&self, shown: ShownEditions) {
+    pub(crate) fn set_shown_revisions(&self, shown: ShownRevisions) {
         *lock(&self.shown) = Some(shown);
     }
 
     /// Hears of changes from now on, if it does not yet.
-    pub(crate) fn listen(&self, listening: impl FnOnce() -> Listening) {
+    pub(crate) fn listen(&self, listening: impl FnOnce() -> TaskGuard) {
         lock(&self.listening).get_or_insert_with(listening);
     }
 
@@ -116,36 +116,37 @@ impl Session {
     /// in the call that asked for it if that goes on.
     pub(crate) fn tell(&self, server: &ServerName, notification: &Notification) {
         let view = self.identity.scope.view(&self.host);
-        if !view.is_ok_and(|view| view.may_hold(server)) {
+        if !view.is_ok_and(|view| view.could_contain(server)) {
             return;
         }
-        let visit = url_elicitations::over(notification);
-        let talk = match visit.map_or(End::Foreign, |id| self.visits.end(server, &id)) {
-            End::Foreign => None,
-            End::Repeated => return,
-            End::New(talk) => talk,
-        };
+        let visit = url_elicitations::completed_id(notification);
+        let channel =
+            match visit.map_or(ElicitationEnd::Foreign, |id| self.elicitations.end(server, &id)) {
+                ElicitationEnd::Foreign => None,
+                ElicitationEnd::Repeated => return,
+                ElicitationEnd::New(channel) => channel,
+            };
         let message = Message::Notification(notification.clone()).write();
-        if !talk.is_some_and(|talk| talk.send(message.clone())) {
-            self.standing.tell(message);
+        if !channel.is_some_and(|channel| channel.send(message.clone())) {
+            self.stream.notify(message);
         }
     }
 
     /// Begins a request, unless one of the same id is not over yet.
-    pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
-        let (id, mut requests) = (id.plain(), lock(&self.requests));
+    pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<InFlightRequest> {
+        let (id, mut requests) = (id.normalized(), lock(&self.requests));
         if requests.running.contains_key(&id) {
             return None;
         }
-        let cancelling = Cancelling::default();
+        let cancelling = CancelHandle::default();
         requests.running.insert(id.clone(), cancelling.clone());
-        Some(Running { session: Arc::clone(self), id, cancelling })
+        Some(InFlightRequest { session: Arc::clone(self), id, cancelling })
     }
 
     /// Ends a request that the client does not wait for any more, with what it says to that.
     pub(crate) fn cancel(&self, id: &Id, params: Option<&Raw>) {
         if let Some(cancelling) = lock(&self.requests).running.get(id) {
-            cancelling.last_words.say(params);
+            cancelling.last_words.send(params);
             cancelling.cancelled.notify_one();
         }
     }
@@ -171,28 +172,28 @@ impl Drop for Session {
     fn drop(&mut self) {
         let (host, id) = (Arc::clone(&self.host), self.id.clone());
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { host.release(id.as_str()).await });
+            runtime.spawn(async move { host.close_client(id.as_str()).await });
         }
     }
 }
 
 /// How a client ends a request that is being worked on.
 #[derive(Clone, Default)]
-struct Cancelling {
+struct CancelHandle {
     cancelled: Arc<Notify>,
-    last_words: LastWords,
+    last_words: CancelParams,
 }
 
 /// A request that is being worked on. Dropping it ends it.
-pub(crate) struct Running {
+pub(crate) struct InFlightRequest {
     session: Arc<Session>,
     id: Id,
-    cancelling: Cancelling,
+    cancelling: CancelHandle,
 }
 
-impl Running {
+impl InFlightRequest {
     /// What the client says when it does not wait any more.
-    pub(crate) fn last_words(&self) -> LastWords {
+    pub(crate) fn cancel_params(&self) -> CancelParams {
         self.cancelling.last_words.clone()
     }
 
@@ -202,7 +203,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         let mut requests = lock(&self.session.requests);
         requests.running.remove(&self.id);

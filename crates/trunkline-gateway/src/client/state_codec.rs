@@ -12,7 +12,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 const TIME: usize = 8;
 
 /// Seals and opens texts with a key that only this gateway has.
-pub(crate) struct Seal {
+pub(crate) struct StateCodec {
     key: LessSafeKey,
     nonces: hmac::Key,
     /// When the key was made. Expiry is counted from here on the monotonic clock: a key lives no
@@ -22,7 +22,7 @@ pub(crate) struct Seal {
 
 /// What a sealed text is for: one made for something else does not open.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Use<'u> {
+pub(crate) struct SealContext<'u> {
     /// What it is.
     pub(crate) purpose: &'u str,
     /// Whose it is.
@@ -31,14 +31,14 @@ pub(crate) struct Use<'u> {
 
 /// Why a sealed text does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unopened {
+pub(crate) enum OpenError {
     /// It was not sealed here, or not for this use.
     Foreign,
     /// It was, and holds no longer.
     Late,
 }
 
-impl Seal {
+impl StateCodec {
     /// A seal with a new key.
     pub(crate) fn new() -> Self {
         let mut bytes = [0; 64];
@@ -51,7 +51,12 @@ impl Seal {
 
     /// Seals a text, for good or for a while. The same text for the same use and time becomes the
     /// same sealed one, so that clients can compare.
-    pub(crate) fn close(&self, text: &str, uses: Use<'_>, holds: Option<Duration>) -> String {
+    pub(crate) fn codec(
+        &self,
+        text: &str,
+        uses: SealContext<'_>,
+        holds: Option<Duration>,
+    ) -> String {
         // In whole seconds, and never too early: until then, whoever keeps what it stands for decides.
         let now = self.made.elapsed();
         let until =
@@ -75,18 +80,23 @@ impl Seal {
     }
 
     /// Opens a sealed text, if it was sealed here, for this use, and still holds.
-    pub(crate) fn open(&self, sealed: &str, uses: Use<'_>) -> Result<String, Unopened> {
+    pub(crate) fn open(&self, sealed: &str, uses: SealContext<'_>) -> Result<String, OpenError> {
         self.open_at(sealed, uses, self.made.elapsed())
     }
 
     /// Opens a sealed text at an age of the key.
-    fn open_at(&self, sealed: &str, uses: Use<'_>, age: Duration) -> Result<String, Unopened> {
-        let (until, text) = self.unsealed(sealed, uses).ok_or(Unopened::Foreign)?;
-        if age.as_secs() <= until { Ok(text) } else { Err(Unopened::Late) }
+    fn open_at(
+        &self,
+        sealed: &str,
+        uses: SealContext<'_>,
+        age: Duration,
+    ) -> Result<String, OpenError> {
+        let (until, text) = self.unsealed(sealed, uses).ok_or(OpenError::Foreign)?;
+        if age.as_secs() <= until { Ok(text) } else { Err(OpenError::Late) }
     }
 
     /// The text, and up to when it holds.
-    fn unsealed(&self, sealed: &str, uses: Use<'_>) -> Option<(u64, String)> {
+    fn unsealed(&self, sealed: &str, uses: SealContext<'_>) -> Option<(u64, String)> {
         let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
@@ -100,13 +110,13 @@ impl Seal {
 }
 
 /// A number that nobody can guess, as text.
-pub(crate) fn unguessable() -> String {
+pub(crate) fn random_id() -> String {
     let mut bytes = [0; 24];
     SystemRandom::new().fill(&mut bytes).expect("invariant: the system has randomness");
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-fn associated(Use { purpose, owner }: Use<'_>) -> Vec<u8> {
+fn associated(SealContext { purpose, owner }: SealContext<'_>) -> Vec<u8> {
     [&(purpose.len() as u64).to_be_bytes()[..], purpose.as_bytes(), owner.as_bytes()].concat()
 }
 
@@ -114,50 +124,50 @@ fn associated(Use { purpose, owner }: Use<'_>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    const USES: Use<'_> = Use { purpose: "task", owner: "ann" };
+    const USES: SealContext<'_> = SealContext { purpose: "task", owner: "ann" };
 
-    const FOREIGN: Result<String, Unopened> = Err(Unopened::Foreign);
+    const FOREIGN: Result<String, OpenError> = Err(OpenError::Foreign);
 
     #[test]
     fn what_is_sealed_opens_for_its_use_alone() {
-        let seal = Seal::new();
-        let sealed = seal.close("words 7", USES, None);
-        assert_eq!(seal.open(&sealed, USES).unwrap(), "words 7");
-        assert_eq!(sealed, seal.close("words 7", USES, None));
-        assert_eq!(seal.open(&sealed, Use { owner: "bob", ..USES }), FOREIGN);
-        assert_eq!(seal.open(&sealed, Use { purpose: "call", ..USES }), FOREIGN);
-        assert_eq!(Seal::new().open(&sealed, USES), FOREIGN);
+        let codec = StateCodec::new();
+        let sealed = codec.codec("words 7", USES, None);
+        assert_eq!(codec.open(&sealed, USES).unwrap(), "words 7");
+        assert_eq!(sealed, codec.codec("words 7", USES, None));
+        assert_eq!(codec.open(&sealed, SealContext { owner: "bob", ..USES }), FOREIGN);
+        assert_eq!(codec.open(&sealed, SealContext { purpose: "call", ..USES }), FOREIGN);
+        assert_eq!(StateCodec::new().open(&sealed, USES), FOREIGN);
         // Where one ends and the other begins is part of it.
-        assert_eq!(seal.open(&sealed, Use { purpose: "tas", owner: "kann" }), FOREIGN);
+        assert_eq!(codec.open(&sealed, SealContext { purpose: "tas", owner: "kann" }), FOREIGN);
     }
 
     #[test]
     fn nothing_that_was_changed_opens() {
-        let seal = Seal::new();
-        let sealed = seal.close("words 7", USES, None);
+        let codec = StateCodec::new();
+        let sealed = codec.codec("words 7", USES, None);
         for place in 0..sealed.len() {
             let mut changed = sealed.clone().into_bytes();
             changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            assert_eq!(seal.open(&changed, USES), FOREIGN, "{place}");
+            assert_eq!(codec.open(&changed, USES), FOREIGN, "{place}");
         }
         for text in ["", "A", "not base64 at all!", sealed.get(..20).unwrap()] {
-            assert_eq!(seal.open(text, USES), FOREIGN, "{text}");
+            assert_eq!(codec.open(text, USES), FOREIGN, "{text}");
         }
     }
 
     #[test]
     fn a_seal_holds_for_its_time() {
-        let seal = Seal::new();
-        let age = seal.made.elapsed();
-        let sealed = seal.close("x", USES, Some(Duration::from_secs(60)));
-        assert_eq!(seal.open(&sealed, USES).unwrap(), "x");
+        let codec = StateCodec::new();
+        let age = codec.made.elapsed();
+        let sealed = codec.codec("x", USES, Some(Duration::from_secs(60)));
+        assert_eq!(codec.open(&sealed, USES).unwrap(), "x");
         // It may have been made at the end of a second.
         let in_time = age + Duration::from_secs(60);
-        assert_eq!(seal.open_at(&sealed, USES, in_time).unwrap(), "x");
-        let late = seal.made.elapsed() + Duration::from_secs(62);
-        assert_eq!(seal.open_at(&sealed, USES, late), Err(Unopened::Late));
-        let endless = seal.close("x", USES, Some(Duration::MAX));
-        assert_eq!(seal.open_at(&endless, USES, late).unwrap(), "x");
+        assert_eq!(codec.open_at(&sealed, USES, in_time).unwrap(), "x");
+        let late = codec.made.elapsed() + Duration::from_secs(62);
+        assert_eq!(codec.open_at(&sealed, USES, late), Err(OpenError::Late));
+        let endless = codec.codec("x", USES, Some(Duration::MAX));
+        assert_eq!(codec.open_at(&endless, USES, late).unwrap(), "x");
     }
 }

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use trunkline::catalog::{Catalog, DefinitionDigest};
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline::name::ServerName;
 use trunkline::principal::{ClientId, FairShare, Principal};
 
@@ -25,20 +25,20 @@ const MAX_LAST_LISTS: usize = 4_096;
 
 /// The editions of one list: of its first page, and of the last page that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ShownEditions {
+pub(crate) struct ShownRevisions {
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
 /// The editions in which tools came and changed.
 #[derive(Default)]
-pub(crate) struct ToolEditions {
+pub(crate) struct ToolRevisions {
     hasher: RandomState,
-    state: Mutex<Editions>,
+    state: Mutex<RevisionTable>,
 }
 
 #[derive(Default)]
-struct Editions {
+struct RevisionTable {
     newest: u64,
     /// The catalog of the newest edition.
     catalog: Weak<Catalog>,
@@ -59,18 +59,18 @@ struct ToolState {
     last: u64,
 }
 
-impl ToolEditions {
+impl ToolRevisions {
     /// The edition of the newest catalog.
     pub(crate) fn newest(&self, catalog: impl Fn() -> Arc<Catalog>) -> u64 {
         self.following(catalog).newest
     }
 
     /// Whether a tool is still what a client was shown under its name, if it was shown anything.
-    pub(crate) fn is_as_shown(
+    pub(crate) fn is_unchanged(
         &self,
         catalog: impl Fn() -> Arc<Catalog>,
         exposed: &str,
-        shown: ShownEditions,
+        shown: ShownRevisions,
     ) -> bool {
         let editions = self.following(catalog);
         // One that is gone cannot be called.
@@ -80,11 +80,11 @@ impl ToolEditions {
     }
 
     /// The editions up to that of the newest catalog.
-    fn following(&self, catalog: impl Fn() -> Arc<Catalog>) -> MutexGuard<'_, Editions> {
+    fn following(&self, catalog: impl Fn() -> Arc<Catalog>) -> MutexGuard<'_, RevisionTable> {
         let now = catalog();
         if !self.lock().are_of(&now) {
             // Before others have to wait for it: digests of long definitions take their time.
-            for entry in now.entries(Kind::Tool) {
+            for entry in now.entries(ItemKind::Tool) {
                 let _ = entry.digest();
             }
         }
@@ -97,12 +97,12 @@ impl ToolEditions {
         editions
     }
 
-    fn lock(&self) -> MutexGuard<'_, Editions> {
+    fn lock(&self) -> MutexGuard<'_, RevisionTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Editions {
+impl RevisionTable {
     fn are_of(&self, catalog: &Arc<Catalog>) -> bool {
         std::ptr::eq(self.catalog.as_ptr(), Arc::as_ptr(catalog))
     }
@@ -112,7 +112,7 @@ impl Editions {
         self.newest += 1;
         self.catalog = Arc::downgrade(catalog);
         let newest = self.newest;
-        for entry in catalog.entries(Kind::Tool) {
+        for entry in catalog.entries(ItemKind::Tool) {
             let (server, digest) = (&entry.server().name, entry.digest());
             let came = || ToolState {
                 server: server.clone(),
@@ -127,11 +127,11 @@ impl Editions {
             }
             tool.last = newest;
         }
-        self.forget_gone();
+        self.remove_gone();
     }
 
     /// Forgets tools that are gone, if there are too many: those of the server with most.
-    fn forget_gone(&mut self) {
+    fn remove_gone(&mut self) {
         let newest = self.newest;
         loop {
             let mut gone: BTreeMap<&ServerName, usize> = BTreeMap::new();
@@ -152,51 +152,51 @@ impl Editions {
 /// The last lists of clients that have no session.
 #[derive(Default)]
 pub(crate) struct LastLists {
-    state: Mutex<Lists>,
+    state: Mutex<LastListTable>,
 }
 
 #[derive(Default)]
-struct Lists {
+struct LastListTable {
     /// How many lists there were.
     count: u64,
     clients: HashMap<ClientId, LastList>,
     /// What clients may have been shown whose lists were forgotten.
-    forgotten: Option<ShownEditions>,
+    forgotten: Option<ShownRevisions>,
 }
 
 struct LastList {
     owner: Principal,
-    shown: ShownEditions,
+    shown: ShownRevisions,
     /// Which list it was, counted from the first of all clients.
     number: u64,
 }
 
 impl LastLists {
     /// Notes what a client was shown.
-    pub(crate) fn note(&self, client: &ClientId, owner: &Principal, shown: ShownEditions) {
+    pub(crate) fn note(&self, client: &ClientId, owner: &Principal, shown: ShownRevisions) {
         let mut lists = self.lock();
         lists.count += 1;
         if lists.clients.len() >= MAX_LAST_LISTS && !lists.clients.contains_key(client) {
-            lists.make_room(owner);
+            lists.evict(owner);
         }
         let list = LastList { owner: owner.clone(), shown, number: lists.count };
         lists.clients.insert(client.clone(), list);
     }
 
     /// What a client was last shown, if anything.
-    pub(crate) fn of(&self, client: &ClientId) -> Option<ShownEditions> {
+    pub(crate) fn of(&self, client: &ClientId) -> Option<ShownRevisions> {
         let lists = self.lock();
         lists.clients.get(client).map(|list| list.shown).or(lists.forgotten)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lists> {
+    fn lock(&self) -> MutexGuard<'_, LastListTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lists {
+impl LastListTable {
     /// Forgets the oldest list of the principal that has most.
-    fn make_room(&mut self, newcomer: &Principal) {
+    fn evict(&mut self, newcomer: &Principal) {
         let owners = self.clients.values().map(|list| &list.owner);
         let share = FairShare::with_holders(MAX_LAST_LISTS, owners);
         let held = |owner: &Principal| share.held_by(owner) + usize::from(owner == newcomer);
@@ -205,7 +205,7 @@ impl Lists {
         let Some(client) = oldest_of_most.map(|(client, _)| client.clone()) else { return };
         let Some(LastList { shown, .. }) = self.clients.remove(&client) else { return };
         let forgotten = self.forgotten.unwrap_or(shown);
-        self.forgotten = Some(ShownEditions {
+        self.forgotten = Some(ShownRevisions {
             first: forgotten.first.min(shown.first),
             last: forgotten.last.max(shown.last),
         });
@@ -214,7 +214,7 @@ impl Lists {
 
 #[cfg(test)]
 mod tests {
-    use trunkline::catalog::{Item, Listing, Sources};
+    use trunkline::catalog::{CatalogBuilder, Item, ServerItems};
     use trunkline::config::{self, Config};
     use trunkline::message::Raw;
 
@@ -228,24 +228,24 @@ mod tests {
     /// A catalog of servers with tools, each with a description.
     fn catalog(servers: &[(&str, &[(String, &str)])]) -> Arc<Catalog> {
         let config = configured();
-        let mut sources = Sources::new(&config);
+        let mut sources = CatalogBuilder::new(&config);
         for (server, tools) in servers {
             let tools = tools.iter().map(|(name, description)| {
                 let text = format!(
                     r#"{{"name":"{name}","inputSchema":{{}},"description":"{description}"}}"#
                 );
-                Item::new(Kind::Tool, name, Raw::from_text(&text).unwrap())
+                Item::new(ItemKind::Tool, name, Raw::from_text(&text).unwrap())
             });
             let name = &config.server(server).unwrap().name;
-            sources.add(name, Arc::new(Listing::new(tools)));
+            sources.add(name, Arc::new(ServerItems::new(tools)));
         }
         Arc::new(Catalog::build(&sources))
     }
 
     /// The edition of a catalog, as a list of one page has it.
-    fn shown(editions: &ToolEditions, catalog: &Arc<Catalog>) -> ShownEditions {
+    fn shown(editions: &ToolRevisions, catalog: &Arc<Catalog>) -> ShownRevisions {
         let edition = editions.newest(|| Arc::clone(catalog));
-        ShownEditions { first: edition, last: edition }
+        ShownRevisions { first: edition, last: edition }
     }
 
     fn tool(name: &str, description: &'static str) -> (String, &'static str) {
@@ -254,12 +254,12 @@ mod tests {
 
     #[test]
     fn a_tool_that_has_changed_since_a_list_is_not_as_shown() {
-        let editions = ToolEditions::default();
+        let editions = ToolRevisions::default();
         let good = catalog(&[("a", &[tool("t", "good"), tool("u", "same")])]);
         let evil = catalog(&[("a", &[tool("t", "evil"), tool("u", "same"), tool("new", "new")])]);
         let first = shown(&editions, &good);
         let is = |catalog: &Arc<Catalog>, name: &str, shown| {
-            editions.is_as_shown(|| Arc::clone(catalog), name, shown)
+            editions.is_unchanged(|| Arc::clone(catalog), name, shown)
         };
         assert!(is(&good, "a_t", first));
         assert!(!is(&evil, "a_t", first), "it has changed");
@@ -278,19 +278,19 @@ mod tests {
     /// A list of two pages, between which a tool came that has changed since.
     #[test]
     fn pages_of_different_editions_do_not_mix() {
-        let editions = ToolEditions::default();
+        let editions = ToolRevisions::default();
         let first = editions.newest(|| catalog(&[("a", &[tool("t", "1")])]));
         let with_new = catalog(&[("a", &[tool("t", "1"), tool("z", "good")])]);
         let last = editions.newest(|| Arc::clone(&with_new));
         let changed = catalog(&[("a", &[tool("t", "1"), tool("z", "evil")])]);
-        let pages = ShownEditions { first, last };
-        assert!(!editions.is_as_shown(|| Arc::clone(&changed), "a_z", pages));
-        assert!(editions.is_as_shown(|| Arc::clone(&changed), "a_t", pages));
+        let pages = ShownRevisions { first, last };
+        assert!(!editions.is_unchanged(|| Arc::clone(&changed), "a_z", pages));
+        assert!(editions.is_unchanged(|| Arc::clone(&changed), "a_t", pages));
     }
 
     #[test]
     fn a_server_cannot_have_tools_of_others_forgotten() {
-        let editions = ToolEditions::default();
+        let editions = ToolRevisions::default();
         let mine = [tool("t", "good")];
         let before = shown(&editions, &catalog(&[("a", &mine), ("b", &[])]));
         // Gone while the other server has many tools come and go.
@@ -303,17 +303,17 @@ mod tests {
         let kept = editions.lock().tools.len();
         assert!(kept <= 2 * MAX_GONE_TOOLS, "{kept}");
         let back = catalog(&[("a", &mine), ("b", &[])]);
-        assert!(editions.is_as_shown(|| Arc::clone(&back), "a_t", before));
+        assert!(editions.is_unchanged(|| Arc::clone(&back), "a_t", before));
         let evil = catalog(&[("a", &[tool("t", "evil")]), ("b", &[tool("x0-1", "evil")])]);
-        assert!(!editions.is_as_shown(|| Arc::clone(&evil), "a_t", before));
-        assert!(!editions.is_as_shown(|| Arc::clone(&evil), "b_x0-1", before), "forgotten");
+        assert!(!editions.is_unchanged(|| Arc::clone(&evil), "a_t", before));
+        assert!(!editions.is_unchanged(|| Arc::clone(&evil), "b_x0-1", before), "forgotten");
         let now = shown(&editions, &evil);
-        assert!(editions.is_as_shown(|| Arc::clone(&evil), "b_x0-1", now));
+        assert!(editions.is_unchanged(|| Arc::clone(&evil), "b_x0-1", now));
     }
 
     #[test]
     fn a_list_that_is_forgotten_counts_for_all_that_are_not_known() {
-        let (lists, edition) = (LastLists::default(), |it| ShownEditions { first: it, last: it });
+        let (lists, edition) = (LastLists::default(), |it| ShownRevisions { first: it, last: it });
         let client = |number: usize| ClientId::from(format!("{number}").as_str());
         let (ann, bob) = (Principal::Token("ann".into()), Principal::Token("bob".into()));
         assert_eq!(lists.of(&client(0)), None);

@@ -7,9 +7,9 @@ use trunkline::protocol::{Era, meta};
 
 use super::{DemoServer, tools};
 use crate::request::errors::{
-    invalid, refusal, require_modern, response, supported_versions, unknown_method,
+    error_message, invalid, require_modern, response, supported_versions, unknown_method,
 };
-use crate::request::incoming::{Asked, Client, claims_modern};
+use crate::request::incoming::{ClientProfile, IncomingRequest, claims_modern};
 use crate::request::malformed;
 
 /// How long a client may keep what it was told, in milliseconds: nothing of it changes while the
@@ -19,9 +19,9 @@ const FRESH_FOR: u64 = 60_000;
 /// Reads one message from the bytes of a line or of a body; or says what is wrong with it, and the
 /// id it is about if that much could be read. Nothing is a notification, or a response to a request
 /// we never sent: there is nothing to answer.
-pub(super) fn read(bytes: &Bytes) -> Result<Option<Asked>, (Option<Id>, RpcError)> {
+pub(super) fn read(bytes: &Bytes) -> Result<Option<IncomingRequest>, (Option<Id>, RpcError)> {
     let read = Message::read(bytes);
-    let read = read.map_err(|problem| malformed::explained(bytes, problem))?;
+    let read = read.map_err(|problem| malformed::parse_error(bytes, problem))?;
     let request = match read {
         Message::Request(request) => Some(request),
         Message::Notification(_) | Message::Response(_) => None,
@@ -32,64 +32,68 @@ pub(super) fn read(bytes: &Bytes) -> Result<Option<Asked>, (Option<Id>, RpcError
         return Err((id, malformed::not_rpc("`jsonrpc` must be \"2.0\"")));
     }
     let Some(request) = request else { return Ok(None) };
-    let asked = Asked::of(request);
-    match asked.params.is_object() {
-        true => Ok(Some(asked)),
-        false => Err((Some(asked.id), invalid("`params` must be an object"))),
+    let incoming = IncomingRequest::of(request);
+    match incoming.params.is_object() {
+        true => Ok(Some(incoming)),
+        false => Err((Some(incoming.id), invalid("`params` must be an object"))),
     }
 }
 
 pub(super) fn answer(server: DemoServer, bytes: &Bytes) -> Option<Bytes> {
     match read(bytes) {
-        Ok(Some(asked)) => {
-            let outcome = era(&asked).and_then(|era| dispatch(server, era, &asked));
-            Some(response(&asked.id, outcome))
+        Ok(Some(incoming)) => {
+            let outcome = era(&incoming).and_then(|era| dispatch(server, era, &incoming));
+            Some(response(&incoming.id, outcome))
         }
         Ok(None) => None,
-        Err((id, error)) => Some(refusal(id.as_ref(), &error)),
+        Err((id, error)) => Some(error_message(id.as_ref(), &error)),
     }
 }
 
 /// What a request speaks, as it says itself.
-fn era(asked: &Asked) -> Result<Era, RpcError> {
-    if !claims_modern(asked) {
+fn era(incoming: &IncomingRequest) -> Result<Era, RpcError> {
+    if !claims_modern(incoming) {
         return Ok(Era::Legacy);
     }
-    require_modern(&Client::of_request(&asked.said)?.version)?;
+    require_modern(&ClientProfile::of_request(&incoming.said)?.version)?;
     Ok(Era::Modern)
 }
 
 /// Answers a request whose generation was decided.
-pub(super) fn dispatch(server: DemoServer, era: Era, asked: &Asked) -> Result<Raw, RpcError> {
+pub(super) fn dispatch(
+    server: DemoServer,
+    era: Era,
+    incoming: &IncomingRequest,
+) -> Result<Raw, RpcError> {
     let result = match era {
-        Era::Legacy => dispatch_legacy(server, asked)?,
-        Era::Modern => complete(server, dispatch_modern(server, asked)?),
+        Era::Legacy => dispatch_legacy(server, incoming)?,
+        Era::Modern => complete(server, dispatch_modern(server, incoming)?),
     };
     Ok(Raw::from_value(&result))
 }
 
-fn dispatch_legacy(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
-    match &*asked.method {
-        "initialize" => initialize(server, asked),
+fn dispatch_legacy(server: DemoServer, incoming: &IncomingRequest) -> Result<Value, RpcError> {
+    match &*incoming.method {
+        "initialize" => initialize(server, incoming),
         "ping" => Ok(json!({})),
-        "tools/list" => list_tools(server, asked),
-        "tools/call" => call_tool(server, asked),
-        _ => Err(unknown_method(&asked.method)),
+        "tools/list" => list_tools(server, incoming),
+        "tools/call" => call_tool(server, incoming),
+        _ => Err(unknown_method(&incoming.method)),
     }
 }
 
-fn dispatch_modern(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
-    match &*asked.method {
+fn dispatch_modern(server: DemoServer, incoming: &IncomingRequest) -> Result<Value, RpcError> {
+    match &*incoming.method {
         "server/discover" => Ok(cacheable(discover(server))),
-        "tools/list" => list_tools(server, asked).map(cacheable),
-        "tools/call" => call_tool(server, asked),
-        _ => Err(unknown_method(&asked.method)),
+        "tools/list" => list_tools(server, incoming).map(cacheable),
+        "tools/call" => call_tool(server, incoming),
+        _ => Err(unknown_method(&incoming.method)),
     }
 }
 
-fn initialize(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
+fn initialize(server: DemoServer, incoming: &IncomingRequest) -> Result<Value, RpcError> {
     Ok(json!({
-        "protocolVersion": Client::of_initialize(&asked.params)?.version,
+        "protocolVersion": ClientProfile::of_initialize(&incoming.params)?.version,
         "capabilities": { "tools": {} },
         "serverInfo": server_info(server),
         "instructions": instructions(server),
@@ -104,20 +108,20 @@ fn discover(server: DemoServer) -> Value {
     })
 }
 
-fn list_tools(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
+fn list_tools(server: DemoServer, incoming: &IncomingRequest) -> Result<Value, RpcError> {
     // The list has one page and names no other, so no cursor can be one of ours.
-    if let Some(cursor) = asked.params.get("cursor").filter(|cursor| !cursor.is_null()) {
+    if let Some(cursor) = incoming.params.get("cursor").filter(|cursor| !cursor.is_null()) {
         return Err(invalid(&format!("unknown cursor {cursor}")));
     }
     let tools: Vec<Value> = tools::all(server).iter().map(tools::Tool::description).collect();
     Ok(json!({ "tools": tools }))
 }
 
-fn call_tool(server: DemoServer, asked: &Asked) -> Result<Value, RpcError> {
-    let name = asked.subject().ok_or_else(|| invalid("`name` must be a string"))?;
+fn call_tool(server: DemoServer, incoming: &IncomingRequest) -> Result<Value, RpcError> {
+    let name = incoming.subject().ok_or_else(|| invalid("`name` must be a string"))?;
     let tool = tools::find(server, &name);
     let tool = tool.ok_or_else(|| invalid(&format!("unknown tool {name:?}")))?;
-    let arguments = match asked.params.get("arguments").map(|arguments| arguments.to_value()) {
+    let arguments = match incoming.params.get("arguments").map(|arguments| arguments.to_value()) {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(arguments)) => arguments,
         Some(_) => return Err(invalid("`arguments` must be an object")),

@@ -19,8 +19,8 @@ use trunkline::message::RpcError;
 use trunkline::protocol::{Era, code};
 
 use super::{DemoServer, LONGEST_MESSAGE, answer};
-use crate::request::errors::{refusal, response};
-use crate::request::incoming::{Asked, Client};
+use crate::request::errors::{error_message, response};
+use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::{malformed, param_headers};
 use crate::transport::http::origin;
 
@@ -56,34 +56,34 @@ async fn receive(
         Ok(body) => body,
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
             let error = malformed::too_long(LONGEST_MESSAGE);
-            return respond(StatusCode::PAYLOAD_TOO_LARGE, refusal(None, &error));
+            return respond(StatusCode::PAYLOAD_TOO_LARGE, error_message(None, &error));
         }
         Err(rejection) => return rejection.into_response(),
     };
     match answer::read(&body) {
-        Ok(Some(asked)) => answer_request(server, &headers, &asked),
+        Ok(Some(incoming)) => answer_request(server, &headers, &incoming),
         Ok(None) => StatusCode::ACCEPTED.into_response(),
-        Err((id, error)) => respond(StatusCode::BAD_REQUEST, refusal(id.as_ref(), &error)),
+        Err((id, error)) => respond(StatusCode::BAD_REQUEST, error_message(id.as_ref(), &error)),
     }
 }
 
-fn answer_request(server: DemoServer, headers: &HeaderMap, asked: &Asked) -> Response {
-    let era = match era(headers, asked) {
+fn answer_request(server: DemoServer, headers: &HeaderMap, incoming: &IncomingRequest) -> Response {
+    let era = match era(headers, incoming) {
         Ok(era) => era,
-        Err(error) => return respond(StatusCode::BAD_REQUEST, response(&asked.id, Err(error))),
+        Err(error) => return respond(StatusCode::BAD_REQUEST, response(&incoming.id, Err(error))),
     };
-    let outcome = answer::dispatch(server, era, asked);
+    let outcome = answer::dispatch(server, era, incoming);
     let status = outcome.as_ref().map_or_else(|error| status_of(era, error), |_| StatusCode::OK);
-    respond(status, response(&asked.id, outcome))
+    respond(status, response(&incoming.id, outcome))
 }
 
 /// What a request speaks, as its headers and its body say.
-fn era(headers: &HeaderMap, asked: &Asked) -> Result<Era, RpcError> {
-    if !param_headers::is_modern(headers, asked)? {
+fn era(headers: &HeaderMap, incoming: &IncomingRequest) -> Result<Era, RpcError> {
+    if !param_headers::is_modern(headers, incoming)? {
         return Ok(Era::Legacy);
     }
-    let client = Client::of_request(&asked.said)?;
-    param_headers::check(headers, &client.version, asked)?;
+    let client = ClientProfile::of_request(&incoming.said)?;
+    param_headers::check(headers, &client.version, incoming)?;
     Ok(Era::Modern)
 }
 

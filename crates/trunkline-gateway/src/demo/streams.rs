@@ -5,9 +5,9 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use super::{DemoServer, LONGEST_MESSAGE, answer};
-use crate::request::errors::refusal;
+use crate::request::errors::error_message;
 use crate::request::malformed;
-use crate::transport::ndjson::{Line, Lines};
+use crate::transport::ndjson::{InputLine, LineReader};
 
 /// Answers lines one after another: no tool takes long enough to overtake it.
 pub(super) async fn serve<R, W>(server: DemoServer, reader: R, mut writer: W) -> io::Result<()>
@@ -15,12 +15,12 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut lines = Lines::new(reader, LONGEST_MESSAGE);
+    let mut lines = LineReader::new(reader, LONGEST_MESSAGE);
     while let Some(line) = lines.next().await? {
         let answered = match line {
-            Line::Blank => None,
-            Line::Message(message) => answer::answer(server, &message),
-            Line::TooLong => Some(refusal(None, &malformed::too_long(LONGEST_MESSAGE))),
+            InputLine::Blank => None,
+            InputLine::Message(message) => answer::answer(server, &message),
+            InputLine::TooLong => Some(error_message(None, &malformed::too_long(LONGEST_MESSAGE))),
         };
         if let Some(reply) = answered {
             writer.write_all(&[&reply[..], b"\n"].concat()).await?;

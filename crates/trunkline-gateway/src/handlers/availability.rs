@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trunkline::connection::{Connection, State};
 use trunkline::host::Host;
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline::name::ServerName;
 use trunkline::policy::Rule;
 use trunkline::view::View;
@@ -20,14 +20,14 @@ const NOT_TRUSTED: &str = "not-trusted";
 const DISABLED: &str = "disabled";
 
 /// The connections of every server of which a view shows something.
-pub(crate) fn seen(host: &Host, view: &View) -> Vec<Arc<Connection>> {
-    let entries = Kind::ALL.iter().flat_map(|kind| view.entries(*kind));
+pub(crate) fn visible_servers(host: &Host, view: &View) -> Vec<Arc<Connection>> {
+    let entries = ItemKind::ALL.iter().flat_map(|kind| view.entries(*kind));
     let names: BTreeSet<&ServerName> = entries.map(|entry| &entry.server().name).collect();
     names.into_iter().filter_map(|name| host.servers().get(name.as_str())).collect()
 }
 
 /// The servers of a scope that cannot be used just now, each with why, for programs to read.
-pub(crate) fn unavailable(host: &Host, view: &View, scope: &CallerScope) -> Vec<Value> {
+pub(crate) fn unavailable_servers(host: &Host, view: &View, scope: &CallerScope) -> Vec<Value> {
     // Whoever is limited learns of a server only through what it would have for them.
     let is_limited = scope.is_limited();
     let config = host.config();
@@ -36,14 +36,14 @@ pub(crate) fn unavailable(host: &Host, view: &View, scope: &CallerScope) -> Vec<
     let broken = broken.chain(held.map(|server| held_back(&server.name)));
     let disabled =
         config.servers().filter(|server| !is_limited && !server.enabled && server.hold.is_none());
-    let broken = broken.chain(disabled.map(|server| switched_off(&server.name)));
+    let broken = broken.chain(disabled.map(|server| disabled_entry(&server.name)));
     let connections = host.servers().connections();
     let mut troubled = connections.iter().filter(|it| !is_usable(it)).peekable();
     if troubled.peek().is_none() {
         return broken.collect();
     }
     // Everything is looked through for that, which those who learn of all servers need not.
-    let kinds = if is_limited { &Kind::ALL[..] } else { &[] };
+    let kinds = if is_limited { &ItemKind::ALL[..] } else { &[] };
     let denied: BTreeSet<&ServerName> = kinds
         .iter()
         .flat_map(|kind| view.hidden(*kind))
@@ -51,7 +51,7 @@ pub(crate) fn unavailable(host: &Host, view: &View, scope: &CallerScope) -> Vec<
         .map(|(entry, _)| &entry.server().name)
         .collect();
     let concerned = troubled.filter(|it| !is_limited || denied.contains(&it.server().name));
-    concerned.filter_map(|connection| described(connection)).chain(broken).collect()
+    concerned.filter_map(|connection| describe(connection)).chain(broken).collect()
 }
 
 /// A server whose entry has errors. What they are is for whoever runs the gateway.
@@ -77,7 +77,7 @@ fn held_back(server: &ServerName) -> Value {
 }
 
 /// A server that is switched off in the configuration: a client may show it, to be switched on.
-fn switched_off(server: &ServerName) -> Value {
+fn disabled_entry(server: &ServerName) -> Value {
     json!({
         "server": server.as_str(),
         "state": DISABLED,
@@ -91,13 +91,13 @@ fn is_usable(connection: &Connection) -> bool {
     let state = connection.watch().borrow().state;
     match state {
         State::Failed => false,
-        State::Starting => Kind::ALL.iter().any(|kind| !connection.list(*kind).is_empty()),
+        State::Starting => ItemKind::ALL.iter().any(|kind| !connection.list(*kind).is_empty()),
         State::Idle | State::Ready | State::Stopped => true,
     }
 }
 
-fn described(connection: &Connection) -> Option<Value> {
-    let may_return = connection.may_return();
+fn describe(connection: &Connection) -> Option<Value> {
+    let may_return = connection.will_recover();
     let watch = connection.watch();
     let status = watch.borrow();
     let reason = match (status.state, &status.last_error) {

@@ -7,9 +7,9 @@ use trunkline::message::Raw;
 use trunkline::protocol::meta;
 use trunkline::view::View;
 
-use super::availability::seen;
+use super::availability::visible_servers;
 use crate::request::errors::supported_versions;
-use crate::request::incoming::Client;
+use crate::request::incoming::ClientProfile;
 use crate::request::translate::server_info;
 
 /// Characters of one server's instructions that are passed on.
@@ -19,7 +19,7 @@ const MAX_INSTRUCTIONS: usize = 16 * 1024;
 const MAX_INSTRUCTIONS_BYTES_OF_ALL: usize = 256 * 1024;
 
 /// The answer to `initialize`.
-pub(crate) fn initialized(client: &Client, instructions: Option<String>) -> Raw {
+pub(crate) fn initialize_result(client: &ClientProfile, instructions: Option<String>) -> Raw {
     let mut result = json!({
         "protocolVersion": client.version,
         "capabilities": capabilities(),
@@ -32,7 +32,7 @@ pub(crate) fn initialized(client: &Client, instructions: Option<String>) -> Raw 
 }
 
 /// The answer to `server/discover`.
-pub(crate) fn discovered(instructions: Option<String>) -> Raw {
+pub(crate) fn discover_result(instructions: Option<String>) -> Raw {
     let mut capabilities = capabilities();
     capabilities["extensions"] = json!({ meta::TASKS_EXTENSION: {} });
     let mut result = json!({
@@ -65,14 +65,14 @@ fn capabilities() -> Value {
 /// trusted have no say in what a model is told.
 pub(crate) fn instructions(host: &Host, view: &View) -> Option<String> {
     let (mut merged, mut left_out) = (String::new(), 0_usize);
-    for connection in seen(host, view) {
+    for connection in visible_servers(host, view) {
         let server = connection.server();
         if server.trust == Trust::Untrusted {
             continue;
         }
         let instructions = connection.watch().borrow().instructions.clone();
         let Some(text) = instructions.as_ref().and_then(Raw::as_str) else { continue };
-        let Some(text) = shortened(text.trim()) else { continue };
+        let Some(text) = truncated(text.trim()) else { continue };
         if merged.len() + text.len() > MAX_INSTRUCTIONS_BYTES_OF_ALL {
             left_out += 1;
             continue;
@@ -87,7 +87,7 @@ pub(crate) fn instructions(host: &Host, view: &View) -> Option<String> {
 }
 
 /// Instructions up to their bound, with a word about what is missing; nothing, if there are none.
-fn shortened(text: &str) -> Option<String> {
+fn truncated(text: &str) -> Option<String> {
     let mut rest = text.chars();
     let mut kept: String = rest.by_ref().take(MAX_INSTRUCTIONS).collect();
     let missing = rest.count();

@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use trunkline::call::CallError;
 use trunkline::connection::{Connection, State};
-use trunkline::host::{Found, Patience};
-use trunkline::item::Kind;
+use trunkline::host::{ResolvedRequest, WaitFor};
+use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::Requester;
 use trunkline::protocol::{Era, code, meta};
 use trunkline::view::View;
 
-use super::availability::unavailable;
+use super::availability::unavailable_servers;
 use super::gateway::Gateway;
 use super::list_cache::{ListPage, PageKey};
-use super::list_pages::{Cursors, Page, PageStart};
+use super::list_pages::{Cursors, ListPageBody, PageStart};
 use crate::client::caller::Caller;
-use crate::client::tool_revisions::ShownEditions;
+use crate::client::tool_revisions::ShownRevisions;
 use crate::request::panics;
 use crate::request::translate::{self, server_info};
 
@@ -35,35 +35,35 @@ impl Gateway {
     pub(crate) async fn list(
         self: &Arc<Self>,
         caller: &Caller,
-        kind: Kind,
+        kind: ItemKind,
         params: &Raw,
     ) -> Result<Raw, RpcError> {
-        let cursors = Cursors { seal: &self.seal, owner: caller.identity.as_owner(), kind };
+        let cursors = Cursors { codec: &self.codec, owner: caller.identity.as_owner(), kind };
         let start = cursors.open(params)?;
-        self.gather(&[kind]).await;
-        let edition = self.tool_edition();
+        self.refresh_lists(&[kind]).await;
+        let edition = self.tool_revision();
         let view = self.view(caller)?;
-        let last = self.tool_edition();
+        let last = self.tool_revision();
         let first = start.as_ref().map_or(edition, |start| start.edition);
         let page = self.page(caller, &view, (kind, start.map(|start| start.after))).await?;
-        if kind == Kind::Tool {
+        if kind == ItemKind::Tool {
             // The view is of no catalog before the first page's edition, and of none after the last.
-            self.note_shown(caller, ShownEditions { first, last });
+            self.record_shown(caller, ShownRevisions { first, last });
         }
         let next = |last: &String| PageStart { edition: first, after: last.clone() };
         let cursor = page.last.as_ref().map(|last| Raw::from_string(&cursors.close(&next(last))));
-        let missing = unavailable(&self.host, &view, &caller.identity.scope);
+        let missing = unavailable_servers(&self.host, &view, &caller.identity.scope);
         Ok(self.with_notes(caller.era(), (&page.list, cursor), missing))
     }
 
-    fn tool_edition(&self) -> u64 {
-        self.tool_editions.newest(|| self.host.catalog())
+    fn tool_revision(&self) -> u64 {
+        self.tool_revisions.newest(|| self.host.catalog())
     }
 
     /// Remembers the tools that a client is shown, until it is shown others.
-    fn note_shown(&self, caller: &Caller, shown: ShownEditions) {
+    fn record_shown(&self, caller: &Caller, shown: ShownRevisions) {
         match &caller.session {
-            Some(session) => session.set_shown(shown),
+            Some(session) => session.set_shown_revisions(shown),
             None => {
                 let client = caller.list_id();
                 let owner = caller.identity.principal.of_client(&client);
@@ -74,13 +74,13 @@ impl Gateway {
 
     /// What a request is about, unless it is a tool that has changed since the client last listed the
     /// tools: what was shown is what runs.
-    pub(crate) fn require_as_shown<'v>(
+    pub(crate) fn require_unchanged<'v>(
         &self,
         caller: &Caller,
-        found: Found<'v>,
-    ) -> Result<Found<'v>, CallError> {
+        found: ResolvedRequest<'v>,
+    ) -> Result<ResolvedRequest<'v>, CallError> {
         let entry = found.entry();
-        if entry.kind() != Kind::Tool {
+        if entry.kind() != ItemKind::Tool {
             return Ok(found);
         }
         let shown = match &caller.session {
@@ -89,7 +89,7 @@ impl Gateway {
         };
         let Some(shown) = shown else { return Ok(found) };
         let newest = || self.host.catalog();
-        match self.tool_editions.is_as_shown(newest, entry.exposed(), shown) {
+        match self.tool_revisions.is_unchanged(newest, entry.exposed(), shown) {
             true => Ok(found),
             false => Err(CallError::changed(entry)),
         }
@@ -101,7 +101,7 @@ impl Gateway {
         &self,
         caller: &Caller,
         view: &View,
-        (kind, after): (Kind, Option<String>),
+        (kind, after): (ItemKind, Option<String>),
     ) -> Result<Arc<ListPage>, RpcError> {
         let (scope, era) = (caller.identity.scope.clone(), caller.era());
         let (key, version) = (PageKey { scope, kind, era, after }, view.version());
@@ -111,15 +111,16 @@ impl Gateway {
         let Requester { principal, .. } = caller.requester();
         let slot = tokio::select! {
             slot = self.pages.slots.acquire(&principal) => slot,
-            () = self.host.ending() => return Err(ending()),
+            () = self.host.shutdown_started() => return Err(ending()),
         };
         // It may have been made meanwhile.
         if let Some(page) = self.pages.get(&key, &version) {
             return Ok(page);
         }
-        let (view, after, describes) = (view.clone(), key.after.clone(), self.host.describes());
+        let (view, after, describes) =
+            (view.clone(), key.after.clone(), self.host.description_style());
         let made = spawn_blocking(move || {
-            let page = Page::of(&view, kind, after.as_deref(), |definition| {
+            let page = ListPageBody::of(&view, kind, after.as_deref(), |definition| {
                 translate::definition(era, view.definition(definition, describes))
             });
             let list =
@@ -156,7 +157,7 @@ impl Gateway {
         }
         members.extend((!is_silent).then(|| ("_meta", Raw::from_value(&said))));
         let members: Vec<_> = members.iter().map(|(key, value)| (*key, value)).collect();
-        list.with_new(&members)
+        list.append_members(&members)
     }
 
     /// How long lists hold, in milliseconds: as long as the list that holds shortest.
@@ -169,30 +170,30 @@ impl Gateway {
 
     /// Asks servers for lists that are not known or not fresh, and waits until the catalog holds what
     /// is known.
-    pub(crate) async fn gather(&self, kinds: &[Kind]) {
-        self.gather_with(kinds, Patience::Grace).await;
+    pub(crate) async fn refresh_lists(&self, kinds: &[ItemKind]) {
+        self.refresh_lists_with(kinds, WaitFor::Grace).await;
     }
 
     /// The same with another patience.
-    pub(crate) async fn gather_with(&self, kinds: &[Kind], patience: Patience) {
+    pub(crate) async fn refresh_lists_with(&self, kinds: &[ItemKind], patience: WaitFor) {
         let connections = self.host.servers().connections();
-        let wanted = connections.iter().filter(|it| self.is_worth_asking(it, kinds));
+        let wanted = connections.iter().filter(|it| self.is_worth_refreshing(it, kinds));
         let wanted: Vec<_> = wanted.map(|it| it.server().name.clone()).collect();
         // Also if none is asked: a list that came a moment ago may not be in the catalog yet.
-        self.host.gather_of(&wanted, kinds, patience).await;
+        self.host.refresh_servers(&wanted, kinds, patience).await;
     }
 
     /// Whether a server has something to say that is not known.
-    pub(crate) fn is_worth_asking(&self, connection: &Connection, kinds: &[Kind]) -> bool {
+    pub(crate) fn is_worth_refreshing(&self, connection: &Connection, kinds: &[ItemKind]) -> bool {
         if kinds.iter().all(|kind| connection.is_fresh(*kind)) {
             return false;
         }
         let has_failed = connection.watch().borrow().state == State::Failed;
-        !has_failed || self.may_try(&connection.server().name)
+        !has_failed || self.may_retry(&connection.server().name)
     }
 
     /// Whether a server that failed is tried again already.
-    fn may_try(&self, server: &ServerName) -> bool {
+    fn may_retry(&self, server: &ServerName) -> bool {
         let mut tried = self.tried.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let now = Instant::now();
         let is_due = tried.get(server).is_none_or(|last| now.duration_since(*last) >= PAUSE);

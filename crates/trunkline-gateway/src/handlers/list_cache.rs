@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline::message::Raw;
 use trunkline::principal::FairSlots;
 use trunkline::protocol::Era;
@@ -34,7 +34,7 @@ pub(crate) struct ListPage {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PageKey {
     pub(crate) scope: CallerScope,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ItemKind,
     pub(crate) era: Era,
     /// The name after which it begins.
     pub(crate) after: Option<String>,
@@ -43,11 +43,11 @@ pub(crate) struct PageKey {
 /// Pages that were made, and the turns of those who make one.
 pub(crate) struct ListCache {
     pub(crate) slots: Arc<FairSlots>,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CacheState {
     /// The catalog and rules of all of them.
     version: Option<ViewVersion>,
     pages: HashMap<PageKey, Arc<ListPage>>,
@@ -79,7 +79,7 @@ impl ListCache {
         let page = Arc::new(page);
         let mut state = self.lock();
         if state.version.as_ref() != Some(&version) {
-            *state = State { version: Some(version), ..State::default() };
+            *state = CacheState { version: Some(version), ..CacheState::default() };
         }
         state.remove(&key);
         state.bytes += page.list.bytes().len();
@@ -92,12 +92,12 @@ impl ListCache {
         page
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl CacheState {
     fn remove(&mut self, key: &PageKey) {
         if let Some(page) = self.pages.remove(key) {
             self.bytes -= page.list.bytes().len();
@@ -108,9 +108,9 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use trunkline::catalog::{Catalog, Sources};
+    use trunkline::catalog::{Catalog, CatalogBuilder};
     use trunkline::config;
-    use trunkline::policy::{Rules, Who};
+    use trunkline::policy::{CallerSpec, Rules};
     use trunkline::view::View;
 
     use super::*;
@@ -118,14 +118,14 @@ mod tests {
     fn view() -> View {
         let config = config::parse("x", "{}").config;
         let rules = Rules::new(&config, Default::default());
-        let caller = rules.caller(Who::default()).unwrap();
-        let catalog = Catalog::build(&Sources::new(&config));
+        let caller = rules.caller(CallerSpec::default()).unwrap();
+        let catalog = Catalog::build(&CatalogBuilder::new(&config));
         View::new(Arc::new(catalog), Arc::new(rules), Arc::new(caller))
     }
 
     fn key(after: &str) -> PageKey {
         let (scope, after) = (CallerScope::default(), Some(after.to_owned()));
-        PageKey { scope, kind: Kind::Tool, era: Era::Legacy, after }
+        PageKey { scope, kind: ItemKind::Tool, era: Era::Legacy, after }
     }
 
     fn page(bytes: usize) -> ListPage {
@@ -139,7 +139,7 @@ mod tests {
         assert!(cache.get(&key("a"), &before.version()).is_some());
         assert!(cache.get(&key("b"), &before.version()).is_none());
         assert!(
-            cache.get(&PageKey { kind: Kind::Prompt, ..key("a") }, &before.version()).is_none()
+            cache.get(&PageKey { kind: ItemKind::Prompt, ..key("a") }, &before.version()).is_none()
         );
         assert!(cache.get(&key("a"), &now.version()).is_none());
         cache.insert(key("b"), now.version(), page(1));

@@ -1,11 +1,11 @@
 //! Pages of lists: as much as one answer should hold, and cursors that say where the next one begins.
 
 use trunkline::catalog::Entry;
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
 use trunkline::view::View;
 
-use crate::client::state_codec::{Seal, Use};
+use crate::client::state_codec::{SealContext, StateCodec};
 use crate::request::errors::invalid;
 
 /// Bytes of one page: more than nearly every list has, and little enough that many readers of a long one
@@ -13,18 +13,18 @@ use crate::request::errors::invalid;
 const MAX_PAGE_BYTES: usize = 2 * 1024 * 1024;
 
 /// A part of a list.
-pub(crate) struct Page<'v> {
+pub(crate) struct ListPageBody<'v> {
     pub(crate) definitions: Vec<Raw>,
     /// The name of the last one, if others follow.
     pub(crate) last: Option<&'v str>,
 }
 
-impl<'v> Page<'v> {
+impl<'v> ListPageBody<'v> {
     /// The part of a list after a name. The list is sorted by name, so that it does not matter whether
     /// that name is still there. One definition is on every page, however long it is.
     pub(crate) fn of(
         view: &'v View,
-        kind: Kind,
+        kind: ItemKind,
         after: Option<&str>,
         define: impl Fn(&Entry) -> Raw,
     ) -> Self {
@@ -55,20 +55,20 @@ pub(crate) struct PageStart {
 /// Cursors of the lists of one caller. They hold where a page ends, sealed, and nothing is remembered:
 /// one of another list, caller or run of the gateway is refused.
 pub(crate) struct Cursors<'s> {
-    pub(crate) seal: &'s Seal,
+    pub(crate) codec: &'s StateCodec,
     /// Whose they are.
     pub(crate) owner: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ItemKind,
 }
 
 impl Cursors<'_> {
-    fn uses(&self) -> Use<'_> {
-        Use { purpose: self.kind.list_method(), owner: &self.owner }
+    fn uses(&self) -> SealContext<'_> {
+        SealContext { purpose: self.kind.list_method(), owner: &self.owner }
     }
 
     /// The cursor of a page.
     pub(crate) fn close(&self, start: &PageStart) -> String {
-        self.seal.close(&format!("{} {}", start.edition, start.after), self.uses(), None)
+        self.codec.codec(&format!("{} {}", start.edition, start.after), self.uses(), None)
     }
 
     /// Where a page begins that a request asks for; nothing for the first page.
@@ -76,7 +76,7 @@ impl Cursors<'_> {
         let Some(cursor) = params.get("cursor").filter(|cursor| !cursor.is_null()) else {
             return Ok(None);
         };
-        let opened = cursor.as_str().and_then(|it| self.seal.open(&it, self.uses()).ok());
+        let opened = cursor.as_str().and_then(|it| self.codec.open(&it, self.uses()).ok());
         let unknown = || invalid("there is no such page: ask for the list again without `cursor`");
         let start = |opened: String| {
             let (edition, after) = opened.split_once(' ')?;
@@ -90,10 +90,10 @@ impl Cursors<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use trunkline::catalog::{Catalog, Item, Listing, Sources};
+    use trunkline::catalog::{Catalog, CatalogBuilder, Item, ServerItems};
     use trunkline::config;
-    use trunkline::policy::{Rules, Who};
-    use trunkline::view::Describe;
+    use trunkline::policy::{CallerSpec, Rules};
+    use trunkline::view::DescriptionStyle;
 
     use super::*;
 
@@ -104,12 +104,12 @@ mod tests {
                 .with("name", &Raw::from_string(name))
                 .with("description", &Raw::from_string(&"x".repeat(bytes)))
                 .with("inputSchema", &Raw::empty_object());
-            Item::new(Kind::Tool, name, tool)
+            Item::new(ItemKind::Tool, name, tool)
         });
-        let mut sources = Sources::new(&config);
-        sources.add(&config.server("a").unwrap().name, Arc::new(Listing::new(tools)));
+        let mut sources = CatalogBuilder::new(&config);
+        sources.add(&config.server("a").unwrap().name, Arc::new(ServerItems::new(tools)));
         let rules = Rules::new(&config, Default::default());
-        let caller = rules.caller(Who::default()).unwrap();
+        let caller = rules.caller(CallerSpec::default()).unwrap();
         View::new(Arc::new(Catalog::build(&sources)), Arc::new(rules), Arc::new(caller))
     }
 
@@ -121,12 +121,12 @@ mod tests {
         let half: Vec<_> = names.iter().step_by(2).cloned().collect();
         let half = view(&half, 300_000);
         for (second, count) in [(&whole, 50), (&half, 28)] {
-            let seal = Seal::new();
-            let cursors = Cursors { seal: &seal, owner: "ann".to_owned(), kind: Kind::Tool };
+            let codec = StateCodec::new();
+            let cursors = Cursors { codec: &codec, owner: "ann".to_owned(), kind: ItemKind::Tool };
             let (mut found, mut after, mut now) = (Vec::new(), None::<String>, &whole);
             loop {
-                let define = |entry: &Entry| now.definition(entry, Describe::AsWritten);
-                let page = Page::of(now, Kind::Tool, after.as_deref(), define);
+                let define = |entry: &Entry| now.definition(entry, DescriptionStyle::AsWritten);
+                let page = ListPageBody::of(now, ItemKind::Tool, after.as_deref(), define);
                 let bytes: usize = page.definitions.iter().map(|it| it.bytes().len()).sum();
                 assert!(bytes <= MAX_PAGE_BYTES && !page.definitions.is_empty());
                 found.extend(page.definitions.iter().map(|it| it.get("name").unwrap()));
@@ -146,19 +146,19 @@ mod tests {
 
     #[test]
     fn a_cursor_of_another_list_or_caller_is_refused() {
-        let seal = Seal::new();
-        let cursors = |owner: &str, kind| Cursors { seal: &seal, owner: owner.to_owned(), kind };
+        let codec = StateCodec::new();
+        let cursors = |owner: &str, kind| Cursors { codec: &codec, owner: owner.to_owned(), kind };
         let start = PageStart { edition: 0, after: "x y".to_owned() };
-        let cursor = cursors("ann", Kind::Tool).close(&start);
+        let cursor = cursors("ann", ItemKind::Tool).close(&start);
         let params = Raw::empty_object().with("cursor", &Raw::from_string(&cursor));
-        assert_eq!(cursors("ann", Kind::Tool).open(&params).unwrap(), Some(start));
-        assert!(cursors("bob", Kind::Tool).open(&params).is_err());
-        assert!(cursors("ann", Kind::Prompt).open(&params).is_err());
+        assert_eq!(cursors("ann", ItemKind::Tool).open(&params).unwrap(), Some(start));
+        assert!(cursors("bob", ItemKind::Tool).open(&params).is_err());
+        assert!(cursors("ann", ItemKind::Prompt).open(&params).is_err());
         for made_up in ["7", "\"\"", "\"x\"", "{}"] {
             let params = Raw::empty_object().with("cursor", &Raw::from_text(made_up).unwrap());
-            assert!(cursors("ann", Kind::Tool).open(&params).is_err(), "{made_up}");
+            assert!(cursors("ann", ItemKind::Tool).open(&params).is_err(), "{made_up}");
         }
         let none = Raw::empty_object().with("cursor", &Raw::from_text("null").unwrap());
-        assert_eq!(cursors("ann", Kind::Tool).open(&none).unwrap(), None);
+        assert_eq!(cursors("ann", ItemKind::Tool).open(&none).unwrap(), None);
     }
 }

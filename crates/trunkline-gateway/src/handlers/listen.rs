@@ -11,16 +11,16 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 use tokio::time::timeout;
 use trunkline::call::TaskUpdates;
-use trunkline::host::Relayed;
-use trunkline::item::Kind;
+use trunkline::host::RelayMethod;
+use trunkline::item::ItemKind;
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::protocol::{Era, meta};
 
 use super::gateway::Gateway;
-use crate::changes::{Addresses, Lists, MAX_ADDRESSES};
+use crate::changes::{ListKinds, MAX_ADDRESSES, ResourceSubscriptions};
 use crate::client::caller::Caller;
-use crate::request::errors::{invalid, lacks};
-use crate::request::incoming::Asked;
+use crate::request::errors::{invalid, missing_capability};
+use crate::request::incoming::IncomingRequest;
 use crate::request::translate;
 
 /// Addresses that are looked for at all: others wait for their turn meanwhile.
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_TASKS: usize = 256;
 
 /// A task that a client hears of.
-struct Followed {
+struct FollowedTask {
     /// The number that the client knows it by.
     number: String,
     updates: TaskUpdates,
@@ -43,36 +43,41 @@ struct Followed {
 impl Gateway {
     /// Tells a modern client of changes, until it does not want to hear of them any more. The answer
     /// says that it does not hear of them any more although it wants to.
-    pub(crate) async fn listen(&self, caller: &Caller, asked: &Asked) -> Result<Raw, RpcError> {
-        let wanted = asked.params.get("notifications").filter(Raw::is_object);
+    pub(crate) async fn listen(
+        &self,
+        caller: &Caller,
+        incoming: &IncomingRequest,
+    ) -> Result<Raw, RpcError> {
+        let wanted = incoming.params.get("notifications").filter(Raw::is_object);
         let wanted = wanted.ok_or_else(|| invalid("`notifications` must be an object"))?;
         let lists = lists_of(&wanted);
         if wanted.get("taskIds").is_some()
             && !caller.client.declares(&["extensions", meta::TASKS_EXTENSION])
         {
-            return Err(lacks(
+            return Err(missing_capability(
                 &json!({ "extensions": { meta::TASKS_EXTENSION: {} } }),
                 "this needs tasks",
             ));
         }
-        self.gather(&kinds_of(lists)).await;
+        self.refresh_lists(&kinds_of(lists)).await;
         // What changes while servers are asked is told after the acknowledgement.
         let begun = self.changes.begin(&self.host, &caller.identity.scope);
-        let addresses = Arc::new(Addresses::of(caller.requester()));
+        let subscriptions = Arc::new(ResourceSubscriptions::of(caller.requester()));
         let followed = self.followed(caller, &wanted).await;
-        let honoured = self.honoured(caller, &wanted, lists, (&addresses, &followed)).await;
-        let tag = Tag { id: asked.id.raw().clone() };
+        let honoured =
+            self.subscribe_all(caller, &wanted, lists, (&subscriptions, &followed)).await;
+        let tag = SubscriptionTag { id: incoming.id.raw().clone() };
         let acknowledged = Notification {
             method: "notifications/subscriptions/acknowledged".into(),
             params: Some(honoured),
         };
-        caller.talk.tell(tag.on(acknowledged));
-        let talk = caller.talk.clone();
+        caller.channel.notify(tag.on(acknowledged));
+        let channel = caller.channel.clone();
         let tell = {
             let tag = tag.clone();
-            move |notification| talk.tell(tag.on(notification))
+            move |notification| channel.notify(tag.on(notification))
         };
-        let _listening = begun.tell(lists, addresses, tell.clone());
+        let _listening = begun.tell(lists, subscriptions, tell.clone());
         let following = followed.into_iter().map(|it| it.follow(&tell));
         let mut following: FuturesUnordered<_> = following.collect();
         let following = async {
@@ -83,15 +88,16 @@ impl Gateway {
         tokio::select! {
             () = following => {}
             // Else nobody ends it but the client, which goes away or cancels.
-            () = self.over(caller) => {}
+            () = self.closed_result(caller) => {}
         }
-        Ok(tag
-            .mark(&translate::result(Era::Modern, Relayed::Call, &Raw::empty_object()).into_raw()))
+        Ok(tag.mark(
+            &translate::result(Era::Modern, RelayMethod::Call, &Raw::empty_object()).into_raw(),
+        ))
     }
 
     /// Waits until a client cannot be told of changes any more: the gateway ends, the client was let
     /// in by something that is gone, or what it may see is.
-    async fn over(&self, caller: &Caller) {
+    async fn closed_result(&self, caller: &Caller) {
         let without_scope = async {
             loop {
                 let config = self.host.config();
@@ -102,19 +108,19 @@ impl Gateway {
             }
         };
         tokio::select! {
-            () = self.host.ending() => {}
-            () = caller.admission.lost() => {}
+            () = self.host.shutdown_started() => {}
+            () = caller.admission.expired() => {}
             () = without_scope => {}
         }
     }
 
     /// What of a wish to hear of changes can be had.
-    async fn honoured(
+    async fn subscribe_all(
         &self,
         caller: &Caller,
         wanted: &Raw,
-        lists: Lists,
-        (addresses, followed): (&Addresses, &[Followed]),
+        lists: ListKinds,
+        (subscriptions, followed): (&ResourceSubscriptions, &[FollowedTask]),
     ) -> Raw {
         let mut honoured = json!({});
         for (key, is_on) in [
@@ -128,7 +134,7 @@ impl Gateway {
         }
         if let Some(wished) = wanted.get("resourceSubscriptions") {
             honoured["resourceSubscriptions"] =
-                self.watched(caller, texts(&wished), addresses).await.into();
+                self.watched(caller, texts(&wished), subscriptions).await.into();
         }
         if wanted.get("taskIds").is_some() {
             honoured["taskIds"] = followed.iter().map(|it| it.number.as_str()).collect();
@@ -142,9 +148,9 @@ impl Gateway {
         &self,
         caller: &Caller,
         wished: Vec<String>,
-        addresses: &Addresses,
+        subscriptions: &ResourceSubscriptions,
     ) -> Vec<String> {
-        self.gather(&[Kind::Resource, Kind::ResourceTemplate]).await;
+        self.refresh_lists(&[ItemKind::Resource, ItemKind::ResourceTemplate]).await;
         let Ok(view) = self.view(caller) else { return Vec::new() };
         let is_there = |address: &String| view.route_resource(address).is_ok();
         // Each is told of once, however often it was named.
@@ -152,19 +158,19 @@ impl Gateway {
         let wished = wished.into_iter().filter(is_there).take(MAX_ADDRESSES);
         let watched = wished.map(|address| async {
             // One server that does not answer is not in the way of others.
-            let added = self.add_address(caller, &view, addresses, address.clone());
+            let added = self.subscribe_uri(caller, &view, subscriptions, address.clone());
             timeout(PATIENCE, added).await.ok()?.ok().map(|()| address)
         });
         join_all(watched).await.into_iter().flatten().collect()
     }
 
     /// The tasks that a client wants to hear of and can, each asked for at the server it runs on.
-    async fn followed(&self, caller: &Caller, wanted: &Raw) -> Vec<Followed> {
+    async fn followed(&self, caller: &Caller, wanted: &Raw) -> Vec<FollowedTask> {
         let numbers = wanted.get("taskIds").map(|wished| texts(&wished)).unwrap_or_default();
         // Each is told of once, however often it was named.
         let numbers: BTreeSet<String> = numbers.into_iter().collect();
-        let asked = numbers.into_iter().take(MAX_TASKS);
-        let followed = asked.map(|number| async move {
+        let incoming = numbers.into_iter().take(MAX_TASKS);
+        let followed = incoming.map(|number| async move {
             let task = self.tasks(caller).open(&number)?;
             let view = self.view(caller).ok()?;
             let client = self.client(caller, &task.server);
@@ -172,13 +178,13 @@ impl Gateway {
             let requester = caller.requester();
             let updates = self.host.task_updates(&view, subject, client.as_ref(), &requester);
             let updates = timeout(PATIENCE, updates).await.ok()?.ok()?;
-            Some(Followed { number, updates })
+            Some(FollowedTask { number, updates })
         });
         join_all(followed).await.into_iter().flatten().collect()
     }
 }
 
-impl Followed {
+impl FollowedTask {
     /// Tells what becomes of the task, under the number that its client knows, until it is over.
     async fn follow(mut self, tell: &impl Fn(Notification)) {
         while let Some(said) = self.updates.next().await {
@@ -196,11 +202,11 @@ impl Followed {
 
 /// Marks what is said on a subscription with the request that asked for it.
 #[derive(Clone)]
-struct Tag {
+struct SubscriptionTag {
     id: Raw,
 }
 
-impl Tag {
+impl SubscriptionTag {
     fn on(&self, notification: Notification) -> Notification {
         let params = notification.params.unwrap_or_else(Raw::empty_object);
         Notification { method: notification.method, params: Some(self.mark(&params)) }
@@ -215,22 +221,22 @@ impl Tag {
     }
 }
 
-fn lists_of(wanted: &Raw) -> Lists {
+fn lists_of(wanted: &Raw) -> ListKinds {
     let is_on = |key: &str| wanted.get(key).and_then(|it| it.as_bool()) == Some(true);
-    Lists {
+    ListKinds {
         tools: is_on("toolsListChanged"),
         prompts: is_on("promptsListChanged"),
         resources: is_on("resourcesListChanged"),
     }
 }
 
-fn kinds_of(lists: Lists) -> Vec<Kind> {
-    let wanted = |kind: &Kind| match kind {
-        Kind::Tool => lists.tools,
-        Kind::Prompt => lists.prompts,
-        Kind::Resource | Kind::ResourceTemplate => lists.resources,
+fn kinds_of(lists: ListKinds) -> Vec<ItemKind> {
+    let wanted = |kind: &ItemKind| match kind {
+        ItemKind::Tool => lists.tools,
+        ItemKind::Prompt => lists.prompts,
+        ItemKind::Resource | ItemKind::ResourceTemplate => lists.resources,
     };
-    Kind::ALL.into_iter().filter(wanted).collect()
+    ItemKind::ALL.into_iter().filter(wanted).collect()
 }
 
 /// The texts in a list.

@@ -6,14 +6,14 @@ use trunkline::protocol::is_mcp_method;
 use trunkline::view::View;
 
 use super::gateway::Gateway;
-use crate::access::scope::Identity;
+use crate::access::scope::CallerIdentity;
 
 impl Gateway {
     /// Passes on what a client tells that the gateway itself need not know. Who it is matters to
     /// servers of its own.
-    pub(crate) async fn told(
+    pub(crate) async fn relay_notification(
         &self,
-        identity: &Identity,
+        identity: &CallerIdentity,
         client: Option<&str>,
         notification: Notification,
     ) {
@@ -21,13 +21,13 @@ impl Gateway {
             // A server that all share does not know of any client's roots: it has to ask anew in
             // each call.
             ("notifications/roots/list_changed", Some(client)) => {
-                self.host.tell_own(client, &notification).await;
+                self.host.notify_dedicated(client, &notification).await;
             }
             (method, _) if is_mcp_method(method) => {}
             _ => {
                 let Ok(view) = identity.scope.view(&self.host) else { return };
                 if let Some(server) = self.only_server(&view) {
-                    self.host.tell(&server, client, notification).await;
+                    self.host.notify_server(&server, client, notification).await;
                 }
             }
         }

@@ -4,44 +4,44 @@ use std::sync::Arc;
 
 use trunkline::call::{self, CallError, CallErrorKind, CallOptions, NoResult, Outcome};
 use trunkline::config::Share;
-use trunkline::connection::Rounds;
-use trunkline::host::{Found, Relayed};
-use trunkline::item::Kind;
+use trunkline::connection::InputRequired;
+use trunkline::host::{RelayMethod, ResolvedRequest};
+use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::protocol::{Era, code, meta};
 use trunkline::view::View;
 
 use super::gateway::Gateway;
-use super::mrtr::our_state;
+use super::mrtr::own_state;
 use super::route_fallback::owners;
-use super::tasks::Tasks;
-use crate::changes::{Teller, renew};
-use crate::client::call_handler::Attending;
+use super::tasks::TaskCodec;
+use crate::changes::{NotificationSource, resubscribe};
+use crate::client::call_handler::RelayHandler;
 use crate::client::caller::Caller;
-use crate::client::input_queue::Desk;
-use crate::client::parked::Conversation;
-use crate::request::errors::{invalid, lacks};
-use crate::request::incoming::{Asked, Client};
+use crate::client::input_queue::InputQueue;
+use crate::client::parked::ParkedCall;
+use crate::request::errors::{invalid, missing_capability};
+use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::param_headers;
-use crate::request::response::{Answer, Reply};
-use crate::request::translate::{self, Looked};
-use crate::routing::dedicated::{OwnCall, begin_call};
+use crate::request::response::{ResultBody, RpcResult};
+use crate::request::translate::{self, ParsedResult};
+use crate::routing::dedicated::{DedicatedCall, begin_call};
 
 /// A call that is being made, noted where questions and notifications of its server look for it.
-pub(crate) enum Engaged {
+pub(crate) enum CallGuard {
     /// Of a server that all share.
     Shared,
     /// Of a server that the client has for itself.
     Own(
-        call::Client,
-        #[expect(dead_code, reason = "held for as long as the call is made")] OwnCall,
+        call::ClientContext,
+        #[expect(dead_code, reason = "held for as long as the call is made")] DedicatedCall,
     ),
 }
 
-impl Engaged {
+impl CallGuard {
     /// On whose behalf the call is made, if that matters to the server.
-    pub(crate) fn client(&self) -> Option<&call::Client> {
+    pub(crate) fn client(&self) -> Option<&call::ClientContext> {
         match self {
             Self::Shared => None,
             Self::Own(client, _) => Some(client),
@@ -54,93 +54,93 @@ impl Gateway {
     pub(crate) async fn relay(
         self: &Arc<Self>,
         caller: Caller,
-        relayed: Relayed,
-        asked: Asked,
-    ) -> Answer {
-        let follows = asked.wants_progress();
-        if caller.era() == Era::Legacy || relayed == Relayed::Completion {
-            let attending = self.attending(caller, follows, None);
+        relay_method: RelayMethod,
+        incoming: IncomingRequest,
+    ) -> RpcResult {
+        let follows = incoming.wants_progress();
+        if caller.era() == Era::Legacy || relay_method == RelayMethod::Completion {
+            let handler = self.handler_for(caller, follows, None);
             // In a box, as below: what is moved around until it is begun is small.
-            return Box::pin(Arc::clone(self).relay_for(attending, relayed, asked)).await;
+            return Box::pin(Arc::clone(self).relay_with(handler, relay_method, incoming)).await;
         }
-        let asked = match asked.state.as_ref().and_then(our_state) {
-            Some(state) => match self.passed_state(&caller, &asked.params, &state) {
-                Some(theirs) => asked.with_state(&theirs),
+        let incoming = match incoming.state.as_ref().and_then(own_state) {
+            Some(state) => match self.relayed_state(&caller, &incoming.params, &state) {
+                Some(theirs) => incoming.with_state(&theirs),
                 None => {
                     let view = self.view(&caller)?;
-                    let found = self.host.find(&view, relayed, &asked.params);
-                    require_repeated(&asked, &found)?;
-                    let request = (relayed, &asked.params);
+                    let found = self.host.find(&view, relay_method, &incoming.params);
+                    require_param_headers(&incoming, &found)?;
+                    let request = (relay_method, &incoming.params);
                     return self.resume(&caller, request, &state, found.err()).await;
                 }
             },
-            None => asked,
+            None => incoming,
         };
-        let (desk, questions) = Desk::new(caller.talk.clone());
-        let attending = self.attending(caller.clone(), follows, Some(desk.clone()));
-        let params = asked.params.clone();
-        let call = Box::pin(Arc::clone(self).relay_for(attending, relayed, asked));
-        self.follow(&caller, &params, Conversation::new(call, desk, questions)).await
+        let (inputs, questions) = InputQueue::new(caller.channel.clone());
+        let handler = self.handler_for(caller.clone(), follows, Some(inputs.clone()));
+        let params = incoming.params.clone();
+        let call = Box::pin(Arc::clone(self).relay_with(handler, relay_method, incoming));
+        self.drive(&caller, &params, ParkedCall::new(call, inputs, questions)).await
     }
 
     /// Who attends to a call for its caller.
-    pub(crate) fn attending(
+    pub(crate) fn handler_for(
         &self,
         caller: Caller,
         follows: bool,
-        desk: Option<Arc<Desk>>,
-    ) -> Attending {
-        Attending::new(caller, follows, desk, Arc::clone(&self.parked))
+        inputs: Option<Arc<InputQueue>>,
+    ) -> RelayHandler {
+        RelayHandler::new(caller, follows, inputs, Arc::clone(&self.parked))
     }
 
     /// Passes a request on and waits for what comes of it.
-    async fn relay_for(
+    async fn relay_with(
         self: Arc<Self>,
-        attending: Attending,
-        relayed: Relayed,
-        asked: Asked,
-    ) -> Answer {
-        let sent = attending.caller.introduced(&asked.params);
-        let view = self.view(&attending.caller)?;
-        let request = (relayed, &asked.params);
-        match self.host.find(&view, relayed, &sent) {
-            found if is_worth_a_look(&found) => {}
+        handler: RelayHandler,
+        relay_method: RelayMethod,
+        incoming: IncomingRequest,
+    ) -> RpcResult {
+        let sent = handler.caller.with_client_meta(&incoming.params);
+        let view = self.view(&handler.caller)?;
+        let request = (relay_method, &incoming.params);
+        match self.host.find(&view, relay_method, &sent) {
+            found if may_exist_after_refresh(&found) => {}
             found => {
-                let found = found.and_then(|it| self.require_as_shown(&attending.caller, it));
-                require_repeated(&asked, &found)?;
-                return self.relay_found(attending, &view, request, found).await;
+                let found = found.and_then(|it| self.require_unchanged(&handler.caller, it));
+                require_param_headers(&incoming, &found)?;
+                return self.relay_resolved(handler, &view, request, found).await;
             }
         }
         // In boxes: it is nearly never so, and needs as much room again.
-        let look = self.view_after_look(&attending.caller, &view, request);
+        let look = self.view_after_refresh(&handler.caller, &view, request);
         let view = Box::pin(look).await?;
-        let found = self.host.find(&view, relayed, &sent);
-        let found = found.and_then(|it| self.require_as_shown(&attending.caller, it));
-        require_repeated(&asked, &found)?;
-        Box::pin(self.relay_found(attending, &view, request, found)).await
+        let found = self.host.find(&view, relay_method, &sent);
+        let found = found.and_then(|it| self.require_unchanged(&handler.caller, it));
+        require_param_headers(&incoming, &found)?;
+        Box::pin(self.relay_resolved(handler, &view, request, found)).await
     }
 
     /// Passes a request on to the server that has what it is about, if one was found.
-    async fn relay_found(
+    async fn relay_resolved(
         &self,
-        attending: Attending,
+        handler: RelayHandler,
         view: &View,
-        (relayed, params): (Relayed, &Raw),
-        found: Result<Found<'_>, CallError>,
-    ) -> Answer {
+        (relay_method, params): (RelayMethod, &Raw),
+        found: Result<ResolvedRequest<'_>, CallError>,
+    ) -> RpcResult {
         let server = found.as_ref().ok().map(|found| found.entry().server().name.clone());
         let server = server.as_ref();
-        let attending = attending.with_server(server);
-        let caller = &attending.caller;
+        let handler = handler.with_server(server);
+        let caller = &handler.caller;
         let rounds = match caller.era() {
-            Era::Legacy => Rounds::Driven,
-            Era::Modern => Rounds::Passed,
+            Era::Legacy => InputRequired::Resolve,
+            Era::Modern => InputRequired::Return,
         };
-        let engaged = server.map(|server| self.engaged(&attending, server));
-        let client = engaged.as_ref().and_then(Engaged::client);
+        let engaged = server.map(|server| self.register_call(&handler, server));
+        let client = engaged.as_ref().and_then(CallGuard::client);
         let requester = caller.requester();
         let options = CallOptions {
-            attendant: &attending,
+            handler: &handler,
             rounds,
             client,
             older_era: (caller.era() == Era::Legacy).then_some(&caller.client.capabilities),
@@ -150,113 +150,124 @@ impl Gateway {
         let outcome = match found {
             Ok(found) => {
                 let outcome = self.host.relay(view, found, options).await;
-                outcome.inspect_err(|error| attending.failed(error))
+                outcome.inspect_err(|error| handler.on_error(error))
             }
             Err(error) => Err(error),
         };
         match outcome {
-            Ok(outcome) => Ok(self.translated(caller, (relayed, params), &outcome.for_model())),
+            Ok(outcome) => {
+                Ok(self.translate_outcome(caller, (relay_method, params), &outcome.for_model()))
+            }
             Err(error) => {
-                if let Some(down) = self.down_owner(view, (relayed, params), &error) {
-                    return down.answer(caller.era(), relayed);
+                if let Some(down) = self.down_owner(view, (relay_method, params), &error) {
+                    return down.answer(caller.era(), relay_method);
                 }
-                match attending.declined() {
-                    Some(unable) => not_asked(server, relayed, unable),
-                    None => self.refused(&caller.client, relayed, params, &error),
+                match handler.declined() {
+                    Some(unable) => declined_response(server, relay_method, unable),
+                    None => self.error_response(&caller.client, relay_method, params, &error),
                 }
             }
         }
     }
 
     /// A result in the words of its client.
-    fn translated(
+    fn translate_outcome(
         &self,
         caller: &Caller,
-        (relayed, params): (Relayed, &Raw),
+        (relay_method, params): (RelayMethod, &Raw),
         outcome: &Outcome,
-    ) -> Reply {
-        let looked = Looked::at_outcome(outcome);
-        if looked.asks()
-            && let Some(sealed) = self.with_state_sealed(caller, params, &outcome.result)
+    ) -> ResultBody {
+        let looked = ParsedResult::from_outcome(outcome);
+        if looked.is_input_required()
+            && let Some(sealed) = self.seal_state(caller, params, &outcome.result)
         {
-            return translate::result(caller.era(), relayed, &sealed);
+            return translate::result(caller.era(), relay_method, &sealed);
         }
         if looked.is_task() {
-            let named = self.tasks(caller).named(outcome.server(), &outcome.result);
-            return translate::result(caller.era(), relayed, &named);
+            let named = self.tasks(caller).with_sealed_id(outcome.server(), &outcome.result);
+            return translate::result(caller.era(), relay_method, &named);
         }
-        looked.for_client(caller.era(), relayed)
+        looked.for_client(caller.era(), relay_method)
     }
 
     /// A view in which what a request is about has been looked for, where it was not known.
     pub(crate) async fn view_with(
         &self,
         caller: &Caller,
-        request: (Relayed, &Raw),
+        request: (RelayMethod, &Raw),
     ) -> Result<View, RpcError> {
         let view = self.view(caller)?;
-        if !is_worth_a_look(&self.host.find(&view, request.0, request.1)) {
+        if !may_exist_after_refresh(&self.host.find(&view, request.0, request.1)) {
             return Ok(view);
         }
-        self.view_after_look(caller, &view, request).await
+        self.view_after_refresh(caller, &view, request).await
     }
 
     /// A view after servers that have not been asked yet were, and one that is down got another
     /// chance.
-    async fn view_after_look(
+    async fn view_after_refresh(
         &self,
         caller: &Caller,
         view: &View,
-        (relayed, params): (Relayed, &Raw),
+        (relay_method, params): (RelayMethod, &Raw),
     ) -> Result<View, RpcError> {
-        let (kinds, owners) = (kinds(relayed), owners(view, relayed, params));
+        let (kinds, owners) = (kinds(relay_method), owners(view, relay_method, params));
         // Whoever says whose something is waits for that server, and for no other.
         if !self.wait_for(owners, kinds).await {
-            self.gather(kinds).await;
+            self.refresh_lists(kinds).await;
         }
         self.view(caller)
     }
 
     /// Notes that somebody calls a server, while it does.
-    pub(crate) fn engaged(&self, attending: &Attending, server: &ServerName) -> Engaged {
+    pub(crate) fn register_call(&self, handler: &RelayHandler, server: &ServerName) -> CallGuard {
         let config = self.host.config();
         let share = config.server(server.as_str()).map(|server| server.behaviour.share);
         match share {
             Some(Share::PerClient) => {
-                let (client, call) = begin_call(attending, server, &self.own_calls);
-                self.renew_own(&attending.caller, server, &client);
-                Engaged::Own(client, call)
+                let (client, call) = begin_call(handler, server, &self.dedicated_calls);
+                self.resubscribe_dedicated(&handler.caller, server, &client);
+                CallGuard::Own(client, call)
             }
             _ => {
-                self.recent.note(server, attending.caller.session.as_ref());
-                Engaged::Shared
+                self.recent.note(server, handler.caller.session.as_ref());
+                CallGuard::Shared
             }
         }
     }
 
     /// Lets a process that has taken the place of another, or of the one that all share, tell a session
     /// what the other was to tell.
-    fn renew_own(&self, caller: &Caller, server: &ServerName, client: &call::Client) {
+    fn resubscribe_dedicated(
+        &self,
+        caller: &Caller,
+        server: &ServerName,
+        client: &call::ClientContext,
+    ) {
         let Some(session) = &caller.session else { return };
-        if session.addresses.are_of(server)
+        if session.subscriptions.has_server(server)
             && let Ok(connection) = self.host.connection_for(server, Some(client))
         {
-            renew(&session.addresses, (&connection, Teller::Own), &Teller::ALL);
+            resubscribe(
+                &session.subscriptions,
+                (&connection, NotificationSource::Own),
+                &NotificationSource::ALL,
+            );
         }
     }
 
     /// The answer to a request that came to no result.
-    pub(crate) fn refused(
+    pub(crate) fn error_response(
         &self,
-        client: &Client,
-        relayed: Relayed,
+        client: &ClientProfile,
+        relay_method: RelayMethod,
         params: &Raw,
         error: &CallError,
-    ) -> Answer {
+    ) -> RpcResult {
         let era = client.era;
         if let Some(refusal) = error.refusal() {
-            let outcome = translate::error(client, relayed, params, refusal);
-            return outcome.map(|result| translate::result(era, relayed, &result));
+            let outcome = translate::error(client, relay_method, params, refusal);
+            return outcome.map(|result| translate::result(era, relay_method, &result));
         }
         match error.kind() {
             CallErrorKind::BadArguments => Err(invalid(&error.to_string())),
@@ -270,12 +281,12 @@ impl Gateway {
                     Some(uri) => error.with_data(&Raw::empty_object().with("uri", &uri)),
                     None => error,
                 };
-                translate::error(client, relayed, params, &error).map(Reply::from)
+                translate::error(client, relay_method, params, &error).map(ResultBody::from)
             }
-            _ if relayed == Relayed::Call => {
-                Ok(translate::result(era, relayed, &error.to_result()))
+            _ if relay_method == RelayMethod::Call => {
+                Ok(translate::result(era, relay_method, &error.to_result()))
             }
-            _ => Err(translate::failed(error)),
+            _ => Err(translate::call_error(error)),
         }
     }
 
@@ -285,20 +296,20 @@ impl Gateway {
         caller: Caller,
         method: &str,
         params: &Raw,
-    ) -> Answer {
+    ) -> RpcResult {
         if !caller.client.declares(&["extensions", meta::TASKS_EXTENSION]) {
             let needed = serde_json::json!({ "extensions": { meta::TASKS_EXTENSION: {} } });
-            return Err(lacks(&needed, "this needs tasks"));
+            return Err(missing_capability(&needed, "this needs tasks"));
         }
         let tasks = self.tasks(&caller);
         let task = tasks.find(params)?;
-        let sent = tasks.in_words_of_server(params, &task);
-        let attending = self.attending(caller.clone(), false, None).with_server(Some(&task.server));
-        let engaged = self.engaged(&attending, &task.server);
+        let sent = tasks.upstream_params(params, &task);
+        let handler = self.handler_for(caller.clone(), false, None).with_server(Some(&task.server));
+        let engaged = self.register_call(&handler, &task.server);
         let requester = caller.requester();
         let options = CallOptions {
-            attendant: &attending,
-            rounds: Rounds::Passed,
+            handler: &handler,
+            rounds: InputRequired::Return,
             client: engaged.client(),
             requester: Some(&requester),
             ..CallOptions::default()
@@ -306,35 +317,42 @@ impl Gateway {
         let view = self.view(&caller)?;
         match self.host.relay_to(&view, &task.server, (method, sent), options).await {
             Ok(outcome) => {
-                let result = tasks.named(outcome.server(), &outcome.result);
-                Ok(translate::result(Era::Modern, Relayed::Call, &result))
+                let result = tasks.with_sealed_id(outcome.server(), &outcome.result);
+                Ok(translate::result(Era::Modern, RelayMethod::Call, &result))
             }
             Err(error) => match error.refusal() {
                 Some(refusal) => Err(refusal.clone()),
-                None => Err(translate::failed(&error)),
+                None => Err(translate::call_error(&error)),
             },
         }
     }
 
     /// On whose behalf a server is asked, if each client has its own of it.
-    pub(crate) fn client(&self, caller: &Caller, server: &ServerName) -> Option<call::Client> {
-        let attending = self.attending(caller.clone(), false, None);
-        match self.engaged(&attending, server) {
-            Engaged::Own(client, _) => Some(client),
-            Engaged::Shared => None,
+    pub(crate) fn client(
+        &self,
+        caller: &Caller,
+        server: &ServerName,
+    ) -> Option<call::ClientContext> {
+        let handler = self.handler_for(caller.clone(), false, None);
+        match self.register_call(&handler, server) {
+            CallGuard::Own(client, _) => Some(client),
+            CallGuard::Shared => None,
         }
     }
 
-    pub(crate) fn tasks<'g>(&'g self, caller: &'g Caller) -> Tasks<'g> {
-        Tasks { seal: &self.seal, owner: caller.identity.as_owner() }
+    pub(crate) fn tasks<'g>(&'g self, caller: &'g Caller) -> TaskCodec<'g> {
+        TaskCodec { codec: &self.codec, owner: caller.identity.as_owner() }
     }
 }
 
 /// Fails unless a call repeats those arguments in headers that the tool wants repeated which was found.
-fn require_repeated(asked: &Asked, found: &Result<Found<'_>, CallError>) -> Result<(), RpcError> {
+fn require_param_headers(
+    incoming: &IncomingRequest,
+    found: &Result<ResolvedRequest<'_>, CallError>,
+) -> Result<(), RpcError> {
     match found {
-        Ok(found) if found.entry().kind() == Kind::Tool => {
-            param_headers::check_repeated(asked, found.entry().definition())
+        Ok(found) if found.entry().kind() == ItemKind::Tool => {
+            param_headers::check_param_headers(incoming, found.entry().definition())
         }
         _ => Ok(()),
     }
@@ -342,7 +360,7 @@ fn require_repeated(asked: &Asked, found: &Result<Found<'_>, CallError>) -> Resu
 
 /// Whether something that cannot be had may be there if servers are asked again. A resource that no list
 /// has may be listed by a server whose list is not known yet.
-fn is_worth_a_look(found: &Result<Found<'_>, CallError>) -> bool {
+fn may_exist_after_refresh(found: &Result<ResolvedRequest<'_>, CallError>) -> bool {
     match found {
         Ok(found) => !found.entry().is_listed(),
         Err(error) => {
@@ -352,23 +370,27 @@ fn is_worth_a_look(found: &Result<Found<'_>, CallError>) -> bool {
 }
 
 /// The answer to a legacy client that cannot be asked what the server of its call has to know.
-fn not_asked(server: Option<&ServerName>, relayed: Relayed, unable: &RpcError) -> Answer {
+fn declined_response(
+    server: Option<&ServerName>,
+    relay_method: RelayMethod,
+    unable: &RpcError,
+) -> RpcResult {
     let server = server.map(ServerName::as_str).unwrap_or_default();
     let words = format!("server `{server}` has a question, and {}", unable.message());
-    if relayed == Relayed::Call {
+    if relay_method == RelayMethod::Call {
         let result = NoResult::Failed.result(&words, false);
-        return Ok(translate::result(Era::Legacy, relayed, &result));
+        return Ok(translate::result(Era::Legacy, relay_method, &result));
     }
     let data = Raw::from_value(&serde_json::json!({ "retry": false }));
     Err(RpcError::new(code::INTERNAL_ERROR, &words).with_data(&data))
 }
 
 /// The lists in which what a request is about would be.
-fn kinds(relayed: Relayed) -> &'static [Kind] {
-    match relayed {
-        Relayed::Call => &[Kind::Tool],
-        Relayed::Prompt => &[Kind::Prompt],
-        Relayed::Read => &[Kind::Resource, Kind::ResourceTemplate],
-        Relayed::Completion => &[Kind::Prompt, Kind::ResourceTemplate],
+fn kinds(relay_method: RelayMethod) -> &'static [ItemKind] {
+    match relay_method {
+        RelayMethod::Call => &[ItemKind::Tool],
+        RelayMethod::Prompt => &[ItemKind::Prompt],
+        RelayMethod::Read => &[ItemKind::Resource, ItemKind::ResourceTemplate],
+        RelayMethod::Completion => &[ItemKind::Prompt, ItemKind::ResourceTemplate],
     }
 }

@@ -3,59 +3,59 @@
 use trunkline::call::{CallError, CallErrorKind, NoResult};
 use trunkline::connection::State;
 use trunkline::error::Error;
-use trunkline::host::{Patience, Relayed};
-use trunkline::item::Kind;
+use trunkline::host::{RelayMethod, WaitFor};
+use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
-use trunkline::name::{ServerName, split_address};
-use trunkline::policy::Chance;
+use trunkline::name::{ServerName, parse_qualified_uri};
+use trunkline::policy::Visibility;
 use trunkline::protocol::{Era, code};
 use trunkline::view::View;
 
 use super::gateway::Gateway;
-use crate::request::response::Answer;
+use crate::request::response::RpcResult;
 use crate::request::translate;
 
 /// The servers that what a request is about would be of, by the name or the address it has. Whoever
 /// could not see it learns nothing of its server.
-pub(crate) fn owners(view: &View, relayed: Relayed, params: &Raw) -> Vec<ServerName> {
-    let about = match relayed {
-        Relayed::Completion => params.get("ref"),
-        Relayed::Call | Relayed::Prompt | Relayed::Read => Some(params.clone()),
+pub(crate) fn owners(view: &View, relay_method: RelayMethod, params: &Raw) -> Vec<ServerName> {
+    let about = match relay_method {
+        RelayMethod::Completion => params.get("ref"),
+        RelayMethod::Call | RelayMethod::Prompt | RelayMethod::Read => Some(params.clone()),
     };
     let text = |key: &str| Some(about.as_ref()?.get(key)?.as_str()?.into_owned());
-    match (relayed, text("name"), text("uri")) {
-        (Relayed::Read, _, Some(address)) | (Relayed::Completion, None, Some(address)) => {
-            owner_of_address(view, &address).into_iter().collect()
+    match (relay_method, text("name"), text("uri")) {
+        (RelayMethod::Read, _, Some(address)) | (RelayMethod::Completion, None, Some(address)) => {
+            owner_of_uri(view, &address).into_iter().collect()
         }
-        (Relayed::Read, ..) | (_, None, _) => Vec::new(),
+        (RelayMethod::Read, ..) | (_, None, _) => Vec::new(),
         (_, Some(name), _) => {
             let owners = view.catalog().namespaces().owners(&name).into_iter();
             let may_see =
-                |owner: &&ServerName| view.may_hold_name(owner, &name) == Chance::Possible;
+                |owner: &&ServerName| view.could_contain_name(owner, &name) == Visibility::Possible;
             owners.filter(may_see).cloned().collect()
         }
     }
 }
 
 /// The server that an address names.
-fn owner_of_address(view: &View, address: &str) -> Option<ServerName> {
-    let (server, own) = split_address(address)?;
-    (view.may_hold_address(&server, own) == Chance::Possible).then_some(server)
+fn owner_of_uri(view: &View, address: &str) -> Option<ServerName> {
+    let (server, own) = parse_qualified_uri(address)?;
+    (view.could_contain_uri(&server, own) == Visibility::Possible).then_some(server)
 }
 
 /// A server that is down, and has never said what it has.
-pub(crate) struct Down {
+pub(crate) struct UnavailableOwner {
     why: Error,
     may_return: bool,
 }
 
-impl Down {
+impl UnavailableOwner {
     /// What is said to whoever wants something of it.
-    pub(crate) fn answer(&self, era: Era, relayed: Relayed) -> Answer {
+    pub(crate) fn answer(&self, era: Era, relay_method: RelayMethod) -> RpcResult {
         let words = self.why.to_string();
-        if relayed == Relayed::Call {
+        if relay_method == RelayMethod::Call {
             let result = NoResult::Unreachable.result(&words, self.may_return);
-            return Ok(translate::result(era, relayed, &result));
+            return Ok(translate::result(era, relay_method, &result));
         }
         let data = Raw::from_value(&serde_json::json!({ "retry": self.may_return }));
         let words = format!("MCP server unreachable: {words}");
@@ -65,16 +65,16 @@ impl Down {
 
 impl Gateway {
     /// Waits until servers are ready, or have failed. Says whether there are any that were not.
-    pub(crate) async fn wait_for(&self, servers: Vec<ServerName>, kinds: &[Kind]) -> bool {
+    pub(crate) async fn wait_for(&self, servers: Vec<ServerName>, kinds: &[ItemKind]) -> bool {
         let mut servers = servers;
         servers.retain(|server| {
             let connection = self.host.servers().get(server.as_str());
-            connection.is_some_and(|it| self.is_worth_asking(&it, kinds))
+            connection.is_some_and(|it| self.is_worth_refreshing(&it, kinds))
         });
         if servers.is_empty() {
             return false;
         }
-        self.host.gather_of(&servers, kinds, Patience::UntilAllAreReady).await;
+        self.host.refresh_servers(&servers, kinds, WaitFor::AllReady).await;
         true
     }
 
@@ -82,17 +82,17 @@ impl Gateway {
     pub(crate) fn down_owner(
         &self,
         view: &View,
-        (relayed, params): (Relayed, &Raw),
+        (relay_method, params): (RelayMethod, &Raw),
         error: &CallError,
-    ) -> Option<Down> {
+    ) -> Option<UnavailableOwner> {
         if error.kind() != CallErrorKind::Unknown {
             return None;
         }
-        owners(view, relayed, params).iter().find_map(|owner| {
+        owners(view, relay_method, params).iter().find_map(|owner| {
             let connection = self.host.servers().get(owner.as_str())?;
             let status = connection.status();
             let why = status.last_error.filter(|_| status.state == State::Failed)?;
-            Some(Down { why, may_return: connection.may_return() })
+            Some(UnavailableOwner { why, may_return: connection.will_recover() })
         })
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn unknown_method(method: &str) -> RpcError {
 }
 
 /// The error for something that needs a capability the client did not declare.
-pub(crate) fn lacks(capabilities: &serde_json::Value, what: &str) -> RpcError {
+pub(crate) fn missing_capability(capabilities: &serde_json::Value, what: &str) -> RpcError {
     let message = format!("{what}, and the client does not declare that it can");
     let data = json!({ "requiredCapabilities": capabilities });
     RpcError::new(code::MISSING_CLIENT_CAPABILITY, &message).with_data(&Raw::from_value(&data))
@@ -51,7 +51,7 @@ pub(crate) fn response(id: &Id, outcome: Result<Raw, RpcError>) -> Bytes {
 }
 
 /// An error about a message, with its id if that much is known.
-pub(crate) fn refusal(id: Option<&Id>, error: &RpcError) -> Bytes {
+pub(crate) fn error_message(id: Option<&Id>, error: &RpcError) -> Bytes {
     let id = id.map_or("null", |id| id.raw().text());
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, error.raw()).into()
 }

@@ -17,12 +17,12 @@ const MAX_IDENTITY_BYTES: usize = 64 * 1024;
 
 /// A request, and what it is about.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct IncomingRequest {
     pub(crate) id: Id,
     pub(crate) method: Box<str>,
     pub(crate) params: Raw,
     /// What it says in `_meta`.
-    pub(crate) said: Said,
+    pub(crate) said: RequestMeta,
     /// The state of an earlier answer, from which it goes on.
     pub(crate) state: Option<Raw>,
     /// The headers it came with, in which some of its arguments may have to be repeated.
@@ -36,7 +36,7 @@ pub(crate) struct Asked {
 
 /// What a request says about itself.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct RequestMeta {
     pub(crate) version: Option<Raw>,
     pub(crate) capabilities: Option<Raw>,
     pub(crate) info: Option<Raw>,
@@ -44,7 +44,7 @@ pub(crate) struct Said {
     level: Option<Raw>,
 }
 
-impl Asked {
+impl IncomingRequest {
     pub(crate) fn of(request: Request) -> Self {
         let Request { id, method, params } = request;
         let params = params.unwrap_or_else(Raw::empty_object);
@@ -55,7 +55,7 @@ impl Asked {
                 [said, state, None]
             }
         };
-        let (said, headers, reservation) = (Said::of(said), None, None);
+        let (said, headers, reservation) = (RequestMeta::of(said), None, None);
         Self { id, method, params, said, state, headers, subject, reservation }
     }
 
@@ -102,7 +102,7 @@ impl Asked {
     }
 }
 
-impl Said {
+impl RequestMeta {
     fn of(said: Option<Raw>) -> Self {
         let [version, capabilities, info, level, progress_token] = match said {
             Some(said) => said.get_all([
@@ -119,14 +119,14 @@ impl Said {
 }
 
 /// Whether a request has the form of the modern generation, complete or not.
-pub(crate) fn claims_modern(asked: &Asked) -> bool {
-    let said = &asked.said;
-    &*asked.method == "server/discover" || said.version.is_some() || said.capabilities.is_some()
+pub(crate) fn claims_modern(incoming: &IncomingRequest) -> bool {
+    let said = &incoming.said;
+    &*incoming.method == "server/discover" || said.version.is_some() || said.capabilities.is_some()
 }
 
 /// Who sends a request, in the words it uses itself.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ClientProfile {
     pub(crate) era: Era,
     pub(crate) version: Box<str>,
     /// What it offers to servers: an object.
@@ -135,14 +135,14 @@ pub(crate) struct Client {
     pub(crate) info: Option<Raw>,
 }
 
-impl Client {
+impl ClientProfile {
     /// The client of a modern request, once the request declares all that it must.
-    pub(crate) fn of_request(said: &Said) -> Result<Self, RpcError> {
+    pub(crate) fn of_request(said: &RequestMeta) -> Result<Self, RpcError> {
         let version = said.version.as_ref().and_then(Raw::as_str);
-        let version = version.ok_or_else(|| undeclared(meta::PROTOCOL_VERSION, "a text"))?.into();
+        let version = version.ok_or_else(|| missing_meta(meta::PROTOCOL_VERSION, "a text"))?.into();
         let capabilities = said.capabilities.clone().filter(Raw::is_object);
         let capabilities =
-            capabilities.ok_or_else(|| undeclared(meta::CLIENT_CAPABILITIES, "an object"))?;
+            capabilities.ok_or_else(|| missing_meta(meta::CLIENT_CAPABILITIES, "an object"))?;
         let client = Self { era: Era::Modern, version, capabilities, info: said.info.clone() };
         client.within_bounds()
     }
@@ -199,7 +199,7 @@ fn negotiated(requested: Option<&str>) -> ProtocolVersion {
     requested.unwrap_or(ProtocolVersion::LATEST_LEGACY)
 }
 
-fn undeclared(key: &str, kind: &str) -> RpcError {
+fn missing_meta(key: &str, kind: &str) -> RpcError {
     invalid(&format!("`params._meta` must hold `{key}`, {kind}"))
 }
 
@@ -209,9 +209,9 @@ mod tests {
 
     use super::*;
 
-    fn request(method: &str, params: &str) -> Asked {
+    fn request(method: &str, params: &str) -> IncomingRequest {
         let params = Some(Raw::from_text(params).unwrap());
-        Asked::of(Request { id: Id::number(1), method: method.into(), params })
+        IncomingRequest::of(Request { id: Id::number(1), method: method.into(), params })
     }
 
     #[test]
@@ -221,12 +221,13 @@ mod tests {
         let half = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
         let half = request("tools/list", half);
         assert!(claims_modern(&half));
-        assert_eq!(Client::of_request(&half.said).unwrap_err().code(), code::INVALID_PARAMS);
+        assert_eq!(ClientProfile::of_request(&half.said).unwrap_err().code(), code::INVALID_PARAMS);
     }
 
     #[test]
     fn a_legacy_client_gets_the_revision_it_asks_for_or_our_newest() {
-        let client = |params| Client::of_initialize(&Raw::from_text(params).unwrap()).unwrap();
+        let client =
+            |params| ClientProfile::of_initialize(&Raw::from_text(params).unwrap()).unwrap();
         assert_eq!(&*client(r#"{"protocolVersion":"2025-06-18"}"#).version, "2025-06-18");
         assert_eq!(&*client(r#"{"protocolVersion":"1999-01-01"}"#).version, "2025-11-25");
         let offers = client(r#"{"capabilities":{"elicitation":{"url":{}}}}"#);
@@ -238,7 +239,7 @@ mod tests {
         let long = Raw::from_string(&"x".repeat(MAX_IDENTITY_BYTES));
         for key in ["clientInfo", "capabilities"] {
             let params = Raw::empty_object().with(key, &Raw::empty_object().with("x", &long));
-            let refused = Client::of_initialize(&params).unwrap_err();
+            let refused = ClientProfile::of_initialize(&params).unwrap_err();
             assert_eq!(refused.code(), code::INVALID_PARAMS, "{refused:?}");
         }
     }

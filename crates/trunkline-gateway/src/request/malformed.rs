@@ -1,18 +1,18 @@
 //! What is wrong with something that is no message, for whoever sent it.
 
 use bytes::Bytes;
-use trunkline::message::{Id, MAX_DEPTH, MAX_ID_BYTES, Malformed, Raw, RpcError};
+use trunkline::message::{Id, MAX_DEPTH, MAX_ID_BYTES, ParseError, Raw, RpcError};
 use trunkline::protocol::code;
 
 /// The error to answer with, and the id it is about, if that much could be read.
-pub(crate) fn explained(bytes: &Bytes, malformed: Malformed) -> (Option<Id>, RpcError) {
+pub(crate) fn parse_error(bytes: &Bytes, malformed: ParseError) -> (Option<Id>, RpcError) {
     match (Raw::read(bytes), malformed) {
-        (Ok(raw), Malformed::NotRpc(id)) => (id, not_rpc(problem(&raw))),
-        (Ok(_), Malformed::TooDeep(id)) => {
+        (Ok(raw), ParseError::NotRpc(id)) => (id, not_rpc(problem(&raw))),
+        (Ok(_), ParseError::TooDeep(id)) => {
             let message = format!("a message may be nested {MAX_DEPTH} levels deep, not more");
             (id, RpcError::new(code::INVALID_REQUEST, &message))
         }
-        (Ok(_), Malformed::NotJson) => (None, RpcError::new(code::PARSE_ERROR, "not JSON")),
+        (Ok(_), ParseError::NotJson) => (None, RpcError::new(code::PARSE_ERROR, "not JSON")),
         (Err(error), _) => (None, RpcError::new(code::PARSE_ERROR, &error.to_string())),
     }
 }

@@ -6,11 +6,11 @@ use futures_util::FutureExt as _;
 use trunkline::message::RpcError;
 use trunkline::protocol::code;
 
-use super::response::Answer;
+use super::response::RpcResult;
 
 /// Completes with an internal error if answering panics. The future is dropped then, and never polled
 /// again. The panic hook of the process has logged the place by that time.
-pub(crate) async fn answer_or_error(answering: impl Future<Output = Answer>) -> Answer {
+pub(crate) async fn answer_or_error(answering: impl Future<Output = RpcResult>) -> RpcResult {
     outcome_of(answering).await.unwrap_or_else(|| Err(internal_error()))
 }
 
@@ -39,20 +39,20 @@ mod tests {
     use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::{TcpListener, TcpStream};
     use tokio::time::timeout;
-    use trunkline::config::{self, NoReferences};
+    use trunkline::config::{self, EmptyResolver};
     use trunkline::connection::{ChildOptions, HttpOptions};
     use trunkline::host::{Host, HostOptions};
 
     use super::*;
-    use crate::{Options, Scope, listen, router, serve};
+    use crate::{GatewayOptions, Scope, listen, router, serve};
 
     const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
     fn host() -> Arc<Host> {
         let config = config::parse("test", "{}").config;
         let child = ChildOptions::from_environment(std::iter::empty());
-        let connections = trunkline::connection::Options::new(
-            Arc::new(NoReferences),
+        let connections = trunkline::connection::ConnectionOptions::new(
+            Arc::new(EmptyResolver),
             child,
             HttpOptions::default(),
         );
@@ -90,7 +90,7 @@ mod tests {
     async fn a_panic_is_answered_over_http_and_ends_nothing_else() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(listen(router(host(), Options::default()), listener));
+        tokio::spawn(listen(router(host(), GatewayOptions::default()), listener));
         for (method, status) in [("test/panic", 200), ("server/discover", 200), ("GET", 500)] {
             let (verb, body) = match method {
                 "GET" => ("GET", String::new()),

@@ -10,7 +10,7 @@ use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::{Era, code};
 
 use super::errors::{invalid, require_modern};
-use super::incoming::{Asked, claims_modern};
+use super::incoming::{IncomingRequest, claims_modern};
 
 pub(crate) static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -18,13 +18,13 @@ static NAME: HeaderName = HeaderName::from_static("mcp-name");
 const PARAMETER: &str = "mcp-param-";
 
 /// Whether a request is of the modern generation, by its body or by its header.
-pub(crate) fn is_modern(headers: &HeaderMap, asked: &Asked) -> Result<bool, RpcError> {
-    if claims_modern(asked) {
+pub(crate) fn is_modern(headers: &HeaderMap, incoming: &IncomingRequest) -> Result<bool, RpcError> {
+    if claims_modern(incoming) {
         return Ok(true);
     }
     match text(headers, &VERSION)? {
         // The body negotiates, so whatever version the header holds is only a proposal.
-        _ if &*asked.method == "initialize" => Ok(false),
+        _ if &*incoming.method == "initialize" => Ok(false),
         // Versions before 2025-06-18 had no such header.
         None => Ok(false),
         Some(version) if Era::of_version(version) == Some(Era::Legacy) => Ok(false),
@@ -33,10 +33,14 @@ pub(crate) fn is_modern(headers: &HeaderMap, asked: &Asked) -> Result<bool, RpcE
 }
 
 /// Fails unless the headers say what the body says.
-pub(crate) fn check(headers: &HeaderMap, version: &str, asked: &Asked) -> Result<(), RpcError> {
+pub(crate) fn check(
+    headers: &HeaderMap,
+    version: &str,
+    incoming: &IncomingRequest,
+) -> Result<(), RpcError> {
     require(headers, &VERSION, version)?;
-    require(headers, &METHOD, &asked.method)?;
-    if let Some(subject) = asked.subject() {
+    require(headers, &METHOD, &incoming.method)?;
+    if let Some(subject) = incoming.subject() {
         require(headers, &NAME, &subject)?;
     }
     // Last, so that a client that contradicts itself is told so rather than sent to another version.
@@ -45,10 +49,10 @@ pub(crate) fn check(headers: &HeaderMap, version: &str, asked: &Asked) -> Result
 
 /// Fails unless the headers of a call, if it came with any, repeat those arguments that its tool wants
 /// repeated.
-pub(crate) fn check_repeated(asked: &Asked, tool: &Raw) -> Result<(), RpcError> {
-    let Some(headers) = &asked.headers else { return Ok(()) };
-    let expected = header_arguments(tool, &asked.params);
-    if !expected.is_empty() && asked.params.get_alone("arguments").is_err() {
+pub(crate) fn check_param_headers(incoming: &IncomingRequest, tool: &Raw) -> Result<(), RpcError> {
+    let Some(headers) = &incoming.headers else { return Ok(()) };
+    let expected = header_arguments(tool, &incoming.params);
+    if !expected.is_empty() && incoming.params.get_unique("arguments").is_err() {
         // A server could read the others than the headers repeat.
         return Err(invalid("`arguments` is there more than once"));
     }

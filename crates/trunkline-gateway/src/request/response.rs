@@ -2,7 +2,7 @@
 //! A result may be long, so that it is put together only where it is written.
 
 use bytes::Bytes;
-use trunkline::message::{Id, Raw, RpcError, on_one_line};
+use trunkline::message::{Id, Raw, RpcError, to_single_line};
 
 use super::errors;
 
@@ -11,30 +11,30 @@ use super::errors;
 pub(crate) const MAX_KEPT_OF_ALL: usize = 256 * 1024 * 1024;
 
 /// The answer to a request.
-pub(crate) type Answer = Result<Reply, RpcError>;
+pub(crate) type RpcResult = Result<ResultBody, RpcError>;
 
 /// Messages up to this size are put together in one piece.
 const COPIED_BYTES: usize = 16 * 1024;
 
 /// A result on its way to a client.
 #[derive(Clone, Debug)]
-pub(crate) struct Reply {
+pub(crate) struct ResultBody {
     result: Raw,
     /// Members at its end, which the result does not have.
-    added: Added,
+    added: ExtraMembers,
 }
 
 /// Members that are added to a result.
-pub(crate) type Added = [Option<(&'static str, &'static Raw)>; 4];
+pub(crate) type ExtraMembers = [Option<(&'static str, &'static Raw)>; 4];
 
-impl Reply {
-    pub(crate) fn new(result: Raw, added: Added) -> Self {
+impl ResultBody {
+    pub(crate) fn new(result: Raw, added: ExtraMembers) -> Self {
         Self { result, added }
     }
 
     /// The result as one value.
     pub(crate) fn into_raw(self) -> Raw {
-        self.result.with_new(&self.added.into_iter().flatten().collect::<Vec<_>>())
+        self.result.append_members(&self.added.into_iter().flatten().collect::<Vec<_>>())
     }
 
     /// Its bytes.
@@ -47,7 +47,7 @@ impl Reply {
     fn parts(&self, id: &Id) -> [Bytes; 3] {
         const BEFORE_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
         const AFTER_ID: &[u8] = br#","result":"#;
-        let (id, (inside, end)) = (id.raw().bytes(), self.result.halves());
+        let (id, (inside, end)) = (id.raw().bytes(), self.result.split_tail());
         let head = BEFORE_ID.len() + id.len() + AFTER_ID.len();
         let tail = self.added_bytes() + end.len() + 1;
         let is_short = inside.len() <= COPIED_BYTES;
@@ -90,20 +90,20 @@ impl Reply {
     }
 }
 
-impl From<Raw> for Reply {
+impl From<Raw> for ResultBody {
     fn from(result: Raw) -> Self {
-        Self { result, added: Added::default() }
+        Self { result, added: ExtraMembers::default() }
     }
 }
 
 /// A message on one line, in parts: what is long in it is not copied.
 #[derive(Clone, Debug)]
-pub(crate) struct LineParts([Bytes; 3]);
+pub(crate) struct ResponseLine([Bytes; 3]);
 
-impl LineParts {
+impl ResponseLine {
     /// The line that answers a request.
-    pub(crate) fn of(id: &Id, answer: Answer) -> Self {
-        Self(response_in_parts(id, answer).map(on_one_line))
+    pub(crate) fn of(id: &Id, answer: RpcResult) -> Self {
+        Self(response_in_parts(id, answer).map(to_single_line))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Bytes> {
@@ -116,7 +116,7 @@ impl LineParts {
     }
 }
 
-impl From<Bytes> for LineParts {
+impl From<Bytes> for ResponseLine {
     /// A message that is on one line already.
     fn from(line: Bytes) -> Self {
         Self([line, Bytes::new(), Bytes::new()])
@@ -124,12 +124,12 @@ impl From<Bytes> for LineParts {
 }
 
 /// The message that answers a request, on one line.
-pub(crate) fn response(id: &Id, answer: Answer) -> Bytes {
-    LineParts::of(id, answer).0.concat().into()
+pub(crate) fn response(id: &Id, answer: RpcResult) -> Bytes {
+    ResponseLine::of(id, answer).0.concat().into()
 }
 
 /// The message that answers a request, in parts that need not be on one line.
-pub(crate) fn response_in_parts(id: &Id, answer: Answer) -> [Bytes; 3] {
+pub(crate) fn response_in_parts(id: &Id, answer: RpcResult) -> [Bytes; 3] {
     match answer {
         Ok(reply) => reply.parts(id),
         Err(error) => [errors::response(id, Err(error)), Bytes::new(), Bytes::new()],
@@ -149,7 +149,7 @@ mod tests {
         let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(COPIED_BYTES));
         for text in ["{}", "{ }", r#"{"a":[]}"#, "{ \"a\" : 1\r\n }", "[]", "null", &long] {
             for added in [[None; 4], [Some(("b", &*ONE)), None, None, Some(("c", &*ONE))]] {
-                let reply = Reply::new(Raw::from_text(text).unwrap(), added);
+                let reply = ResultBody::new(Raw::from_text(text).unwrap(), added);
                 let id = Id::number(7);
                 let line = response(&id, Ok(reply.clone()));
                 assert_eq!(line, errors::response(&id, Ok(reply.into_raw())), "{text}");

@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 use trunkline::call::{CallError, CallErrorKind, Outcome};
-use trunkline::host::Relayed;
+use trunkline::host::RelayMethod;
 use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::{Era, code, meta};
 
-use super::errors::lacks;
-use super::incoming::Client;
-use super::response::Reply;
+use super::errors::missing_capability;
+use super::incoming::ClientProfile;
+use super::response::ResultBody;
 
 /// The code of older revisions for a resource that is not there.
 const NO_SUCH_RESOURCE: i64 = -32002;
@@ -30,12 +30,12 @@ pub(crate) fn server_info() -> serde_json::Value {
 }
 
 /// A result in the words of the modern generation, as a client of this generation expects it.
-pub(crate) fn result(era: Era, relayed: Relayed, result: &Raw) -> Reply {
-    Looked::at(result, Era::Modern).for_client(era, relayed)
+pub(crate) fn result(era: Era, relay_method: RelayMethod, result: &Raw) -> ResultBody {
+    ParsedResult::parse(result, Era::Modern).for_client(era, relay_method)
 }
 
 /// A result that has been looked through. It may be long, so that this is done once.
-pub(crate) struct Looked<'r> {
+pub(crate) struct ParsedResult<'r> {
     result: &'r Raw,
     /// The generation that it was answered in. Keys of the modern one mean nothing in the older one.
     answered_in: Era,
@@ -46,17 +46,17 @@ pub(crate) struct Looked<'r> {
     structured: Option<Raw>,
 }
 
-impl<'r> Looked<'r> {
-    pub(crate) fn at(result: &'r Raw, answered_in: Era) -> Self {
+impl<'r> ParsedResult<'r> {
+    pub(crate) fn parse(result: &'r Raw, answered_in: Era) -> Self {
         let keys = ["resultType", "ttlMs", "cacheScope", "_meta", "structuredContent"];
         let [kind, ttl, scope, said, structured] = result.get_all(keys);
         Self { result, answered_in, kind, ttl, scope, said, structured }
     }
 
     /// The result of a server, in the generation that it was asked in.
-    pub(crate) fn at_outcome(outcome: &'r Outcome) -> Self {
+    pub(crate) fn from_outcome(outcome: &'r Outcome) -> Self {
         let answered_in = if outcome.is_modern() { Era::Modern } else { Era::Legacy };
-        let mut looked = Self::at(&outcome.result, answered_in);
+        let mut looked = Self::parse(&outcome.result, answered_in);
         if looked.is_task_of_extension() {
             looked.answered_in = Era::Modern;
         }
@@ -77,7 +77,7 @@ impl<'r> Looked<'r> {
     }
 
     /// Whether the server asks for something before it answers.
-    pub(crate) fn asks(&self) -> bool {
+    pub(crate) fn is_input_required(&self) -> bool {
         self.is_of_kind("input_required")
     }
 
@@ -87,18 +87,18 @@ impl<'r> Looked<'r> {
     }
 
     /// The result as a client of this generation expects it.
-    pub(crate) fn for_client(&self, era: Era, relayed: Relayed) -> Reply {
+    pub(crate) fn for_client(&self, era: Era, relay_method: RelayMethod) -> ResultBody {
         match era {
-            Era::Modern => self.for_modern(relayed),
-            Era::Legacy => self.for_legacy(relayed).into(),
+            Era::Modern => self.for_modern(relay_method),
+            Era::Legacy => self.for_legacy(relay_method).into(),
         }
     }
 
-    fn for_modern(&self, relayed: Relayed) -> Reply {
+    fn for_modern(&self, relay_method: RelayMethod) -> ResultBody {
         let (complete, zero, private) = (&*COMPLETE, &*ZERO, &*PRIVATE);
         let is_older = self.answered_in == Era::Legacy;
         let is_complete = is_older || self.kind.is_none() || self.is_of_kind("complete");
-        let is_cached = relayed == Relayed::Read && is_complete;
+        let is_cached = relay_method == RelayMethod::Read && is_complete;
         let new = [
             self.kind.is_none().then_some(("resultType", complete)),
             (is_cached && self.ttl.is_none()).then_some(("ttlMs", zero)),
@@ -107,8 +107,8 @@ impl<'r> Looked<'r> {
         ];
         let result = match &self.said {
             Some(said) if said.get(meta::SERVER_INFO).is_none() => {
-                let signed = said.with_new(&[(meta::SERVER_INFO, &SERVER_INFO)]);
-                self.result.with_part(said, &signed)
+                let signed = said.append_members(&[(meta::SERVER_INFO, &SERVER_INFO)]);
+                self.result.replace_slice(said, &signed)
             }
             _ => self.result.clone(),
         };
@@ -119,12 +119,12 @@ impl<'r> Looked<'r> {
             }
             _ => result,
         };
-        Reply::new(result, new)
+        ResultBody::new(result, new)
     }
 
-    fn for_legacy(&self, relayed: Relayed) -> Raw {
+    fn for_legacy(&self, relay_method: RelayMethod) -> Raw {
         let mut result = self.result.clone();
-        let is_cacheable = relayed == Relayed::Read;
+        let is_cacheable = relay_method == RelayMethod::Read;
         for (key, value, is_of_era) in [
             ("resultType", &self.kind, true),
             ("ttlMs", &self.ttl, is_cacheable),
@@ -136,7 +136,7 @@ impl<'r> Looked<'r> {
         }
         // Those revisions know structured content only as an object; the text says it as well.
         match &self.structured {
-            Some(other) if relayed == Relayed::Call && !other.is_object() => {
+            Some(other) if relay_method == RelayMethod::Call && !other.is_object() => {
                 result.without("structuredContent")
             }
             _ => result,
@@ -146,8 +146,8 @@ impl<'r> Looked<'r> {
 
 /// An error as a client of this generation expects it; or the result that stands in its place.
 pub(crate) fn error(
-    client: &Client,
-    relayed: Relayed,
+    client: &ClientProfile,
+    relay_method: RelayMethod,
     params: &Raw,
     error: &RpcError,
 ) -> Result<Raw, RpcError> {
@@ -156,16 +156,16 @@ pub(crate) fn error(
             if !client.declares(&["elicitation", "url"]) =>
         {
             let needed = json!({ "elicitation": { "url": {} } });
-            Err(lacks(&needed, "the server wants an address visited first"))
+            Err(missing_capability(&needed, "the server wants an address visited first"))
         }
-        (Era::Modern, code::URL_ELICITATION_REQUIRED) => Ok(visits(error)),
-        (Era::Modern, NO_SUCH_RESOURCE) if relayed == Relayed::Read => {
+        (Era::Modern, code::URL_ELICITATION_REQUIRED) => Ok(elicitations_required_result(error)),
+        (Era::Modern, NO_SUCH_RESOURCE) if relay_method == RelayMethod::Read => {
             let data =
                 error.raw().get("data").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
             let uri = params.get("uri").unwrap_or_else(|| Raw::from_string(""));
             Err(error.with_code(code::INVALID_PARAMS).with_data(&data.with("uri", &uri)))
         }
-        (Era::Legacy, code::INVALID_PARAMS) if relayed == Relayed::Read => {
+        (Era::Legacy, code::INVALID_PARAMS) if relay_method == RelayMethod::Read => {
             Err(error.with_code(NO_SUCH_RESOURCE))
         }
         // Codes of the other generation mean nothing there.
@@ -180,25 +180,25 @@ pub(crate) fn error(
 }
 
 /// The visits without which a server refuses something, each as it describes it.
-pub(crate) fn visits_first(error: &RpcError) -> Vec<Raw> {
+pub(crate) fn required_elicitations(error: &RpcError) -> Vec<Raw> {
     let data = error.raw().get("data").filter(|_| error.code() == code::URL_ELICITATION_REQUIRED);
     let wanted = data.and_then(|data| data.get("elicitations"));
     wanted.map(|it| it.items()).unwrap_or_default()
 }
 
 /// A request for visits to addresses, in the words of the modern generation.
-fn visits(error: &RpcError) -> Raw {
-    let wanted = visits_first(error);
+fn elicitations_required_result(error: &RpcError) -> Raw {
+    let wanted = required_elicitations(error);
     let method = Raw::from_string("elicitation/create");
     let requests = wanted.iter().map(|elicitation| {
         let params = elicitation.without("elicitationId");
-        Raw::empty_object().with_new(&[("method", &method), ("params", &params)])
+        Raw::empty_object().append_members(&[("method", &method), ("params", &params)])
     });
     let requests: Vec<_> =
         (1..).zip(requests).map(|(number, it)| (format!("visit-{number}"), it)).collect();
     let requests: Vec<_> = requests.iter().map(|(key, request)| (&**key, request)).collect();
     Raw::from_value(&json!({ "resultType": "input_required" }))
-        .with_new(&[("inputRequests", &Raw::empty_object().with_new(&requests))])
+        .append_members(&[("inputRequests", &Raw::empty_object().append_members(&requests))])
 }
 
 /// A definition of a list as a client of this generation expects it.
@@ -218,7 +218,7 @@ fn has_other_output(definition: &Raw) -> bool {
 }
 
 /// The error of a request that came to no answer of its server.
-pub(crate) fn failed(error: &CallError) -> RpcError {
+pub(crate) fn call_error(error: &CallError) -> RpcError {
     let code = match error.kind() {
         CallErrorKind::Unknown | CallErrorKind::BadArguments => code::INVALID_PARAMS,
         _ => code::INTERNAL_ERROR,
@@ -237,30 +237,30 @@ mod tests {
         Raw::from_text(text).unwrap()
     }
 
-    fn client(era: Era, capabilities: &str) -> Client {
-        Client { era, version: "".into(), capabilities: raw(capabilities), info: None }
+    fn client(era: Era, capabilities: &str) -> ClientProfile {
+        ClientProfile { era, version: "".into(), capabilities: raw(capabilities), info: None }
     }
 
     #[test]
     fn a_modern_client_is_told_what_kind_of_result_it_is_and_nothing_else_changes() {
         let sent = raw(r#"{ "content" : [] ,"x":12345678901234567890}"#);
-        let seen = result(Era::Modern, Relayed::Call, &sent).into_raw();
+        let seen = result(Era::Modern, RelayMethod::Call, &sent).into_raw();
         assert!(seen.text().starts_with(
             r#"{ "content" : [] ,"x":12345678901234567890,"resultType":"complete","_meta":{"#
         ));
-        let read = result(Era::Modern, Relayed::Read, &raw(r#"{"contents":[],"ttlMs":5}"#));
+        let read = result(Era::Modern, RelayMethod::Read, &raw(r#"{"contents":[],"ttlMs":5}"#));
         let read = read.into_raw();
         assert_eq!(read.get("ttlMs").unwrap().text(), "5");
         assert_eq!(read.get("cacheScope").unwrap().text(), "\"private\"");
         let asks = raw(r#"{"resultType":"input_required","requestState":"s"}"#);
-        let asks = result(Era::Modern, Relayed::Read, &asks).into_raw();
+        let asks = result(Era::Modern, RelayMethod::Read, &asks).into_raw();
         assert!(asks.get("ttlMs").is_none());
     }
 
     #[test]
     fn a_legacy_client_gets_what_its_revision_knows() {
         let sent = raw(r#"{"resultType":"complete","content":[],"structuredContent":[1]}"#);
-        let legacy = |sent| result(Era::Legacy, Relayed::Call, sent).into_raw();
+        let legacy = |sent| result(Era::Legacy, RelayMethod::Call, sent).into_raw();
         assert_eq!(legacy(&sent).text(), r#"{"content":[]}"#);
         let same = raw(r#"{"content":[],"structuredContent":{"a":1}}"#);
         assert_eq!(legacy(&same), same);
@@ -270,17 +270,17 @@ mod tests {
     #[test]
     fn keys_of_the_modern_generation_mean_nothing_in_an_older_result() {
         let own = raw(r#"{"content":[],"resultType":"task","ttlMs":5,"cacheScope":"x"}"#);
-        let looked = Looked::at(&own, Era::Legacy);
-        assert!(!looked.is_task() && !looked.asks());
-        assert_eq!(looked.for_client(Era::Legacy, Relayed::Call).into_raw(), own);
-        let modern = looked.for_client(Era::Modern, Relayed::Call).into_raw();
+        let looked = ParsedResult::parse(&own, Era::Legacy);
+        assert!(!looked.is_task() && !looked.is_input_required());
+        assert_eq!(looked.for_client(Era::Legacy, RelayMethod::Call).into_raw(), own);
+        let modern = looked.for_client(Era::Modern, RelayMethod::Call).into_raw();
         assert_eq!(modern.get("resultType").unwrap().text(), "\"complete\"");
         assert_eq!(modern.get("ttlMs").unwrap().text(), "5");
         // Of a modern result, only keys that its method has are taken out.
         let called =
-            result(Era::Legacy, Relayed::Call, &raw(r#"{"resultType":"complete","ttlMs":5}"#));
+            result(Era::Legacy, RelayMethod::Call, &raw(r#"{"resultType":"complete","ttlMs":5}"#));
         assert_eq!(called.into_raw().text(), r#"{"ttlMs":5}"#);
-        let read = result(Era::Legacy, Relayed::Read, &raw(r#"{"contents":[],"ttlMs":5}"#));
+        let read = result(Era::Legacy, RelayMethod::Read, &raw(r#"{"contents":[],"ttlMs":5}"#));
         assert_eq!(read.into_raw().text(), r#"{"contents":[]}"#);
     }
 
@@ -296,19 +296,19 @@ mod tests {
         else {
             panic!("it is an error")
         };
-        let seen = error(legacy, Relayed::Read, &params, &more).unwrap_err();
+        let seen = error(legacy, RelayMethod::Read, &params, &more).unwrap_err();
         assert_eq!(seen.raw().text(), r#"{"code":-32002,"message":"x","more":1}"#);
-        let seen = error(modern, Relayed::Read, &params, &missing).unwrap_err();
+        let seen = error(modern, RelayMethod::Read, &params, &missing).unwrap_err();
         assert_eq!(seen.code(), code::INVALID_PARAMS);
         assert_eq!(seen.raw().get("data").unwrap().text(), r#"{"uri":"x://y"}"#);
-        let back = error(legacy, Relayed::Read, &params, &seen).unwrap_err();
+        let back = error(legacy, RelayMethod::Read, &params, &seen).unwrap_err();
         assert_eq!(back.code(), -32002);
         let lacking = RpcError::new(code::MISSING_CLIENT_CAPABILITY, "x");
-        let seen = error(legacy, Relayed::Call, &params, &lacking).unwrap_err();
+        let seen = error(legacy, RelayMethod::Call, &params, &lacking).unwrap_err();
         assert_eq!(seen.code(), code::INTERNAL_ERROR);
         for client in [legacy, modern] {
             // What else a server says with that code is its own.
-            let seen = error(client, Relayed::Call, &params, &missing);
+            let seen = error(client, RelayMethod::Call, &params, &missing);
             assert_eq!(seen, Err(missing.clone()));
         }
     }
@@ -318,11 +318,11 @@ mod tests {
         let data = r#"{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a.b"}]}"#;
         let needed = RpcError::new(code::URL_ELICITATION_REQUIRED, "visit").with_data(&raw(data));
         let refused =
-            error(&client(Era::Modern, "{}"), Relayed::Call, &Raw::empty_object(), &needed);
+            error(&client(Era::Modern, "{}"), RelayMethod::Call, &Raw::empty_object(), &needed);
         assert_eq!(refused.unwrap_err().code(), code::MISSING_CLIENT_CAPABILITY);
         let able = client(Era::Modern, r#"{"elicitation":{"url":{}}}"#);
-        let asked = error(&able, Relayed::Call, &Raw::empty_object(), &needed).unwrap();
-        let request = asked.get("inputRequests").unwrap().get("visit-1").unwrap();
+        let incoming = error(&able, RelayMethod::Call, &Raw::empty_object(), &needed).unwrap();
+        let request = incoming.get("inputRequests").unwrap().get("visit-1").unwrap();
         assert_eq!(request.get("params").unwrap().text(), r#"{"mode":"url","url":"https://a.b"}"#);
     }
 

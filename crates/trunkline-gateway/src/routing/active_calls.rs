@@ -16,25 +16,25 @@ const FIRST_PRUNE: usize = 32;
 
 /// The sessions that have called each server.
 #[derive(Default)]
-pub(crate) struct Recent {
-    callers: Mutex<HashMap<ServerName, Callers>>,
+pub(crate) struct ActiveCalls {
+    callers: Mutex<HashMap<ServerName, ServerCallers>>,
 }
 
 /// The sessions that have called one server.
-struct Callers {
+struct ServerCallers {
     sessions: HashMap<ClientId, Weak<Session>>,
     /// Number of sessions at which to prune next.
     prune_at: usize,
 }
 
-impl Default for Callers {
+impl Default for ServerCallers {
     fn default() -> Self {
         Self { sessions: HashMap::new(), prune_at: FIRST_PRUNE }
     }
 }
 
-impl Callers {
-    fn note(&mut self, session: &Arc<Session>) {
+impl ServerCallers {
+    fn record(&mut self, session: &Arc<Session>) {
         if self.sessions.contains_key(&session.id) {
             return;
         }
@@ -46,38 +46,38 @@ impl Callers {
     }
 
     /// The sessions of which a server wanted a visit.
-    fn visiting(&self, server: &ServerName, id: &str) -> Vec<Arc<Session>> {
+    fn awaiting_elicitation(&self, server: &ServerName, id: &str) -> Vec<Arc<Session>> {
         let sessions = self.sessions.values().filter_map(Weak::upgrade);
-        sessions.filter(|session| session.visits.contain(server, id)).collect()
+        sessions.filter(|session| session.elicitations.contains(server, id)).collect()
     }
 }
 
-impl Recent {
+impl ActiveCalls {
     /// Notes that a session calls a server.
     pub(crate) fn note(&self, server: &ServerName, session: Option<&Arc<Session>>) {
         // Nothing leads to a client without a session but the requests it makes.
         let Some(session) = session else { return };
         let mut callers = self.lock();
         match callers.get_mut(server) {
-            Some(known) => known.note(session),
-            None => callers.entry(server.clone()).or_default().note(session),
+            Some(known) => known.record(session),
+            None => callers.entry(server.clone()).or_default().record(session),
         }
     }
 
     /// Passes on what a server says that belongs to no request: that a visit is over, to the sessions
     /// that were asked for it; all else to the only client whose calls it can be about.
-    pub(crate) fn pass_on(&self, server: &ServerName, said: &ServerNotification) {
+    pub(crate) fn deliver(&self, server: &ServerName, said: &ServerNotification) {
         let notification = &said.notification;
         let is_line = &*notification.method == "notifications/message";
         let is_wanted = |session: &Arc<Session>| {
             !is_line || log_filter::is_wanted(notification, Some(session.level()))
         };
-        let concerned = self.concerned(server, notification, said.client.as_ref());
+        let concerned = self.recipients(server, notification, said.client.as_ref());
         concerned.iter().filter(|it| is_wanted(it)).for_each(|it| it.tell(server, notification));
     }
 
     /// The sessions that something is for.
-    fn concerned(
+    fn recipients(
         &self,
         server: &ServerName,
         notification: &Notification,
@@ -85,8 +85,9 @@ impl Recent {
     ) -> Vec<Arc<Session>> {
         let callers = self.lock();
         let Some(callers) = callers.get(server) else { return Vec::new() };
-        let visit = url_elicitations::over(notification);
-        let visiting = visit.map(|id| callers.visiting(server, &id)).unwrap_or_default();
+        let visit = url_elicitations::completed_id(notification);
+        let visiting =
+            visit.map(|id| callers.awaiting_elicitation(server, &id)).unwrap_or_default();
         if !visiting.is_empty() {
             return visiting;
         }
@@ -94,7 +95,7 @@ impl Recent {
         session.and_then(Weak::upgrade).into_iter().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ServerName, Callers>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServerName, ServerCallers>> {
         self.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,40 +7,40 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use trunkline::call;
-use trunkline::connection::{Answering, CallHandler, Question};
+use trunkline::connection::{CallHandler, HandlerFuture, ServerRequest};
 use trunkline::message::{Notification, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::ClientId;
 use trunkline::protocol::{ELICITATION_COMPLETE, code, is_mcp_method};
 
-use crate::client::call_handler::{Attending, in_words_of_legacy, require_offered};
+use crate::client::call_handler::{RelayHandler, require_capability, to_legacy_request};
 use crate::client::caller::Caller;
-use crate::client::channel::{Talk, WayAfter};
-use crate::client::input_queue::Desk;
+use crate::client::channel::{ClientChannel, FollowUpSender};
+use crate::client::input_queue::InputQueue;
 use crate::client::log_filter;
 use crate::client::session::Session;
-use crate::request::incoming::Client;
+use crate::request::incoming::ClientProfile;
 
 /// Processes that one client may have of one server, because calls of it wait for their client.
 const MAX_PROCESSES: usize = 16;
 
 /// A client, and a server of which it has one of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Own {
+pub(crate) struct DedicatedKey {
     pub(crate) client: ClientId,
     pub(crate) server: ServerName,
 }
 
 /// How the client of a call is asked something.
 #[derive(Clone)]
-pub(crate) enum Way {
+pub(crate) enum InputChannel {
     /// On the stream of the call, if it can be asked at all.
-    Stream(Talk),
+    Stream(ClientChannel),
     /// On the desk of the call, until it calls again.
-    Desk(Arc<Desk>),
+    Desk(Arc<InputQueue>),
 }
 
-impl Own {
+impl DedicatedKey {
     /// The same client with another process.
     fn numbered(&self, number: usize) -> Self {
         match number {
@@ -53,69 +53,72 @@ impl Own {
     }
 }
 
-impl Way {
-    pub(crate) fn desk(&self) -> Option<&Desk> {
+impl InputChannel {
+    pub(crate) fn inputs(&self) -> Option<&InputQueue> {
         match self {
             Self::Stream(_) => None,
-            Self::Desk(desk) => Some(desk),
+            Self::Desk(inputs) => Some(inputs),
         }
     }
 }
 
 /// All calls that are being made of servers of clients' own, parked ones included.
 #[derive(Default)]
-pub(crate) struct OwnCalls {
-    open: Mutex<Open>,
+pub(crate) struct DedicatedCalls {
+    open: Mutex<DedicatedCallTable>,
 }
 
 #[derive(Default)]
-struct Open {
+struct DedicatedCallTable {
     next: u64,
-    calls: HashMap<Own, Vec<(u64, Way)>>,
+    calls: HashMap<DedicatedKey, Vec<(u64, InputChannel)>>,
 }
 
-impl Open {
+impl DedicatedCallTable {
     /// Whether a call waits for its client.
-    fn waits(&self, own: &Own) -> bool {
+    fn has_waiting_call(&self, own: &DedicatedKey) -> bool {
         let calls = self.calls.get(own).into_iter().flatten();
-        calls.filter_map(|(_, way)| way.desk()).any(Desk::has_questions)
+        calls.filter_map(|(_, way)| way.inputs()).any(InputQueue::has_open_requests)
     }
 }
 
 /// A call that is being made. Dropping it says that it is over.
-pub(crate) struct OwnCall {
-    calls: Arc<OwnCalls>,
-    pub(crate) own: Own,
+pub(crate) struct DedicatedCall {
+    calls: Arc<DedicatedCalls>,
+    pub(crate) own: DedicatedKey,
     number: u64,
 }
 
-impl OwnCalls {
+impl DedicatedCalls {
     /// Notes a call, for as long as what is returned is held, and says which process it is for: one
     /// in which no call waits for its client. Such a call may have more to ask, so that nobody could
     /// say whom a question is for; and its client may never come back.
-    pub(crate) fn begin(self: &Arc<Self>, own: &Own, way: Way) -> OwnCall {
+    pub(crate) fn begin(self: &Arc<Self>, own: &DedicatedKey, way: InputChannel) -> DedicatedCall {
         let mut open = self.lock();
         let numbered = (0..MAX_PROCESSES).map(|number| own.numbered(number));
-        let own = numbered.into_iter().find(|it| !open.waits(it)).unwrap_or_else(|| own.clone());
+        let own = numbered
+            .into_iter()
+            .find(|it| !open.has_waiting_call(it))
+            .unwrap_or_else(|| own.clone());
         open.next += 1;
         let number = open.next;
         open.calls.entry(own.clone()).or_default().push((number, way));
-        OwnCall { calls: Arc::clone(self), own, number }
+        DedicatedCall { calls: Arc::clone(self), own, number }
     }
 
     /// The ways to the clients of all calls that a question of a server may be about.
-    pub(crate) fn ways(&self, own: &Own) -> Vec<Way> {
+    pub(crate) fn channels(&self, own: &DedicatedKey) -> Vec<InputChannel> {
         let open = self.lock();
         let calls = open.calls.get(own).into_iter().flatten();
         calls.map(|(_, way)| way.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, DedicatedCallTable> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for OwnCall {
+impl Drop for DedicatedCall {
     fn drop(&mut self) {
         let mut open = self.calls.lock();
         let Some(calls) = open.calls.get_mut(&self.own) else { return };
@@ -131,64 +134,68 @@ const LONGEST_ABSENCE: Duration = Duration::from_secs(600);
 
 /// Registers a call of a dedicated server, and returns the client on whose behalf it is made.
 pub(crate) fn begin_call(
-    attending: &Attending,
+    handler: &RelayHandler,
     server: &ServerName,
-    calls: &Arc<OwnCalls>,
-) -> (call::Client, OwnCall) {
-    let own = Own { client: attending.caller.id(), server: server.clone() };
-    let way = match &attending.desk {
-        Some(desk) => Way::Desk(Arc::clone(desk)),
-        None => Way::Stream(attending.caller.talk.clone()),
+    calls: &Arc<DedicatedCalls>,
+) -> (call::ClientContext, DedicatedCall) {
+    let own = DedicatedKey { client: handler.caller.id(), server: server.clone() };
+    let way = match &handler.inputs {
+        Some(inputs) => InputChannel::Desk(Arc::clone(inputs)),
+        None => InputChannel::Stream(handler.caller.channel.clone()),
     };
     let call = calls.begin(&own, way);
-    (on_behalf(&attending.caller, &call.own, calls), call)
+    (client_context(&handler.caller, &call.own, calls), call)
 }
 
 /// The caller as the host knows it, for a server of which each client has its own.
-fn on_behalf(caller: &Caller, own: &Own, calls: &Arc<OwnCalls>) -> call::Client {
+fn client_context(
+    caller: &Caller,
+    own: &DedicatedKey,
+    calls: &Arc<DedicatedCalls>,
+) -> call::ClientContext {
     // Its server lives longer than the request in which it said what it is.
     let client = Arc::new(caller.client.detached());
     let (id, capabilities) = (own.client.clone(), client.capabilities.clone());
     let owner = caller.identity.principal.clone();
     if let Some(session) = &caller.session {
         let (session, own) = (Arc::downgrade(session), own.clone());
-        let attendant = Arc::new(OfSession { session, own, calls: Arc::clone(calls) });
-        let (attendant, log_level) = (Some(attendant as _), caller.level);
-        return call::Client { id, owner, capabilities, attendant, log_level, idle: None };
+        let handler = Arc::new(SessionHandler { session, own, calls: Arc::clone(calls) });
+        let (handler, log_level) = (Some(handler as _), caller.level);
+        return call::ClientContext { id, owner, capabilities, handler, log_level, idle: None };
     }
     let (own, calls) = (own.clone(), Arc::clone(calls));
-    let attendant = Arc::new(OfAnyCall { own, client, calls });
+    let handler = Arc::new(AnyCallHandler { own, client, calls });
     let idle = Some(LONGEST_ABSENCE);
-    let (attendant, log_level) = (Some(attendant as _), caller.level);
-    call::Client { id, owner, capabilities, attendant, log_level, idle }
+    let (handler, log_level) = (Some(handler as _), caller.level);
+    call::ClientContext { id, owner, capabilities, handler, log_level, idle }
 }
 
 /// Answers what the server of a session asks outside of any call, or without saying about which: all
 /// are of the same client.
-struct OfSession {
+struct SessionHandler {
     session: Weak<Session>,
-    own: Own,
-    calls: Arc<OwnCalls>,
+    own: DedicatedKey,
+    calls: Arc<DedicatedCalls>,
 }
 
-impl OfSession {
+impl SessionHandler {
     /// Sends a message on a stream that is open, and returns the way for another one: the stream for
     /// what belongs to no call, or that of a call of this server. Without one it would wait for somebody
     /// who may never read it.
-    fn send(&self, session: &Session, message: Bytes) -> Option<WayAfter> {
-        if session.standing.is_read() {
-            session.standing.tell(message);
-            let standing = Arc::clone(&session.standing);
-            return Some(Box::new(move |message| standing.tell(message)));
+    fn send(&self, session: &Session, message: Bytes) -> Option<FollowUpSender> {
+        if session.stream.is_read() {
+            session.stream.notify(message);
+            let stream = Arc::clone(&session.stream);
+            return Some(Box::new(move |message| stream.notify(message)));
         }
-        self.calls.ways(&self.own).iter().find_map(|way| match way {
-            Way::Stream(talk) => talk.send_first(message.clone()),
-            Way::Desk(_) => None,
+        self.calls.channels(&self.own).iter().find_map(|way| match way {
+            InputChannel::Stream(channel) => channel.send_first(message.clone()),
+            InputChannel::Desk(_) => None,
         })
     }
 }
 
-impl CallHandler for OfSession {
+impl CallHandler for SessionHandler {
     /// Whatever such a server says is for this client. Lists are those of the one that all share.
     fn on_notification(&self, notification: &Notification) {
         let Some(session) = self.session.upgrade() else { return };
@@ -196,7 +203,7 @@ impl CallHandler for OfSession {
             "notifications/message" => log_filter::is_wanted(notification, Some(session.level()))
                 .then(|| notification.clone()),
             "notifications/resources/updated" => {
-                session.addresses.updated(&self.own.server, notification)
+                session.subscriptions.updated(&self.own.server, notification)
             }
             method => (method == ELICITATION_COMPLETE || !is_mcp_method(method))
                 .then(|| notification.clone()),
@@ -206,43 +213,46 @@ impl CallHandler for OfSession {
         }
     }
 
-    fn asked(&self, question: Question) -> Answering<'_> {
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(async move {
             let gone = || RpcError::new(code::INTERNAL_ERROR, "the client is gone");
             let session = self.session.upgrade().ok_or_else(gone)?;
-            require_offered(&session.client, &question)?;
+            require_capability(&session.client, &question)?;
             let send = |message| self.send(&session, message);
-            session.questions.ask(in_words_of_legacy(question), send).await
+            session.questions.ask(to_legacy_request(question), send).await
         })
     }
 }
 
 /// Answers what a modern client's own server asks without saying about which call. Clients that look
 /// the same share it, so that only the client of the only call can be the right one.
-struct OfAnyCall {
-    own: Own,
-    client: Arc<Client>,
-    calls: Arc<OwnCalls>,
+struct AnyCallHandler {
+    own: DedicatedKey,
+    client: Arc<ClientProfile>,
+    calls: Arc<DedicatedCalls>,
 }
 
-impl CallHandler for OfAnyCall {
-    fn asked(&self, question: Question) -> Answering<'_> {
+impl CallHandler for AnyCallHandler {
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(async move {
-            require_offered(&self.client, &question)?;
-            match &*self.calls.ways(&self.own) {
+            require_capability(&self.client, &question)?;
+            match &*self.calls.channels(&self.own) {
                 [] => Err(RpcError::new(code::INTERNAL_ERROR, "no call is being made")),
-                [Way::Desk(desk)] => desk.ask(question).await,
-                [Way::Stream(talk)] => talk.ask(question).await,
+                [InputChannel::Desk(inputs)] => inputs.ask(question).await,
+                [InputChannel::Stream(channel)] => channel.ask(question).await,
                 several => {
-                    several.iter().filter_map(Way::desk).for_each(Desk::hurry);
-                    Err(unclear(&question))
+                    several
+                        .iter()
+                        .filter_map(InputChannel::inputs)
+                        .for_each(InputQueue::shorten_wait);
+                    Err(ambiguous(&question))
                 }
             }
         })
     }
 }
 
-fn unclear(question: &Question) -> RpcError {
+fn ambiguous(question: &ServerRequest) -> RpcError {
     let message = format!(
         "`{}` is refused: several calls are being made, and it does not say which of them it \
          belongs to; clients with the same token, name and capabilities share this process",

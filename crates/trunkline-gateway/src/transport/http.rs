@@ -28,21 +28,21 @@ use trunkline::host::Host;
 use crate::access::budget::ByteBudget;
 use crate::access::scope::Scope;
 use crate::handlers::gateway::Gateway;
-use crate::options::Options;
+use crate::options::GatewayOptions;
 use crate::request::panics;
-pub use crate::transport::http::accept_status::Accepting;
-use accept::Visitor;
-use access::Guard;
+pub use crate::transport::http::accept_status::AcceptStatus;
+use accept::ConnectionState;
+use access::AccessControl;
 use sessions::Sessions;
 
 /// Answer to a request that this gateway has sent itself, perhaps by way of others.
 const LOOP: &str = "this address leads back to the gateway that sent the request; it would call itself without end\n";
 
 /// Everything a handler needs.
-pub(crate) struct Door {
+pub(crate) struct AppState {
     gateway: Arc<Gateway>,
     sessions: Arc<Sessions>,
-    guard: Guard,
+    guard: AccessControl,
     /// The longest message.
     message_bytes: usize,
     /// Messages that are under way.
@@ -55,22 +55,22 @@ pub(crate) struct Door {
 /// # Panics
 ///
 /// Outside of a tokio runtime.
-pub fn router(host: Arc<Host>, options: Options) -> Router {
+pub fn router(host: Arc<Host>, options: GatewayOptions) -> Router {
     let limits = options.limits;
     let gateway = Gateway::new(host, &limits);
-    let door = Arc::new(Door {
+    let state = Arc::new(AppState {
         sessions: Sessions::new(Arc::clone(&gateway), limits),
         gateway,
-        guard: Guard::new(options),
+        guard: AccessControl::new(options),
         message_bytes: limits.message_bytes,
         bodies: ByteBudget::new(body::MAX_BODY_BYTES_OF_ALL, body::MAX_BODY_BYTES_OF_ONE),
     });
     Router::new()
-        .route("/mcp", any(everything))
-        .route("/mcp/", any(everything))
+        .route("/mcp", any(handle))
+        .route("/mcp/", any(handle))
         .route("/mcp/agents/{name}", any(of_agent))
         .route("/mcp/bundles/{name}", any(of_bundle))
-        .with_state(door)
+        .with_state(state)
 }
 
 /// Serves a router on a listener, until the returned future is dropped.
@@ -107,81 +107,86 @@ pub async fn listen_reporting(
     router: Router,
     listener: TcpListener,
     end: impl Future<Output = ()> + Send + 'static,
-    report: impl FnMut(Accepting) + Send,
+    report: impl FnMut(AcceptStatus) + Send,
 ) -> io::Result<()> {
     accept::receive(router, listener, end, report).await
 }
 
-async fn everything(State(door): State<Arc<Door>>, request: Request) -> Response {
-    enter(&door, &Scope::default(), request).await
+async fn handle(State(state): State<Arc<AppState>>, request: Request) -> Response {
+    enter(&state, &Scope::default(), request).await
 }
 
 async fn of_agent(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<AppState>>,
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
-    enter(&door, &Scope::of_agent(name), request).await
+    enter(&state, &Scope::of_agent(name), request).await
 }
 
 async fn of_bundle(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<AppState>>,
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
-    enter(&door, &Scope::of_bundle(name), request).await
+    enter(&state, &Scope::of_bundle(name), request).await
 }
 
 /// Lets somebody in who may come in, and does what they ask for.
-async fn enter(door: &Arc<Door>, scope: &Scope, mut request: Request) -> Response {
+async fn enter(state: &Arc<AppState>, scope: &Scope, mut request: Request) -> Response {
     let headers = std::mem::take(request.headers_mut());
-    if let Err(problem) = door.guard.check_neighbours(&headers, request.uri()) {
+    if let Err(problem) = state.guard.check_host_and_origin(&headers, request.uri()) {
         return (StatusCode::FORBIDDEN, problem).into_response();
     }
-    let page = door.guard.page(&headers);
+    let page = state.guard.page(&headers);
     if let (&Method::OPTIONS, Some(page)) = (request.method(), &page) {
-        return page.welcome(&headers);
+        return page.preflight(&headers);
     }
-    let response = panics::outcome_of(answer(door, scope, headers, request)).await;
+    let response = panics::outcome_of(answer(state, scope, headers, request)).await;
     let response = response.unwrap_or_else(|| {
         let text = "the gateway failed on this request because of a defect in it\n";
         (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
     });
     match page {
-        Some(page) => page.may_read(response),
+        Some(page) => page.add_headers(response),
         None => response,
     }
 }
 
 /// Whether this gateway itself has sent a request: one of its servers is its own address (CON-16).
-fn comes_from_itself(door: &Door, headers: &HeaderMap) -> bool {
+fn is_loop(state: &AppState, headers: &HeaderMap) -> bool {
     let chain = headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok());
-    chain.is_some_and(|chain| door.gateway.host.chain().is_loop(chain))
+    chain.is_some_and(|chain| state.gateway.host.chain().is_loop(chain))
 }
 
-async fn answer(door: &Arc<Door>, scope: &Scope, headers: HeaderMap, request: Request) -> Response {
-    let identity = match door.guard.identify(&headers, scope) {
+async fn answer(
+    state: &Arc<AppState>,
+    scope: &Scope,
+    headers: HeaderMap,
+    request: Request,
+) -> Response {
+    let identity = match state.guard.identify(&headers, scope) {
         Ok(identity) => Arc::new(identity),
         Err(refusal) => return refusal.into_response(),
     };
-    if comes_from_itself(door, &headers) {
+    if is_loop(state, &headers) {
         return (StatusCode::LOOP_DETECTED, LOOP).into_response();
     }
-    if let Err(unknown) = identity.scope.check(&door.gateway.host) {
+    if let Err(unknown) = identity.scope.check(&state.gateway.host) {
         return (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response();
     }
-    if let Err(refusal) = Visitor::let_in(&request, &identity.principal) {
+    if let Err(refusal) = ConnectionState::authenticate(&request, &identity.principal) {
         return refusal.into_response();
     }
     #[cfg(test)]
     assert!(headers.get("x-test-panic").is_none_or(|it| it != "GET"));
     match *request.method() {
         Method::POST => {
-            let received = body::receive(door, &identity.principal, request.into_body()).await;
-            post::receive(door, &identity, headers, received).await
+            let received = body::receive(state, &identity.principal, request.into_body()).await;
+            post::receive(state, &identity, headers, received).await
         }
-        Method::GET => door.sessions.open_stream(&identity, &headers),
-        Method::DELETE => door.sessions.end(&identity, &headers),
+        Method::GET => state.sessions.open_stream(&identity, &headers),
+        Method::DELETE => state.sessions.end(&identity, &headers),
         _ => (StatusCode::METHOD_NOT_ALLOWED, [("Allow", "POST, GET, DELETE")]).into_response(),
     }
 }

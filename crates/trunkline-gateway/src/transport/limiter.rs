@@ -11,13 +11,13 @@ const MAX_BEGUN: usize = 256;
 
 /// The turns of one client. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct Turns {
+pub(crate) struct ConcurrencyLimit {
     calls: Arc<Semaphore>,
     /// Lists do not wait for calls, which may take long.
     lists: Arc<Semaphore>,
 }
 
-impl Turns {
+impl ConcurrencyLimit {
     pub(crate) fn new() -> Self {
         let [calls, lists] = [(), ()].map(|()| Arc::new(Semaphore::new(MAX_BEGUN)));
         Self { calls, lists }

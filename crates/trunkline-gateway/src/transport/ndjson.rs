@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 const READ_BYTES: usize = 64 * 1024;
 
 /// The lines of a stream.
-pub(crate) struct Lines<R> {
+pub(crate) struct LineReader<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     longest: usize,
@@ -17,13 +17,13 @@ pub(crate) struct Lines<R> {
     is_too_long: bool,
 }
 
-pub(crate) enum Line {
+pub(crate) enum InputLine {
     Blank,
     Message(Bytes),
     TooLong,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(crate) fn new(reader: R, longest: usize) -> Self {
         let reader = BufReader::with_capacity(READ_BYTES, reader);
         Self { reader, line: Vec::new(), longest, is_too_long: false }
@@ -31,7 +31,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// The next line, which the end of the stream ends as well. Whoever stops waiting for it loses
     /// nothing.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let read = self.read_part().await?;
             if self.line.ends_with(b"\n") {
@@ -49,11 +49,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.is_too_long) {
-            return Ok(Some(Line::TooLong));
+            return Ok(Some(InputLine::TooLong));
         }
         let message = Bytes::from(line);
         let message = message.slice_ref(message.trim_ascii());
-        Ok(Some(if message.is_empty() { Line::Blank } else { Line::Message(message) }))
+        Ok(Some(if message.is_empty() { InputLine::Blank } else { InputLine::Message(message) }))
     }
 
     /// Reads up to the end of the line, but one byte more than allowed at most.
@@ -69,13 +69,13 @@ mod tests {
     use super::*;
 
     async fn lines(text: &[u8]) -> Vec<String> {
-        let mut lines = Lines::new(text, 4);
+        let mut lines = LineReader::new(text, 4);
         let mut found = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             found.push(match line {
-                Line::Blank => "blank".to_owned(),
-                Line::TooLong => "too long".to_owned(),
-                Line::Message(message) => String::from_utf8(message.to_vec()).unwrap(),
+                InputLine::Blank => "blank".to_owned(),
+                InputLine::TooLong => "too long".to_owned(),
+                InputLine::Message(message) => String::from_utf8(message.to_vec()).unwrap(),
             });
         }
         found

@@ -16,19 +16,21 @@ use trunkline::message::{Id, Message, Notification, Raw, RpcError};
 use trunkline::principal::Principal;
 use trunkline::protocol::code;
 
-use super::limiter::Turns;
-use super::ndjson::{Line, Lines};
+use super::limiter::ConcurrencyLimit;
+use super::ndjson::{InputLine, LineReader};
 use crate::access::budget::{ByteBudget, Reservation};
-use crate::access::scope::{Identity, Scope};
-use crate::client::caller::{Admission, Caller};
-use crate::client::channel::{LastWords, Outlet, StreamInbox, StreamOutlet, Talk};
-use crate::client::session::{Session, Standing, new_id};
+use crate::access::scope::{CallerIdentity, Scope};
+use crate::client::caller::{Caller, Lease};
+use crate::client::channel::{
+    CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
+};
+use crate::client::session::{Session, SessionStream, new_id};
 use crate::handlers::discover;
-use crate::handlers::gateway::{Gateway, cancelled};
+use crate::handlers::gateway::{Gateway, cancelled_id};
 use crate::options::Limits;
-use crate::request::errors::{refusal, require_modern};
-use crate::request::incoming::{Asked, Client, claims_modern};
-use crate::request::response::{Answer, LineParts, response};
+use crate::request::errors::{error_message, require_modern};
+use crate::request::incoming::{ClientProfile, IncomingRequest, claims_modern};
+use crate::request::response::{ResponseLine, RpcResult, response};
 use crate::request::{malformed, panics};
 
 /// How long requests may take that were made before the client closed its side.
@@ -60,30 +62,31 @@ where
     W: AsyncWrite + Unpin,
 {
     let limits = Limits::default();
-    let (outlet, inbox) = StreamOutlet::new();
+    let (outlet, inbox) = StreamSender::new();
     let is_writing = Arc::new(AtomicBool::new(false));
-    let identity = Arc::new(Identity { scope: scope.into(), principal: Principal::Anonymous });
-    let peer = Peer {
+    let identity =
+        Arc::new(CallerIdentity { scope: scope.into(), principal: Principal::Anonymous });
+    let peer = StdioClient {
         gateway: Gateway::new(host, &limits),
         identity,
         outlet,
         session: None,
         requests: JoinSet::new(),
         running: HashMap::new(),
-        turns: Turns::new(),
+        turns: ConcurrencyLimit::new(),
         bytes: ByteBudget::new(MAX_REQUEST_BYTES, MAX_REQUEST_BYTES),
         closed: watch::Sender::new(false),
         is_writing: Arc::clone(&is_writing),
     };
     tokio::select! {
-        read = peer.read(Lines::new(reader, limits.message_bytes)) => read,
+        read = peer.read(LineReader::new(reader, limits.message_bytes)) => read,
         written = write(inbox, writer, &is_writing) => written,
     }
 }
 
 /// Writes messages as they come; those that are there together are written together.
 async fn write(
-    mut inbox: StreamInbox,
+    mut inbox: StreamReceiver,
     mut writer: impl AsyncWrite + Unpin,
     is_writing: &AtomicBool,
 ) -> io::Result<()> {
@@ -115,30 +118,30 @@ async fn write(
 }
 
 /// A request that is being worked on.
-struct Running {
+struct RunningRequests {
     request: AbortHandle,
-    last_words: LastWords,
+    last_words: CancelParams,
     /// The id as the client wrote it.
     id: Id,
 }
 
-impl Running {
+impl RunningRequests {
     fn is_over(&self) -> bool {
         self.request.is_finished()
     }
 }
 
 /// The client, and what it waits for.
-struct Peer {
+struct StdioClient {
     gateway: Arc<Gateway>,
-    identity: Arc<Identity>,
-    outlet: StreamOutlet,
+    identity: Arc<CallerIdentity>,
+    outlet: StreamSender,
     /// What a legacy client has opened.
     session: Option<Arc<Session>>,
     /// Requests that are worked on, and messages that wait to be sent; each with the id it is about.
     requests: JoinSet<Option<Id>>,
-    running: HashMap<Id, Running>,
-    turns: Turns,
+    running: HashMap<Id, RunningRequests>,
+    turns: ConcurrencyLimit,
     /// Bytes of requests that are worked on.
     bytes: Arc<ByteBudget>,
     /// Whether nothing more is read, for those who listen.
@@ -147,21 +150,21 @@ struct Peer {
     is_writing: Arc<AtomicBool>,
 }
 
-impl Peer {
-    async fn read(mut self, mut lines: Lines<impl AsyncRead + Unpin>) -> io::Result<()> {
+impl StdioClient {
+    async fn read(mut self, mut lines: LineReader<impl AsyncRead + Unpin>) -> io::Result<()> {
         let gateway = Arc::clone(&self.gateway);
-        let mut ending = std::pin::pin!(gateway.host.ending());
+        let mut ending = std::pin::pin!(gateway.host.shutdown_started());
         loop {
             tokio::select! {
                 // Requests that are over give back what they hold, and wake this.
                 line = lines.next(), if self.bytes.has_room() => match line? {
                     None => break,
-                    Some(Line::Blank) => {}
-                    Some(Line::TooLong) => {
+                    Some(InputLine::Blank) => {}
+                    Some(InputLine::TooLong) => {
                         let error = malformed::too_long(Limits::default().message_bytes);
-                        self.send(None, refusal(None, &error));
+                        self.send(None, error_message(None, &error));
                     }
-                    Some(Line::Message(message)) => self.receive(&message).await,
+                    Some(InputLine::Message(message)) => self.receive(&message).await,
                 },
                 Some(done) = self.requests.join_next_with_id() => self.on_task_end(done),
                 () = &mut ending => break,
@@ -197,7 +200,7 @@ impl Peer {
         else {
             return;
         };
-        let Some(Running { id, .. }) = self.running.remove(&id) else { return };
+        let Some(RunningRequests { id, .. }) = self.running.remove(&id) else { return };
         if done.is_err_and(|error| error.is_panic()) {
             let message = response(&id, Err(panics::internal_error()));
             self.send(Some(id), message);
@@ -222,49 +225,51 @@ impl Peer {
             Ok(Message::Request(request)) => {
                 let id = request.id.clone();
                 let held = self.bytes.take(&self.identity.principal, message.len());
-                if panics::result_of(|| self.asked(Asked::of(request), held)).is_none() {
+                if panics::result_of(|| self.on_request(IncomingRequest::of(request), held))
+                    .is_none()
+                {
                     let message = response(&id, Err(panics::internal_error()));
                     self.send(Some(id), message);
                 }
             }
             Ok(Message::Notification(notification)) => {
                 // Nobody waits for an answer: that it failed is in the log.
-                let _ = panics::outcome_of(self.told(notification)).await;
+                let _ = panics::outcome_of(self.on_notification(notification)).await;
             }
             Ok(Message::Response(answer)) => {
                 if let Some(session) = &self.session {
-                    session.questions.answered(answer);
+                    session.questions.on_response(answer);
                 }
             }
             Err(malformed) => {
-                let (id, error) = malformed::explained(message, malformed);
-                let message = refusal(id.as_ref(), &error);
+                let (id, error) = malformed::parse_error(message, malformed);
+                let message = error_message(id.as_ref(), &error);
                 self.send(id, message);
             }
         }
     }
 
-    async fn told(&mut self, notification: Notification) {
-        let Some(id) = cancelled(&notification) else {
+    async fn on_notification(&mut self, notification: Notification) {
+        let Some(id) = cancelled_id(&notification) else {
             let client = self.session.as_ref().map(|session| session.id.as_str());
-            return self.gateway.told(&self.identity, client, notification).await;
+            return self.gateway.relay_notification(&self.identity, client, notification).await;
         };
-        if let Some(Running { request, last_words, .. }) = self.running.remove(&id) {
-            last_words.say(notification.params.as_ref());
+        if let Some(RunningRequests { request, last_words, .. }) = self.running.remove(&id) {
+            last_words.send(notification.params.as_ref());
             request.abort();
         }
     }
 
-    fn asked(&mut self, asked: Asked, held: Reservation) {
-        let last_words = LastWords::default();
-        let caller = match self.caller(&asked, last_words.clone()) {
+    fn on_request(&mut self, incoming: IncomingRequest, held: Reservation) {
+        let last_words = CancelParams::default();
+        let caller = match self.caller(&incoming, last_words.clone()) {
             Ok(caller) => caller,
             Err(error) => {
-                let message = response(&asked.id, Err(error));
-                return self.send(Some(asked.id), message);
+                let message = response(&incoming.id, Err(error));
+                return self.send(Some(incoming.id), message);
             }
         };
-        let (id, plain) = (asked.id.clone(), asked.id.plain());
+        let (id, plain) = (incoming.id.clone(), incoming.id.normalized());
         if self.running.get(&plain).is_some_and(|it| !it.is_over()) {
             let text = "a request of this id is not over yet";
             let error = RpcError::new(code::INVALID_REQUEST, text);
@@ -282,38 +287,43 @@ impl Peer {
         let written = id.clone();
         let request = self.requests.spawn(Box::pin(async move {
             #[cfg(test)]
-            assert_ne!(&*asked.method, "test/panic-unanswered");
-            let _turn = turns.next(&asked.method).await;
+            assert_ne!(&*incoming.method, "test/panic-unanswered");
+            let _turn = turns.next(&incoming.method).await;
             // Who does not read what is there gets nothing more to read.
             outlet.room().await;
-            let answer = match (&*asked.method, &caller.session) {
+            let answer = match (&*incoming.method, &caller.session) {
                 ("initialize", Some(session)) => opened(&gateway, &caller, session).await,
-                _ => gateway.answer(caller, asked).await,
+                _ => gateway.answer(caller, incoming).await,
             };
             drop(held);
-            outlet.send(LineParts::of(&id, answer)).await;
-            Some(id.plain())
+            outlet.send(ResponseLine::of(&id, answer)).await;
+            Some(id.normalized())
         }));
-        self.running.insert(plain, Running { request, last_words, id: written });
+        self.running.insert(plain, RunningRequests { request, last_words, id: written });
     }
 
     /// Who asks, as the request or the session says.
-    fn caller(&mut self, asked: &Asked, last_words: LastWords) -> Result<Caller, RpcError> {
-        let talk = Talk::new(Outlet::Stream(self.outlet.clone())).with_last_words(last_words);
-        if claims_modern(asked) {
-            let client = Client::of_request(&asked.said)?;
+    fn caller(
+        &mut self,
+        incoming: &IncomingRequest,
+        last_words: CancelParams,
+    ) -> Result<Caller, RpcError> {
+        let channel = ClientChannel::new(OutboundChannel::Stream(self.outlet.clone()))
+            .with_cancel_params(last_words);
+        if claims_modern(incoming) {
+            let client = ClientProfile::of_request(&incoming.said)?;
             require_modern(&client.version)?;
             return Ok(Caller {
                 client: Arc::new(client),
                 identity: Arc::clone(&self.identity),
-                level: asked.level()?,
-                talk,
+                level: incoming.level()?,
+                channel,
                 session: None,
-                admission: Admission::Stream(self.closed.subscribe()),
+                admission: Lease::Stream(self.closed.subscribe()),
             });
         }
-        if &*asked.method == "initialize" {
-            self.session = Some(Arc::new(self.opened_by(&asked.params)?));
+        if &*incoming.method == "initialize" {
+            self.session = Some(Arc::new(self.opened_by(&incoming.params)?));
         }
         let Some(session) = &self.session else {
             let text = "open with `initialize`, or say in `params._meta` which revision this is";
@@ -323,25 +333,25 @@ impl Peer {
             client: Arc::clone(&session.client),
             identity: Arc::clone(&self.identity),
             level: Some(session.level()),
-            talk: talk.with_questions(Arc::clone(&session.questions)),
+            channel: channel.with_server_requests(Arc::clone(&session.questions)),
             session: Some(Arc::clone(session)),
-            admission: Admission::Stream(self.closed.subscribe()),
+            admission: Lease::Stream(self.closed.subscribe()),
         })
     }
 
     fn opened_by(&self, params: &Raw) -> Result<Session, RpcError> {
-        let client = Client::of_initialize(params)?;
-        let standing = Arc::new(OneWay(self.outlet.clone()));
+        let client = ClientProfile::of_initialize(params)?;
+        let stream = Arc::new(StdioStream(self.outlet.clone()));
         let host = Arc::clone(&self.gateway.host);
-        Ok(Session::new(new_id(), host, client, Arc::clone(&self.identity), standing))
+        Ok(Session::new(new_id(), host, client, Arc::clone(&self.identity), stream))
     }
 }
 
 /// The one way to a client over a pair of streams.
-struct OneWay(StreamOutlet);
+struct StdioStream(StreamSender);
 
-impl Standing for OneWay {
-    fn tell(&self, message: Bytes) {
+impl SessionStream for StdioStream {
+    fn notify(&self, message: Bytes) {
         // A client that does not keep up misses something.
         let _ = self.0.offer(message.into());
     }
@@ -351,8 +361,8 @@ impl Standing for OneWay {
     }
 }
 
-async fn opened(gateway: &Arc<Gateway>, caller: &Caller, session: &Session) -> Answer {
+async fn opened(gateway: &Arc<Gateway>, caller: &Caller, session: &Session) -> RpcResult {
     let instructions = gateway.instructions(caller).await?;
-    gateway.announce_to(session);
-    Ok(discover::initialized(&session.client, instructions).into())
+    gateway.start_notifications(session);
+    Ok(discover::initialize_result(&session.client, instructions).into())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 
 use crate::asker::{Asker, Era, text};
 use crate::canned::{canned, heard_of};
@@ -36,7 +36,7 @@ async fn announce(hosted: &Hosted, folder: &Folder, tool: &str) {
     let deadline = Instant::now() + LONGEST;
     let is_known = || {
         let catalog = hosted.host.catalog();
-        catalog.get(Kind::Tool, "only_t").is_some_and(|it| it.definition().text() == tool)
+        catalog.get(ItemKind::Tool, "only_t").is_some_and(|it| it.definition().text() == tool)
     };
     while !is_known() {
         assert!(Instant::now() < deadline, "{tool} is not known");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use trunkline::connection::{Ask, Unattended};
+use trunkline::connection::{NoopHandler, OutgoingRequest};
 use trunkline::error::ErrorKind;
 use trunkline::message::Raw;
 use trunkline::principal::{Principal, Requester};
@@ -29,9 +29,12 @@ async fn one_token_does_not_take_all_calls_of_a_server() {
         let (connection, refused) = (Arc::clone(&connection), Arc::clone(&refused));
         let call = json!({ "name": "hang", "arguments": { "token": "crowd" } });
         let requester = Requester { client: "x".into(), principal: Principal::Token("ann".into()) };
-        let ask = Ask { requester, ..Ask::new("tools/call", Some(Raw::from_value(&call))) };
+        let ask = OutgoingRequest {
+            requester,
+            ..OutgoingRequest::new("tools/call", Some(Raw::from_value(&call)))
+        };
         crowd.spawn(async move {
-            let error = connection.converse(ask, &Unattended).await.unwrap_err();
+            let error = connection.request_with(ask, &NoopHandler).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
             refused.fetch_add(1, Ordering::Relaxed);
         });

@@ -1,17 +1,16 @@
 //! A gateway to servers as configured, for as long as a test needs it.
 
-use std::env;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::{fs, process};
+use std::{env, fs, process};
 
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
-use trunkline::config::{self, Config, NoReferences};
-use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::config::{self, Config, EmptyResolver};
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::host::{Host, HostOptions};
 use trunkline_gateway::{client_capabilities, listen, router};
 
@@ -25,33 +24,33 @@ pub(crate) struct Hosted {
 impl Hosted {
     /// A gateway that lets everybody do everything, to these servers by their names.
     pub(crate) async fn to(servers: &Value) -> Self {
-        Self::with(servers, trunkline_gateway::Options::default()).await
+        Self::with(servers, trunkline_gateway::GatewayOptions::default()).await
     }
 
-    pub(crate) async fn with(servers: &Value, options: trunkline_gateway::Options) -> Self {
+    pub(crate) async fn with(servers: &Value, options: trunkline_gateway::GatewayOptions) -> Self {
         Self::start(configuration(servers), options).await
     }
 
     /// A gateway with a whole configuration.
     pub(crate) async fn of(config: Config) -> Self {
-        Self::start(config, trunkline_gateway::Options::default()).await
+        Self::start(config, trunkline_gateway::GatewayOptions::default()).await
     }
 
     /// A gateway to servers that are connected to in this way.
-    pub(crate) async fn connecting(servers: &Value, connections: Options) -> Self {
-        let options = trunkline_gateway::Options::default();
+    pub(crate) async fn connecting(servers: &Value, connections: ConnectionOptions) -> Self {
+        let options = trunkline_gateway::GatewayOptions::default();
         Self::begin(configuration(servers), connections, options).await
     }
 
     /// A gateway with a whole configuration and options.
-    pub(crate) async fn start(config: Config, options: trunkline_gateway::Options) -> Self {
+    pub(crate) async fn start(config: Config, options: trunkline_gateway::GatewayOptions) -> Self {
         Self::begin(config, connecting(), options).await
     }
 
     async fn begin(
         config: Config,
-        connections: Options,
-        options: trunkline_gateway::Options,
+        connections: ConnectionOptions,
+        options: trunkline_gateway::GatewayOptions,
     ) -> Self {
         let agents = config.agents().named.clone();
         let host = Host::start(config, agents, HostOptions::new(connections));
@@ -80,14 +79,15 @@ pub(crate) fn configuration(servers: &Value) -> Config {
 }
 
 /// How servers are connected to: by somebody who offers what a gateway offers.
-pub(crate) fn connecting() -> Options {
+pub(crate) fn connecting() -> ConnectionOptions {
     connecting_with(HttpOptions::default())
 }
 
 /// The same, over HTTP in this way.
-pub(crate) fn connecting_with(http: HttpOptions) -> Options {
+pub(crate) fn connecting_with(http: HttpOptions) -> ConnectionOptions {
     let child = ChildOptions::from_environment(env::vars_os());
-    Options::new(Arc::new(NoReferences), child, http).with_capabilities(client_capabilities())
+    ConnectionOptions::new(Arc::new(EmptyResolver), child, http)
+        .with_capabilities(client_capabilities())
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(0);

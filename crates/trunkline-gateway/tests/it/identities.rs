@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use trunkline_gateway::{Limits, Options, Scope, Token, Tokens, digest_of};
+use trunkline_gateway::{GatewayOptions, Limits, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, Written, text};
@@ -27,7 +27,7 @@ pub(crate) async fn hosted(servers: &Value) -> Hosted {
         let known = Token { name: name.to_owned(), scope: Scope::default() };
         tokens.insert(digest_of(token), known);
     }
-    Hosted::with(servers, Options { tokens, ..Options::default() }).await
+    Hosted::with(servers, GatewayOptions { tokens, ..GatewayOptions::default() }).await
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn a_parked_call_goes_on_with_the_arguments_it_was_made_with() {
 #[tokio::test]
 async fn a_parked_call_is_given_up_when_its_client_stays_away() {
     let limits = Limits { answer_wait: Duration::from_secs(2), ..Limits::default() };
-    let options = Options { limits, ..Options::default() };
+    let options = GatewayOptions { limits, ..GatewayOptions::default() };
     let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
     let state = state_of(&asker.call("ask", json!({})).await);
@@ -284,7 +284,7 @@ async fn one_session_too_many_ends_the_one_unused_for_longest() {
 async fn a_session_is_in_use_until_its_stream_breaks_and_its_request_ends() {
     for reads in [true, false] {
         let limits = Limits { sessions: 2, ..Limits::default() };
-        let options = Options { limits, ..Options::default() };
+        let options = GatewayOptions { limits, ..GatewayOptions::default() };
         let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
         let mut first = Asker::new(Era::Legacy, hosted.address).await.unwrap();
         let call = json!({ "name": "echo", "arguments": { "token": "late", "wait": 1500 } });
@@ -314,7 +314,7 @@ async fn a_session_is_in_use_until_its_stream_breaks_and_its_request_ends() {
 #[tokio::test]
 async fn sessions_in_use_are_not_ended_for_others() {
     let limits = Limits { sessions: 2, ..Limits::default() };
-    let options = Options { limits, ..Options::default() };
+    let options = GatewayOptions { limits, ..GatewayOptions::default() };
     let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
     let mut reading = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let stream = reading.request("GET", &[]).await;
@@ -352,7 +352,7 @@ async fn a_server_that_hangs_at_its_start_is_waited_for_once() {
     const GRACE: Duration = Duration::from_secs(8);
     let mut slow = json!({ "command": "sleep", "args": ["1000"] });
     slow["timeouts"] = json!({ "grace": "8s", "handshake": "5m", "shutdown": "100ms" });
-    let hosted = Hosted::with(&json!({ "slow": slow }), Options::default()).await;
+    let hosted = Hosted::with(&json!({ "slow": slow }), GatewayOptions::default()).await;
     let opening = Instant::now();
     let mut askers = Vec::new();
     for era in [Era::Legacy, Era::Legacy, Era::Modern] {
@@ -376,7 +376,7 @@ async fn a_server_that_hangs_at_every_start_is_waited_for_once() {
     let mut slow = json!({ "command": "sleep", "args": ["1000"] });
     slow["timeouts"] = json!({ "grace": "4s", "handshake": "2s", "shutdown": "100ms" });
     slow["restart"] = json!({ "policy": "on-failure", "delay": "10ms", "maxDelay": "10ms" });
-    let hosted = Hosted::with(&json!({ "slow": slow }), Options::default()).await;
+    let hosted = Hosted::with(&json!({ "slow": slow }), GatewayOptions::default()).await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     // Its grace is over, and its third start has begun.
     sleep(Duration::from_millis(4500)).await;
@@ -394,7 +394,8 @@ async fn a_server_that_hangs_at_every_start_is_waited_for_once() {
 #[tokio::test]
 async fn whoever_is_refused_leaves_no_session() {
     let limits = Limits { sessions: 1, ..Limits::default() };
-    let hosted = Hosted::with(&json!({}), Options { limits, ..Options::default() }).await;
+    let hosted =
+        Hosted::with(&json!({}), GatewayOptions { limits, ..GatewayOptions::default() }).await;
     let mut staying = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let long = json!({ "clientInfo": { "name": "x".repeat(100_000), "version": "1" } });
     let body = crate::wire::legacy("initialize", &long);
@@ -429,7 +430,7 @@ async fn servers_of_a_session_end_with_it() {
             "timeouts": { "shutdown": "1s" },
         });
         let limits = Limits { sessions: 1, ..Limits::default() };
-        let options = Options { limits, ..Options::default() };
+        let options = GatewayOptions { limits, ..GatewayOptions::default() };
         let hosted = Hosted::with(&json!({ "own": server }), options).await;
         let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
         // One process lists what there is, the other is the client's.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use trunkline::config::{self, Access, Config};
-use trunkline_gateway::{Options, Scope, Token, Tokens, digest_of};
+use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 
 use crate::asker::{Asker, Era, text};
 use crate::canned::{canned, heard_of};
@@ -65,10 +65,10 @@ fn configuration(docs: &Folder, prod: &Folder) -> Config {
     loaded.config
 }
 
-fn token_of(scope: Scope) -> Options {
+fn token_of(scope: Scope) -> GatewayOptions {
     let mut tokens = Tokens::default();
     tokens.insert(digest_of("secret"), Token { name: "ci".to_owned(), scope });
-    Options { tokens, ..Options::default() }
+    GatewayOptions { tokens, ..GatewayOptions::default() }
 }
 
 /// The names and addresses in all lists.
@@ -165,7 +165,7 @@ async fn an_address_and_a_token_show_what_each_of_them_shows() {
     for (name, scope) in scopes.clone() {
         tokens.insert(digest_of(name), Token { name: name.to_owned(), scope });
     }
-    let options = Options { tokens, ..Options::default() };
+    let options = GatewayOptions { tokens, ..GatewayOptions::default() };
     let hosted = Hosted::start(configuration(&docs, &prod), options).await;
     let given = async |path: &str, token: &str| {
         let bearer = format!("Bearer {token}");
@@ -197,7 +197,11 @@ async fn an_address_and_a_token_show_what_each_of_them_shows() {
 }
 
 /// Whether the only server hears what the protocol does not know, as a request or told.
-async fn hears_unknown_methods(settings: Value, path: &str, options: Options) -> Vec<&'static str> {
+async fn hears_unknown_methods(
+    settings: Value,
+    path: &str,
+    options: GatewayOptions,
+) -> Vec<&'static str> {
     let folder = furnished();
     let mut text = json!({
         "mcpServers": { "only": canned(&folder, "legacy") },
@@ -233,7 +237,7 @@ async fn hears_unknown_methods(settings: Value, path: &str, options: Options) ->
 /// Seen: `x/run` and `Tools/Call` reached a server whose `denyTools` hid the tool.
 #[tokio::test]
 async fn any_limit_keeps_unknown_methods_from_the_only_server() {
-    let free = hears_unknown_methods(json!({}), "/mcp", Options::default()).await;
+    let free = hears_unknown_methods(json!({}), "/mcp", GatewayOptions::default()).await;
     assert_eq!(free, ["x/run", "notifications/x"]);
     let limits = [
         json!({ "denyTools": ["drop"] }),
@@ -244,11 +248,12 @@ async fn any_limit_keeps_unknown_methods_from_the_only_server() {
         json!({ "trust": "untrusted", "allowTools": ["echo"] }),
     ];
     for settings in limits {
-        let heard = hears_unknown_methods(settings.clone(), "/mcp", Options::default()).await;
+        let heard =
+            hears_unknown_methods(settings.clone(), "/mcp", GatewayOptions::default()).await;
         assert_eq!(heard, [""; 0], "{settings}");
     }
     for path in ["/mcp/bundles/some", "/mcp/agents/all"] {
-        let heard = hears_unknown_methods(json!({}), path, Options::default()).await;
+        let heard = hears_unknown_methods(json!({}), path, GatewayOptions::default()).await;
         assert_eq!(heard, [""; 0], "{path}");
     }
     let access = Scope { access: Some(Access::ReadWrite), ..Scope::default() };
@@ -436,7 +441,7 @@ async fn only_the_owner_hears_that_a_tool_is_hidden() {
         let answer = asker.ask("tools/call", json!({ "name": name, "arguments": {} })).await;
         answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     };
-    let hosted = Hosted::start(config(), Options::default()).await;
+    let hosted = Hosted::start(config(), GatewayOptions::default()).await;
     let said = refused(&hosted, "/mcp", &[], "prod_drop").await;
     assert!(said.contains("is hidden: it declares that it writes"), "{said}");
     assert!(said.contains("to change that: only the host"), "{said}");

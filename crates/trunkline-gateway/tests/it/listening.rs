@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use trunkline::config;
-use trunkline_gateway::{Options, Scope, Token, Tokens, digest_of};
+use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 
 use crate::asker::{Asker, Era, borrowed, text};
 use crate::channel::{Channel, Sent};
@@ -154,7 +154,7 @@ async fn a_subscription_ends_with_the_gateway() {
 #[tokio::test]
 async fn a_subscription_ends_with_the_token_of_its_client() {
     let accepted = tokens(&["ann", "bob"]);
-    let options = Options { tokens: accepted.clone(), ..Options::default() };
+    let options = GatewayOptions { tokens: accepted.clone(), ..GatewayOptions::default() };
     let hosted = Hosted::with(&json!({ "echoing": echoing("modern") }), options).await;
     let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
     let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
-use trunkline_gateway::{Limits, Options};
+use trunkline_gateway::{GatewayOptions, Limits};
 use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, borrowed, text};
@@ -49,9 +49,9 @@ async fn status_of(hosted: &Hosted, headers: &[(&str, &str)], body: &str) -> (u1
 
 #[tokio::test]
 async fn what_is_not_a_message_is_refused_and_nothing_else_happens() {
-    let options = Options {
+    let options = GatewayOptions {
         limits: Limits { message_bytes: 1024 * 1024, ..Limits::default() },
-        ..Options::default()
+        ..GatewayOptions::default()
     };
     let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
     let list = legacy("tools/list", &json!({}));

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use trunkline::config;
-use trunkline::connection::{Ask, HttpOptions, State, Unattended};
+use trunkline::connection::{HttpOptions, NoopHandler, OutgoingRequest, State};
 use trunkline::message::Raw;
 use trunkline::principal::{Principal, Requester};
 use trunkline_testkit::peers;
@@ -400,8 +400,11 @@ async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
             // Each of them is of another principal, so that none has too much.
             let principal = Principal::Token(number.to_string().as_str().into());
             let requester = Requester { principal, ..Requester::default() };
-            let ask = Ask::new("tools/call", Some(Raw::from_value(&call)));
-            connection.converse(Ask { requester, ..ask }, &Unattended).await.is_ok()
+            let ask = OutgoingRequest::new("tools/call", Some(Raw::from_value(&call)));
+            connection
+                .request_with(OutgoingRequest { requester, ..ask }, &NoopHandler)
+                .await
+                .is_ok()
         });
     }
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();

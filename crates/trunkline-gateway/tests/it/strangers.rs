@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use trunkline::config::Access;
-use trunkline_gateway::{Limits, Options, Scope, Token, Tokens, digest_of};
+use trunkline_gateway::{GatewayOptions, Limits, Scope, Token, Tokens, digest_of};
 
 use crate::asker::{Asker, Era, text};
 use crate::channel::{Channel, Sent};
@@ -48,7 +48,7 @@ async fn repeated(hosted: &Hosted, who: (&str, &str)) -> Value {
 /// No rule is about what is not of the protocol, so that a limit never lets more through than none.
 #[tokio::test]
 async fn what_is_not_of_the_protocol_is_for_those_who_may_do_everything() {
-    let options = || Options { tokens: tokens(), ..Options::default() };
+    let options = || GatewayOptions { tokens: tokens(), ..GatewayOptions::default() };
     let hosted = Hosted::with(&servers("read-write"), options()).await;
     let said = repeated(&hosted, ANN).await;
     assert_eq!(said["a"], 1);
@@ -85,7 +85,7 @@ async fn a_name_that_is_there_twice_calls_nothing() {
 
 #[tokio::test]
 async fn nothing_is_read_of_what_somebody_sends_whom_nobody_knows() {
-    let options = Options { tokens: tokens(), ..Options::default() };
+    let options = GatewayOptions { tokens: tokens(), ..GatewayOptions::default() };
     let hosted = Hosted::with(&servers("read-only"), options).await;
     let mut channel = Channel::to(hosted.address).await.unwrap();
     // The body never comes.
@@ -103,7 +103,7 @@ async fn nothing_is_read_of_what_somebody_sends_whom_nobody_knows() {
 #[tokio::test]
 async fn a_page_that_is_allowed_can_ask() {
     let origins = vec!["https://app.example".to_owned()];
-    let options = Options { tokens: tokens(), origins, ..Options::default() };
+    let options = GatewayOptions { tokens: tokens(), origins, ..GatewayOptions::default() };
     let hosted = Hosted::with(&servers("read-only"), options).await;
     let mut channel = Channel::to(hosted.address).await.unwrap();
     let page = ("Origin", "https://app.example");
@@ -129,7 +129,7 @@ async fn a_page_that_is_allowed_can_ask() {
 #[tokio::test]
 async fn nobody_takes_the_sessions_of_others() {
     let limits = Limits { sessions: 4, ..Limits::default() };
-    let options = Options { tokens: tokens(), limits, ..Options::default() };
+    let options = GatewayOptions { tokens: tokens(), limits, ..GatewayOptions::default() };
     let hosted = Hosted::with(&servers("read-only"), options).await;
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     let mut bobs = Vec::new();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use trunkline_gateway::{Options, Scope, Token, Tokens, digest_of};
+use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, borrowed, text};
@@ -33,7 +33,7 @@ async fn hosted(servers: &Value) -> Hosted {
         let known = Token { name: name.to_owned(), scope: Scope::default() };
         tokens.insert(digest_of(token), known);
     }
-    Hosted::with(servers, Options { tokens, ..Options::default() }).await
+    Hosted::with(servers, GatewayOptions { tokens, ..GatewayOptions::default() }).await
 }
 
 /// Somebody who knows tasks.
@@ -113,7 +113,7 @@ async fn a_task_is_known_at_the_address_it_was_begun_at_alone() {
     let servers = json!({ "announcing": announcing(&folder, "all") });
     let all = json!({ "mcpServers": servers, "agents": { "other": { "tools": ["*"] } } });
     let config = trunkline::config::parse("test", all.to_string()).config;
-    let hosted = Hosted::start(config, Options::default()).await;
+    let hosted = Hosted::start(config, GatewayOptions::default()).await;
     let mut asker = knowing(&hosted, ("X-Nobody", "in particular")).await;
     let number = begin(&mut asker, "1").await;
     // The server has nothing to say of it, which is how one sees that it was asked.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use trunkline::config::Access;
-use trunkline_gateway::{Options, Scope, Token, Tokens, digest_of};
+use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 
 use crate::asker::{Asker, Era, borrowed, text};
 use crate::channel::{Channel, Sent};
@@ -100,7 +100,7 @@ async fn whoever_may_have_a_part_of_the_only_server_is_not_passed_on() {
     let scope = Scope { access: Some(Access::ReadOnly), ..Scope::default() };
     let mut tokens = Tokens::default();
     tokens.insert(digest_of("limited"), Token { name: "limited".to_owned(), scope });
-    let options = Options { tokens, ..Options::default() };
+    let options = GatewayOptions { tokens, ..GatewayOptions::default() };
     let hosted = Hosted::with(&json!({ "announcing": announcing(&folder) }), options).await;
     let token = ("Authorization", "Bearer limited");
     let mut asker = Asker::with(Era::Legacy, hosted.address, &[token]).await.unwrap();

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region};
-use trunkline::catalog::{Catalog, Item, Kind, Listing, Sources};
+use trunkline::catalog::{Catalog, CatalogBuilder, Item, ItemKind, ServerItems};
 use trunkline::config::{self, Config};
 use trunkline::message::Raw;
-use trunkline::policy::{Rules, Who};
+use trunkline::policy::{CallerSpec, Rules};
 use trunkline::view::View;
 use trunkline_testkit::generate::{Entries, configuration};
 
@@ -59,16 +59,16 @@ fn definition(tool: usize) -> String {
 }
 
 /// What every server has, each with definitions of its own.
-fn listings() -> Vec<Arc<Listing>> {
+fn listings() -> Vec<Arc<ServerItems>> {
     let item = |tool: usize| {
         let definition = Raw::from_text(&definition(tool)).expect("it is JSON");
-        Item::new(Kind::Tool, &format!("tool_{tool}"), definition)
+        Item::new(ItemKind::Tool, &format!("tool_{tool}"), definition)
     };
-    (0..SERVERS).map(|_| Arc::new(Listing::new((0..TOOLS).map(item)))).collect()
+    (0..SERVERS).map(|_| Arc::new(ServerItems::new((0..TOOLS).map(item)))).collect()
 }
 
-fn build(config: &Config, listings: &[Arc<Listing>]) -> Catalog {
-    let mut sources = Sources::new(config);
+fn build(config: &Config, listings: &[Arc<ServerItems>]) -> Catalog {
+    let mut sources = CatalogBuilder::new(config);
     for (server, listing) in config.servers().zip(listings) {
         sources.add(&server.name, Arc::clone(listing));
     }
@@ -76,7 +76,7 @@ fn build(config: &Config, listings: &[Arc<Listing>]) -> Catalog {
 }
 
 /// The least that a catalog could be: all names, made and sorted.
-fn names_only(config: &Config, listings: &[Arc<Listing>]) -> Vec<String> {
+fn names_only(config: &Config, listings: &[Arc<ServerItems>]) -> Vec<String> {
     let mut names = Vec::new();
     for (server, listing) in config.servers().zip(listings) {
         names.extend(listing.items().iter().map(|it| format!("{}_{}", server.name, it.name())));
@@ -85,7 +85,7 @@ fn names_only(config: &Config, listings: &[Arc<Listing>]) -> Vec<String> {
     names
 }
 
-fn build_row(effort: Effort, config: &Config, listings: &[Arc<Listing>], table: &mut Table) {
+fn build_row(effort: Effort, config: &Config, listings: &[Arc<ServerItems>], table: &mut Table) {
     let (built, sorted) = in_turn(
         effort.many_rounds().min(15),
         || time(|| build(config, listings)),
@@ -111,18 +111,18 @@ fn view_of(config: &Config, catalog: Arc<Catalog>) -> View {
     let text = serde_json::json!({ "agents": { "a": { "tools": patterns } } }).to_string();
     let agents = config::parse("agents", text).config.agents().named.clone();
     let rules = Rules::new(config, agents);
-    let who = Who { agent: Some("a"), ..Who::default() };
+    let who = CallerSpec { agent: Some("a"), ..CallerSpec::default() };
     let caller = rules.caller(who).expect("there is an agent");
     View::new(catalog, Arc::new(rules), Arc::new(caller))
 }
 
 fn view_row(effort: Effort, view: &View, table: &mut Table) {
-    let seen = view.entries(Kind::Tool).count();
+    let seen = view.entries(ItemKind::Tool).count();
     assert!(seen > 0 && seen < SERVERS * TOOLS, "{seen}");
-    let entries = view.catalog().entries(Kind::Tool);
+    let entries = view.catalog().entries(ItemKind::Tool);
     let (decided, looked) = in_turn(
         effort.many_rounds(),
-        || time(|| view.entries(Kind::Tool).count()),
+        || time(|| view.entries(ItemKind::Tool).count()),
         // Whoever decides about an entry has to look at its name.
         || {
             time(|| {
@@ -140,12 +140,12 @@ fn view_row(effort: Effort, view: &View, table: &mut Table) {
 
 fn route_rows(effort: Effort, view: &View, table: &mut Table) {
     // Far from each other, so that every look is at another place in memory.
-    let entries: Vec<_> = view.entries(Kind::Tool).collect();
+    let entries: Vec<_> = view.entries(ItemKind::Tool).collect();
     let names: Vec<_> =
         (0..ROUTED as usize).map(|at| entries[at * 7919 % entries.len()].exposed()).collect();
     let map: std::collections::HashMap<_, _> =
-        view.catalog().entries(Kind::Tool).iter().map(|it| (it.exposed(), it)).collect();
-    let route = || names.iter().filter(|name| view.route(Kind::Tool, name).is_ok()).count();
+        view.catalog().entries(ItemKind::Tool).iter().map(|it| (it.exposed(), it)).collect();
+    let route = || names.iter().filter(|name| view.route(ItemKind::Tool, name).is_ok()).count();
     let look_up = || names.iter().filter(|name| map.contains_key(**name)).count();
     let region = Region::new(&INSTRUMENTED_SYSTEM);
     assert_eq!(route(), names.len());
@@ -163,7 +163,7 @@ fn route_rows(effort: Effort, view: &View, table: &mut Table) {
         baseline: None,
         aim: Some(Aim::Below(Quantity::Count(0.1))),
     });
-    let unknown = shortest(effort, || view.route(Kind::Tool, "server-1_tool-x").is_err());
+    let unknown = shortest(effort, || view.route(ItemKind::Tool, "server-1_tool-x").is_err());
     table.push(Row {
         name: "catalog: a name that nothing has, with suggestions".to_owned(),
         measured: unknown.into(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trunkline::config::{self, Style};
+use trunkline::config::{self, ColorStyle};
 use trunkline_testkit::generate::{Entries, configuration, on_one_line};
 
 use crate::measure::{Effort, shortest};
@@ -44,7 +44,7 @@ fn time(effort: Effort, text: &str) -> Duration {
     shortest(effort, || {
         let loaded = config::parse("bench.json", text);
         let report: usize =
-            loaded.diagnostics.iter().map(|found| found.render(Style::Plain).len()).sum();
+            loaded.diagnostics.iter().map(|found| found.render(ColorStyle::Plain).len()).sum();
         (loaded, report)
     })
 }

@@ -46,7 +46,7 @@ pub(crate) async fn stdio_to_stdio(
     writer: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
     let (_child, input, output) = child()?;
-    let renamed = Mutex::new(Renamed::default());
+    let renamed = Mutex::new(RenamedId::default());
     let lock = || renamed.lock().unwrap_or_else(PoisonError::into_inner);
     tokio::select! {
         ended = forward_lines(reader, input, |own| lock().rename(own)) => ended,
@@ -56,12 +56,12 @@ pub(crate) async fn stdio_to_stdio(
 
 /// The ids of requests that wait for an answer, by those we gave them.
 #[derive(Default)]
-struct Renamed {
+struct RenamedId {
     last: u64,
     own: HashMap<u64, Vec<u8>>,
 }
 
-impl Renamed {
+impl RenamedId {
     fn rename(&mut self, own: &[u8]) -> Vec<u8> {
         self.last += 1;
         self.own.insert(self.last, own.to_vec());
@@ -110,7 +110,7 @@ async fn forward_lines(
 pub(crate) async fn http_to_stdio(listener: TcpListener) -> io::Result<()> {
     let (_child, input, output) = child()?;
     let (lines, inbox) = mpsc::unbounded_channel();
-    let desk = Arc::new(Desk { lines, waiting: Mutex::default() });
+    let desk = Arc::new(ResponseTable { lines, waiting: Mutex::default() });
     let router = Router::new().route("/mcp", post(ask)).with_state(Arc::clone(&desk));
     tokio::select! {
         ended = listen(router, listener) => ended,
@@ -120,18 +120,18 @@ pub(crate) async fn http_to_stdio(listener: TcpListener) -> io::Result<()> {
 }
 
 /// The requests that wait for an answer, and the way to the server.
-struct Desk {
+struct ResponseTable {
     lines: mpsc::UnboundedSender<Vec<u8>>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingResponse>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingResponse {
     last: u64,
     replies: HashMap<u64, oneshot::Sender<Vec<u8>>>,
 }
 
-async fn ask(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
+async fn ask(State(desk): State<Arc<ResponseTable>>, body: Bytes) -> Response {
     let (reply, answer) = oneshot::channel();
     let id = {
         let mut waiting = desk.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +181,7 @@ async fn write_lines(
     Ok(())
 }
 
-async fn read_answers(mut output: ChildStdout, desk: Arc<Desk>) -> io::Result<()> {
+async fn read_answers(mut output: ChildStdout, desk: Arc<ResponseTable>) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(READ_BYTES);
     loop {
         let before = buffer.len();

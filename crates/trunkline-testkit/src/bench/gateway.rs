@@ -47,7 +47,7 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
 
 /// What a call took.
 #[derive(Clone, Copy)]
-struct Taken {
+struct Measurement {
     /// Until its answer was there, in the middle of all.
     answered: Duration,
     /// Of the time of all together.
@@ -58,7 +58,7 @@ struct Taken {
 
 /// The gateway and the forwarder in the middle of all rounds, in which they and the server itself
 /// take turns. What is said of answers is what they took longer than the server's.
-fn measure(effort: Effort, (front, back): (&str, &str), load: &Load) -> [Taken; 2] {
+fn measure(effort: Effort, (front, back): (&str, &str), load: &Load) -> [Measurement; 2] {
     let server = (back == HTTP).then(HttpServer::start);
     let port = server.as_ref().map_or_else(|| STDIO.to_owned(), |server| server.port.to_string());
     let mut peers = [
@@ -74,10 +74,10 @@ fn measure(effort: Effort, (front, back): (&str, &str), load: &Load) -> [Taken; 
     let rounds: Vec<_> =
         (0..effort.rounds()).map(|_| peers.each_mut().map(|peer| peer.call(load))).collect();
     std::array::from_fn(|peer| {
-        let of = |quantity: &dyn Fn(&[Taken; 3]) -> Duration| {
+        let of = |quantity: &dyn Fn(&[Measurement; 3]) -> Duration| {
             median(rounds.iter().map(quantity).collect()).unwrap_or_default()
         };
-        Taken {
+        Measurement {
             answered: of(&|it| it[peer].answered.saturating_sub(it[2].answered)),
             share: of(&|it| it[peer].share),
             busy: of(&|it| it[peer].busy),
@@ -115,14 +115,14 @@ impl Peer {
         }
     }
 
-    fn call(&mut self, load: &Load) -> Taken {
+    fn call(&mut self, load: &Load) -> Measurement {
         let (start, busy) = (Instant::now(), self.busy());
         let times = match self {
             Self::Streams(process) => over_streams(load, TOOL, process),
             Self::Connections { connections, .. } => over_http(load, TOOL, connections),
         };
         let calls = load.count as u32;
-        Taken {
+        Measurement {
             answered: median(times).unwrap_or_default(),
             share: start.elapsed() / calls,
             busy: (self.busy() - busy) / calls,
@@ -130,14 +130,14 @@ impl Peer {
     }
 }
 
-fn rows_of(name: &str, [gateway, forwarder]: &[Taken; 2]) -> Vec<Row> {
+fn rows_of(name: &str, [gateway, forwarder]: &[Measurement; 2]) -> Vec<Row> {
     let row = |what: &str, measured: Quantity, limit: Quantity, aim: Option<Aim>| Row {
         name: format!("{name}: {what}"),
         measured,
         baseline: Some(("a bare forwarder", limit)),
         aim,
     };
-    let rate = |it: &Taken| Quantity::Count(1.0 / it.share.as_secs_f64());
+    let rate = |it: &Measurement| Quantity::Count(1.0 / it.share.as_secs_f64());
     vec![
         row("processor time", gateway.busy.into(), forwarder.busy.into(), Some(NEAR)),
         row("longer than direct", gateway.answered.into(), forwarder.answered.into(), None),

@@ -1,16 +1,15 @@
 //! Trunkline as a host: the one place of the benchmark that uses connections and the registry.
 
-use std::env;
-use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::{env, io};
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use trunkline::config::{self, NoReferences};
-use trunkline::connection::{ChildOptions, Connection, HttpOptions, Options};
+use trunkline::config::{self, EmptyResolver};
+use trunkline::connection::{ChildOptions, Connection, ConnectionOptions, HttpOptions};
 use trunkline::message::Raw;
 use trunkline::registry::{Registry, ServerSet};
 
@@ -38,7 +37,8 @@ impl Host {
             named.map(|(number, server)| (format!("s{number}"), server.clone())).collect();
         let loaded = config::parse("bench", json!({ "mcpServers": servers }).to_string());
         let child = ChildOptions::from_environment(env::vars_os());
-        let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default());
+        let options =
+            ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
         let runtime = runtime();
         let servers = runtime.block_on(async {
             let servers = Registry::new(options).open(&loaded.config);

@@ -1,16 +1,15 @@
 //! The processes between a client and a server that are compared: the gateway and the forwarder.
 
-use std::env;
-use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
+use std::{env, io};
 
 use serde_json::{Value, json};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use trunkline::config::{self, NoReferences};
-use trunkline::connection::{ChildOptions, HttpOptions, Options};
-use trunkline::host::{Host, HostOptions, Patience};
-use trunkline::item::Kind;
+use trunkline::config::{self, EmptyResolver};
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
+use trunkline::host::{Host, HostOptions, WaitFor};
+use trunkline::item::ItemKind;
 use trunkline_gateway::{Scope, client_capabilities, listen, router, serve};
 
 use crate::forwarder;
@@ -74,11 +73,11 @@ async fn gateway_host(port: Option<u16>) -> Arc<Host> {
     server["access"] = Value::from("read-write");
     let loaded = config::parse("bench", json!({ "mcpServers": { "bench": server } }).to_string());
     let child = ChildOptions::from_environment(env::vars_os());
-    let options = Options::new(Arc::new(NoReferences), child, HttpOptions::default())
+    let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
         .with_capabilities(client_capabilities());
     let agents = loaded.config.agents().named.clone();
     let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
-    let failed = host.gather(&[Kind::Tool], Patience::UntilAllAreReady).await;
+    let failed = host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
     assert!(failed.is_empty(), "{failed:?}");
     host
 }

@@ -1,7 +1,7 @@
 //! Results on their way to a caller: within their bound, cut to it, as text for a model.
 
 use serde_json::{Value, json};
-use trunkline::content::{ResultKind, Speaker, capped, text_for_model};
+use trunkline::content::{ResultKind, SourceTrust, text_for_model, truncate};
 use trunkline::message::Raw;
 
 use crate::measure::{Effort, in_turn, time};
@@ -34,10 +34,10 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
                 });
             };
             let kind = ResultKind::ToolCall;
-            let capped_to = |bound: usize| capped(kind, &result, bound).result.bytes().len();
+            let capped_to = |bound: usize| truncate(kind, &result, bound).result.bytes().len();
             compare("within the bound", Some(PASSING), &|| capped_to(2 * size));
             compare("cut to a half", None, &|| capped_to(size / 2));
-            compare("as text", None, &|| text_for_model(kind, &result, Speaker::Trusted).len());
+            compare("as text", None, &|| text_for_model(kind, &result, SourceTrust::Trusted).len());
         }
     }
 }

@@ -8,13 +8,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
 /// How a program ended, and what it said.
-pub(super) struct Finished {
+pub(super) struct ProcessOutput {
     pub(super) status: ExitStatus,
     pub(super) printed: String,
     complaint: String,
 }
 
-impl Display for Finished {
+impl Display for ProcessOutput {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n{}{}", self.status, self.printed, self.complaint)
     }
@@ -26,7 +26,7 @@ impl Display for Finished {
 /// # Panics
 ///
 /// When the program cannot be started.
-pub(super) async fn finish(mut command: Command, input: &str) -> Finished {
+pub(super) async fn finish(mut command: Command, input: &str) -> ProcessOutput {
     // A proxy of the machine has no business between a test and its own server.
     command.env("NO_PROXY", "*").process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -38,7 +38,7 @@ pub(super) async fn finish(mut command: Command, input: &str) -> Finished {
     let _ = writer.write_all(input.as_bytes()).await;
     drop(writer);
     let output = child.wait_with_output().await.expect("its output can be read");
-    Finished {
+    ProcessOutput {
         status: output.status,
         printed: String::from_utf8_lossy(&output.stdout).into_owned(),
         complaint: String::from_utf8_lossy(&output.stderr).into_owned(),

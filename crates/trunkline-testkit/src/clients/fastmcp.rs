@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::bounded::Finished;
+use super::bounded::ProcessOutput;
 use super::program::{Home, names, take, text};
 use super::report::{PROMPT, PROMPT_ARGUMENTS, RESOURCE, Report};
 use super::{Ability, Endpoint};
@@ -55,7 +55,7 @@ struct FastMcp<'a> {
 
 impl FastMcp<'_> {
     /// Asks one thing, with somebody who types in the input.
-    async fn ask(&self, verb: &str, arguments: &[&str], input: &str) -> Finished {
+    async fn ask(&self, verb: &str, arguments: &[&str], input: &str) -> ProcessOutput {
         let mut command = Command::new(peers::python().with_file_name("fastmcp"));
         command.arg(verb).args(arguments).arg("--json");
         // It would look for a newer version of itself.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::bounded::Finished;
+use super::bounded::ProcessOutput;
 use super::program::{Home, names, take, text};
 use super::report::{PROMPT, PROMPT_ARGUMENTS, RESOURCE, Report};
 use super::{Ability, Endpoint, Era};
@@ -62,7 +62,7 @@ struct Inspector<'a> {
 
 impl Inspector<'_> {
     /// Asks one thing: a method and its arguments.
-    async fn ask(&self, method: &[&str]) -> Finished {
+    async fn ask(&self, method: &[&str]) -> ProcessOutput {
         let launcher = "@modelcontextprotocol/inspector/clients/launcher/build/index.js";
         let mut command = Command::new(peers::conformance_node());
         command.arg(peers::node_modules().join(launcher)).arg("--cli");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::bounded::Finished;
+use super::bounded::ProcessOutput;
 use super::program::{Home, names, take, text};
 use super::report::{RESOURCE, Report};
 use super::{Ability, Endpoint};
@@ -62,7 +62,7 @@ impl<'a> Mcporter<'a> {
     }
 
     /// Asks one thing of the server by its address or command line.
-    async fn address(&self, verb: &str, arguments: &[&str]) -> Finished {
+    async fn address(&self, verb: &str, arguments: &[&str]) -> ProcessOutput {
         let mut command = program();
         command.arg(verb);
         match self.endpoint {
@@ -81,7 +81,7 @@ impl<'a> Mcporter<'a> {
     }
 
     /// Asks one thing of the server by its name in a configuration.
-    async fn name(&self, verb: &str, arguments: &[&str]) -> Finished {
+    async fn name(&self, verb: &str, arguments: &[&str]) -> ProcessOutput {
         let mut command = program();
         command.arg("--config").arg(&self.config).arg(verb).args(arguments).arg("--no-oauth");
         self.home.finish(command, "").await

@@ -7,7 +7,7 @@ use std::{env, fs, process};
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::bounded::{Finished, finish};
+use super::bounded::{ProcessOutput, finish};
 use super::report::Report;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -32,7 +32,7 @@ impl Home {
     }
 
     /// Runs a program that lives here.
-    pub(super) async fn finish(&self, mut command: Command, input: &str) -> Finished {
+    pub(super) async fn finish(&self, mut command: Command, input: &str) -> ProcessOutput {
         command.env("HOME", &self.0).env("XDG_CONFIG_HOME", &self.0).env("XDG_DATA_HOME", &self.0);
         command.current_dir(&self.0);
         finish(command, input).await
@@ -49,7 +49,7 @@ impl Drop for Home {
 pub(super) fn take<T>(
     report: &mut Report,
     step: &str,
-    finished: &Finished,
+    finished: &ProcessOutput,
     wanted: impl FnOnce(&Value) -> Option<T>,
 ) -> Option<T> {
     let found = printed(&finished.printed).as_ref().and_then(wanted);

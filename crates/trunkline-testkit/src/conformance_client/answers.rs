@@ -1,16 +1,16 @@
 //! What a client says that agrees to everything: arguments for tools, answers to questions.
 
 use serde_json::{Map, Value, json};
-use trunkline::connection::{Answering, CallHandler, Question};
+use trunkline::connection::{CallHandler, HandlerFuture, ServerRequest};
 use trunkline::item::Item;
 use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::code;
 
 /// A caller that accepts whatever it is asked, with the values that are offered.
-pub(crate) struct Obliging;
+pub(crate) struct AcceptingHandler;
 
-impl CallHandler for Obliging {
-    fn asked(&self, question: Question) -> Answering<'_> {
+impl CallHandler for AcceptingHandler {
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         let params = question.params.map(|params| params.to_value()).unwrap_or_default();
         let answer = match &*question.method {
             "elicitation/create" => {

@@ -10,13 +10,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trunkline::config::{self, NoReferences};
-use trunkline::connection::{Ask, ChildOptions, Connection, HttpOptions, Options, Unattended};
+use trunkline::config::{self, EmptyResolver};
+use trunkline::connection::{
+    ChildOptions, Connection, ConnectionOptions, HttpOptions, NoopHandler, OutgoingRequest,
+};
 use trunkline::error::Error;
 use trunkline::item::Item;
 use trunkline::message::Raw;
 
-use self::answers::{Obliging, arguments_for};
+use self::answers::{AcceptingHandler, arguments_for};
 
 /// Why the program gives up.
 type Failure = Box<dyn std::error::Error>;
@@ -89,7 +91,9 @@ async fn read_and_prompt(connection: &Connection) -> Result<(), Failure> {
         for item in listed.get(key).map(|items| items.items()).unwrap_or_default() {
             let value = item.get(name).ok_or("something in a list has no name")?;
             let params = Raw::from_value(&json!({})).with(name, &value);
-            let answer = connection.converse(Ask::new(get, Some(params)), &Unattended).await?;
+            let answer = connection
+                .request_with(OutgoingRequest::new(get, Some(params)), &NoopHandler)
+                .await?;
             answer.map_err(|error| error.message())?;
         }
     }
@@ -98,7 +102,9 @@ async fn read_and_prompt(connection: &Connection) -> Result<(), Failure> {
 
 async fn tool_call(connection: &Connection, name: &Value, arguments: Raw) -> Result<(), Failure> {
     let params = Raw::from_value(&json!({ "name": name })).with("arguments", &arguments);
-    let answer = connection.converse(Ask::new("tools/call", Some(params)), &Obliging).await?;
+    let answer = connection
+        .request_with(OutgoingRequest::new("tools/call", Some(params)), &AcceptingHandler)
+        .await?;
     answer.map(|_| ()).map_err(|error| error.message().into())
 }
 
@@ -113,7 +119,7 @@ fn connection(url: &str) -> Result<Connection, Error> {
     let server = loaded.config.server("suite").expect("invariant: it was just written");
     let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
     let http = HttpOptions::default();
-    let options = Options::new(Arc::new(NoReferences), ChildOptions::default(), http)
+    let options = ConnectionOptions::new(Arc::new(EmptyResolver), ChildOptions::default(), http)
         .with_capabilities(Raw::from_value(&capabilities));
     Ok(Connection::new(server.clone(), options))
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tower_service::Service as _;
 use trunkline::host::Host;
 use trunkline::message::{Message, Raw};
-use trunkline_gateway::{Options, Scope, router, serve};
+use trunkline_gateway::{GatewayOptions, Scope, router, serve};
 
 use super::transcript::{Requests, response_id};
 use super::{LONGEST_EXCHANGE, host_of, modern, start_words};
@@ -32,7 +32,7 @@ impl Gateway {
     pub(super) async fn start() -> Self {
         let words = start_words().await;
         let host = host_of(&json!({ "words": { "type": "http", "url": words } }));
-        let router = router(Arc::clone(&host), Options::default());
+        let router = router(Arc::clone(&host), GatewayOptions::default());
         let gateway = Self { host, router, session: HeaderValue::from_static("") };
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": { "name": "exchanges", "version": "1" } });
@@ -142,7 +142,7 @@ impl Gateway {
         };
         if let Some(request) = request.filter(|_| status.is_success()) {
             let ids: Vec<_> = responses.into_iter().flatten().collect();
-            assert_eq!(ids, [request.id.plain()], "{answer:?}");
+            assert_eq!(ids, [request.id.normalized()], "{answer:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use trunkline::message::{Id, Malformed, Message, Raw};
+use trunkline::message::{Id, Message, ParseError, Raw};
 
 /// The words of a response to a request on which the gateway panicked.
 const PANIC: &[u8] = b"because of a defect";
@@ -33,11 +33,11 @@ impl Requests {
                 self.takes_back |= &*notification.method == "notifications/cancelled";
                 None
             }
-            Ok(Message::Response(_)) | Err(Malformed::NotJson) => None,
-            Err(Malformed::NotRpc(id) | Malformed::TooDeep(id)) => id,
+            Ok(Message::Response(_)) | Err(ParseError::NotJson) => None,
+            Err(ParseError::NotRpc(id) | ParseError::TooDeep(id)) => id,
         };
         if let Some(id) = id {
-            *self.counts.entry(id.plain()).or_default() += 1;
+            *self.counts.entry(id.normalized()).or_default() += 1;
         }
     }
 
@@ -74,7 +74,7 @@ pub(super) fn response_id(message: &[u8]) -> Option<Id> {
     let is_response = raw.get("result").is_some() || raw.get("error").is_some();
     assert!(is_response || raw.get("method").is_some(), "no message: {raw}");
     let id = raw.get("id").filter(|_| is_response);
-    id.as_ref().and_then(Id::from_raw).map(|id| id.plain())
+    id.as_ref().and_then(Id::from_raw).map(|id| id.normalized())
 }
 
 fn shown(message: &[u8]) -> String {

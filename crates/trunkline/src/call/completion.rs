@@ -9,7 +9,7 @@ use crate::protocol::code;
 
 /// What has arguments that can be completed, by the name it has in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompletionOf<'c> {
+pub enum CompletionRef<'c> {
     /// A prompt.
     Prompt(&'c str),
     /// A template of addresses.
@@ -20,7 +20,7 @@ pub enum CompletionOf<'c> {
 #[derive(Clone, Copy, Debug)]
 pub struct Completion<'c> {
     /// Whose argument it is.
-    pub of: CompletionOf<'c>,
+    pub of: CompletionRef<'c>,
     /// Its name.
     pub argument: &'c str,
     /// What has been written of it.
@@ -33,8 +33,8 @@ impl Completion<'_> {
     /// The parameters of the request.
     pub(crate) fn params(&self) -> Raw {
         let reference = match self.of {
-            CompletionOf::Prompt(name) => json!({ "type": "ref/prompt", "name": name }),
-            CompletionOf::Template(address) => json!({ "type": "ref/resource", "uri": address }),
+            CompletionRef::Prompt(name) => json!({ "type": "ref/prompt", "name": name }),
+            CompletionRef::Template(address) => json!({ "type": "ref/resource", "uri": address }),
         };
         let argument = json!({ "name": self.argument, "value": self.value });
         let params = Raw::from_value(&json!({ "ref": reference, "argument": argument }));
@@ -57,17 +57,17 @@ impl Route<'_> {
         self.connection.connect().await?;
         let capabilities = self.connection.watch().borrow().capabilities.clone();
         if capabilities.is_some_and(|it| it.get("completions").is_none()) {
-            return Ok(self.nothing());
+            return Ok(self.empty());
         }
-        match self.ask("completion/complete", params, options).await {
+        match self.send("completion/complete", params, options).await {
             Err(error) if error.kind() == CallErrorKind::Refused(code::METHOD_NOT_FOUND) => {
-                Ok(self.nothing())
+                Ok(self.empty())
             }
             answer => answer,
         }
     }
 
-    fn nothing(&self) -> Outcome {
+    fn empty(&self) -> Outcome {
         let result = Raw::from_value(&json!({ "completion": { "values": [] } }));
         let server = (&self.server.name, self.server.trust);
         Outcome::new((ResultKind::Completion, &result), server, usize::MAX)

@@ -1,10 +1,10 @@
 //! What came of a call: the server's result within its bound, and how to read it.
 
-use super::keeping::ArtifactFolder;
+use super::artifacts::ArtifactDir;
 use crate::config::Trust;
 use crate::content::{
-    ArtifactLimits, ResultKind, Speaker, artifacts, capped_again, is_error, marked_untrusted,
-    text_for_model, with_artifacts, with_untrusted_notices,
+    ArtifactLimits, ResultKind, SourceTrust, artifacts, is_error, mark_untrusted, text_for_model,
+    truncate_again, with_artifacts, with_untrusted_notices,
 };
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -32,9 +32,9 @@ impl Outcome {
         bound: usize,
     ) -> Self {
         let is_error = kind == ResultKind::ToolCall && is_error(result);
-        let capped = capped_again(kind, (result, result.missing()), bound);
+        let capped = truncate_again(kind, (result, result.missing()), bound);
         let result = match trust {
-            Trust::Untrusted => marked_untrusted(&capped.result),
+            Trust::Untrusted => mark_untrusted(&capped.result),
             Trust::Trusted => capped.result,
         };
         let (missing, is_modern, server) = (capped.missing, false, server.clone());
@@ -77,19 +77,19 @@ impl Outcome {
     /// The result as text for a model (CALL-3).
     pub fn text(&self) -> String {
         let speaker = match self.trust {
-            Trust::Trusted => Speaker::Trusted,
-            Trust::Untrusted => Speaker::Untrusted(&self.server),
+            Trust::Trusted => SourceTrust::Trusted,
+            Trust::Untrusted => SourceTrust::Untrusted(&self.server),
         };
         text_for_model(self.kind, &self.result, speaker)
     }
 
     /// The same, with files in place of binary blocks. What cannot be written stays in it.
-    pub(super) async fn with_files_in(self, folder: &ArtifactFolder) -> Self {
+    pub(super) async fn with_artifacts_in(self, folder: &ArtifactDir) -> Self {
         let found = artifacts(self.kind, &self.result, ArtifactLimits::default());
         if found.is_empty() {
             return self;
         }
-        let (found, addresses) = folder.keep(found).await;
+        let (found, addresses) = folder.save(found).await;
         let written: Vec<_> = found
             .iter()
             .zip(&addresses)

@@ -1,15 +1,15 @@
 //! Whoever attends to a call of an untrusted server, who hears nothing that deceives (TOOL-10).
 
-use crate::clean::cleaned_json;
-use crate::connection::{Answering, CallHandler, Question};
+use crate::connection::{CallHandler, HandlerFuture, ServerRequest};
 use crate::message::{Notification, Raw, RpcError};
+use crate::sanitize::sanitize_json;
 
 /// An attendant that gets what a server tells and asks without what deceives.
-pub(super) struct Cleaning<'c>(pub(super) &'c dyn CallHandler);
+pub(super) struct SanitizingHandler<'c>(pub(super) &'c dyn CallHandler);
 
-impl CallHandler for Cleaning<'_> {
+impl CallHandler for SanitizingHandler<'_> {
     fn on_notification(&self, notification: &Notification) {
-        let params = notification.params.as_ref().map(cleaned_json);
+        let params = notification.params.as_ref().map(sanitize_json);
         self.0.on_notification(&Notification { params, ..notification.clone() });
     }
 
@@ -17,20 +17,20 @@ impl CallHandler for Cleaning<'_> {
         self.0.wants_progress()
     }
 
-    fn last_words(&self) -> Option<Raw> {
-        self.0.last_words()
+    fn cancel_params(&self) -> Option<Raw> {
+        self.0.cancel_params()
     }
 
-    fn asked(&self, question: Question) -> Answering<'_> {
-        let params = question.params.as_ref().map(cleaned_json);
-        self.0.asked(Question { params, ..question })
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
+        let params = question.params.as_ref().map(sanitize_json);
+        self.0.on_server_request(ServerRequest { params, ..question })
     }
 
-    fn ended_by(&self, refusal: &RpcError) {
-        self.0.ended_by(refusal);
+    fn on_request_declined(&self, refusal: &RpcError) {
+        self.0.on_request_declined(refusal);
     }
 
-    fn passed_over(&self) {
-        self.0.passed_over();
+    fn on_blocked(&self) {
+        self.0.on_blocked();
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::addresses::AddressIndex;
-use super::{Availability, Catalog, CatalogServer, Entries, Entry, Item, Kind, Listing};
-use crate::config::{Addresses, Config, Trust};
+use super::uris::UriIndex;
+use super::{Availability, Catalog, CatalogServer, Entries, Entry, Item, ItemKind, ServerItems};
+use crate::config::{Config, Trust, UriStyle};
 use crate::message::Raw;
 use crate::name::{
-    Claim, Exposed, NameOptions, Namespaces, Pairs, ServerName, UriClaim, UriForm, expose_uris,
+    AssignedName, CharacterPairs, NameOptions, NameRequest, Namespaces, QualifyUris, ServerName,
+    UriRequest, expose_uris,
 };
 
 /// What a catalog is made of: how names are made, and what each server has.
@@ -16,20 +17,20 @@ use crate::name::{
 /// A server that went down stays in it with what it had, so that names stay what they are; that its
 /// tools cannot be called is said by its [`Availability`].
 #[derive(Clone, Debug)]
-pub struct Sources {
+pub struct CatalogBuilder {
     namespaces: Arc<Namespaces>,
-    uri_form: UriForm,
+    uri_form: QualifyUris,
     untrusted: BTreeSet<ServerName>,
-    servers: BTreeMap<ServerName, Source>,
+    servers: BTreeMap<ServerName, ServerSource>,
 }
 
 #[derive(Clone, Debug)]
-struct Source {
-    listing: Arc<Listing>,
+struct ServerSource {
+    listing: Arc<ServerItems>,
     availability: Availability,
 }
 
-impl Sources {
+impl CatalogBuilder {
     /// Nothing yet, under the names that a configuration makes.
     pub fn new(config: &Config) -> Self {
         Self::with_reserved(config, BTreeSet::new())
@@ -43,8 +44,8 @@ impl Sources {
         let servers = config.servers().map(|server| (&server.name, server.prefix.as_deref()));
         let untrusted = config.servers().filter(|server| server.trust == Trust::Untrusted);
         let uri_form = match naming.addresses {
-            Addresses::Bare => UriForm::WhereNeeded,
-            Addresses::WithServer => UriForm::Always,
+            UriStyle::Bare => QualifyUris::WhereNeeded,
+            UriStyle::WithServer => QualifyUris::Always,
         };
         Self {
             namespaces: Arc::new(Namespaces::new(options, servers)),
@@ -55,12 +56,12 @@ impl Sources {
     }
 
     /// Takes what a server that is up has. What an untrusted server said is cleaned first.
-    pub fn add(&mut self, server: &ServerName, listing: Arc<Listing>) {
+    pub fn add(&mut self, server: &ServerName, listing: Arc<ServerItems>) {
         let listing = match self.untrusted.contains(server) {
             true => Arc::new(listing.cleaned()),
             false => listing,
         };
-        let source = Source { listing, availability: Availability::Available };
+        let source = ServerSource { listing, availability: Availability::Available };
         self.servers.insert(server.clone(), source);
     }
 
@@ -78,70 +79,71 @@ impl Sources {
 }
 
 /// A thing on its way into the catalog.
-struct Draft<'s> {
+struct EntryDraft<'s> {
     server: &'s Arc<CatalogServer>,
     item: &'s Arc<Item>,
 }
 
 impl Catalog {
     /// A catalog of everything there is.
-    pub fn build(sources: &Sources) -> Self {
-        let server = |(name, source): (&ServerName, &Source)| {
+    pub fn build(sources: &CatalogBuilder) -> Self {
+        let server = |(name, source): (&ServerName, &ServerSource)| {
             Arc::new(CatalogServer {
                 name: name.clone(),
                 availability: source.availability.clone(),
                 serves_resources: source.listing.serves_resources(),
-                has_unasked_resources: source.listing.has_unasked_resources(),
-                has_unasked_names: source.listing.has_unasked_names(),
+                has_unasked_resources: source.listing.has_unlisted_resources(),
+                has_unasked_names: source.listing.has_unlisted_names(),
             })
         };
         let servers: Vec<_> = sources.servers.iter().map(server).collect();
-        let mut drafts: [Vec<Draft<'_>>; Kind::ALL.len()] = Default::default();
+        let mut drafts: [Vec<EntryDraft<'_>>; ItemKind::ALL.len()] = Default::default();
         for (server, source) in servers.iter().zip(sources.servers.values()) {
             for item in source.listing.items() {
-                drafts[item.kind() as usize].push(Draft { server, item });
+                drafts[item.kind() as usize].push(EntryDraft { server, item });
             }
         }
-        let kinds = Kind::ALL.map(|kind| {
+        let kinds = ItemKind::ALL.map(|kind| {
             let drafts = &drafts[kind as usize];
             Entries::new(match kind {
-                Kind::Tool | Kind::Prompt => named(drafts, &sources.namespaces),
-                Kind::Resource | Kind::ResourceTemplate => addressed(drafts, sources),
+                ItemKind::Tool | ItemKind::Prompt => named_entries(drafts, &sources.namespaces),
+                ItemKind::Resource | ItemKind::ResourceTemplate => uri_entries(drafts, sources),
             })
         });
         let tells_addresses_apart = sources.namespaces.has_several() || is_any_renamed(&kinds);
         let namespaces = Arc::clone(&sources.namespaces);
-        let addressed =
-            [Kind::Resource, Kind::ResourceTemplate].map(|kind| &*kinds[kind as usize].sorted);
-        let addresses = AddressIndex::new(addressed);
+        let addressed = [ItemKind::Resource, ItemKind::ResourceTemplate]
+            .map(|kind| &*kinds[kind as usize].sorted);
+        let addresses = UriIndex::new(addressed);
         Self { kinds, namespaces, servers, tells_addresses_apart, addresses }
     }
 }
 
 /// Whether an address is shown otherwise than its server writes it.
-fn is_any_renamed(kinds: &[Entries; Kind::ALL.len()]) -> bool {
-    let addressed = [Kind::Resource, Kind::ResourceTemplate].map(|kind| &kinds[kind as usize]);
+fn is_any_renamed(kinds: &[Entries; ItemKind::ALL.len()]) -> bool {
+    let addressed =
+        [ItemKind::Resource, ItemKind::ResourceTemplate].map(|kind| &kinds[kind as usize]);
     let mut entries = addressed.iter().flat_map(|entries| entries.sorted.iter());
     entries.any(|entry| entry.exposed() != entry.name())
 }
 
-fn named(drafts: &[Draft<'_>], namespaces: &Namespaces) -> Vec<Entry> {
-    let claims: Vec<Claim<'_>> = drafts
+fn named_entries(drafts: &[EntryDraft<'_>], namespaces: &Namespaces) -> Vec<Entry> {
+    let claims: Vec<NameRequest<'_>> = drafts
         .iter()
-        .map(|draft| Claim { server: &draft.server.name, own: draft.item.name() })
+        .map(|draft| NameRequest { server: &draft.server.name, own: draft.item.name() })
         .collect();
     let exposed = namespaces.expose(&claims);
     let owns: HashSet<(&ServerName, &str)> = claims.iter().map(|it| (it.server, it.own)).collect();
-    let is_another = |draft: &Draft<'_>, name: &str| {
+    let is_another = |draft: &EntryDraft<'_>, name: &str| {
         name != draft.item.name() && owns.contains(&(&draft.server.name, name))
     };
-    let entry = |(draft, exposed): (&Draft<'_>, Exposed)| Entry {
-        pairs: Pairs::of(exposed.name.as_str()),
+    let entry = |(draft, exposed): (&EntryDraft<'_>, AssignedName)| Entry {
+        pairs: CharacterPairs::of(exposed.name.as_str()),
         is_exposed_as_another: is_another(draft, exposed.name.as_str()),
         kind: draft.item.kind(),
         server: Arc::clone(draft.server),
         item: Arc::clone(draft.item),
-        hints: draft.item.hints(),
+        hints: draft.item.annotations(),
         exposed: exposed.name.into_text(),
         scope: None,
         adjusted: exposed.adjusted.map(Box::new),
@@ -150,27 +152,28 @@ fn named(drafts: &[Draft<'_>], namespaces: &Namespaces) -> Vec<Entry> {
     drafts.iter().zip(exposed).map(entry).collect()
 }
 
-fn addressed(drafts: &[Draft<'_>], sources: &Sources) -> Vec<Entry> {
-    let prefix = |draft: &Draft<'_>| sources.namespaces.prefix(&draft.server.name).unwrap_or("");
-    let claims: Vec<UriClaim<'_>> = drafts
+fn uri_entries(drafts: &[EntryDraft<'_>], sources: &CatalogBuilder) -> Vec<Entry> {
+    let prefix =
+        |draft: &EntryDraft<'_>| sources.namespaces.prefix(&draft.server.name).unwrap_or("");
+    let claims: Vec<UriRequest<'_>> = drafts
         .iter()
-        .map(|draft| UriClaim {
+        .map(|draft| UriRequest {
             server: &draft.server.name,
             uri: draft.item.name(),
             is_bare: prefix(draft).is_empty(),
         })
         .collect();
     let exposed = expose_uris(&claims, sources.uri_form);
-    let entry = |(draft, exposed): (&Draft<'_>, String)| {
+    let entry = |(draft, exposed): (&EntryDraft<'_>, String)| {
         let (server, item) = (Arc::clone(draft.server), Arc::clone(draft.item));
-        Entry::at_address((server, item), &sources.namespaces, &exposed)
+        Entry::uri_entry((server, item), &sources.namespaces, &exposed)
     };
     drafts.iter().zip(exposed).map(entry).collect()
 }
 
 impl Entry {
     /// Something of a server that callers know by an address.
-    fn at_address(
+    fn uri_entry(
         (server, item): (Arc<CatalogServer>, Arc<Item>),
         namespaces: &Namespaces,
         exposed: &str,
@@ -180,11 +183,11 @@ impl Entry {
         let scope = format!("{prefix}{separator}{}", item.name());
         Self {
             kind: item.kind(),
-            hints: item.hints(),
+            hints: item.annotations(),
             server,
             item,
             exposed: exposed.into(),
-            pairs: Pairs::of(&scope),
+            pairs: CharacterPairs::of(&scope),
             scope: Some(scope.into()),
             adjusted: None,
             is_listed: true,
@@ -204,8 +207,8 @@ impl Catalog {
         let servers = self.servers.iter().filter(|server| server.serves_resources);
         servers.map(move |server| {
             let definition = Raw::empty_object().with("uri", &Raw::from_string(own));
-            let item = Arc::new(Item::new(Kind::Resource, own, definition));
-            let entry = Entry::at_address((Arc::clone(server), item), &self.namespaces, exposed);
+            let item = Arc::new(Item::new(ItemKind::Resource, own, definition));
+            let entry = Entry::uri_entry((Arc::clone(server), item), &self.namespaces, exposed);
             Entry { is_listed: false, ..entry }
         })
     }

@@ -12,7 +12,7 @@ fn config(text: &str) -> Config {
     config::parse("mcp.json", text).config
 }
 
-fn item(kind: Kind, name: &str) -> Item {
+fn item(kind: ItemKind, name: &str) -> Item {
     let definition = serde_json::json!({ kind.name_key(): name });
     Item::new(kind, name, Raw::from_value(&definition))
 }
@@ -21,46 +21,46 @@ fn server(name: &str) -> ServerName {
     ServerName::new(name).unwrap()
 }
 
-fn exposed(catalog: &Catalog, kind: Kind) -> Vec<&str> {
+fn exposed(catalog: &Catalog, kind: ItemKind) -> Vec<&str> {
     catalog.entries(kind).iter().map(Entry::exposed).collect()
 }
 
 #[test]
 fn every_kind_has_names_of_its_own_and_is_sorted() {
     let config = config(r#"{ "servers": { "b": { "command": "x" }, "a": { "command": "x" } } }"#);
-    let mut sources = Sources::new(&config);
+    let mut sources = CatalogBuilder::new(&config);
     for name in ["b", "a"] {
         let items = [
-            item(Kind::Tool, "t"),
-            item(Kind::Prompt, "t"),
-            item(Kind::Resource, "file:///same"),
-            item(Kind::Resource, &format!("file:///{name}")),
-            item(Kind::ResourceTemplate, "file:///{path}"),
-            item(Kind::Tool, "t"),
+            item(ItemKind::Tool, "t"),
+            item(ItemKind::Prompt, "t"),
+            item(ItemKind::Resource, "file:///same"),
+            item(ItemKind::Resource, &format!("file:///{name}")),
+            item(ItemKind::ResourceTemplate, "file:///{path}"),
+            item(ItemKind::Tool, "t"),
         ];
-        sources.add(&server(name), Arc::new(Listing::new(items)));
+        sources.add(&server(name), Arc::new(ServerItems::new(items)));
     }
     let catalog = Catalog::build(&sources);
-    assert_eq!(exposed(&catalog, Kind::Tool), ["a_t", "b_t"]);
-    assert_eq!(exposed(&catalog, Kind::Prompt), ["a_t", "b_t"]);
+    assert_eq!(exposed(&catalog, ItemKind::Tool), ["a_t", "b_t"]);
+    assert_eq!(exposed(&catalog, ItemKind::Prompt), ["a_t", "b_t"]);
     assert_eq!(
-        exposed(&catalog, Kind::Resource),
+        exposed(&catalog, ItemKind::Resource),
         ["file:///a", "file:///b", "trunkline://a/file:///same", "trunkline://b/file:///same"]
     );
-    assert_eq!(catalog.entries(Kind::Resource)[0].scope(), "a_file:///a");
+    assert_eq!(catalog.entries(ItemKind::Resource)[0].scope(), "a_file:///a");
 }
 
 #[test]
 fn a_server_that_is_down_keeps_its_names() {
     let config = config(r#"{ "servers": { "a": { "command": "x" } } }"#);
-    let mut sources = Sources::new(&config);
-    sources.add(&server("a"), Arc::new(Listing::new([item(Kind::Tool, "t")])));
+    let mut sources = CatalogBuilder::new(&config);
+    sources.add(&server("a"), Arc::new(ServerItems::new([item(ItemKind::Tool, "t")])));
     sources.set_availability(&server("a"), Availability::Down("it ended".into()));
     let catalog = Catalog::build(&sources);
     let down = Availability::Down("it ended".into());
-    assert_eq!(catalog.get(Kind::Tool, "a_t").unwrap().server().availability, down);
+    assert_eq!(catalog.get(ItemKind::Tool, "a_t").unwrap().server().availability, down);
     sources.remove(&server("a"));
-    assert!(Catalog::build(&sources).get(Kind::Tool, "a_t").is_none());
+    assert!(Catalog::build(&sources).get(ItemKind::Tool, "a_t").is_none());
 }
 
 #[test]
@@ -68,11 +68,11 @@ fn what_an_untrusted_server_says_is_cleaned_and_its_names_stay() {
     let text = r#"{ "servers": { "bad": { "command": "x", "trust": "untrusted", "allowTools": ["t\u200b"] } } }"#;
     let definition =
         r#"{"name":"t\u200b","description":"\u001b[8mhidden\u202e","n":12345678901234567890}"#;
-    let tool = Item::new(Kind::Tool, "t\u{200b}", Raw::from_text(definition).unwrap());
-    let mut sources = Sources::new(&config(text));
-    sources.add(&server("bad"), Arc::new(Listing::new([tool])));
+    let tool = Item::new(ItemKind::Tool, "t\u{200b}", Raw::from_text(definition).unwrap());
+    let mut sources = CatalogBuilder::new(&config(text));
+    sources.add(&server("bad"), Arc::new(ServerItems::new([tool])));
     let catalog = Catalog::build(&sources);
-    let entry = &catalog.entries(Kind::Tool)[0];
+    let entry = &catalog.entries(ItemKind::Tool)[0];
     assert_eq!(entry.name(), "t\u{200b}");
     let clean = r#"{"name":"t","description":"hidden","n":12345678901234567890}"#;
     assert_eq!(entry.definition().text(), clean);
@@ -82,7 +82,7 @@ fn what_an_untrusted_server_says_is_cleaned_and_its_names_stay() {
 fn hints_are_read_whatever_else_stands_beside_them() {
     let hints = |annotations: &str| {
         let text = format!(r#"{{"name":"t","annotations":{annotations}}}"#);
-        Item::new(Kind::Tool, "t", Raw::from_text(&text).unwrap()).hints()
+        Item::new(ItemKind::Tool, "t", Raw::from_text(&text).unwrap()).annotations()
     };
     assert!(hints(r#"{"readOnlyHint":false}"#).declares_writing());
     assert!(hints(r#"{"destructiveHint":true}"#).declares_writing());
@@ -97,11 +97,12 @@ fn hints_are_read_whatever_else_stands_beside_them() {
 #[test]
 fn addresses_are_found_by_name_by_form_and_by_template() {
     let config = config(r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#);
-    let mut sources = Sources::new(&config);
-    let a = [item(Kind::Resource, "x://one"), item(Kind::ResourceTemplate, "x://{name}")];
-    let b = [item(Kind::ResourceTemplate, "x://deep/{+path}"), item(Kind::Resource, "x://one")];
-    sources.add(&server("a"), Arc::new(Listing::new(a)));
-    sources.add(&server("b"), Arc::new(Listing::new(b)));
+    let mut sources = CatalogBuilder::new(&config);
+    let a = [item(ItemKind::Resource, "x://one"), item(ItemKind::ResourceTemplate, "x://{name}")];
+    let b =
+        [item(ItemKind::ResourceTemplate, "x://deep/{+path}"), item(ItemKind::Resource, "x://one")];
+    sources.add(&server("a"), Arc::new(ServerItems::new(a)));
+    sources.add(&server("b"), Arc::new(ServerItems::new(b)));
     let catalog = Catalog::build(&sources);
     let found = |address| {
         let entries = catalog.resolve(address);
@@ -117,7 +118,7 @@ fn addresses_are_found_by_name_by_form_and_by_template() {
     assert_eq!(found("y://two"), Vec::<String>::new());
     assert_eq!(found("trunkline://b/x://two"), Vec::<String>::new());
     // TOOL-12: what a server calls something is what callers call it, unless that leads elsewhere.
-    let exposed = |name, own| catalog.exposed_address(&server(name), own);
+    let exposed = |name, own| catalog.exposed_uri(&server(name), own);
     assert_eq!(exposed("a", "x://one").as_deref(), Some("trunkline://a/x://one"));
     assert_eq!(exposed("a", "x://two"), None);
     assert_eq!(exposed("b", "x://two").as_deref(), Some("trunkline://b/x://two"));
@@ -130,23 +131,23 @@ fn addresses_are_found_by_name_by_form_and_by_template() {
 #[test]
 fn links_are_looked_at_as_soon_as_there_are_two_servers() {
     let alone = config(r#"{ "servers": { "a": { "command": "x" } } }"#);
-    let mut sources = Sources::new(&alone);
-    sources.add(&server("a"), Arc::new(Listing::new([item(Kind::Resource, "x://r")])));
-    assert!(!Catalog::build(&sources).tells_addresses_apart());
+    let mut sources = CatalogBuilder::new(&alone);
+    sources.add(&server("a"), Arc::new(ServerItems::new([item(ItemKind::Resource, "x://r")])));
+    assert!(!Catalog::build(&sources).qualifies_uris());
     let config = config(r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#);
-    let mut sources = Sources::new(&config);
-    assert!(Catalog::build(&sources).tells_addresses_apart());
-    let a = [item(Kind::ResourceTemplate, "x://{id}"), item(Kind::Tool, "t")];
-    sources.add(&server("a"), Arc::new(Listing::new(a)));
-    sources.add(&server("b"), Arc::new(Listing::new([item(Kind::Tool, "t")])));
+    let mut sources = CatalogBuilder::new(&config);
+    assert!(Catalog::build(&sources).qualifies_uris());
+    let a = [item(ItemKind::ResourceTemplate, "x://{id}"), item(ItemKind::Tool, "t")];
+    sources.add(&server("a"), Arc::new(ServerItems::new(a)));
+    sources.add(&server("b"), Arc::new(ServerItems::new([item(ItemKind::Tool, "t")])));
     let catalog = Catalog::build(&sources);
-    assert!(catalog.tells_addresses_apart());
-    let known = catalog.exposed_address(&server("b"), "x://r");
+    assert!(catalog.qualifies_uris());
+    let known = catalog.exposed_uri(&server("b"), "x://r");
     assert_eq!(known.as_deref(), Some("trunkline://b/x://r"));
-    sources.add(&server("b"), Arc::new(Listing::new([item(Kind::Resource, "x://r")])));
+    sources.add(&server("b"), Arc::new(ServerItems::new([item(ItemKind::Resource, "x://r")])));
     let catalog = Catalog::build(&sources);
-    assert!(catalog.tells_addresses_apart());
-    let known = catalog.exposed_address(&server("a"), "x://r");
+    assert!(catalog.qualifies_uris());
+    let known = catalog.exposed_uri(&server("a"), "x://r");
     assert_eq!(known.as_deref(), Some("trunkline://a/x://r"));
 }
 
@@ -154,13 +155,13 @@ fn links_are_looked_at_as_soon_as_there_are_two_servers() {
 #[test]
 fn a_link_names_its_server_while_another_was_not_asked_for_its_resources() {
     let config = config(r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#);
-    let mut sources = Sources::new(&config);
-    let a = [item(Kind::Resource, "x://mine"), item(Kind::ResourceTemplate, "x://{any}")];
-    sources.add(&server("a"), Arc::new(Listing::new(a).declaring_resources(true)));
-    let b = || Listing::new([item(Kind::Tool, "t")]);
+    let mut sources = CatalogBuilder::new(&config);
+    let a = [item(ItemKind::Resource, "x://mine"), item(ItemKind::ResourceTemplate, "x://{any}")];
+    sources.add(&server("a"), Arc::new(ServerItems::new(a).declare_resources(true)));
+    let b = || ServerItems::new([item(ItemKind::Tool, "t")]);
     let exposed =
-        |sources: &Sources, own| Catalog::build(sources).exposed_address(&server("a"), own);
-    sources.add(&server("b"), Arc::new(b().with_unasked_resources(true)));
+        |sources: &CatalogBuilder, own| Catalog::build(sources).exposed_uri(&server("a"), own);
+    sources.add(&server("b"), Arc::new(b().with_unlisted_resources(true)));
     assert_eq!(exposed(&sources, "y://r").as_deref(), Some("trunkline://a/y://r"));
     // A resource of the other server would be closer than this template.
     assert_eq!(exposed(&sources, "x://r").as_deref(), Some("trunkline://a/x://r"));
@@ -180,12 +181,12 @@ fn a_link_names_its_server_while_another_was_not_asked_for_its_resources() {
 fn addresses_say_whose_they_are_when_asked() {
     let text =
         r#"{ "servers": { "a": { "command": "x" } }, "naming": { "addresses": "with-server" } }"#;
-    let mut sources = Sources::new(&config(text));
-    sources.add(&server("a"), Arc::new(Listing::new([item(Kind::Resource, "x://one")])));
+    let mut sources = CatalogBuilder::new(&config(text));
+    sources.add(&server("a"), Arc::new(ServerItems::new([item(ItemKind::Resource, "x://one")])));
     let catalog = Catalog::build(&sources);
-    assert_eq!(exposed(&catalog, Kind::Resource), ["trunkline://a/x://one"]);
+    assert_eq!(exposed(&catalog, ItemKind::Resource), ["trunkline://a/x://one"]);
     assert_eq!(catalog.resolve("x://one").len(), 1);
-    let known = catalog.exposed_address(&server("a"), "x://one");
+    let known = catalog.exposed_uri(&server("a"), "x://one");
     assert_eq!(known.as_deref(), Some("trunkline://a/x://one"));
 }
 
@@ -199,20 +200,20 @@ proptest! {
             world.into_iter().filter(|(name, _)| ServerName::new(name).is_ok()).collect();
         let entries = world.iter().map(|(name, _)| format!("{name:?}: {{ \"command\": \"x\" }}"));
         let text = format!("{{ \"servers\": {{ {} }} }}", entries.collect::<Vec<_>>().join(","));
-        let mut sources = Sources::new(&config(&text));
+        let mut sources = CatalogBuilder::new(&config(&text));
         let mut expected = BTreeSet::new();
         for (name, tools) in &world {
             expected.extend(tools.iter().map(|tool| (name.clone(), tool.clone())));
-            let items = tools.iter().map(|tool| item(Kind::Tool, tool));
-            sources.add(&server(name), Arc::new(Listing::new(items)));
+            let items = tools.iter().map(|tool| item(ItemKind::Tool, tool));
+            sources.add(&server(name), Arc::new(ServerItems::new(items)));
         }
         let catalog = Catalog::build(&sources);
         let original = |entry: &Entry| (entry.server().name.to_string(), entry.name().to_owned());
-        let found: BTreeSet<_> = exposed(&catalog, Kind::Tool)
+        let found: BTreeSet<_> = exposed(&catalog, ItemKind::Tool)
             .into_iter()
-            .map(|name| original(catalog.get(Kind::Tool, name).unwrap()))
+            .map(|name| original(catalog.get(ItemKind::Tool, name).unwrap()))
             .collect();
         prop_assert_eq!(found, expected);
-        prop_assert!(catalog.entries(Kind::Tool).is_sorted_by(|a, b| a.exposed() < b.exposed()));
+        prop_assert!(catalog.entries(ItemKind::Tool).is_sorted_by(|a, b| a.exposed() < b.exposed()));
     }
 }

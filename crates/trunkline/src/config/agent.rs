@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::keywords::Access;
 use super::source::Location;
-use super::words::Access;
 use crate::name::{AgentName, NamePattern};
 
 /// Agents, and the files that hold more of them.

@@ -8,20 +8,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::decode::{Decoder, FromNode as _, Spanned};
+use super::decode::{Decoder, FromNode as _, WithSpan};
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::discovery::decoded;
-use super::limits::LimitWord;
-use super::meaning::patterns;
+use super::environment::Environment;
+use super::jsonc::{Node, ObjectKey, ObjectMember, Value};
+use super::limits::LimitKeyword;
 use super::model::{Access, Agent, AgentPattern, Agents};
+use super::raw::PatternsEntry;
 use super::source::{Source, Span};
 use super::suggest::Suggestions;
-use super::surroundings::Surroundings;
-use super::syntax::{Key, Member, Node, Value};
-use super::written::PatternsEntry;
+use super::validate::patterns;
 use super::yaml;
 use crate::name::AgentName;
-use blocks::Block;
+use blocks::FrontmatterBlock;
 use exclusions::exclusions;
 
 /// Largest agent file accepted. It is a text for a model to read.
@@ -67,7 +67,7 @@ pub struct LoadedAgents {
 /// assert_eq!(tools[1].location.to_string(), "AGENTS.md:3:12");
 /// ```
 pub fn parse_agents(name: &str, text: impl AsRef<[u8]>, file: AgentFile<'_>) -> LoadedAgents {
-    let mut collection = Collection::default();
+    let mut collection = AgentCollection::default();
     collection.add_file(name, text.as_ref(), file);
     collection.finish()
 }
@@ -75,8 +75,8 @@ pub fn parse_agents(name: &str, text: impl AsRef<[u8]>, file: AgentFile<'_>) -> 
 /// All agents of a configuration: those written in it, and those in the files it names.
 ///
 /// A path that is a folder stands for the `*.md` files in it, one agent each.
-pub fn load_agents(surroundings: &dyn Surroundings, agents: &Agents) -> LoadedAgents {
-    let mut collection = Collection::default();
+pub fn load_agents(surroundings: &dyn Environment, agents: &Agents) -> LoadedAgents {
+    let mut collection = AgentCollection::default();
     for (name, agent) in &agents.named {
         collection.add(name.clone(), agent.clone());
     }
@@ -99,18 +99,18 @@ pub fn load_agents(surroundings: &dyn Surroundings, agents: &Agents) -> LoadedAg
 
 /// Agents so far; of each name all there are.
 #[derive(Default)]
-struct Collection {
+struct AgentCollection {
     agents: BTreeMap<AgentName, Vec<Agent>>,
     suggestions: Suggestions,
     diagnostics: Vec<Diagnostic>,
 }
 
-impl Collection {
+impl AgentCollection {
     fn add(&mut self, name: AgentName, agent: Agent) {
         self.agents.entry(name).or_default().push(agent);
     }
 
-    fn add_folder(&mut self, surroundings: &dyn Surroundings, folder: &Path, name: &str) {
+    fn add_folder(&mut self, surroundings: &dyn Environment, folder: &Path, name: &str) {
         let mut paths = match surroundings.files_in(folder) {
             Ok(paths) => paths,
             Err(error) => return self.unreadable(name, &error),
@@ -216,7 +216,7 @@ impl BlockReader<'_, '_> {
     }
 
     /// The agent of a block. One with errors is disabled; one without a name does not exist.
-    fn agent(&mut self, block: &Block) -> Option<(AgentName, Agent)> {
+    fn agent(&mut self, block: &FrontmatterBlock) -> Option<(AgentName, Agent)> {
         let Some(node) = self.node(block) else {
             let AgentFile::One(name) = self.file else { return None };
             let name = AgentName::new(name).ok()?;
@@ -251,7 +251,7 @@ impl BlockReader<'_, '_> {
     }
 
     /// The keys of a block; `None` if they cannot be read, which has been reported.
-    fn node(&mut self, block: &Block) -> Option<Node> {
+    fn node(&mut self, block: &FrontmatterBlock) -> Option<Node> {
         if !block.is_closed {
             let message = "this block is not closed";
             let found = self.decoder.error(Code::AgentSyntax, block.opening, message);
@@ -278,10 +278,10 @@ impl BlockReader<'_, '_> {
     }
 
     /// Looks at keys that may be slips; `None` if nobody can say what is meant.
-    fn keys(&mut self, members: &[Member]) -> Option<()> {
-        let mut seen: BTreeMap<&str, &Key> = BTreeMap::new();
+    fn keys(&mut self, members: &[ObjectMember]) -> Option<()> {
+        let mut seen: BTreeMap<&str, &ObjectKey> = BTreeMap::new();
         let mut usable = Some(());
-        for Member { key, value } in members {
+        for ObjectMember { key, value } in members {
             let text = &*key.text;
             let meaning = if TOOLS.contains(&text) { "tools" } else { text };
             if let Some(first) = seen.insert(meaning, key) {
@@ -289,7 +289,7 @@ impl BlockReader<'_, '_> {
                 usable = None;
             } else if !TOOLS.contains(&text)
                 && !KNOWN.contains(&text)
-                && self.takes_away(key, value)
+                && self.is_excluded(key, value)
             {
                 usable = None;
             }
@@ -299,7 +299,7 @@ impl BlockReader<'_, '_> {
 
     /// Whether an unknown key is a limit, so that the agent would see more without it; reports it, and slips
     /// that are none.
-    fn takes_away(&mut self, key: &Key, value: &Node) -> bool {
+    fn is_excluded(&mut self, key: &ObjectKey, value: &Node) -> bool {
         let text = &*key.text;
         let message = format!("`{text}` is not known here");
         let known = ["name", "tools", "access"].into_iter();
@@ -313,10 +313,10 @@ impl BlockReader<'_, '_> {
             self.decoder.push(found.label("has no effect").help(help));
             return is_rule;
         }
-        let Some(word) = LimitWord::written(text, value) else { return false };
+        let Some(word) = LimitKeyword::written(text, value) else { return false };
         let found = match word {
             // opencode switches agents off with `disable`.
-            LimitWord::Switch(_) => self.decoder.warning(Code::UnknownKey, key.span, message),
+            LimitKeyword::Switch(_) => self.decoder.warning(Code::UnknownKey, key.span, message),
             _ => self.decoder.error(Code::UnknownKey, key.span, message),
         };
         let help = word.advice(|rule| matches!(rule, "tools" | "access"));
@@ -324,7 +324,7 @@ impl BlockReader<'_, '_> {
         true
     }
 
-    fn name(&mut self, block: &Block, node: &Node) -> Option<AgentName> {
+    fn name(&mut self, block: &FrontmatterBlock, node: &Node) -> Option<AgentName> {
         let written = node.get("name");
         let text = match (written.map(|name| &name.value), self.file) {
             (Some(Value::String(text)), _) => text.to_string(),
@@ -362,17 +362,17 @@ impl BlockReader<'_, '_> {
     fn tools(
         &mut self,
         agent: &AgentName,
-        members: &[Member],
+        members: &[ObjectMember],
     ) -> Option<Option<Vec<AgentPattern>>> {
         let excluded = exclusions(members, self.decoder)?;
         let written = members.iter().find(|it| TOOLS.contains(&&*it.key.text));
-        let Some(Member { key, value: node }) = written else {
+        let Some(ObjectMember { key, value: node }) = written else {
             let Some(first) = excluded.first() else { return Some(None) };
             // Everything but what is taken away.
             let (span, key) = (first.span, first.key);
-            let all = Spanned { value: "*".into(), span, key };
+            let all = WithSpan { value: "*".into(), span, key };
             let value = PatternsEntry([all].into_iter().chain(excluded).collect());
-            return patterns(agent, Some(&Spanned { value, span, key }), self.decoder).ok();
+            return patterns(agent, Some(&WithSpan { value, span, key }), self.decoder).ok();
         };
         if node.value == Value::Null {
             let message = format!("`{}` is empty", key.text);
@@ -384,7 +384,7 @@ impl BlockReader<'_, '_> {
         let read = |decoder: &mut Decoder<'_>| PatternsEntry::from_node(node, decoder);
         let mut value = self.decoder.about(format!("`{}`", key.text), read)?;
         value.0.extend(excluded);
-        let written = Spanned { value, span: node.span, key: key.span };
+        let written = WithSpan { value, span: node.span, key: key.span };
         patterns(agent, Some(&written), self.decoder).ok()
     }
 }

@@ -39,18 +39,18 @@ const PROCESS: char = 'p';
 /// A process passes it to its children in [`CHAIN_VARIABLE`], with the configuration of each child, and
 /// to gateways in [`CHAIN_HEADER`]. Clones are the same process.
 #[derive(Clone, Debug)]
-pub struct Chain(Arc<Links>);
+pub struct Chain(Arc<ChainLinks>);
 
 #[derive(Debug)]
-struct Links {
+struct ChainLinks {
     /// The processes above, the nearest last.
-    above: Vec<Link>,
+    above: Vec<ChainLink>,
     own: ProcessMark,
 }
 
 /// A Trunkline process, and the configurations with which it started the next process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct ChainLink {
     pub(crate) process: ProcessMark,
     configurations: Vec<Box<str>>,
 }
@@ -129,9 +129,9 @@ impl Default for Chain {
 
 impl Chain {
     /// A process below others: `above` are the processes above it, the nearest last.
-    pub(crate) fn new(above: Vec<Link>, local: Option<LocalProcess>) -> Self {
+    pub(crate) fn new(above: Vec<ChainLink>, local: Option<LocalProcess>) -> Self {
         let id = format!("{PROCESS}{}", random_id()).into();
-        Self(Arc::new(Links { above, own: ProcessMark { id, local } }))
+        Self(Arc::new(ChainLinks { above, own: ProcessMark { id, local } }))
     }
 
     /// Says whether this process may run a configuration. Every server is started only if it may; a
@@ -140,12 +140,12 @@ impl Chain {
     /// # Errors
     ///
     /// When a process above uses the configuration, or too many processes are above.
-    pub fn admit(&self, config: &Config) -> Result<(), ChainError> {
-        self.admit_identity(&config.identity)
+    pub fn check(&self, config: &Config) -> Result<(), ChainError> {
+        self.check_identity(&config.identity)
     }
 
     /// The same, by the identity of a configuration.
-    pub(crate) fn admit_identity(&self, identity: &ConfigIdentity) -> Result<(), ChainError> {
+    pub(crate) fn check_identity(&self, identity: &ConfigIdentity) -> Result<(), ChainError> {
         let above = &self.0.above;
         let is_above = |id: &str| above.iter().any(|link| link.has(id));
         if let Some(layer) = identity.layers().iter().find(|layer| layer.ids().any(is_above)) {
@@ -159,10 +159,10 @@ impl Chain {
 
     /// The value of [`CHAIN_VARIABLE`] for a child that is started for a configuration.
     pub(crate) fn variable(&self, identity: &ConfigIdentity) -> String {
-        let Links { above, own } = &*self.0;
+        let ChainLinks { above, own } = &*self.0;
         let configurations = identity.ids().take(MAX_CONFIGURATION_IDS).map(Into::into).collect();
-        let link = Link { process: own.clone(), configurations };
-        let links: Vec<_> = above.iter().chain([&link]).map(Link::to_string).collect();
+        let link = ChainLink { process: own.clone(), configurations };
+        let links: Vec<_> = above.iter().chain([&link]).map(ChainLink::to_string).collect();
         links.join(",")
     }
 
@@ -180,17 +180,19 @@ impl Chain {
 }
 
 /// Distinct processes among links. A process may be there more than once, with several registries.
-fn depth(links: &[Link]) -> usize {
-    let is_same = |one: &Link, other: &Link| match (one.process.local, other.process.local) {
-        (Some(one), Some(other)) => one == other,
-        _ => one.process.id == other.process.id,
+fn depth(links: &[ChainLink]) -> usize {
+    let is_same =
+        |one: &ChainLink, other: &ChainLink| match (one.process.local, other.process.local) {
+            (Some(one), Some(other)) => one == other,
+            _ => one.process.id == other.process.id,
+        };
+    let is_first = |(index, link): &(usize, &ChainLink)| {
+        !links.iter().take(*index).any(|it| is_same(it, link))
     };
-    let is_first =
-        |(index, link): &(usize, &Link)| !links.iter().take(*index).any(|it| is_same(it, link));
     links.iter().enumerate().filter(is_first).count()
 }
 
-impl Link {
+impl ChainLink {
     fn has(&self, configuration: &str) -> bool {
         self.configurations.iter().any(|id| &**id == configuration)
     }
@@ -207,11 +209,11 @@ impl Link {
 
 /// The links of a text that [`Chain::variable`] wrote, within the bound. Anything in it that is no id was
 /// not written by Trunkline and is ignored.
-pub(crate) fn links(text: &str) -> Vec<Link> {
-    let mut links: Vec<Link> = Vec::new();
+pub(crate) fn links(text: &str) -> Vec<ChainLink> {
+    let mut links: Vec<ChainLink> = Vec::new();
     for word in text.split(',').map(str::trim).take(MAX_IDS) {
         if let Ok(process) = word.parse() {
-            links.push(Link { process, configurations: Vec::new() });
+            links.push(ChainLink { process, configurations: Vec::new() });
         } else if is_id(word, CONFIGURATION)
             && let Some(link) = links.last_mut()
             && link.configurations.len() < MAX_CONFIGURATION_IDS
@@ -222,7 +224,7 @@ pub(crate) fn links(text: &str) -> Vec<Link> {
     links
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for ChainLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.process.id)?;
         if let Some(LocalProcess { id, started, namespace }) = self.process.local {
@@ -273,7 +275,7 @@ mod tests {
     use crate::config::parse;
 
     fn admitted(chain: Chain, text: &str) -> Result<Chain, ChainError> {
-        chain.admit(&parse("x", text).config).map(|()| chain)
+        chain.check(&parse("x", text).config).map(|()| chain)
     }
 
     /// A process that another one starts, with the configurations of both.

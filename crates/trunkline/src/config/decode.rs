@@ -4,24 +4,24 @@
 use std::sync::Arc;
 
 use super::diagnostic::{Code, Diagnostic, Severity};
-use super::limits::LimitWord;
+use super::jsonc::{Node, ObjectKey, ObjectMember, Value};
+use super::limits::LimitKeyword;
 use super::redact::quoted;
 use super::source::{Location, Source, Span};
 use super::suggest::Suggestions;
-use super::syntax::{Key, Member, Node, Value};
 use crate::name::ServerName;
 
 mod object;
-mod words;
+mod keywords;
 mod values;
 
+pub(crate) use keywords::words;
 pub(crate) use object::{object_schema, written};
-pub(crate) use values::{Anything, Map};
-pub(crate) use words::words;
+pub(crate) use values::{AnyValue, NamedValues};
 
 /// A value, where it stands, and where its key stands.
 #[derive(Clone)]
-pub(crate) struct Spanned<T> {
+pub(crate) struct WithSpan<T> {
     pub(crate) value: T,
     pub(crate) span: Span,
     pub(crate) key: Span,
@@ -37,7 +37,7 @@ pub(crate) trait FromNode: Sized {
 }
 
 /// An object made by [`written`].
-pub(crate) trait Written {
+pub(crate) trait RawObject {
     /// Every spelling of every key.
     const KEYS: &'static [&'static str];
 
@@ -75,7 +75,7 @@ pub(crate) struct Decoder<'a> {
     /// What is being read, for messages: "`args`", "every item of `args`".
     subject: String,
     /// Unknown members of objects that do not keep them themselves.
-    unknown: Vec<Member>,
+    unknown: Vec<ObjectMember>,
 }
 
 impl<'a> Decoder<'a> {
@@ -111,12 +111,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// Keeps a member that nothing knows.
-    pub(crate) fn keep(&mut self, member: &Member) {
+    pub(crate) fn keep(&mut self, member: &ObjectMember) {
         self.unknown.push(member.clone());
     }
 
     /// Gives up what was kept.
-    pub(crate) fn take_unknown(&mut self) -> Vec<Member> {
+    pub(crate) fn take_unknown(&mut self) -> Vec<ObjectMember> {
         std::mem::take(&mut self.unknown)
     }
 
@@ -147,7 +147,7 @@ impl<'a> Decoder<'a> {
         Diagnostic::new(Severity::Note, code, message).at(self.source, span)
     }
 
-    pub(crate) fn nearest<'k>(
+    pub(crate) fn closest_match<'k>(
         &mut self,
         word: &str,
         known: impl Iterator<Item = &'k str>,
@@ -181,7 +181,11 @@ impl<'a> Decoder<'a> {
     }
 
     /// The members of an object; reports anything else.
-    pub(crate) fn members<'n>(&mut self, node: &'n Node, expected: &str) -> Option<&'n [Member]> {
+    pub(crate) fn members<'n>(
+        &mut self,
+        node: &'n Node,
+        expected: &str,
+    ) -> Option<&'n [ObjectMember]> {
         if let Value::Object(members) = &node.value {
             return Some(members);
         }
@@ -200,20 +204,20 @@ impl<'a> Decoder<'a> {
     /// Reads the value of a key into its place; says whether it could be read.
     pub(crate) fn field<T: FromNode>(
         &mut self,
-        place: &mut Option<Spanned<T>>,
-        member: &Member,
+        place: &mut Option<WithSpan<T>>,
+        member: &ObjectMember,
     ) -> bool {
-        let Member { key, value: node } = member;
+        let ObjectMember { key, value: node } = member;
         if let Some(first) = place {
             self.duplicate_key(key, first.key);
             return false;
         }
         let value = self.about(quoted(&key.text), |decoder| T::from_node(node, decoder));
-        *place = value.map(|value| Spanned { value, span: node.span, key: key.span });
+        *place = value.map(|value| WithSpan { value, span: node.span, key: key.span });
         place.is_some()
     }
 
-    pub(crate) fn duplicate_key(&mut self, key: &Key, first: Span) {
+    pub(crate) fn duplicate_key(&mut self, key: &ObjectKey, first: Span) {
         let first = self.location(first);
         let earlier = first.source().text().get(first.span().range()).unwrap_or(&key.text);
         let earlier = earlier.trim_matches(['"', '\'']);
@@ -228,7 +232,7 @@ impl<'a> Decoder<'a> {
 
     /// Reports a key that is not among those of an object. One that is nearly the name of a rule, or
     /// another word for one, is an error: without the rule, callers would see more than was meant.
-    pub(crate) fn unknown_key<T: Written>(&mut self, member: &Member) {
+    pub(crate) fn unknown_key<T: RawObject>(&mut self, member: &ObjectMember) {
         let key = &member.key;
         let message = format!("{} is not a known key here", quoted(&key.text));
         if let Some(rule) = T::near_rule(&key.text) {
@@ -236,12 +240,12 @@ impl<'a> Decoder<'a> {
             let help = format!("did you mean `{rule}`?");
             return self.push(found.label("a rule that is not applied").help(help));
         }
-        if let Some(word) = LimitWord::written(&key.text, &member.value) {
+        if let Some(word) = LimitKeyword::written(&key.text, &member.value) {
             let found = self.error(Code::UnknownKey, key.span, message);
             let help = word.advice(T::is_rule);
             return self.push(found.label("a rule that is not applied").help(help));
         }
-        let help = self.nearest(&key.text, T::KEYS.iter().copied());
+        let help = self.closest_match(&key.text, T::KEYS.iter().copied());
         let found = self.hint(Code::UnknownKey, key.span, message).label("has no effect");
         self.push(found.maybe_help(help));
     }
@@ -254,7 +258,7 @@ impl<'a> Decoder<'a> {
     /// Reports a word that is not one of those allowed.
     pub(crate) fn unknown_word(&mut self, node: &Node, what: &str, allowed: &[&str]) {
         let Value::String(word) = &node.value else { return };
-        let help = self.nearest(word, allowed.iter().copied());
+        let help = self.closest_match(word, allowed.iter().copied());
         let list = allowed.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         let found = self
             .error(Code::UnknownValue, node.span, format!("{} is not {what}", quoted(word)))
@@ -281,7 +285,7 @@ impl ErrorPlaces {
     }
 
     /// Whether an error stands in a member, its key included.
-    pub(crate) fn any_within(&self, member: &Member) -> bool {
+    pub(crate) fn any_within(&self, member: &ObjectMember) -> bool {
         let (start, end) = (member.key.span.start(), member.value.span.range().end);
         let first = self.0.partition_point(|place| *place < start);
         self.0.get(first).is_some_and(|place| *place <= end)
@@ -290,7 +294,7 @@ impl ErrorPlaces {
 
 /// Whether a value may be treated as if its key were left out: it is `null`, which is reported. In
 /// place of a rule it is an error.
-pub(crate) fn left_out<T: Written>(member: &Member, decoder: &mut Decoder<'_>) -> bool {
+pub(crate) fn left_out<T: RawObject>(member: &ObjectMember, decoder: &mut Decoder<'_>) -> bool {
     if member.value.value != Value::Null {
         return false;
     }

@@ -242,7 +242,7 @@ impl Diagnostic {
     }
 
     /// Whether this problem makes a check fail; under `strict` hints and warnings do as well.
-    pub fn fails(&self, strict: bool) -> bool {
+    pub fn is_error(&self, strict: bool) -> bool {
         self.severity >= if strict { Severity::Hint } else { Severity::Error }
     }
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::diagnostic::Severity;
-use super::quantity::seconds;
-use super::template::Spelling;
-use super::words::TransportWord;
-use super::written::ServerEntry;
+use super::keywords::TransportKeyword;
+use super::raw::ServerEntry;
+use super::template::ReferenceSyntax;
+use super::units::seconds;
 
 /// A family of hosts, told by the key their files keep servers under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Dialect {
 
 /// What a bare `timeout` means.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Timeout {
+pub(crate) enum BareTimeout {
     /// So long.
     Bound(Duration),
     /// Too short to be milliseconds, which is what the dialect writes: it is not used.
@@ -43,27 +43,27 @@ const LONGEST_SECONDS: f64 = 3600.0;
 const SHORTEST_MILLISECONDS: f64 = 1000.0;
 
 impl Dialect {
-    pub(crate) fn spelling(self) -> Spelling {
+    pub(crate) fn spelling(self) -> ReferenceSyntax {
         match self {
-            Self::Opencode => Spelling::DollarAndBraces,
-            Self::McpServers | Self::Servers => Spelling::Dollar,
-            Self::Zed => Spelling::None,
+            Self::Opencode => ReferenceSyntax::DollarAndBraces,
+            Self::McpServers | Self::Servers => ReferenceSyntax::Dollar,
+            Self::Zed => ReferenceSyntax::None,
         }
     }
 
     /// The bound that a bare number under `timeout` stands for.
-    pub(crate) fn timeout(self, entry: &ServerEntry, number: f64) -> Timeout {
+    pub(crate) fn timeout(self, entry: &ServerEntry, number: f64) -> BareTimeout {
         let in_seconds = match self {
             Self::Zed => number,
             Self::McpServers if written_in_seconds(entry) && number <= LONGEST_SECONDS => number,
             Self::McpServers | Self::Servers if (0.0..SHORTEST_MILLISECONDS).contains(&number) => {
-                return Timeout::Ignored;
+                return BareTimeout::Ignored;
             }
             Self::McpServers | Self::Servers | Self::Opencode => number / 1000.0,
         };
         match seconds(in_seconds) {
-            Some(bound) if !bound.is_zero() => Timeout::Bound(bound),
-            _ => Timeout::OutOfRange,
+            Some(bound) if !bound.is_zero() => BareTimeout::Bound(bound),
+            _ => BareTimeout::OutOfRange,
         }
     }
 }
@@ -113,7 +113,7 @@ pub(crate) const FOREIGN_KEYS: &[ForeignKey] = &[
     warning("sandboxEnabled", "the server does not run in a sandbox"),
 ];
 
-impl TransportWord {
+impl TransportKeyword {
     /// Whether the server is at an address.
     pub(crate) fn is_remote(self) -> bool {
         !matches!(self, Self::Stdio)
@@ -122,8 +122,8 @@ impl TransportWord {
 
 #[cfg(test)]
 mod tests {
-    use super::super::decode::Written;
-    use super::super::limits::LimitWord;
+    use super::super::decode::RawObject;
+    use super::super::limits::LimitKeyword;
     use super::*;
 
     #[test]
@@ -136,18 +136,18 @@ mod tests {
     #[test]
     fn no_foreign_key_is_taken_for_a_limit() {
         for foreign in FOREIGN_KEYS {
-            assert_eq!(LimitWord::of(foreign.key), None, "{}", foreign.key);
+            assert_eq!(LimitKeyword::of(foreign.key), None, "{}", foreign.key);
         }
     }
 
     #[test]
     fn a_bare_timeout_is_in_the_unit_of_its_dialect() {
         let entry = ServerEntry::default();
-        let minute = Timeout::Bound(Duration::from_secs(60));
+        let minute = BareTimeout::Bound(Duration::from_secs(60));
         assert_eq!(Dialect::Zed.timeout(&entry, 60.0), minute);
         assert_eq!(Dialect::Opencode.timeout(&entry, 60_000.0), minute);
         assert_eq!(Dialect::McpServers.timeout(&entry, 60_000.0), minute);
-        assert_eq!(Dialect::McpServers.timeout(&entry, 60.0), Timeout::Ignored);
-        assert_eq!(Dialect::Zed.timeout(&entry, -1.0), Timeout::OutOfRange);
+        assert_eq!(Dialect::McpServers.timeout(&entry, 60.0), BareTimeout::Ignored);
+        assert_eq!(Dialect::Zed.timeout(&entry, -1.0), BareTimeout::OutOfRange);
     }
 }

@@ -7,28 +7,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::diagnostic::{Code, Diagnostic, Severity};
-use super::model::{FileOrigin, FileReach, Found};
+use super::environment::{Environment, FileRefusal};
+use super::jsonc;
+use super::model::{FileOrigin, FileReach, FoundBy};
 use super::source::{MAX_SOURCE_BYTES, Source, Span};
-use super::surroundings::{FileRefusal, Surroundings};
-use super::syntax;
 
 /// Where a host looks for its configuration. All of it is data, so that an embedding host can have
 /// its own names.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct SearchPath {
     /// Variables that hold configuration text. The first that is set counts.
     pub inline_variables: Vec<String>,
     /// Variables that hold the path of a file. The first that is set counts.
     pub path_variables: Vec<String>,
     /// Files looked for in the working directory and, if `walk` says so, above it.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<SearchFile>,
     /// How far files are looked for.
-    pub walk: Walk,
+    pub walk: SearchScope,
     /// Files used when nothing else is there; the first that exists counts.
     pub fallbacks: Vec<PathBuf>,
 }
 
-impl Places {
+impl SearchPath {
     /// Where Trunkline itself looks. `user_directory` is where the user's own file is, such as
     /// `~/.config/trunkline`.
     pub fn trunkline(user_directory: Option<&Path>) -> Self {
@@ -36,15 +36,15 @@ impl Places {
             inline_variables: Vec::from(["TRUNKLINE_CONFIG_JSON".to_owned()]),
             path_variables: Vec::from(["TRUNKLINE_CONFIG".into(), "MCP_CONFIG_PATH".into()]),
             candidates: Vec::from([
-                Candidate::file("trunkline.json"),
-                Candidate::file("trunkline.jsonc"),
-                Candidate::file(".trunkline/mcp.json"),
-                Candidate::file(".mcp.json"),
-                Candidate::file(".dispatch/mcp.json"),
-                Candidate::with_key("opencode.json", "mcp"),
-                Candidate::with_key("opencode.jsonc", "mcp"),
+                SearchFile::file("trunkline.json"),
+                SearchFile::file("trunkline.jsonc"),
+                SearchFile::file(".trunkline/mcp.json"),
+                SearchFile::file(".mcp.json"),
+                SearchFile::file(".dispatch/mcp.json"),
+                SearchFile::with_key("opencode.json", "mcp"),
+                SearchFile::with_key("opencode.jsonc", "mcp"),
             ]),
-            walk: Walk::Up,
+            walk: SearchScope::Up,
             fallbacks: user_directory.map(|user| user.join("mcp.json")).into_iter().collect(),
         }
     }
@@ -52,14 +52,14 @@ impl Places {
 
 /// A file that may hold configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct SearchFile {
     /// Its path, relative to the directory looked in.
     pub path: PathBuf,
     /// It counts only if it has this key at the top.
     pub needs_key: Option<String>,
 }
 
-impl Candidate {
+impl SearchFile {
     /// A file that counts when it exists.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), needs_key: None }
@@ -73,7 +73,7 @@ impl Candidate {
 
 /// How far files are looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Walk {
+pub enum SearchScope {
     /// In the working directory, then in each directory above it.
     #[default]
     Up,
@@ -85,14 +85,14 @@ pub enum Walk {
 ///
 /// Returns its path; that nothing is found is no error. Reports what is there and not used.
 pub fn discover(
-    surroundings: &dyn Surroundings,
-    places: &Places,
+    surroundings: &dyn Environment,
+    places: &SearchPath,
     working_directory: &Path,
 ) -> (Option<PathBuf>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let path = match discovered(surroundings, places, working_directory, &mut diagnostics) {
-        Discovered::File(file) => Some(file.origin.path),
-        Discovered::Unreadable | Discovered::Nothing => None,
+        DiscoveryOutcome::File(file) => Some(file.origin.path),
+        DiscoveryOutcome::Unreadable | DiscoveryOutcome::Nothing => None,
     };
     (path, diagnostics)
 }
@@ -135,29 +135,29 @@ pub(crate) struct FoundFile {
 
 /// The one file to use, if there is one.
 pub(crate) fn find_file(
-    surroundings: &dyn Surroundings,
-    places: &Places,
+    surroundings: &dyn Environment,
+    places: &SearchPath,
     path: Option<&Path>,
     working_directory: &Path,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<FoundFile> {
     if let Some(path) = path {
-        return named(surroundings, working_directory, path, Found::Asked, diagnostics);
+        return named(surroundings, working_directory, path, FoundBy::Asked, diagnostics);
     }
     if let Some((variable, path)) = first_set(surroundings, &places.path_variables) {
-        let found = Found::Variable(variable.into());
+        let found = FoundBy::Variable(variable.into());
         return named(surroundings, working_directory, Path::new(&path), found, diagnostics);
     }
     match discovered(surroundings, places, working_directory, diagnostics) {
-        Discovered::File(file) => Some(file),
-        Discovered::Unreadable => None,
-        Discovered::Nothing => fallback(surroundings, places, diagnostics),
+        DiscoveryOutcome::File(file) => Some(file),
+        DiscoveryOutcome::Unreadable => None,
+        DiscoveryOutcome::Nothing => fallback(surroundings, places, diagnostics),
     }
 }
 
 /// The first variable that is set to something.
 pub(crate) fn first_set<'n>(
-    surroundings: &dyn Surroundings,
+    surroundings: &dyn Environment,
     names: &'n [String],
 ) -> Option<(&'n str, OsString)> {
     names.iter().find_map(|name| {
@@ -168,17 +168,17 @@ pub(crate) fn first_set<'n>(
 
 /// A file that was asked for: it must be there.
 fn named(
-    surroundings: &dyn Surroundings,
+    surroundings: &dyn Environment,
     working_directory: &Path,
     path: &Path,
-    found: Found,
+    found: FoundBy,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<FoundFile> {
     let full = working_directory.join(path);
     match surroundings.read(&full) {
         Ok(bytes) => {
             let workspace = workspace_of(&full);
-            let name = shown_path(path);
+            let name = display_path(path);
             let origin = FileOrigin { path: full, found, workspace, reach: FileReach::Anywhere };
             Some(FoundFile { name, bytes, origin })
         }
@@ -190,7 +190,7 @@ fn named(
 }
 
 /// A path for messages, unless it is no path: configuration itself given in the place of one.
-fn shown_path(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     let shown = path.display().to_string();
     if shown.contains(['{', '"', '\n']) { "(a text that is no path)".to_owned() } else { shown }
 }
@@ -203,10 +203,10 @@ fn workspace_of(path: &Path) -> PathBuf {
     folder.parent().filter(|_| is_hidden).unwrap_or(folder).to_owned()
 }
 
-fn unreadable(path: &Path, found: &Found, error: &io::Error) -> Diagnostic {
-    let path = shown_path(path);
+fn unreadable(path: &Path, found: &FoundBy, error: &io::Error) -> Diagnostic {
+    let path = display_path(path);
     let by = match found {
-        Found::Variable(name) => format!(", which the variable {name} names,"),
+        FoundBy::Variable(name) => format!(", which the variable {name} names,"),
         _ => String::new(),
     };
     if let Some(FileRefusal::Unsafe(reason)) = FileRefusal::within(error) {
@@ -242,7 +242,7 @@ fn unreadable(path: &Path, found: &Found, error: &io::Error) -> Diagnostic {
 }
 
 /// What looking around came to.
-enum Discovered {
+enum DiscoveryOutcome {
     File(FoundFile),
     /// The file meant here is there and cannot be read; no other takes its place.
     Unreadable,
@@ -250,14 +250,14 @@ enum Discovered {
 }
 
 fn discovered(
-    surroundings: &dyn Surroundings,
-    places: &Places,
+    surroundings: &dyn Environment,
+    places: &SearchPath,
     working_directory: &Path,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Discovered {
+) -> DiscoveryOutcome {
     let levels = match places.walk {
-        Walk::Up => usize::MAX,
-        Walk::Stay => 1,
+        SearchScope::Up => usize::MAX,
+        SearchScope::Stay => 1,
     };
     for directory in working_directory.ancestors().take(levels) {
         let mut present = Vec::new();
@@ -266,12 +266,12 @@ fn discovered(
             match candidate_bytes(surroundings, candidate, &path) {
                 Ok(bytes) => present.extend(bytes.map(|bytes| (path, bytes))),
                 Err(error) => {
-                    let mut found = unreadable(&path, &Found::Discovered, &error);
+                    let mut found = unreadable(&path, &FoundBy::Discovered, &error);
                     // Here it is meant, if nothing goes before it; above it may be somebody else's.
                     let is_meant = directory == working_directory && present.is_empty();
                     if is_meant && !is_irregular(&error) {
                         diagnostics.push(found);
-                        return Discovered::Unreadable;
+                        return DiscoveryOutcome::Unreadable;
                     }
                     found.severity = Severity::Warning;
                     diagnostics.push(found.help("it is passed over"));
@@ -291,16 +291,16 @@ fn discovered(
         let workspace = directory.to_owned();
         let name = shown(&path);
         let reach = FileReach::Workspace;
-        let origin = FileOrigin { path, found: Found::Discovered, workspace, reach };
-        return Discovered::File(FoundFile { name, bytes, origin });
+        let origin = FileOrigin { path, found: FoundBy::Discovered, workspace, reach };
+        return DiscoveryOutcome::File(FoundFile { name, bytes, origin });
     }
-    Discovered::Nothing
+    DiscoveryOutcome::Nothing
 }
 
 /// The content of a candidate, if it is there and counts.
 fn candidate_bytes(
-    surroundings: &dyn Surroundings,
-    candidate: &Candidate,
+    surroundings: &dyn Environment,
+    candidate: &SearchFile,
     path: &Path,
 ) -> io::Result<Option<Vec<u8>>> {
     if !surroundings.is_regular_file(path) {
@@ -328,13 +328,13 @@ fn is_absent(error: &io::Error) -> bool {
 fn has_key(bytes: &[u8], key: &str) -> bool {
     // What cannot be read as text is for the reader to complain about.
     let Ok(source) = decoded("candidate", bytes) else { return true };
-    let document = syntax::read(&Arc::new(source));
+    let document = jsonc::read(&Arc::new(source));
     document.root.is_some_and(|root| root.get(key).is_some())
 }
 
 fn fallback(
-    surroundings: &dyn Surroundings,
-    places: &Places,
+    surroundings: &dyn Environment,
+    places: &SearchPath,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<FoundFile> {
     for path in &places.fallbacks {
@@ -344,12 +344,12 @@ fn fallback(
                 let name = path.display().to_string();
                 let path = path.clone();
                 let reach = FileReach::Anywhere;
-                let origin = FileOrigin { path, found: Found::Fallback, workspace, reach };
+                let origin = FileOrigin { path, found: FoundBy::Fallback, workspace, reach };
                 return Some(FoundFile { name, bytes, origin });
             }
             Err(error) if is_absent(&error) => {}
             Err(error) => {
-                diagnostics.push(unreadable(path, &Found::Fallback, &error));
+                diagnostics.push(unreadable(path, &FoundBy::Fallback, &error));
                 return None;
             }
         }

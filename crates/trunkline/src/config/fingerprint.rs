@@ -7,7 +7,7 @@ use std::path::Path;
 use ring::digest;
 
 use super::model::{Server, Transport};
-use super::template::{Target, Template};
+use super::template::{ReferenceSource, Template};
 
 /// The fingerprint of how a server is reached. Equal ones mean the same program or address, with
 /// the same arguments, variables and headers. What they are cannot be read from it.
@@ -62,7 +62,7 @@ impl Server {
         }
         for template in self.templates() {
             for reference in template.references() {
-                if let Target::Input(id) = reference.target() {
+                if let ReferenceSource::Input(id) = reference.target() {
                     self.inputs.get(id).hash(&mut digester);
                 }
             }
@@ -78,7 +78,7 @@ impl Server {
     }
 
     /// Whether the folder it runs in is that of its host.
-    pub(crate) fn runs_anywhere(&self) -> bool {
+    pub(crate) fn is_folder_independent(&self) -> bool {
         matches!(&self.transport, Transport::Stdio(stdio) if stdio.cwd.is_none())
     }
 
@@ -88,8 +88,10 @@ impl Server {
         let mut refers_to_files = false;
         for reference in self.templates().flat_map(Template::references) {
             match reference.target() {
-                Target::WorkspaceFolder | Target::WorkspaceFolderName => refers_to_workspace = true,
-                Target::File(_) => refers_to_files = true,
+                ReferenceSource::WorkspaceFolder | ReferenceSource::WorkspaceFolderName => {
+                    refers_to_workspace = true;
+                }
+                ReferenceSource::File(_) => refers_to_files = true,
                 _ => {}
             }
         }

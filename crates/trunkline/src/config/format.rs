@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::diagnostic::{Code, Diagnostic, Severity};
+use super::jsonc::{Node, Value};
 use super::source::{Source, Span};
-use super::syntax::{Node, Value};
 
 /// A format of other hosts' configuration files that is not read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Environment variables of the host that a server inherits (CON-7).
 
-use super::redact::{Judged, argument, is_path, is_secret_name};
+use super::redact::{RedactionInput, argument, is_path, is_secret_name};
 use super::secret::{MASK, Secret};
 use crate::name::NamePattern;
 
@@ -322,7 +322,7 @@ pub fn shown_variable(name: &str, value: &str) -> String {
     if is_secret_variable(name, value) {
         return MASK.to_owned();
     }
-    argument(&Judged { text: value.to_owned(), judged: value.to_owned() })
+    argument(&RedactionInput { text: value.to_owned(), judged: value.to_owned() })
 }
 
 /// Secrets in an inherited variable, which are masked in what the server writes to its standard error:

@@ -4,7 +4,7 @@
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::model::{Bundle, BundleMode, Config, Server, Transport};
 use super::resolve::{
-    ResolvedStdio, ResolvedTransport, Resolver, fill_references, unknown_provider,
+    ResolvedStdio, ResolvedTransport, Resolver, expand_references, unknown_provider,
 };
 use crate::error::Error;
 use crate::name::BundleName;
@@ -87,7 +87,7 @@ struct ServerInspection<'i> {
 
 impl ServerInspection<'_> {
     fn diagnostics(&self) -> Vec<Diagnostic> {
-        let (transport, errors) = fill_references(self.server, self.inspector);
+        let (transport, errors) = expand_references(self.server, self.inspector);
         let warning = |error: &Error| {
             let warning = self.warning(Code::UnresolvedReference, error.message().to_owned());
             warning.maybe_help(error.hint().map(str::to_owned))

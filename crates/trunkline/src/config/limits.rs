@@ -1,11 +1,11 @@
 //! Keys by which people and other hosts write limits: where such a key is not known, it is a limit that
 //! would not be applied (BUN-2).
 
-use super::syntax::{Node, Value};
+use super::jsonc::{Node, Value};
 
 /// The meaning of a key that is a limit somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LimitWord {
+pub(crate) enum LimitKeyword {
     /// The only things that may be used.
     Allow,
     /// Things that may not be used.
@@ -52,7 +52,7 @@ const DENYING: &[&str] = &[
 /// What may follow those words.
 const FOLLOWING: &[&str] = &["", "tool", "tools", "toolnames", "list"];
 
-impl LimitWord {
+impl LimitKeyword {
     /// The limit that a key means, whatever its capitals and separators; `None` if it means none.
     pub(crate) fn of(key: &str) -> Option<Self> {
         // A way to write a comment.
@@ -115,15 +115,15 @@ mod tests {
     #[test]
     fn words_for_limits_are_told_in_any_spelling() {
         for (key, word) in [
-            ("allowed-tools", LimitWord::Allow),
-            ("AllowList", LimitWord::Allow),
-            ("include", LimitWord::Allow),
-            ("deny_tools", LimitWord::Deny),
-            ("permissions", LimitWord::Deny),
-            ("read-only", LimitWord::Access),
-            ("disabled", LimitWord::Switch(false)),
+            ("allowed-tools", LimitKeyword::Allow),
+            ("AllowList", LimitKeyword::Allow),
+            ("include", LimitKeyword::Allow),
+            ("deny_tools", LimitKeyword::Deny),
+            ("permissions", LimitKeyword::Deny),
+            ("read-only", LimitKeyword::Access),
+            ("disabled", LimitKeyword::Switch(false)),
         ] {
-            assert_eq!(LimitWord::of(key), Some(word), "{key}");
+            assert_eq!(LimitKeyword::of(key), Some(word), "{key}");
         }
         for key in [
             "_tools",
@@ -134,7 +134,7 @@ mod tests {
             "hidden",
             "name",
         ] {
-            assert_eq!(LimitWord::of(key), None, "{key}");
+            assert_eq!(LimitKeyword::of(key), None, "{key}");
         }
     }
 }

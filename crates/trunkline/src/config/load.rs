@@ -1,25 +1,25 @@
 //! Where configuration comes from: overrides, a variable, a file (CFG-4), and whether what was found
 //! may run (SEC-1).
 //!
-//! Nothing here touches the system: files and variables are asked for through [`Surroundings`].
+//! Nothing here touches the system: files and variables are asked for through [`Environment`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::diagnostic::Diagnostic;
-use super::discovery::{FoundFile, Places, decoded, find_file, first_set};
+use super::discovery::{FoundFile, SearchPath, decoded, find_file, first_set};
+use super::environment::{Consent, ContentDigest, DiscoveredFile, Environment};
 use super::identity::LayerIdentity;
-use super::meaning::{Layer, read_layer};
-use super::merge::{Merged, merge};
-use super::model::{Access, Config, FileReach, Found, Hold, HoldReason, Origin};
+use super::merge::{MergeResult, merge};
+use super::model::{Access, Config, ConsentHold, ConsentHoldReason, FileReach, FoundBy, Origin};
 use super::suggest::Suggestions;
-use super::surroundings::{Consent, ContentDigest, DiscoveredFile, Surroundings};
+use super::validate::{Layer, read_layer};
 
 /// What to load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
     /// Where to look.
-    pub places: Places,
+    pub places: SearchPath,
     /// The file to use, whatever else there is.
     pub path: Option<PathBuf>,
     /// Configuration that goes over everything else.
@@ -35,8 +35,8 @@ pub struct LoadOptions {
 /// Whether a file that was only found has to be consented to before anything of it runs (SEC-1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiscoveredFiles {
-    /// [`Surroundings::consent`] is asked. Without consent, the servers of the file are in the
-    /// configuration with a [`Hold`], switched off, and nothing else of it counts.
+    /// [`Environment::consent`] is asked. Without consent, the servers of the file are in the
+    /// configuration with a [`ConsentHold`], switched off, and nothing else of it counts.
     #[default]
     NeedConsent,
     /// They run: the embedding host has its own way to decide that, or only looks at them.
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Overrides {
 
 /// A configuration and everything found on the way to it.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// What can be used.
     pub config: Config,
     /// Every problem, in the order of the layers and the text.
@@ -75,14 +75,14 @@ pub struct Loaded {
     pub discovered: Option<(DiscoveredFile, Consent)>,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Whether anything is wrong that must be mended; under `strict` also hints and warnings.
-    pub fn fails(&self, strict: bool) -> bool {
-        self.diagnostics.iter().any(|found| found.fails(strict))
+    pub fn has_errors(&self, strict: bool) -> bool {
+        self.diagnostics.iter().any(|found| found.is_error(strict))
     }
 
     /// The discovered file whose servers may not be started, and why.
-    pub fn held(&self) -> Option<(&DiscoveredFile, &HoldReason)> {
+    pub fn consent_holds(&self) -> Option<(&DiscoveredFile, &ConsentHoldReason)> {
         match &self.discovered {
             Some((file, Consent::Withheld(reason))) => Some((file, reason)),
             _ => None,
@@ -91,7 +91,7 @@ impl Loaded {
 }
 
 /// Reads one configuration text. `name` is what messages call it.
-pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Loaded {
+pub fn parse(name: &str, text: impl AsRef<[u8]>) -> LoadedConfig {
     let mut loader = Loader::default();
     loader.add_text(name, text.as_ref(), Origin::Text);
     loader.finish()
@@ -101,11 +101,11 @@ pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Loaded {
 ///
 /// ```
 /// use std::{ffi::OsString, io, path::Path};
-/// use trunkline::config::{self, LoadOptions, Overrides, Places, Surroundings};
+/// use trunkline::config::{self, LoadOptions, Overrides, SearchPath, Environment};
 ///
 /// struct Process;
 ///
-/// impl Surroundings for Process {
+/// impl Environment for Process {
 ///     fn variable(&self, name: &str) -> Option<OsString> {
 ///         std::env::var_os(name)
 ///     }
@@ -115,7 +115,7 @@ pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Loaded {
 /// }
 ///
 /// let options = LoadOptions {
-///     places: Places { fallbacks: vec!["/data/mcp.json".into()], ..Places::default() },
+///     places: SearchPath { fallbacks: vec!["/data/mcp.json".into()], ..SearchPath::default() },
 ///     overrides: Some(Overrides::Text(
 ///         r#"{ "mcpServers": { "time": { "command": "uvx", "args": ["mcp-server-time"] } } }"#.into(),
 ///     )),
@@ -124,7 +124,7 @@ pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Loaded {
 /// let loaded = config::load(&Process, &options);
 /// assert_eq!(loaded.config.server("time").unwrap().endpoint(), "uvx mcp-server-time");
 /// ```
-pub fn load(surroundings: &dyn Surroundings, options: &LoadOptions) -> Loaded {
+pub fn load(surroundings: &dyn Environment, options: &LoadOptions) -> LoadedConfig {
     let mut loader = Loader::default();
     let LoadOptions { places, path, working_directory, .. } = options;
     let diagnostics = &mut loader.diagnostics;
@@ -132,7 +132,7 @@ pub fn load(surroundings: &dyn Surroundings, options: &LoadOptions) -> Loaded {
     match file {
         Some(file) => loader.add_file(file, surroundings, options.discovered),
         // A file that was meant and cannot be read may have rules for all servers.
-        None if loader.diagnostics.iter().any(|found| found.fails(false)) => {
+        None if loader.diagnostics.iter().any(|found| found.is_error(false)) => {
             loader.layers.push(Layer::unreadable(Origin::Text));
         }
         None => {}
@@ -172,11 +172,11 @@ impl Loader {
     fn add_file(
         &mut self,
         file: FoundFile,
-        surroundings: &dyn Surroundings,
+        surroundings: &dyn Environment,
         discovered: DiscoveredFiles,
     ) {
         let FoundFile { name, bytes, mut origin } = file;
-        if origin.found == Found::Discovered {
+        if origin.found == FoundBy::Discovered {
             let (path, workspace) = (origin.path.clone(), origin.workspace.clone());
             let digest = ContentDigest::of(&bytes);
             let file = DiscoveredFile { path, workspace, digest };
@@ -201,10 +201,10 @@ impl Loader {
     }
 
     /// Why nothing of a layer may run.
-    fn hold_of(&self, origin: &Origin) -> Option<Arc<Hold>> {
+    fn consent_hold(&self, origin: &Origin) -> Option<Arc<ConsentHold>> {
         match (origin, &self.discovered) {
             (Origin::File(file), Some((_, Consent::Withheld(reason)))) => {
-                Some(Arc::new(Hold { file: file.path.clone(), reason: reason.clone() }))
+                Some(Arc::new(ConsentHold { file: file.path.clone(), reason: reason.clone() }))
             }
             _ => None,
         }
@@ -219,7 +219,7 @@ impl Loader {
                 return;
             }
         };
-        let hold = self.hold_of(&origin);
+        let hold = self.consent_hold(&origin);
         let (mut layer, diagnostics) = read_layer(&source, origin, &mut self.suggestions);
         layer.hold = hold;
         self.diagnostics.extend(diagnostics);
@@ -228,13 +228,13 @@ impl Loader {
         self.layers.push(layer);
     }
 
-    fn finish(mut self) -> Loaded {
+    fn finish(mut self) -> LoadedConfig {
         let layers = std::mem::take(&mut self.layers);
-        let Merged { mut config, diagnostics } = merge(layers, &mut self.suggestions);
+        let MergeResult { mut config, diagnostics } = merge(layers, &mut self.suggestions);
         self.diagnostics.extend(diagnostics);
         let Self { origins, identities, diagnostics, discovered, .. } = self;
         config.identify(identities.into_iter().rev().collect());
         let origins = origins.into_iter().rev().collect();
-        Loaded { config, diagnostics, origins, discovered }
+        LoadedConfig { config, diagnostics, origins, discovered }
     }
 }

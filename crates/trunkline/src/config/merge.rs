@@ -6,26 +6,28 @@ use std::sync::Arc;
 
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::identity::ConfigIdentity;
-use super::meaning::{
-    BundleDraft, Layer, LayerServer, ServerDraft, UnreadableSetting, WholeBundle, WholeServer,
+use super::model::{
+    Agent, Bundle, Config, ConsentHold, Origin, Provenance, Server, ServerSettings, Trust,
 };
-use super::model::{Agent, Behaviour, Bundle, Config, Hold, Origin, Provenance, Server, Trust};
 use super::redact::quoted;
 use super::source::Location;
 use super::suggest::Suggestions;
+use super::validate::{
+    BundleDraft, Layer, LayerServer, ServerDraft, UnreadableSetting, WholeBundle, WholeServer,
+};
 use crate::name::{BundleName, NameOptions, Namespaces, ServerName};
 
 /// Most servers that one message names: a line of them.
 const MAX_NAMED_SERVERS: usize = 8;
 
 /// What comes of merging layers.
-pub(crate) struct Merged {
+pub(crate) struct MergeResult {
     pub(crate) config: Config,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 /// Merges layers, the lowest first.
-pub(crate) fn merge(layers: Vec<Layer>, suggestions: &mut Suggestions) -> Merged {
+pub(crate) fn merge(layers: Vec<Layer>, suggestions: &mut Suggestions) -> MergeResult {
     let mut merger = Merger::default();
     for layer in layers {
         merger.add(layer);
@@ -36,7 +38,7 @@ pub(crate) fn merge(layers: Vec<Layer>, suggestions: &mut Suggestions) -> Merged
 #[derive(Default)]
 struct Merger {
     config: Config,
-    slots: BTreeMap<ServerName, Slot>,
+    slots: BTreeMap<ServerName, ServerSlot>,
     bundles: BTreeMap<BundleName, BundleDraft>,
     access_place: Option<Location>,
     /// Settings for all servers that cannot be read, and that no higher layer replaces.
@@ -45,12 +47,12 @@ struct Merger {
 }
 
 /// What layers have to say about one server, so far.
-struct Slot {
+struct ServerSlot {
     /// Absent when the entry that counts has errors.
     server: Option<Box<WholeServer>>,
     provenance: Provenance,
     /// Why it may not be started.
-    hold: Option<Arc<Hold>>,
+    hold: Option<Arc<ConsentHold>>,
 }
 
 impl Merger {
@@ -112,7 +114,7 @@ impl Merger {
         }
     }
 
-    fn add_server(&mut self, added: LayerServer, origin: &Origin, hold: Option<&Arc<Hold>>) {
+    fn add_server(&mut self, added: LayerServer, origin: &Origin, hold: Option<&Arc<ConsentHold>>) {
         let LayerServer { name, location, draft } = added;
         let server = match draft {
             ServerDraft::Whole(server) => Some(server),
@@ -134,7 +136,7 @@ impl Merger {
             }
         };
         let provenance = Provenance { origin: origin.clone(), location, switched_by: None };
-        let slot = Slot { server, provenance: provenance.clone(), hold: hold.cloned() };
+        let slot = ServerSlot { server, provenance: provenance.clone(), hold: hold.cloned() };
         if let Some(lower) = self.slots.insert(name.clone(), slot) {
             let message = format!("server `{name}` is replaced by {}", provenance.origin);
             let found = Diagnostic::new(Severity::Warning, Code::ShadowedServer, message)
@@ -145,7 +147,7 @@ impl Merger {
         }
     }
 
-    fn finish(mut self, suggestions: &mut Suggestions) -> Merged {
+    fn finish(mut self, suggestions: &mut Suggestions) -> MergeResult {
         let whole = self.bundles.values().filter_map(|bundle| match bundle {
             BundleDraft::Whole(bundle) => Some(bundle.server.value.clone()),
             BundleDraft::Broken => None,
@@ -173,7 +175,7 @@ impl Merger {
             }
         }
         self.diagnostics.extend(shared_prefixes(&self.config));
-        Merged { config: self.config, diagnostics: self.diagnostics }
+        MergeResult { config: self.config, diagnostics: self.diagnostics }
     }
 
     /// Disables the servers that would use a setting that cannot be read.
@@ -320,7 +322,7 @@ fn finished(
     name: &ServerName,
     server: WholeServer,
     provenance: Provenance,
-    defaults: &Behaviour,
+    defaults: &ServerSettings,
 ) -> Server {
     let mut behaviour = defaults.clone();
     server.behaviour.apply(&mut behaviour);

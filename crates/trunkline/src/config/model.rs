@@ -7,11 +7,11 @@ use std::time::Duration;
 pub use super::agent::{Agent, AgentPattern, Agents};
 use super::identity::ConfigIdentity;
 use super::inherit::InheritEnv;
-pub use super::origin::{FileOrigin, FileReach, Found, Hold, HoldReason, Origin};
+pub use super::keywords::{Access, BundleMode, Protocol, Share, StartPolicy, Trust, UriStyle};
+pub use super::origin::{ConsentHold, ConsentHoldReason, FileOrigin, FileReach, FoundBy, Origin};
 use super::secret::Secret;
 use super::source::Location;
 use super::template::Template;
-pub use super::words::{Access, Addresses, BundleMode, Connect, Protocol, Share, Trust};
 use crate::name::{BundleName, ServerName};
 
 /// Everything a host needs to know, from all layers together.
@@ -23,8 +23,8 @@ pub struct Config {
     pub(crate) disabled_bundles: Vec<BundleName>,
     pub(crate) agents: Agents,
     pub(crate) naming: Naming,
-    pub(crate) defaults: Behaviour,
-    pub(crate) unknown: Vec<Kept>,
+    pub(crate) defaults: ServerSettings,
+    pub(crate) unknown: Vec<UnknownKey>,
     pub(crate) identity: ConfigIdentity,
 }
 
@@ -76,12 +76,12 @@ impl Config {
     }
 
     /// How servers behave that say nothing else.
-    pub fn defaults(&self) -> &Behaviour {
+    pub fn defaults(&self) -> &ServerSettings {
         &self.defaults
     }
 
     /// Top-level keys that are not known here, kept as they were written.
-    pub fn unknown(&self) -> &[Kept] {
+    pub fn unknown(&self) -> &[UnknownKey] {
         &self.unknown
     }
 
@@ -113,7 +113,7 @@ impl Config {
 
 /// A member of an object that nothing here understands, kept as it was written.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct UnknownKey {
     /// Its key.
     pub key: Box<str>,
     /// Its value: JSON text, which may hold anything.
@@ -138,15 +138,15 @@ pub struct Server {
     /// Which of its tools may be seen at all.
     pub tools: ToolLists,
     /// Bounds and rules.
-    pub behaviour: Behaviour,
+    pub behaviour: ServerSettings,
     /// Where its rules were written, those that were.
-    pub places: RulePlaces,
+    pub places: RuleLocations,
     /// Where it comes from.
     pub provenance: Provenance,
     /// Why it may not be started although it is meant to be; `enabled` is false then.
-    pub hold: Option<Arc<Hold>>,
+    pub hold: Option<Arc<ConsentHold>>,
     /// Keys that are not known here.
-    pub unknown: Vec<Kept>,
+    pub unknown: Vec<UnknownKey>,
     pub(crate) inputs: Arc<Inputs>,
     /// Identity of the configuration it is part of.
     pub(crate) identity: ConfigIdentity,
@@ -162,7 +162,7 @@ impl Server {
 
 /// Where the rules of a server were written, those that were.
 #[derive(Clone, Debug, Default)]
-pub struct RulePlaces {
+pub struct RuleLocations {
     /// What switches it on or off.
     pub enabled: Option<Location>,
     /// Its level of trust.
@@ -172,7 +172,7 @@ pub struct RulePlaces {
     /// What set its access rule instead of a file.
     pub access_override: Option<AccessOverride>,
     /// Its lists of tools.
-    pub tools: ListPlaces,
+    pub tools: ListLocations,
 }
 
 /// What sets the access rule of a server instead of a file.
@@ -186,7 +186,7 @@ pub enum AccessOverride {
 
 /// Where lists of tools were written, those that were.
 #[derive(Clone, Debug, Default)]
-pub struct ListPlaces {
+pub struct ListLocations {
     /// The tools that may be seen.
     pub allow: Option<Location>,
     /// The tools that may not.
@@ -225,12 +225,12 @@ pub struct Remote {
     /// Headers sent with every request.
     pub headers: Vec<(Box<str>, Template)>,
     /// What is spoken there.
-    pub protocol: RemoteProtocol,
+    pub protocol: RemoteTransport,
 }
 
 /// What is spoken at an HTTP address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RemoteProtocol {
+pub enum RemoteTransport {
     /// Streamable HTTP.
     Streamable,
     /// HTTP+SSE, of the first protocol revision.
@@ -258,7 +258,7 @@ pub struct Bundle {
     /// Which tools.
     pub tools: ToolLists,
     /// Where its lists were written.
-    pub places: ListPlaces,
+    pub places: ListLocations,
     /// Where it was written.
     pub location: Location,
 }
@@ -273,7 +273,7 @@ pub struct Naming {
     /// Whether descriptions start with `[server]`.
     pub describe_server: bool,
     /// When addresses of resources say whose they are.
-    pub addresses: Addresses,
+    pub addresses: UriStyle,
 }
 
 impl Naming {
@@ -287,18 +287,18 @@ impl Default for Naming {
             separator: "_".into(),
             max_length: Self::MAX_LENGTH,
             describe_server: true,
-            addresses: Addresses::Bare,
+            addresses: UriStyle::Bare,
         }
     }
 }
 
 /// Bounds and rules of a server, all filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Behaviour {
+pub struct ServerSettings {
     /// Which of its tools may be seen (TOOL-5).
     pub access: Access,
     /// When it is connected (CON-3).
-    pub connect: Connect,
+    pub connect: StartPolicy,
     /// Which generation of the protocol it is spoken to in (CON-2).
     pub protocol: Protocol,
     /// Whether it is started again (CON-5).
@@ -321,11 +321,11 @@ pub struct Behaviour {
     pub max_result_bytes: u64,
 }
 
-impl Default for Behaviour {
+impl Default for ServerSettings {
     fn default() -> Self {
         Self {
             access: Access::ReadWrite,
-            connect: Connect::Lazy,
+            connect: StartPolicy::Lazy,
             protocol: Protocol::Auto,
             restart: Restart::default(),
             inherit_env: InheritEnv::default(),
@@ -449,4 +449,4 @@ macro_rules! silent {
     )*};
 }
 
-silent!(Kept, Transport, Stdio, Remote, Agents);
+silent!(UnknownKey, Transport, Stdio, Remote, Agents);

@@ -22,7 +22,7 @@ pub struct FileOrigin {
     /// Its path.
     pub path: PathBuf,
     /// How it was found.
-    pub found: Found,
+    pub found: FoundBy,
     /// The folder its relative paths and `${workspaceFolder}` mean.
     pub workspace: PathBuf,
     /// Which files it may refer to.
@@ -42,16 +42,16 @@ pub enum FileReach {
 
 /// A discovered file that keeps its servers from being started (SEC-1).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hold {
+pub struct ConsentHold {
     /// Its path.
     pub file: PathBuf,
     /// Why.
-    pub reason: HoldReason,
+    pub reason: ConsentHoldReason,
 }
 
 /// Why the servers of a discovered file may not be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HoldReason {
+pub enum ConsentHoldReason {
     /// Nobody has consented to it.
     NotTrusted,
     /// It had other content when it was consented to.
@@ -60,7 +60,7 @@ pub enum HoldReason {
     Unknown(Box<str>),
 }
 
-impl std::fmt::Display for HoldReason {
+impl std::fmt::Display for ConsentHoldReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotTrusted => f.write_str("was found here and is not trusted yet"),
@@ -70,7 +70,7 @@ impl std::fmt::Display for HoldReason {
     }
 }
 
-impl std::fmt::Display for Hold {
+impl std::fmt::Display for ConsentHold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.file.display(), self.reason)
     }
@@ -78,7 +78,7 @@ impl std::fmt::Display for Hold {
 
 /// How a file was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundBy {
     /// The caller named it.
     Asked,
     /// An environment variable named it.
@@ -116,10 +116,10 @@ impl std::fmt::Display for Origin {
             Self::File(file) => {
                 write!(f, "{} ", file.path.display())?;
                 match &file.found {
-                    Found::Asked => f.write_str("(given)"),
-                    Found::Variable(name) => write!(f, "(from {name})"),
-                    Found::Discovered => f.write_str("(discovered)"),
-                    Found::Fallback => f.write_str("(used when there is no other)"),
+                    FoundBy::Asked => f.write_str("(given)"),
+                    FoundBy::Variable(name) => write!(f, "(from {name})"),
+                    FoundBy::Discovered => f.write_str("(discovered)"),
+                    FoundBy::Fallback => f.write_str("(used when there is no other)"),
                 }
             }
         }

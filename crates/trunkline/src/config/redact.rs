@@ -9,11 +9,11 @@
 )]
 
 mod credential;
-mod address;
-mod excerpt;
+mod url;
+mod spans;
 
 pub(crate) use credential::{is_like_credential, is_secret_name};
-pub(crate) use excerpt::sensitive_spans;
+pub(crate) use spans::sensitive_spans;
 
 use super::secret::MASK;
 
@@ -50,7 +50,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// A text without anything a terminal would act on: line breaks and other control characters, and
 /// characters that change the direction or presence of others.
-pub fn printable(text: &str) -> String {
+pub fn escape_control(text: &str) -> String {
     text.chars().map(|it| if is_hidden(it) { char::REPLACEMENT_CHARACTER } else { it }).collect()
 }
 
@@ -76,12 +76,12 @@ pub fn is_hidden(character: char) -> bool {
 /// A text and what is judged in its place: the same, with as many harmless bytes for every
 /// reference, since those are names, whatever they look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Judged {
+pub(crate) struct RedactionInput {
     pub(crate) text: String,
     pub(crate) judged: String,
 }
 
-impl Judged {
+impl RedactionInput {
     /// A text in which everything that has the form of a reference counts as one.
     pub(crate) fn of_text(text: &str) -> Self {
         let mut judged = String::with_capacity(text.len());
@@ -108,25 +108,25 @@ impl Judged {
 
 /// The arguments of a program for showing, with what looks like a credential hidden: what follows
 /// a flag such as `--token`, and everything [`argument`] hides.
-pub(crate) fn arguments(arguments: &[Judged]) -> Vec<String> {
+pub(crate) fn arguments(arguments: &[RedactionInput]) -> Vec<String> {
     let mut after_secret_flag = false;
-    let mut shown = |it: &Judged| {
-        let hidden = std::mem::replace(&mut after_secret_flag, announces_secret(&it.judged));
+    let mut shown = |it: &RedactionInput| {
+        let hidden = std::mem::replace(&mut after_secret_flag, precedes_secret(&it.judged));
         if hidden && !it.is_reference() { MASK.to_owned() } else { argument(it) }
     };
     arguments.iter().map(&mut shown).collect()
 }
 
 /// Whether the argument after this one is a credential: a flag, the name of a header, or a scheme.
-fn announces_secret(text: &str) -> bool {
+fn precedes_secret(text: &str) -> bool {
     let name = text.trim_start_matches(['-', '–', '—', '/']).trim_end_matches(['=', ':']);
     let is_one_word = name.chars().all(|it| it.is_alphanumeric() || "-_.".contains(it));
     is_one_word && is_secret_name(name)
 }
 
 /// A program, an argument or an address for showing.
-pub(crate) fn argument(it: &Judged) -> String {
-    let Judged { text, judged } = it;
+pub(crate) fn argument(it: &RedactionInput) -> String {
+    let RedactionInput { text, judged } = it;
     if it.is_reference() || is_path(judged) {
         return text.clone();
     }
@@ -134,7 +134,7 @@ pub(crate) fn argument(it: &Judged) -> String {
         return if is_harmless_line(judged) { text.clone() } else { MASK.to_owned() };
     }
     if judged.contains("://") {
-        return address::shown(text, judged);
+        return url::shown(text, judged);
     }
     if is_like_credential(judged) {
         return MASK.to_owned();
@@ -151,7 +151,7 @@ pub(crate) fn argument(it: &Judged) -> String {
 fn is_harmless_line(judged: &str) -> bool {
     let is_sign = |it: char| is_composed(it) && it != ' ';
     let words: Vec<_> =
-        judged.split(' ').filter(|it| !it.is_empty()).map(Judged::of_text).collect();
+        judged.split(' ').filter(|it| !it.is_empty()).map(RedactionInput::of_text).collect();
     let are_shown = || arguments(&words).iter().zip(&words).all(|(shown, it)| *shown == it.text);
     judged.len() <= LONGEST_LINE && !judged.contains(is_sign) && are_shown()
 }
@@ -168,9 +168,9 @@ pub(crate) fn secret_parts(argument: &str) -> Vec<&str> {
             parts.push(word);
         }
         // A colon may stand between a name and its value, with quotes around each.
-        is_announced = (is_announced && is_sign) || announces_secret(word);
+        is_announced = (is_announced && is_sign) || precedes_secret(word);
         if word.contains("://") {
-            parts.extend(address::secret_parts(word));
+            parts.extend(url::secret_parts(word));
         } else if is_like_credential(word) {
             parts.push(word);
         }
@@ -259,11 +259,11 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        argument(&Judged::of_text(text))
+        argument(&RedactionInput::of_text(text))
     }
 
     fn all_shown(texts: &[&str]) -> Vec<String> {
-        arguments(&texts.iter().map(|text| Judged::of_text(text)).collect::<Vec<_>>())
+        arguments(&texts.iter().map(|text| RedactionInput::of_text(text)).collect::<Vec<_>>())
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthChar;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::redact::{self, is_hidden, printable, quoted};
+use super::redact::{self, escape_control, is_hidden, quoted};
 use super::secret::MASK;
 use super::source::{Location, Span};
 
@@ -17,7 +17,7 @@ const SHOWN_BEFORE: usize = 60;
 
 /// Whether the text may hold terminal colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
+pub enum ColorStyle {
     /// Plain text.
     #[default]
     Plain,
@@ -29,22 +29,22 @@ impl Diagnostic {
     /// This problem as text, ending in a line break.
     ///
     /// Credentials in the quoted line are replaced by `***`, also those written by hand.
-    pub fn render(&self, style: Style) -> String {
-        let mut report = Report { paint: Paint { style }, text: String::new() };
+    pub fn render(&self, style: ColorStyle) -> String {
+        let mut report = ReportText { paint: Paint { style }, text: String::new() };
         report.diagnostic(self);
         report.text
     }
 }
 
 struct Paint {
-    style: Style,
+    style: ColorStyle,
 }
 
 impl Paint {
     fn with(&self, code: &str, text: &str) -> String {
         match self.style {
-            Style::Plain => text.to_owned(),
-            Style::Colored => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            ColorStyle::Plain => text.to_owned(),
+            ColorStyle::Colored => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
         }
     }
 
@@ -67,16 +67,16 @@ impl Paint {
     }
 }
 
-struct Report {
+struct ReportText {
     paint: Paint,
     text: String,
 }
 
-impl Report {
+impl ReportText {
     fn diagnostic(&mut self, found: &Diagnostic) {
         let title = format!("{}[{}]", found.severity.as_str(), found.code);
         let title = self.paint.severity(found.severity, &title);
-        let message = format!(": {}{}", subject(found), printable(&found.message));
+        let message = format!(": {}{}", subject(found), escape_control(&found.message));
         let message = self.paint.strong(&message);
         self.line(&format!("{title}{message}"));
         let gutter = gutter_width(found);
@@ -90,7 +90,7 @@ impl Report {
         if let Some(help) = &found.help {
             let frame = self.paint.frame(&format!("{:gutter$} =", ""));
             let word = self.paint.strong("help");
-            self.line(&format!("{frame} {word}: {}", printable(help)));
+            self.line(&format!("{frame} {word}: {}", escape_control(help)));
         }
     }
 
@@ -98,13 +98,13 @@ impl Report {
         let excerpt = Excerpt::of(location);
         let line = location.start().line;
         let arrow = self.paint.frame(&format!("{:gutter$}-->", ""));
-        self.line(&format!("{arrow} {}", printable(&location.to_string())));
+        self.line(&format!("{arrow} {}", escape_control(&location.to_string())));
         let empty = self.paint.frame(&format!("{:gutter$} |", ""));
         self.line(&empty);
         let number = self.paint.frame(&format!("{line:gutter$} |"));
         self.line(&format!("{number} {}", excerpt.text));
         let mark = if severity == Severity::Note { "-" } else { "^" }.repeat(excerpt.width);
-        let marked = format!("{mark} {}", printable(label));
+        let marked = format!("{mark} {}", escape_control(label));
         let marked = self.paint.severity(severity, marked.trim_end());
         self.line(&format!("{empty} {:indent$}{marked}", "", indent = excerpt.indent));
     }
@@ -139,7 +139,7 @@ impl Excerpt {
     fn of(location: &Location) -> Self {
         let source = location.source();
         let window = Window::around(location);
-        let mut drawing = Drawing::new(location.span());
+        let mut drawing = ExcerptLine::new(location.span());
         if window.cut_before {
             drawing.push_text("…");
         }
@@ -185,7 +185,7 @@ impl Window {
 }
 
 /// A line being drawn, character by character, with the columns of the marked place.
-struct Drawing {
+struct ExcerptLine {
     text: String,
     columns: usize,
     marked: Span,
@@ -193,7 +193,7 @@ struct Drawing {
     mark_end: Option<usize>,
 }
 
-impl Drawing {
+impl ExcerptLine {
     fn new(marked: Span) -> Self {
         Self { text: String::new(), columns: 0, marked, mark_start: None, mark_end: None }
     }
@@ -258,7 +258,7 @@ mod tests {
             .at(&source, Span::new(start, start + marked.len()))
             .label("expected an array")
             .help("put it in brackets")
-            .render(Style::Plain)
+            .render(ColorStyle::Plain)
     }
 
     #[test]

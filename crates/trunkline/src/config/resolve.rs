@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{io, mem};
 
+use super::environment::FileRefusal;
 use super::identity::ConfigIdentity;
 use super::inherit::InheritEnv;
-use super::meaning::usable_url;
 use super::model::{
-    FileOrigin, FileReach, Origin, Remote, RemoteProtocol, Server, Stdio, Transport,
+    FileOrigin, FileReach, Origin, Remote, RemoteTransport, Server, Stdio, Transport,
 };
 use super::redact::{self, quoted};
 use super::secret::{MASK, Secret};
-use super::surroundings::FileRefusal;
-use super::template::{Part, Reference, Target, Template};
+use super::template::{Reference, ReferenceSource, Template, TemplatePart};
+use super::validate::usable_url;
 use crate::error::{Error, ErrorKind};
 
 /// Answers what values refer to. An embedding host answers from wherever it keeps secrets.
@@ -65,9 +65,9 @@ const OUTSIDE_HINT: &str = "its configuration was found, not named: `trunkline t
 
 /// Answers nothing, for configurations that refer to nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoReferences;
+pub struct EmptyResolver;
 
-impl Resolver for NoReferences {
+impl Resolver for EmptyResolver {
     fn variable(&self, _: &str) -> Option<Secret> {
         None
     }
@@ -127,7 +127,7 @@ pub struct ResolvedRemote {
     /// Headers sent with every request.
     pub headers: Vec<(Box<str>, Secret)>,
     /// What is spoken there.
-    pub protocol: RemoteProtocol,
+    pub protocol: RemoteTransport,
     /// What its references stand for, each for itself, to be found in what the server says.
     pub filled_in: Vec<Secret>,
 }
@@ -158,17 +158,18 @@ pub struct ResolvedRemote {
 /// assert!(!format!("{transport:?}").contains("hunter2"));
 /// ```
 pub fn resolve(server: &Server, resolver: &dyn Resolver) -> Result<ResolvedTransport, Vec<Error>> {
-    let (transport, mut errors) = fill_references(server, resolver);
+    let (transport, mut errors) = expand_references(server, resolver);
     errors.extend(unknown_provider(server, resolver));
     if errors.is_empty() { Ok(transport) } else { Err(errors) }
 }
 
 /// Fills in references, and says which of them could not be: nothing stands in their places.
-pub(super) fn fill_references(
+pub(super) fn expand_references(
     server: &Server,
     resolver: &dyn Resolver,
 ) -> (ResolvedTransport, Vec<Error>) {
-    let mut filler = Filler { server, resolver, errors: Vec::new(), filled_in: Vec::new() };
+    let mut filler =
+        ReferenceExpander { server, resolver, errors: Vec::new(), filled_in: Vec::new() };
     let transport = match &server.transport {
         Transport::Stdio(stdio) => ResolvedTransport::Stdio(filler.stdio(stdio)),
         Transport::Remote(remote) => ResolvedTransport::Remote(filler.remote(remote)),
@@ -194,7 +195,7 @@ pub(super) fn unknown_provider(server: &Server, resolver: &dyn Resolver) -> Opti
 
 /// The arguments that are not shown as they were written, and what follows a name in them.
 fn credentials(written: &[Template], filled: &[Secret]) -> Vec<Secret> {
-    let judged: Vec<_> = written.iter().map(Template::judged).collect();
+    let judged: Vec<_> = written.iter().map(Template::redaction_input).collect();
     let shown = redact::arguments(&judged);
     let mut found = Vec::new();
     for ((judged, shown), filled) in judged.iter().zip(&shown).zip(filled) {
@@ -213,34 +214,34 @@ fn credentials(written: &[Template], filled: &[Secret]) -> Vec<Secret> {
     found
 }
 
-struct Filler<'f> {
+struct ReferenceExpander<'f> {
     server: &'f Server,
     resolver: &'f dyn Resolver,
     errors: Vec<Error>,
     filled_in: Vec<Secret>,
 }
 
-impl Filler<'_> {
+impl ReferenceExpander<'_> {
     fn stdio(&mut self, stdio: &Stdio) -> ResolvedStdio {
         let mut env = BTreeMap::new();
         if let Some(path) = &stdio.env_file {
             env.extend(self.variables_file(path));
         }
         for (name, value) in &stdio.env {
-            let value = value.as_ref().map(|value| self.fill(value));
+            let value = value.as_ref().map(|value| self.expand(value));
             if value.as_ref().is_some_and(|value| value.expose().contains('\0')) {
                 self.unusable(format!("the variable `{name}` holds a NUL character"));
             }
             env.insert(name.clone(), value);
         }
-        let command = self.fill(&stdio.command);
+        let command = self.expand(&stdio.command);
         if command.expose().trim().is_empty() && !self.has_errors() {
             self.unusable("the command is empty once it is filled in".to_owned());
         }
-        let args: Vec<_> = stdio.args.iter().map(|arg| self.fill(arg)).collect();
+        let args: Vec<_> = stdio.args.iter().map(|arg| self.expand(arg)).collect();
         let credentials = credentials(&stdio.args, &args);
         let cwd = stdio.cwd.as_ref().map(|cwd| {
-            let directory = self.fill(cwd);
+            let directory = self.expand(cwd);
             path_text(&self.workspace().join(directory.expose()))
         });
         let filled_in = mem::take(&mut self.filled_in);
@@ -261,13 +262,13 @@ impl Filler<'_> {
     }
 
     fn remote(&mut self, remote: &Remote) -> ResolvedRemote {
-        let url = self.fill(&remote.url);
+        let url = self.expand(&remote.url);
         if usable_url(url.expose()).is_err() && !self.has_errors() {
             self.unusable("the address is not an HTTP address once it is filled in".to_owned());
         }
         let mut headers = Vec::with_capacity(remote.headers.len());
         for (name, value) in &remote.headers {
-            let value = self.fill(value);
+            let value = self.expand(value);
             if value.expose().chars().any(|c| c.is_control() && c != '\t') {
                 self.unusable(format!("the header `{name}` would hold a control character"));
             }
@@ -298,12 +299,12 @@ impl Filler<'_> {
         self.fail(ErrorKind::UnusableValue, message, None);
     }
 
-    fn fill(&mut self, template: &Template) -> Secret {
+    fn expand(&mut self, template: &Template) -> Secret {
         let mut text = String::new();
         for part in template.parts() {
             match part {
-                Part::Literal(literal) => text.push_str(literal),
-                Part::Reference(reference) => {
+                TemplatePart::Literal(literal) => text.push_str(literal),
+                TemplatePart::Reference(reference) => {
                     let Some(value) = self.look_up(reference) else { continue };
                     text.push_str(value.expose());
                     if may_be_secret(reference.target(), &value) {
@@ -320,20 +321,22 @@ impl Filler<'_> {
         // As in a shell, `:-` stands in for what is unset or empty.
         let default = reference.default().map(Secret::new);
         let value = match reference.target() {
-            Target::File(path) => match self.read(path) {
+            ReferenceSource::File(path) => match self.read(path) {
                 Ok(value) => Some(value),
                 Err(_) if default.is_some() => None,
                 Err(error) => return self.unreadable(reference, &error),
             },
-            Target::Variable(name) => self.resolver.variable(name),
-            Target::Input(id) => self.resolver.input(id).or_else(|| self.declared_default(id)),
-            Target::WorkspaceFolder => Some(path_text(&self.workspace())),
-            Target::WorkspaceFolderName => self
+            ReferenceSource::Variable(name) => self.resolver.variable(name),
+            ReferenceSource::Input(id) => {
+                self.resolver.input(id).or_else(|| self.declared_default(id))
+            }
+            ReferenceSource::WorkspaceFolder => Some(path_text(&self.workspace())),
+            ReferenceSource::WorkspaceFolderName => self
                 .workspace()
                 .file_name()
                 .map(|name| Secret::new(name.to_string_lossy().into_owned())),
-            Target::UserHome => self.resolver.user_home().map(|home| path_text(&home)),
-            Target::PathSeparator => Some(Secret::new(std::path::MAIN_SEPARATOR_STR)),
+            ReferenceSource::UserHome => self.resolver.user_home().map(|home| path_text(&home)),
+            ReferenceSource::PathSeparator => Some(Secret::new(std::path::MAIN_SEPARATOR_STR)),
         };
         let value = match (value, default) {
             (Some(value), Some(default)) if value.expose().is_empty() => Some(default),
@@ -351,14 +354,14 @@ impl Filler<'_> {
 
     fn missing(&mut self, reference: &Reference) {
         let (message, hint) = match reference.target() {
-            Target::Variable(name) => (
+            ReferenceSource::Variable(name) => (
                 format!("the variable `{name}` is not set"),
                 Some(format!("set it, or write `${{{name}:-default}}`")),
             ),
-            Target::Input(id) => {
+            ReferenceSource::Input(id) => {
                 (format!("the input `{id}` has no answer"), self.resolver.input_hint(id))
             }
-            Target::UserHome => ("the home directory is not known".to_owned(), None),
+            ReferenceSource::UserHome => ("the home directory is not known".to_owned(), None),
             _ => (format!("`{reference}` stands for nothing here"), None),
         };
         self.fail(ErrorKind::MissingSecret, message, hint);
@@ -414,7 +417,7 @@ impl Filler<'_> {
 
     /// The variables of an `envFile`.
     fn variables_file(&mut self, path: &Template) -> Vec<(Box<str>, Option<Secret>)> {
-        let filled = self.fill(path);
+        let filled = self.expand(path);
         match self.read(filled.expose()) {
             Ok(content) => content.expose().lines().filter_map(variable_line).collect(),
             Err(error) => {
@@ -446,12 +449,12 @@ const HARMLESS: [&str; 9] =
     ["HOME", "LOGNAME", "PWD", "TEMP", "TMP", "TMPDIR", "USER", "USERNAME", "USERPROFILE"];
 
 /// Whether what a reference stands for may be secret. Paths are not.
-fn may_be_secret(target: &Target, value: &Secret) -> bool {
+fn may_be_secret(target: &ReferenceSource, value: &Secret) -> bool {
     match target {
-        Target::Variable(name) => {
+        ReferenceSource::Variable(name) => {
             !HARMLESS.contains(&&**name) && !redact::is_harmless_variable(name, value.expose())
         }
-        Target::File(_) | Target::Input(_) => true,
+        ReferenceSource::File(_) | ReferenceSource::Input(_) => true,
         _ => false,
     }
 }
@@ -461,7 +464,7 @@ fn may_be_secret(target: &Target, value: &Secret) -> bool {
 fn shown_program(command: &Template) -> Box<str> {
     match command.as_literal() {
         Some(path) => Path::new(path).file_name().unwrap_or_default().to_string_lossy().into(),
-        None => command.shown().into(),
+        None => command.redacted().into(),
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::decode::{Definitions, FromNode};
-use super::written::FileEntry;
+use super::raw::FileEntry;
 
 /// Keys of a server entry of which one must be there: they say how to reach it, or switch it.
 const ESSENTIAL_KEYS: &[&str] =

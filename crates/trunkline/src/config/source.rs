@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 /// log given by mistake does not fill the memory first.
 pub const MAX_SOURCE_BYTES: usize = 64 * 1024 * 1024;
 
-/// A range of bytes in a [`Source`].
+/// A range of bytes in a [`ServerSource`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     start: u32,
@@ -59,7 +59,7 @@ pub struct Position {
 pub struct Source {
     name: String,
     text: String,
-    index: OnceLock<Index>,
+    index: OnceLock<LineIndex>,
     sensitive: OnceLock<Vec<Span>>,
 }
 
@@ -109,8 +109,8 @@ impl Source {
         self.sensitive.get_or_init(|| find(&self.text))
     }
 
-    fn index(&self) -> &Index {
-        self.index.get_or_init(|| Index::of(&self.text))
+    fn index(&self) -> &LineIndex {
+        self.index.get_or_init(|| LineIndex::of(&self.text))
     }
 }
 
@@ -124,12 +124,12 @@ struct Checkpoint {
 }
 
 /// Line starts, and known positions at least every [`CHECKPOINT_BYTES`].
-struct Index {
+struct LineIndex {
     line_starts: Vec<usize>,
     checkpoints: Vec<Checkpoint>,
 }
 
-impl Index {
+impl LineIndex {
     fn of(text: &str) -> Self {
         let mut index = Self { line_starts: Vec::new(), checkpoints: Vec::new() };
         let mut position = Position { line: 1, column: 1 };

@@ -9,7 +9,7 @@ const MAX_WORD_BYTES: usize = 64;
 
 /// The nearest of some known words to one that is not known, if one is near enough to be what was
 /// meant.
-pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+pub fn closest_match<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     Suggestions::default().nearest(word, known)
 }
 

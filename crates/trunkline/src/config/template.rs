@@ -8,17 +8,17 @@
 
 use std::fmt;
 
-use super::redact::{self, Judged, REFERENCE, is_like_credential};
+use super::redact::{self, REFERENCE, RedactionInput, is_like_credential};
 use super::secret::MASK;
 
 /// A value that may hold references.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Template {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub(crate) enum TemplatePart {
     Literal(Box<str>),
     Reference(Reference),
 }
@@ -26,14 +26,14 @@ pub(crate) enum Part {
 /// Something a value refers to.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Reference {
-    target: Target,
+    target: ReferenceSource,
     default: Option<Box<str>>,
     written: Box<str>,
 }
 
 /// What a reference points at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum ReferenceSource {
     /// An environment variable.
     Variable(Box<str>),
     /// The content of a file, without the line ending at its end.
@@ -52,7 +52,7 @@ pub enum Target {
 
 /// Which spellings count as references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spelling {
+pub(crate) enum ReferenceSyntax {
     /// None: the host these values were written for fills nothing in.
     None,
     /// `${…}`.
@@ -63,13 +63,13 @@ pub(crate) enum Spelling {
 
 /// Why a reference cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BadReference {
+pub(crate) struct InvalidReference {
     pub(crate) message: String,
     pub(crate) help: String,
 }
 
 impl Template {
-    pub(crate) fn parse(text: &str, spelling: Spelling) -> Result<Self, BadReference> {
+    pub(crate) fn parse(text: &str, spelling: ReferenceSyntax) -> Result<Self, InvalidReference> {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
@@ -84,27 +84,27 @@ impl Template {
             let end = after.find('}').ok_or_else(unclosed)?;
             let written = &rest[opener.at..opener.at + opener.length + end + 1];
             if !literal.is_empty() {
-                parts.push(Part::Literal(std::mem::take(&mut literal).into()));
+                parts.push(TemplatePart::Literal(std::mem::take(&mut literal).into()));
             }
-            parts.push(Part::Reference(Reference::parse(&after[..end], written)?));
+            parts.push(TemplatePart::Reference(Reference::parse(&after[..end], written)?));
             rest = &after[end + 1..];
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal.into()));
+            parts.push(TemplatePart::Literal(literal.into()));
         }
         Ok(Self { parts })
     }
 
-    pub(crate) fn parts(&self) -> &[Part] {
+    pub(crate) fn parts(&self) -> &[TemplatePart] {
         &self.parts
     }
 
     /// Everything this value refers to.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Literal(_) => None,
-            Part::Reference(reference) => Some(reference),
+            TemplatePart::Literal(_) => None,
+            TemplatePart::Reference(reference) => Some(reference),
         })
     }
 
@@ -112,29 +112,29 @@ impl Template {
     pub fn as_literal(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
-            [Part::Literal(text)] => Some(text),
+            [TemplatePart::Literal(text)] => Some(text),
             _ => None,
         }
     }
 
     /// The value for showing where it is probably no credential, such as a program or an address:
     /// as written, but for what looks like one.
-    pub fn shown(&self) -> String {
-        redact::argument(&self.judged())
+    pub fn redacted(&self) -> String {
+        redact::argument(&self.redaction_input())
     }
 
     /// The value as it was written, but for the defaults of its references, with what is to be
     /// judged in its place.
-    pub(crate) fn judged(&self) -> Judged {
+    pub(crate) fn redaction_input(&self) -> RedactionInput {
         let text = self.render(str::to_owned);
         let judged = self.parts.iter().map(|part| match part {
-            Part::Literal(literal) => literal.to_string(),
-            Part::Reference(reference) => {
+            TemplatePart::Literal(literal) => literal.to_string(),
+            TemplatePart::Reference(reference) => {
                 let length = reference.to_string().len();
                 char::from(REFERENCE).to_string().repeat(length)
             }
         });
-        Judged { text, judged: judged.collect() }
+        RedactionInput { text, judged: judged.collect() }
     }
 
     /// The value for showing where it probably is a credential: references as written, all other
@@ -144,9 +144,9 @@ impl Template {
     }
 
     fn render(&self, literal: impl Fn(&str) -> String) -> String {
-        let part = |part: &Part| match part {
-            Part::Literal(text) => literal(text),
-            Part::Reference(reference) => reference.to_string(),
+        let part = |part: &TemplatePart| match part {
+            TemplatePart::Literal(text) => literal(text),
+            TemplatePart::Reference(reference) => reference.to_string(),
         };
         self.parts.iter().map(part).collect()
     }
@@ -159,7 +159,7 @@ impl fmt::Debug for Template {
 }
 
 impl Reference {
-    fn parse(inner: &str, written: &str) -> Result<Self, BadReference> {
+    fn parse(inner: &str, written: &str) -> Result<Self, InvalidReference> {
         if inner.contains("${") {
             return Err(nested());
         }
@@ -167,12 +167,12 @@ impl Reference {
             Some((name, default)) => (name, Some(default.into())),
             None => (inner, None),
         };
-        let target = Target::parse(name).ok_or_else(unknown)?;
+        let target = ReferenceSource::parse(name).ok_or_else(unknown)?;
         Ok(Self { target, default, written: written.into() })
     }
 
     /// What it points at.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &ReferenceSource {
         &self.target
     }
 
@@ -205,7 +205,7 @@ impl fmt::Debug for Reference {
     }
 }
 
-impl Target {
+impl ReferenceSource {
     fn parse(name: &str) -> Option<Self> {
         match name.split_once(':') {
             Some(("env", name)) => variable(name),
@@ -223,16 +223,16 @@ impl Target {
     }
 }
 
-fn variable(name: &str) -> Option<Target> {
+fn variable(name: &str) -> Option<ReferenceSource> {
     let mut bytes = name.bytes();
     let first = bytes.next()?;
     let starts = first.is_ascii_alphabetic() || first == b'_';
     let continues = bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    (starts && continues).then(|| Target::Variable(name.into()))
+    (starts && continues).then(|| ReferenceSource::Variable(name.into()))
 }
 
 /// Where a reference opens in a text.
-struct Opener {
+struct ReferenceStart {
     at: usize,
     length: usize,
     escaped: bool,
@@ -240,8 +240,8 @@ struct Opener {
 
 /// The first opener. Every `$` and `{` is looked at once, so that a long text of references takes no
 /// longer than its length.
-fn next_opener(text: &str, spelling: Spelling) -> Option<Opener> {
-    if spelling == Spelling::None {
+fn next_opener(text: &str, spelling: ReferenceSyntax) -> Option<ReferenceStart> {
+    if spelling == ReferenceSyntax::None {
         return None;
     }
     let marks = text.match_indices(['$', '{']);
@@ -249,11 +249,11 @@ fn next_opener(text: &str, spelling: Spelling) -> Option<Opener> {
         let rest = &text[at..];
         let braces = rest.starts_with("{env:") || rest.starts_with("{file:");
         if rest.starts_with("$${") {
-            Some(Opener { at, length: "${".len(), escaped: true })
+            Some(ReferenceStart { at, length: "${".len(), escaped: true })
         } else if rest.starts_with("${") {
-            Some(Opener { at, length: "${".len(), escaped: false })
-        } else if braces && spelling == Spelling::DollarAndBraces {
-            Some(Opener { at, length: "{".len(), escaped: false })
+            Some(ReferenceStart { at, length: "${".len(), escaped: false })
+        } else if braces && spelling == ReferenceSyntax::DollarAndBraces {
+            Some(ReferenceStart { at, length: "{".len(), escaped: false })
         } else {
             None
         }
@@ -262,22 +262,22 @@ fn next_opener(text: &str, spelling: Spelling) -> Option<Opener> {
 
 /// None of these quotes what was written: a text that only looks like a reference may be a
 /// password.
-fn nested() -> BadReference {
-    BadReference {
+fn nested() -> InvalidReference {
+    InvalidReference {
         message: "a reference inside a reference is not supported".to_owned(),
         help: "write `$${` for a literal `${`".to_owned(),
     }
 }
 
-fn unclosed() -> BadReference {
-    BadReference {
+fn unclosed() -> InvalidReference {
+    InvalidReference {
         message: "a reference is never closed".to_owned(),
         help: "add `}`, or write `$${` for a literal `${`".to_owned(),
     }
 }
 
-fn unknown() -> BadReference {
-    BadReference {
+fn unknown() -> InvalidReference {
+    InvalidReference {
         message: "this holds a reference that cannot be filled in".to_owned(),
         help:
             "known are `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}`, `${input:id}`, \
@@ -288,7 +288,7 @@ fn unknown() -> BadReference {
 
 /// Whether a text holds another host's spelling of a reference, which is passed on as it stands
 /// here: `$VAR`, `$env:VAR`, `%VAR%`, or opencode's braces where they are not read.
-pub(crate) fn has_foreign_reference(text: &str, spelling: Spelling) -> bool {
+pub(crate) fn has_foreign_reference(text: &str, spelling: ReferenceSyntax) -> bool {
     let name = |text: &str| {
         let constant =
             |byte: &u8| byte.is_ascii_uppercase() || *byte == b'_' || byte.is_ascii_digit();
@@ -306,7 +306,7 @@ pub(crate) fn has_foreign_reference(text: &str, spelling: Spelling) -> bool {
     let braces = text.contains("{env:") || text.contains("{file:");
     text.match_indices('$').any(dollar)
         || text.match_indices('%').any(percent)
-        || (spelling == Spelling::Dollar
+        || (spelling == ReferenceSyntax::Dollar
             && braces
             && !text.contains("${env:")
             && !text.contains("${file:"))
@@ -316,7 +316,7 @@ pub(crate) fn has_foreign_reference(text: &str, spelling: Spelling) -> bool {
 mod tests {
     use super::*;
 
-    fn targets(text: &str, spelling: Spelling) -> Vec<Target> {
+    fn targets(text: &str, spelling: ReferenceSyntax) -> Vec<ReferenceSource> {
         let template = Template::parse(text, spelling).unwrap();
         template.references().map(|reference| reference.target().clone()).collect()
     }
@@ -325,41 +325,41 @@ mod tests {
     fn every_documented_form_is_a_reference() {
         let text = "${A}${B:-x}${env:C}${env:D:-y}${file:~/t}${input:gh}${workspaceFolder}${/}";
         let expected = [
-            Target::Variable("A".into()),
-            Target::Variable("B".into()),
-            Target::Variable("C".into()),
-            Target::Variable("D".into()),
-            Target::File("~/t".into()),
-            Target::Input("gh".into()),
-            Target::WorkspaceFolder,
-            Target::PathSeparator,
+            ReferenceSource::Variable("A".into()),
+            ReferenceSource::Variable("B".into()),
+            ReferenceSource::Variable("C".into()),
+            ReferenceSource::Variable("D".into()),
+            ReferenceSource::File("~/t".into()),
+            ReferenceSource::Input("gh".into()),
+            ReferenceSource::WorkspaceFolder,
+            ReferenceSource::PathSeparator,
         ];
-        assert_eq!(targets(text, Spelling::Dollar), expected);
+        assert_eq!(targets(text, ReferenceSyntax::Dollar), expected);
     }
 
     #[test]
     fn braces_alone_are_references_only_in_an_opencode_file() {
         let text = "Bearer {env:A} {file:b} ${env:C}";
-        assert_eq!(targets(text, Spelling::Dollar), [Target::Variable("C".into())]);
-        assert_eq!(targets(text, Spelling::DollarAndBraces).len(), 3);
+        assert_eq!(targets(text, ReferenceSyntax::Dollar), [ReferenceSource::Variable("C".into())]);
+        assert_eq!(targets(text, ReferenceSyntax::DollarAndBraces).len(), 3);
     }
 
     #[test]
     fn a_doubled_dollar_is_a_literal_one() {
-        let template = Template::parse("a$${B}c $5", Spelling::Dollar).unwrap();
+        let template = Template::parse("a$${B}c $5", ReferenceSyntax::Dollar).unwrap();
         assert_eq!(template.as_literal(), Some("a${B}c $5"));
     }
 
     #[test]
     fn what_cannot_be_a_reference_is_an_error() {
         for text in ["${", "${}", "${a b}", "${command:x}", "${A:-${B}}", "${file:}", "${1A}"] {
-            assert!(Template::parse(text, Spelling::Dollar).is_err(), "{text}");
+            assert!(Template::parse(text, ReferenceSyntax::Dollar).is_err(), "{text}");
         }
     }
 
     #[test]
     fn literals_and_defaults_do_not_show() {
-        let template = Template::parse("Bearer sesame${T:-open}", Spelling::Dollar).unwrap();
+        let template = Template::parse("Bearer sesame${T:-open}", ReferenceSyntax::Dollar).unwrap();
         assert_eq!(template.masked(), "***${T:-***}");
         assert_eq!(format!("{template:?}"), "***${T:-***}");
     }
@@ -367,10 +367,10 @@ mod tests {
     #[test]
     fn other_hosts_references_are_recognised() {
         for text in ["$MY_KEY", "Bearer $TOKEN", "%MY_KEY%", "$env:MY_KEY", "Bearer {env:K}"] {
-            assert!(has_foreign_reference(text, Spelling::Dollar), "{text}");
+            assert!(has_foreign_reference(text, ReferenceSyntax::Dollar), "{text}");
         }
         for text in ["pa$word", "$5", "100%", "${A}", "${env:A}", "$${A}", "%20%30"] {
-            assert!(!has_foreign_reference(text, Spelling::Dollar), "{text}");
+            assert!(!has_foreign_reference(text, ReferenceSyntax::Dollar), "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@ use super::inherit::InheritEnv;
 use super::model::{Remote, Server, Stdio, Transport};
 use super::redact::{is_like_credential, is_secret_name};
 use super::secret::MASK;
-use super::template::{Part, Target, Template};
+use super::template::{ReferenceSource, Template, TemplatePart};
 
 /// One thing that a server would run, reach, send or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl UseList<'_> {
         let exact = words.map(|word| one_word(&written(word))).collect::<Vec<_>>().join(" ");
         self.push("runs", exact, self.server.endpoint());
         if let Some(cwd) = &stdio.cwd {
-            self.push("in", one_word(&written(cwd)), cwd.shown());
+            self.push("in", one_word(&written(cwd)), cwd.redacted());
         }
         for (name, value) in &stdio.env {
             let name = one_word(name);
@@ -80,7 +80,7 @@ impl UseList<'_> {
         if let Some(path) = &stdio.env_file {
             let exact = format!("the variables in {}", one_word(&written(path)));
             let file = path.as_literal().map_or(UsedFile::Anywhere, |path| self.file(path));
-            let redacted = format!("the variables in {}", path.shown());
+            let redacted = format!("the variables in {}", path.redacted());
             self.uses.push(Use { verb: "reads", exact, redacted, file: Some(file) });
         }
         match &self.server.behaviour.inherit_env {
@@ -99,7 +99,7 @@ impl UseList<'_> {
     }
 
     fn remote(&mut self, remote: &Remote) {
-        self.push("reaches", one_word(&written(&remote.url)), remote.url.shown());
+        self.push("reaches", one_word(&written(&remote.url)), remote.url.redacted());
         for (name, value) in &remote.headers {
             let exact = format!("{}: {}", one_word(name), one_line(&value_text(name, value)));
             self.push("sends", exact, format!("{}: {}", one_word(name), value.masked()));
@@ -112,16 +112,18 @@ impl UseList<'_> {
     fn references(&mut self, template: &Template) {
         for reference in template.references() {
             let (text, file) = match reference.target() {
-                Target::Variable(name) => (format!("the variable {name}"), None),
-                Target::Input(id) => (self.input(id), None),
-                Target::File(path) => {
+                ReferenceSource::Variable(name) => (format!("the variable {name}"), None),
+                ReferenceSource::Input(id) => (self.input(id), None),
+                ReferenceSource::File(path) => {
                     (format!("the file {}", one_word(path)), Some(self.file(path)))
                 }
                 _ => continue,
             };
             if self.said.insert(text.clone()) {
                 let redacted = match reference.target() {
-                    Target::Input(id) => format!("the answer to the input `{}`", one_line(id)),
+                    ReferenceSource::Input(id) => {
+                        format!("the answer to the input `{}`", one_line(id))
+                    }
                     _ => text.clone(),
                 };
                 self.uses.push(Use { verb: "reads", exact: text, redacted, file });
@@ -157,9 +159,9 @@ impl UseList<'_> {
 
 /// A value exactly as it was written, defaults of references included.
 fn written(template: &Template) -> String {
-    let part = |part: &Part| match part {
-        Part::Literal(text) => text.to_string(),
-        Part::Reference(reference) => reference.written().to_owned(),
+    let part = |part: &TemplatePart| match part {
+        TemplatePart::Literal(text) => text.to_string(),
+        TemplatePart::Reference(reference) => reference.written().to_owned(),
     };
     template.parts().iter().map(part).collect()
 }
@@ -170,16 +172,16 @@ fn value_text(name: &str, value: &Template) -> String {
     let is_word = |text: &str| text.bytes().all(|it| it.is_ascii_alphanumeric() || is_mark(it));
     let is_plain = |text: &str| is_word(text) && (!text.contains('.') || is_like_credential(text));
     let is_hidden = is_secret_name(name) && !is_run_by_programs(name);
-    let part = |part: &Part| match part {
-        Part::Literal(text) if is_hidden => match text.trim().split_once(' ') {
+    let part = |part: &TemplatePart| match part {
+        TemplatePart::Literal(text) if is_hidden => match text.trim().split_once(' ') {
             Some((scheme, rest)) if is_plain(scheme) && is_plain(rest) => {
                 format!("{scheme} {MASK}")
             }
             None if is_plain(text.trim()) && !text.ends_with(' ') => MASK.to_owned(),
             _ => text.to_string(),
         },
-        Part::Literal(text) => text.to_string(),
-        Part::Reference(reference) => reference.written().to_owned(),
+        TemplatePart::Literal(text) => text.to_string(),
+        TemplatePart::Reference(reference) => reference.written().to_owned(),
     };
     value.parts().iter().map(part).collect()
 }

@@ -5,23 +5,23 @@
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
+use super::jsonc::{Node, ObjectKey, ObjectMember, Value};
 use super::source::Span;
-use super::syntax::{Key, Member, Node, Value};
 
 /// Deepest nesting accepted.
 const MAX_DEPTH: usize = 64;
 
 /// Why a text is not YAML, and where.
-pub(crate) struct NotYaml {
+pub(crate) struct InvalidYaml {
     pub(crate) message: String,
     pub(crate) span: Span,
 }
 
 /// Reads one document. `start` is where the text begins in its source.
-pub(crate) fn read(text: &str, start: usize) -> Result<Node, NotYaml> {
-    let signs = Signs::absent_from(text);
+pub(crate) fn read(text: &str, start: usize) -> Result<Node, InvalidYaml> {
+    let signs = PatternSigns::absent_from(text);
     let plain = signs.hidden(text);
-    let mut tree = Tree::new(text, start, signs);
+    let mut tree = TreeBuilder::new(text, start, signs);
     for event in Parser::new_from_str(&plain) {
         match event {
             Ok((event, span)) => {
@@ -31,7 +31,7 @@ pub(crate) fn read(text: &str, start: usize) -> Result<Node, NotYaml> {
             Err(error) => {
                 let at = error.marker().index();
                 let span = tree.offsets.span(at, at + 1);
-                return Err(NotYaml { message: error.info().to_owned(), span });
+                return Err(InvalidYaml { message: error.info().to_owned(), span });
             }
         }
     }
@@ -41,12 +41,12 @@ pub(crate) fn read(text: &str, start: usize) -> Result<Node, NotYaml> {
 
 /// Characters that stand for `*` and `!` while a text is read, so that they mean nothing.
 #[derive(Clone, Copy)]
-struct Signs {
+struct PatternSigns {
     star: char,
     mark: char,
 }
 
-impl Signs {
+impl PatternSigns {
     /// Two characters for private use that the text does not have.
     fn absent_from(text: &str) -> Self {
         let mut free = ('\u{f0000}'..='\u{ffffd}').filter(|it| !text.contains(*it));
@@ -86,8 +86,8 @@ impl Offsets {
 }
 
 /// A tree being built.
-struct Tree {
-    signs: Signs,
+struct TreeBuilder {
+    signs: PatternSigns,
     offsets: Offsets,
     open: Vec<Frame>,
     root: Option<Node>,
@@ -96,42 +96,42 @@ struct Tree {
 /// A list or an object that is not complete.
 struct Frame {
     span: Span,
-    holds: Holds,
+    holds: FrameContent,
 }
 
-enum Holds {
+enum FrameContent {
     Items(Vec<Node>),
-    Members { members: Vec<Member>, key: Option<Key> },
+    Members { members: Vec<ObjectMember>, key: Option<ObjectKey> },
 }
 
-impl Tree {
-    fn new(text: &str, start: usize, signs: Signs) -> Self {
+impl TreeBuilder {
+    fn new(text: &str, start: usize, signs: PatternSigns) -> Self {
         let bytes = text.char_indices().map(|(at, _)| start + at);
         let bytes = bytes.chain([start + text.len()]).collect();
         Self { signs, offsets: Offsets { bytes }, open: Vec::new(), root: None }
     }
 
-    fn add(&mut self, event: Event<'_>, span: Span) -> Result<(), NotYaml> {
+    fn add(&mut self, event: Event<'_>, span: Span) -> Result<(), InvalidYaml> {
         match event {
             Event::Scalar(text, style, ..) => {
                 let value = self.scalar(&text, style);
                 self.push(Node { span, value })
             }
-            Event::SequenceStart(..) => self.enter(span, Holds::Items(Vec::new())),
+            Event::SequenceStart(..) => self.enter(span, FrameContent::Items(Vec::new())),
             Event::MappingStart(..) => {
-                self.enter(span, Holds::Members { members: Vec::new(), key: None })
+                self.enter(span, FrameContent::Members { members: Vec::new(), key: None })
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(Frame { span: start, holds }) = self.open.pop() else { return Ok(()) };
                 let value = match holds {
-                    Holds::Items(items) => Value::Array(items),
-                    Holds::Members { members, .. } => Value::Object(members),
+                    FrameContent::Items(items) => Value::Array(items),
+                    FrameContent::Members { members, .. } => Value::Object(members),
                 };
                 let span = Span::new(start.start(), span.end().max(start.end()));
                 self.push(Node { span, value })
             }
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(NotYaml { message: "there is a second document".to_owned(), span })
+                Err(InvalidYaml { message: "there is a second document".to_owned(), span })
             }
             _ => Ok(()),
         }
@@ -150,21 +150,21 @@ impl Tree {
         Value::String(self.signs.shown(text).into())
     }
 
-    fn enter(&mut self, span: Span, holds: Holds) -> Result<(), NotYaml> {
+    fn enter(&mut self, span: Span, holds: FrameContent) -> Result<(), InvalidYaml> {
         if self.open.len() >= MAX_DEPTH {
             let message = format!("it nests deeper than {MAX_DEPTH} levels");
-            return Err(NotYaml { message, span });
+            return Err(InvalidYaml { message, span });
         }
         self.open.push(Frame { span, holds });
         Ok(())
     }
 
-    fn push(&mut self, node: Node) -> Result<(), NotYaml> {
+    fn push(&mut self, node: Node) -> Result<(), InvalidYaml> {
         match self.open.last_mut().map(|frame| &mut frame.holds) {
             None => self.root = Some(node),
-            Some(Holds::Items(items)) => items.push(node),
-            Some(Holds::Members { members, key }) => match key.take() {
-                Some(key) => members.push(Member { key, value: node }),
+            Some(FrameContent::Items(items)) => items.push(node),
+            Some(FrameContent::Members { members, key }) => match key.take() {
+                Some(key) => members.push(ObjectMember { key, value: node }),
                 None => *key = Some(as_key(node)?),
             },
         }
@@ -172,17 +172,17 @@ impl Tree {
     }
 }
 
-fn as_key(node: Node) -> Result<Key, NotYaml> {
+fn as_key(node: Node) -> Result<ObjectKey, InvalidYaml> {
     let text = match node.value {
         Value::String(text) => text,
         Value::Null => "null".into(),
         Value::Bool(value) => value.to_string().into(),
         _ => {
             let message = "a key has to be a text".to_owned();
-            return Err(NotYaml { message, span: node.span });
+            return Err(InvalidYaml { message, span: node.span });
         }
     };
-    Ok(Key { text, span: node.span })
+    Ok(ObjectKey { text, span: node.span })
 }
 
 #[cfg(test)]

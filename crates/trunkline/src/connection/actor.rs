@@ -17,22 +17,22 @@ use tokio::sync::{OnceCell, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::handler::Abandoned;
-use super::handshake::closing::SessionEndings;
-use super::handshake::{Opened, Opener};
-use super::options::Options;
-use super::published::Shadow;
+use super::handler::CancelledRequest;
+use super::handshake::closing::SessionClosings;
+use super::handshake::{ConnectedServer, ServerConnector};
+use super::options::ConnectionOptions;
+use super::published::PublishedState;
 use super::server_notification::ServerNotification;
-use super::session::{Asked, Ids, MAX_PENDING_CALLS, at, stopping};
-use super::state::log_level::WantedLog;
-use super::subscription::{Hold, Subject};
-use crate::config::{Behaviour, Fingerprint, Server, Transport};
+use super::session::{MAX_PENDING_CALLS, RequestIds, SessionRequest, shutting_down, wait_until};
+use super::state::log_level::RequestedLogLevel;
+use super::subscription::{HoldChange, SubscriptionSubject};
+use crate::config::{Fingerprint, Server, ServerSettings, Transport};
 use crate::error::{Error, ErrorKind};
-use crate::item::Kind;
+use crate::item::ItemKind;
 use crate::message::{Notification, Response};
 use crate::principal::{FairShare, Principal, Requester};
-use backoff::Attempts;
-use subscriptions::{Given, Watched};
+use backoff::RestartAttempts;
+use subscriptions::{SubscribeResult, Subscriptions};
 
 /// The pause before a server that has forgotten us is spoken to again for the sake of what is
 /// watched. One that forgets every time is not asked without end.
@@ -46,15 +46,15 @@ pub(super) enum Command {
     /// Be ready; say when, or why not.
     Connect(oneshot::Sender<Result<(), Error>>),
     /// Pass a request on.
-    Ask(Asked),
+    Request(SessionRequest),
     /// Answer a question the server asked in a session.
-    Respond { session: u64, response: Response },
+    RespondToServer { session: u64, response: Response },
     /// Tell the server something.
-    Tell(Notification),
+    Notify(Notification),
     /// Ask for a list again; say when it is there, or why not.
-    Refresh(Kind, oneshot::Sender<Result<(), Error>>),
+    Refresh(ItemKind, oneshot::Sender<Result<(), Error>>),
     /// Let somebody hear of a resource or a task.
-    Watch(Subject, Requester, oneshot::Sender<Given>),
+    Subscribe(SubscriptionSubject, Requester, oneshot::Sender<SubscribeResult>),
     /// End the server, and say when nothing of it is left. The next use starts it again.
     Stop(oneshot::Sender<()>),
     /// End for good, and say when nothing is left.
@@ -65,8 +65,10 @@ impl Command {
     /// The principal whose share of what may wait it uses.
     fn principal(&self) -> &Principal {
         match self {
-            Self::Ask(Asked { requester: Some(requester), .. }) => &requester.principal,
-            Self::Watch(_, holder, _) => &holder.principal,
+            Self::Request(SessionRequest { requester: Some(requester), .. }) => {
+                &requester.principal
+            }
+            Self::Subscribe(_, holder, _) => &holder.principal,
             _ => &Principal::Anonymous,
         }
     }
@@ -77,46 +79,48 @@ impl Command {
     }
 
     /// Whether nobody waits for what comes of it any more.
-    fn is_abandoned(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         match self {
             Self::Connect(done) | Self::Refresh(_, done) => done.is_closed(),
-            Self::Ask(asked) => asked.reply.is_closed(),
-            Self::Watch(.., reply) => reply.is_closed(),
-            Self::Respond { .. } | Self::Tell(_) | Self::Stop(_) | Self::Close(_) => false,
+            Self::Request(asked) => asked.reply.is_closed(),
+            Self::Subscribe(.., reply) => reply.is_closed(),
+            Self::RespondToServer { .. } | Self::Notify(_) | Self::Stop(_) | Self::Close(_) => {
+                false
+            }
         }
     }
 }
 
 /// The task of one server.
-pub(super) struct Task {
+pub(super) struct ServerActor {
     pub(super) server: Arc<Server>,
     /// Bounds and rules, which may change while it runs.
-    pub(super) behaviour: watch::Receiver<Arc<Behaviour>>,
+    pub(super) behaviour: watch::Receiver<Arc<ServerSettings>>,
     pub(super) fingerprint: Fingerprint,
-    pub(super) options: Options,
-    pub(super) ids: Arc<Ids>,
+    pub(super) options: ConnectionOptions,
+    pub(super) ids: Arc<RequestIds>,
     pub(super) commands: mpsc::Receiver<Command>,
     /// Requests that nobody waits for any more.
-    pub(super) abandoned: mpsc::UnboundedReceiver<Abandoned>,
+    pub(super) abandoned: mpsc::UnboundedReceiver<CancelledRequest>,
     /// The resources and tasks that somebody wants to hear of, in this conversation and the next.
-    pub(super) watched: Watched,
+    pub(super) watched: Subscriptions,
     /// What somebody does not hold any more.
-    pub(super) holds: mpsc::UnboundedReceiver<Hold>,
+    pub(super) holds: mpsc::UnboundedReceiver<HoldChange>,
     /// The most of its log that anybody wants.
-    pub(super) log_level: watch::Receiver<Option<WantedLog>>,
-    pub(super) shadow: Arc<Shadow>,
+    pub(super) log_level: watch::Receiver<Option<RequestedLogLevel>>,
+    pub(super) published: Arc<PublishedState>,
     /// Whoever wants to hear what the server says of its own accord.
     pub(super) told: broadcast::Sender<ServerNotification>,
     /// Conversations that the server has forgotten, in which somebody still waits. They end with us.
     pub(super) fading: JoinSet<()>,
     /// Sessions that came to nothing, and are ending.
-    pub(super) endings: SessionEndings,
+    pub(super) endings: SessionClosings,
     /// What is being written down for the next time.
     pub(super) writing: JoinSet<()>,
 }
 
 /// Why the task stops serving a session.
-enum End {
+enum ExitReason {
     /// The server ended.
     Server(Error),
     /// Nobody has needed it for so long.
@@ -130,7 +134,7 @@ enum End {
 }
 
 /// Why the server does not run.
-enum Down {
+enum DownReason {
     /// Nobody needs it.
     Idle,
     /// It failed, and stays down until somebody asks for it.
@@ -140,73 +144,77 @@ enum Down {
 }
 
 /// What comes after a server was started, and perhaps served.
-enum After {
+enum NextState {
     /// It does not run.
-    Down(Down),
+    Down(DownReason),
     /// We end, for this command if nobody was lost.
     Close(Option<Command>),
 }
 
 /// What brings a server up, or the task to its end.
-enum Wanted {
+enum WakeReason {
     /// It is wanted, for the sake of these.
     By(Vec<Command>),
     Close(Option<Command>),
 }
 
-impl Task {
+impl ServerActor {
     /// Runs until it is told to end. A panic ends the conversation and what waits for it, and leaves
     /// the server failed: it can be started again.
     pub(super) async fn run(mut self) {
-        let mut down = Down::Idle;
+        let mut down = DownReason::Idle;
         while AssertUnwindSafe(self.run_from(down)).catch_unwind().await.is_err() {
-            let error = defect().of(&self.server.name);
+            let error = internal_error().of(&self.server.name);
             self.watched.fail(&Err(error.clone()));
-            self.shadow.failed(&error, None, 0);
-            down = Down::Failed(error);
+            self.published.failed(&error, None, 0);
+            down = DownReason::Failed(error);
         }
     }
 
-    async fn run_from(&mut self, mut down: Down) {
-        let mut attempts = Attempts::new(self.behaviour().restart);
+    async fn run_from(&mut self, mut down: DownReason) {
+        let mut attempts = RestartAttempts::new(self.behaviour().restart);
         loop {
-            let waiting = match self.wanted(&down, &mut attempts).await {
-                Wanted::By(waiting) => waiting,
-                Wanted::Close(Some(Command::Stop(done))) => {
-                    down = self.stopped_for_now(done, &mut attempts).await;
+            let waiting = match self.wait_until_wanted(&down, &mut attempts).await {
+                WakeReason::By(waiting) => waiting,
+                WakeReason::Close(Some(Command::Stop(done))) => {
+                    down = self.idle_stopped(done, &mut attempts).await;
                     continue;
                 }
-                Wanted::Close(close) => return self.stopped(close).await,
+                WakeReason::Close(close) => return self.stopped(close).await,
             };
             let after = match self.start(waiting).await {
-                Started::Ready(opened, waiting) => {
+                StartResult::Ready(opened, waiting) => {
                     self.serve(*opened, waiting, &mut attempts).await
                 }
-                Started::Failed(error, waiting) => {
+                StartResult::Failed(error, waiting) => {
                     let error = error.of(&self.server.name);
                     let down = self.failed(&error, &mut attempts);
                     // Whoever hears why sees that it is down.
                     refuse_all(waiting, &error);
-                    After::Down(down)
+                    NextState::Down(down)
                 }
-                Started::Closed(close) => After::Close(close),
+                StartResult::Closed(close) => NextState::Close(close),
             };
             match after {
-                After::Down(now) => down = now,
-                After::Close(Some(Command::Stop(done))) => {
-                    down = self.stopped_for_now(done, &mut attempts).await;
+                NextState::Down(now) => down = now,
+                NextState::Close(Some(Command::Stop(done))) => {
+                    down = self.idle_stopped(done, &mut attempts).await;
                 }
-                After::Close(close) => return self.stopped(close).await,
+                NextState::Close(close) => return self.stopped(close).await,
             }
         }
     }
 
     /// Waits until the server is wanted, or nobody can want it any more.
-    async fn wanted(&mut self, down: &Down, attempts: &mut Attempts) -> Wanted {
+    async fn wait_until_wanted(
+        &mut self,
+        down: &DownReason,
+        attempts: &mut RestartAttempts,
+    ) -> WakeReason {
         let mut waiting = Vec::new();
         let until = match down {
-            Down::Until(time) => Some(*time),
-            Down::Idle | Down::Failed(_) => None,
+            DownReason::Until(time) => Some(*time),
+            DownReason::Idle | DownReason::Failed(_) => None,
         };
         loop {
             let command = tokio::select! {
@@ -214,57 +222,57 @@ impl Task {
                 // Nothing of it has been sent.
                 Some(_) = self.abandoned.recv() => continue,
                 Some(hold) = self.holds.recv() => {
-                    let is_wanted = matches!(hold, Hold::Begun(..));
+                    let is_wanted = matches!(hold, HoldChange::Begun(..));
                     self.watched.settle(hold);
                     // Whoever holds something does not ask again.
                     if is_wanted && until.is_none() && self.may_return() {
-                        return Wanted::By(waiting);
+                        return WakeReason::By(waiting);
                     }
                     continue;
                 }
-                () = at(until) => return Wanted::By(waiting),
+                () = wait_until(until) => return WakeReason::By(waiting),
             };
             match (command, down) {
-                (None, _) => return Wanted::Close(None),
+                (None, _) => return WakeReason::Close(None),
                 (Some(close), _) if close.ends_server() => {
-                    refuse_all(waiting, &stopping());
-                    return Wanted::Close(Some(close));
+                    refuse_all(waiting, &shutting_down());
+                    return WakeReason::Close(Some(close));
                 }
                 // The session it was asked in is over; and nobody is started to be told something.
-                (Some(Command::Respond { .. } | Command::Tell(_)), _) => {}
+                (Some(Command::RespondToServer { .. } | Command::Notify(_)), _) => {}
                 // Whoever asks for it by name wants it now.
                 (Some(connect @ Command::Connect(_)), _) => {
-                    attempts.forget();
+                    attempts.reset();
                     waiting.push(connect);
-                    return Wanted::By(waiting);
+                    return WakeReason::By(waiting);
                 }
                 // Once a process has ended it stays down until somebody asks for it (CON-5).
-                (Some(command), Down::Failed(error)) if !self.may_return() => {
+                (Some(command), DownReason::Failed(error)) if !self.may_return() => {
                     refuse(command, error);
                 }
                 // What is at an address may be back already.
-                (Some(command), Down::Until(_)) if !self.may_return() => {
+                (Some(command), DownReason::Until(_)) if !self.may_return() => {
                     queue(command, &mut waiting);
                 }
                 (Some(command), _) => {
                     waiting.push(command);
-                    return Wanted::By(waiting);
+                    return WakeReason::By(waiting);
                 }
             }
         }
     }
 
     /// Starts the server, while commands queue up.
-    async fn start(&mut self, mut waiting: Vec<Command>) -> Started {
-        self.shadow.starting();
+    async fn start(&mut self, mut waiting: Vec<Command>) -> StartResult {
+        self.published.starting();
         let (stop, stopped) = watch::channel(false);
-        let opener = Opener {
+        let opener = ServerConnector {
             server: &self.server,
             behaviour: self.behaviour(),
             fingerprint: &self.fingerprint,
             options: &self.options,
             ids: &self.ids,
-            shadow: &self.shadow,
+            published: &self.published,
             endings: &self.endings,
             stop: stopped,
             transport: OnceCell::new(),
@@ -275,20 +283,20 @@ impl Task {
             opened = &mut opening => opened,
             // Whoever wants us to end does not wait for a server that hangs at its start, but for
             // its end.
-            close = told_to_close(&mut self.commands, &mut waiting) => {
+            close = close_requested(&mut self.commands, &mut waiting) => {
                 stop.send_replace(true);
-                refuse_all(waiting, &stopping());
+                refuse_all(waiting, &shutting_down());
                 if let Ok(opened) = opening.await {
                     let patience = self.behaviour().timeouts.shutdown;
                     let remaining = opened.session.close(patience).await;
-                    self.shadow.left_behind(&self.server.name, remaining, &self.options);
+                    self.published.record_orphans(&self.server.name, remaining, &self.options);
                 }
-                return Started::Closed(close);
+                return StartResult::Closed(close);
             }
         };
         match opened {
-            Ok(opened) => Started::Ready(Box::new(opened), waiting),
-            Err(error) => Started::Failed(error, waiting),
+            Ok(opened) => StartResult::Ready(Box::new(opened), waiting),
+            Err(error) => StartResult::Failed(error, waiting),
         }
     }
 
@@ -298,33 +306,33 @@ impl Task {
         matches!(self.server.transport, Transport::Remote(_))
     }
 
-    fn failed(&mut self, error: &Error, attempts: &mut Attempts) -> Down {
-        attempts.follow(self.behaviour().restart);
+    fn failed(&mut self, error: &Error, attempts: &mut RestartAttempts) -> DownReason {
+        attempts.apply_settings(self.behaviour().restart);
         self.watched.fail(&Err(error.clone()));
         if self.may_return() && !self.watched.is_empty() {
             attempts.keep_reaching();
         }
         let pause = attempts.pause_after(error);
-        self.shadow.failed(error, pause, attempts.in_a_row());
+        self.published.failed(error, pause, attempts.consecutive());
         match pause {
-            Some(pause) => Down::Until(Instant::now() + pause),
-            None => Down::Failed(error.clone()),
+            Some(pause) => DownReason::Until(Instant::now() + pause),
+            None => DownReason::Failed(error.clone()),
         }
     }
 
     /// Says that the server has been ended until its next use, whatever it was before (CON-10).
-    async fn stopped_for_now(
+    async fn idle_stopped(
         &mut self,
         done: oneshot::Sender<()>,
-        attempts: &mut Attempts,
-    ) -> Down {
+        attempts: &mut RestartAttempts,
+    ) -> DownReason {
         self.fading.shutdown().await;
-        self.endings.over().await;
+        self.endings.wait_for_all().await;
         self.finish_writing().await;
-        attempts.forget();
-        self.shadow.idle();
+        attempts.reset();
+        self.published.idle();
         let _ = done.send(());
-        Down::Idle
+        DownReason::Idle
     }
 
     /// Waits for what is written down for the next time. A disk that hangs does not keep anybody from
@@ -336,41 +344,41 @@ impl Task {
 
     /// Says that the server has been ended, and to whoever asked for it that it is done.
     async fn stopped(&mut self, close: Option<Command>) {
-        self.endings.over().await;
+        self.endings.wait_for_all().await;
         self.finish_writing().await;
-        self.shadow.stopped();
+        self.published.stopped();
         if let Some(Command::Close(done)) = close {
             let _ = done.send(());
         }
     }
 
-    fn shutdown_patience(&self) -> Duration {
+    fn shutdown_timeout(&self) -> Duration {
         self.behaviour().timeouts.shutdown
     }
 
     /// The bounds and rules of now: a new configuration may have other ones.
-    fn behaviour(&self) -> Arc<Behaviour> {
+    fn behaviour(&self) -> Arc<ServerSettings> {
         Arc::clone(&self.behaviour.borrow())
     }
 }
 
 /// What came of a start.
-enum Started {
-    Ready(Box<Opened>, Vec<Command>),
+enum StartResult {
+    Ready(Box<ConnectedServer>, Vec<Command>),
     /// It came to nothing; these are to be told.
     Failed(Error, Vec<Command>),
     Closed(Option<Command>),
 }
 
 /// Waits for the command to close, while others queue up. `None` when nobody can command any more.
-async fn told_to_close(
+async fn close_requested(
     commands: &mut mpsc::Receiver<Command>,
     waiting: &mut Vec<Command>,
 ) -> Option<Command> {
     loop {
         match commands.recv().await {
             Some(close) if close.ends_server() => return Some(close),
-            Some(Command::Respond { .. }) => {}
+            Some(Command::RespondToServer { .. }) => {}
             Some(command) => queue(command, waiting),
             None => return None,
         }
@@ -380,7 +388,7 @@ async fn told_to_close(
 /// Lets a command wait, in the place of one that nobody waits for any more if need be.
 fn queue(command: Command, waiting: &mut Vec<Command>) {
     if !has_room(&command, waiting) {
-        waiting.retain(|command| !command.is_abandoned());
+        waiting.retain(|command| !command.is_cancelled());
         if !has_room(&command, waiting) {
             return refuse(command, &too_many());
         }
@@ -408,30 +416,30 @@ fn refuse(command: Command, error: &Error) {
         Command::Connect(done) | Command::Refresh(_, done) => {
             let _ = done.send(Err(error.clone()));
         }
-        Command::Ask(asked) => {
+        Command::Request(asked) => {
             let _ = asked.reply.send(Err(error.clone()));
         }
-        Command::Watch(.., reply) => {
+        Command::Subscribe(.., reply) => {
             let _ = reply.send(Err(error.clone()));
         }
-        Command::Respond { .. } | Command::Tell(_) => {}
+        Command::RespondToServer { .. } | Command::Notify(_) => {}
         Command::Stop(done) | Command::Close(done) => {
             let _ = done.send(());
         }
     }
 }
 
-fn defect() -> Error {
+fn internal_error() -> Error {
     let message = "a defect in Trunkline ended the connection to it; the log says where";
     Error::new(ErrorKind::Broken, message).with_hint("call again to start it again")
 }
 
-fn begun_anew() -> Error {
+fn stale() -> Error {
     let message = "it has begun anew, or has other tools, since they were looked at";
-    Error::new(ErrorKind::BegunAnew, message).with_hint("look again at what it has")
+    Error::new(ErrorKind::Stale, message).with_hint("look again at what it has")
 }
 
-fn unread() -> Error {
+fn queue_full() -> Error {
     let message = "it does not read what it is sent, and a lot waits for it already";
     Error::new(ErrorKind::Busy, message).with_hint("it may hang: end it and start it again")
 }
@@ -450,7 +458,7 @@ mod tests {
 
     #[test]
     fn whoever_comes_when_too_much_waits_may_come_again() {
-        for error in [unread(), too_many()] {
+        for error in [queue_full(), too_many()] {
             assert!(error.kind().is_retryable(), "{error}");
         }
     }

@@ -10,9 +10,9 @@ use std::{fs, io};
 
 use serde_json::json;
 
-use super::pagination::Pages;
-use crate::config::{Fingerprint, RemoteProtocol};
-use crate::item::{Item, Kind};
+use super::pagination::PageReader;
+use crate::config::{Fingerprint, RemoteTransport};
+use crate::item::{Item, ItemKind};
 use crate::message::Raw;
 use crate::transport::SecretMask;
 
@@ -27,50 +27,50 @@ const LONGEST_BELIEF: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How a server was spoken to when that worked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spoken {
+pub(super) struct NegotiatedProtocol {
     pub(super) is_modern: bool,
     /// The transport, for servers at an address.
-    pub(super) transport: RemoteProtocol,
+    pub(super) transport: RemoteTransport,
 }
 
 /// What was learnt about servers.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
-    spoken: Mutex<HashMap<Fingerprint, Spoken>>,
+pub(super) struct ServerCache {
+    spoken: Mutex<HashMap<Fingerprint, NegotiatedProtocol>>,
     folder: Option<PathBuf>,
 }
 
 /// What a file says about a server.
 #[derive(Debug)]
-pub(super) struct Remembered {
-    pub(super) spoken: Spoken,
+pub(super) struct CachedServer {
+    pub(super) spoken: NegotiatedProtocol,
     pub(super) tools: Vec<Arc<Item>>,
 }
 
-impl Memory {
+impl ServerCache {
     /// A memory that is kept in a folder.
-    pub(super) fn in_folder(folder: PathBuf) -> Self {
+    pub(super) fn in_dir(folder: PathBuf) -> Self {
         Self { spoken: Mutex::default(), folder: Some(folder) }
     }
 
     /// How a server was spoken to the last time.
-    pub(super) fn spoken(&self, server: &Fingerprint) -> Option<Spoken> {
+    pub(super) fn negotiated(&self, server: &Fingerprint) -> Option<NegotiatedProtocol> {
         self.lock().get(server).copied()
     }
 
     /// Remembers how a server is spoken to.
-    pub(super) fn learn(&self, server: Fingerprint, spoken: Spoken) {
+    pub(super) fn insert(&self, server: Fingerprint, spoken: NegotiatedProtocol) {
         self.lock().insert(server, spoken);
     }
 
     /// Forgets what turned out to be wrong.
-    pub(super) fn forget(&self, server: &Fingerprint) {
+    pub(super) fn remove(&self, server: &Fingerprint) {
         self.lock().remove(server);
-        self.forget_file(server);
+        self.remove_file(server);
     }
 
     /// What was learnt about a server before this program was started.
-    pub(super) fn recall(&self, server: &Fingerprint) -> Option<Remembered> {
+    pub(super) fn load(&self, server: &Fingerprint) -> Option<CachedServer> {
         let path = file_of(self.folder.as_ref()?, server);
         // Whatever is wrong with it, the server can be asked again.
         let remembered = read(&path).ok()??;
@@ -79,35 +79,35 @@ impl Memory {
     }
 
     /// Forgets the tools of a server that are kept in a file.
-    pub(super) fn forget_file(&self, server: &Fingerprint) {
+    pub(super) fn remove_file(&self, server: &Fingerprint) {
         if let Some(folder) = &self.folder {
             let _ = fs::remove_file(file_of(folder, server));
         }
     }
 
     /// What has to be written to remember the tools of a server; nothing, if nothing is kept.
-    pub(super) fn record(
+    pub(super) fn store(
         &self,
         server: &Fingerprint,
-        spoken: Spoken,
+        spoken: NegotiatedProtocol,
         tools: &[Arc<Item>],
-    ) -> Option<Record> {
+    ) -> Option<CacheRecord> {
         let path = file_of(self.folder.as_ref()?, server);
-        Some(Record { path, text: text_of(spoken, tools) })
+        Some(CacheRecord { path, text: text_of(spoken, tools) })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Fingerprint, Spoken>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Fingerprint, NegotiatedProtocol>> {
         self.spoken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A file to be written.
-pub(super) struct Record {
+pub(super) struct CacheRecord {
     path: PathBuf,
     text: String,
 }
 
-impl Record {
+impl CacheRecord {
     /// Whether a secret would be written.
     pub(super) fn holds_secret(&self, mask: &SecretMask) -> bool {
         mask.masked_json(&self.text, false).is_some()
@@ -143,21 +143,21 @@ fn file_of(folder: &Path, server: &Fingerprint) -> PathBuf {
     folder.join(format!("{server}.json"))
 }
 
-fn text_of(spoken: Spoken, tools: &[Arc<Item>]) -> String {
+fn text_of(spoken: NegotiatedProtocol, tools: &[Arc<Item>]) -> String {
     let definitions: Vec<_> = tools.iter().map(|tool| tool.definition().text()).collect();
     let saved = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let head = json!({
         "version": VERSION,
         "savedAt": saved.as_secs(),
         "modern": spoken.is_modern,
-        "sse": spoken.transport == RemoteProtocol::Sse,
+        "sse": spoken.transport == RemoteTransport::Sse,
     });
     let tools = Raw::from_text(&format!("[{}]", definitions.join(",")));
     let tools = tools.expect("invariant: definitions are JSON, so a list of them is");
     Raw::from_value(&head).with("tools", &tools).text().to_owned()
 }
 
-fn read(path: &Path) -> io::Result<Option<Remembered>> {
+fn read(path: &Path) -> io::Result<Option<CachedServer>> {
     let kind = fs::metadata(path)?;
     // A pipe, say, would be waited for.
     if !kind.is_file() || kind.len() > MAX_FILE_BYTES {
@@ -171,7 +171,7 @@ fn read(path: &Path) -> io::Result<Option<Remembered>> {
     Ok(remembered(&text))
 }
 
-fn remembered(text: &str) -> Option<Remembered> {
+fn remembered(text: &str) -> Option<CachedServer> {
     let file = Raw::from_text(text).ok()?;
     let [version, saved, modern, sse] = file.get_all(["version", "savedAt", "modern", "sse"]);
     if version?.as_u64()? != VERSION {
@@ -180,11 +180,12 @@ fn remembered(text: &str) -> Option<Remembered> {
     let saved = UNIX_EPOCH.checked_add(Duration::from_secs(saved?.as_u64()?))?;
     // A file from the future is as doubtful as an old one.
     let age = SystemTime::now().duration_since(saved).ok()?;
-    let transport = if sse?.as_bool()? { RemoteProtocol::Sse } else { RemoteProtocol::Streamable };
-    let mut pages = Pages::new(Kind::Tool, false);
+    let transport =
+        if sse?.as_bool()? { RemoteTransport::Sse } else { RemoteTransport::Streamable };
+    let mut pages = PageReader::new(ItemKind::Tool, false);
     pages.add(&file).ok()?;
-    let spoken = Spoken { is_modern: modern?.as_bool()?, transport };
-    (age < LONGEST_BELIEF).then(|| Remembered { spoken, tools: pages.finish().items })
+    let spoken = NegotiatedProtocol { is_modern: modern?.as_bool()?, transport };
+    (age < LONGEST_BELIEF).then(|| CachedServer { spoken, tools: pages.finish().items })
 }
 
 #[cfg(test)]
@@ -199,27 +200,27 @@ mod tests {
 
     fn tools() -> Vec<Arc<Item>> {
         let definition = Raw::from_text(r#"{"name":"t","inputSchema":{},"x":1.50}"#).unwrap();
-        vec![Arc::new(Item::new(Kind::Tool, "t", definition))]
+        vec![Arc::new(Item::new(ItemKind::Tool, "t", definition))]
     }
 
     #[test]
     fn what_was_learnt_is_there_in_the_next_run() {
         let folder = std::env::temp_dir().join(format!("trunkline-memory-{}", std::process::id()));
-        let memory = Memory::in_folder(folder.join("deep"));
-        assert!(memory.recall(&server()).is_none());
-        let spoken = Spoken { is_modern: false, transport: RemoteProtocol::Sse };
-        memory.record(&server(), spoken, &tools()).unwrap().write().unwrap();
-        let next = Memory::in_folder(folder.join("deep"));
-        let remembered = next.recall(&server()).unwrap();
+        let cache = ServerCache::in_dir(folder.join("deep"));
+        assert!(cache.load(&server()).is_none());
+        let spoken = NegotiatedProtocol { is_modern: false, transport: RemoteTransport::Sse };
+        cache.store(&server(), spoken, &tools()).unwrap().write().unwrap();
+        let next = ServerCache::in_dir(folder.join("deep"));
+        let remembered = next.load(&server()).unwrap();
         assert_eq!(remembered.spoken, spoken);
-        assert_eq!(next.spoken(&server()), Some(spoken));
+        assert_eq!(next.negotiated(&server()), Some(spoken));
         assert_eq!(remembered.tools[0].definition(), tools()[0].definition());
         fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn files_that_are_damaged_old_or_of_another_version_are_not_believed() {
-        let spoken = Spoken { is_modern: true, transport: RemoteProtocol::Streamable };
+        let spoken = NegotiatedProtocol { is_modern: true, transport: RemoteTransport::Streamable };
         let good = text_of(spoken, &tools());
         assert!(remembered(&good).is_some());
         for bad in [
@@ -236,10 +237,10 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_written_is_an_error_and_nothing_else() {
-        let memory = Memory::in_folder("/dev/null/nowhere".into());
-        let spoken = Spoken { is_modern: true, transport: RemoteProtocol::Streamable };
-        assert!(memory.record(&server(), spoken, &[]).unwrap().write().is_err());
-        assert!(memory.recall(&server()).is_none());
-        assert!(Memory::default().record(&server(), spoken, &[]).is_none());
+        let cache = ServerCache::in_dir("/dev/null/nowhere".into());
+        let spoken = NegotiatedProtocol { is_modern: true, transport: RemoteTransport::Streamable };
+        assert!(cache.store(&server(), spoken, &[]).unwrap().write().is_err());
+        assert!(cache.load(&server()).is_none());
+        assert!(ServerCache::default().store(&server(), spoken, &[]).is_none());
     }
 }

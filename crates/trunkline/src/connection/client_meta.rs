@@ -28,7 +28,7 @@ impl ClientMeta {
     pub(super) fn new(capabilities: &Raw) -> Self {
         let version = Raw::from_string(ProtocolVersion::MODERN.as_str());
         let info = Raw::from_value(&client_info());
-        let meta = Raw::empty_object().with_new(&[
+        let meta = Raw::empty_object().append_members(&[
             (PROTOCOL_VERSION, &version),
             (CLIENT_INFO, &info),
             (CLIENT_CAPABILITIES, capabilities),
@@ -100,12 +100,12 @@ fn with_client_meta(params: Option<Raw>, client: &ClientMeta) -> Raw {
     // A relayed request keeps the metadata of its own client, but not its protocol version.
     let meta = match version {
         Some(other) if other != client.version => {
-            said.with_part(&other, &client.version).with_new(&missing)
+            said.replace_slice(&other, &client.version).append_members(&missing)
         }
         _ if missing.is_empty() => return params,
-        _ => said.with_new(&missing),
+        _ => said.append_members(&missing),
     };
-    params.with_part(&said, &meta)
+    params.replace_slice(&said, &meta)
 }
 
 /// Parameters without client metadata, every other byte unchanged.

@@ -13,11 +13,11 @@ use crate::message::{Id, Notification, Raw, Request, RpcError};
 use crate::protocol::code;
 
 /// The answer to a question, on its way.
-pub type Answering<'c> = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send + 'c>>;
+pub type HandlerFuture<'c> = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send + 'c>>;
 
 /// Something the server needs before it can answer.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ServerRequest {
     /// What it asks for: `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: Box<str>,
     /// With what.
@@ -27,7 +27,7 @@ pub struct Question {
 /// Whoever attends to a request: the server speaks to them before it answers.
 ///
 /// They are called in the future of the request, never in the way of another one. What they
-/// offer has to be declared as well, in [`Options::with_capabilities`](super::Options) or in the
+/// offer has to be declared as well, in [`ConnectionOptions::with_capabilities`](super::Options) or in the
 /// `_meta` of the request: servers may only ask for what was declared.
 pub trait CallHandler: Send + Sync {
     /// The server tells something about the request: its progress, a line of its log; or that a visit
@@ -45,30 +45,30 @@ pub trait CallHandler: Send + Sync {
     /// They may take their time: that of the request stands still meanwhile, and goes on with what
     /// remained. A question that is not answered within `timeouts.question` of its server is over, as is
     /// one that the server takes back, or whose request is over: what they return is dropped then.
-    fn asked(&self, question: Question) -> Answering<'_> {
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(ready(Err(not_offered(&question.method))))
     }
 
     /// The request is over because of what they refused to say: a server of the modern generation asks
     /// in its answer, and cannot be told. Whoever waits for the request gets this as its error.
-    fn ended_by(&self, _refusal: &RpcError) {}
+    fn on_request_declined(&self, _refusal: &RpcError) {}
 
     /// What the server hears when the request is given up before it is answered: the parameters of
     /// `notifications/cancelled`, but for `requestId`. A reason of ours, unless they say otherwise.
-    fn last_words(&self) -> Option<Raw> {
+    fn cancel_params(&self) -> Option<Raw> {
         None
     }
 
     /// Another request is in the way of this one: the server asked something that was refused,
     /// because it could have been about either; or this one waits for its turn.
-    fn passed_over(&self) {}
+    fn on_blocked(&self) {}
 }
 
 /// Somebody who only waits for the answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Unattended;
+pub struct NoopHandler;
 
-impl CallHandler for Unattended {
+impl CallHandler for NoopHandler {
     fn wants_progress(&self) -> bool {
         false
     }
@@ -77,23 +77,23 @@ impl CallHandler for Unattended {
 /// What somebody says to a question, if they say it in time.
 pub(super) async fn answer_within(
     bound: Duration,
-    attendant: &dyn CallHandler,
-    question: Question,
-) -> Result<Result<Raw, RpcError>, Unanswered> {
-    timeout(bound, attendant.asked(question)).await.map_err(|_| Unanswered(bound))
+    handler: &dyn CallHandler,
+    question: ServerRequest,
+) -> Result<Result<Raw, RpcError>, AnswerTimeout> {
+    timeout(bound, handler.on_server_request(question)).await.map_err(|_| AnswerTimeout(bound))
 }
 
 /// A question that nobody answered within this time.
-pub(super) struct Unanswered(Duration);
+pub(super) struct AnswerTimeout(Duration);
 
-impl From<Unanswered> for RpcError {
-    fn from(Unanswered(bound): Unanswered) -> Self {
+impl From<AnswerTimeout> for RpcError {
+    fn from(AnswerTimeout(bound): AnswerTimeout) -> Self {
         Self::new(code::INTERNAL_ERROR, &format!("nobody answered within {bound:?}"))
     }
 }
 
-impl From<Unanswered> for Error {
-    fn from(Unanswered(bound): Unanswered) -> Self {
+impl From<AnswerTimeout> for Error {
+    fn from(AnswerTimeout(bound): AnswerTimeout) -> Self {
         let message = format!("nobody answered its question within {bound:?}");
         Self::new(ErrorKind::TimedOut, message).with_hint("`timeouts.question` is the bound")
     }
@@ -105,35 +105,37 @@ pub(super) fn not_offered(method: &str) -> RpcError {
 }
 
 /// A request that nobody waits for any more.
-pub(super) struct Abandoned {
+pub(super) struct CancelledRequest {
     pub(super) id: u64,
     /// What the server is to hear of it, but for its id.
     pub(super) last_words: Option<Raw>,
 }
 
 /// What a server says while it works on a request.
-pub(super) enum Update {
-    Told(Notification),
+pub(super) enum CallEvent {
+    Notification(Notification),
     /// It asks, in this session, and waits for the answer.
-    Asked {
+    Request {
         session: u64,
         request: Request,
     },
     /// It does not want to know any more what it asked under this id.
-    TakenBack(Id),
+    RequestCancelled(Id),
     /// It asks somebody else, perhaps for the sake of this request.
-    AskedAside,
+    RequestDeferred,
     /// It asked, perhaps for the sake of this request, and was refused.
-    PassedOver,
+    RequestRefused,
 }
 
-impl Update {
+impl CallEvent {
     /// Bytes of what the server said.
     pub(super) fn weight(&self) -> usize {
         let (method, params) = match self {
-            Self::Told(notification) => (&notification.method, notification.params.as_ref()),
-            Self::Asked { request, .. } => (&request.method, request.params.as_ref()),
-            Self::TakenBack(_) | Self::AskedAside | Self::PassedOver => return 0,
+            Self::Notification(notification) => {
+                (&notification.method, notification.params.as_ref())
+            }
+            Self::Request { request, .. } => (&request.method, request.params.as_ref()),
+            Self::RequestCancelled(_) | Self::RequestDeferred | Self::RequestRefused => return 0,
         };
         method.len() + params.map_or(1, |params| params.bytes().len())
     }

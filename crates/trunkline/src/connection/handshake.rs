@@ -10,32 +10,32 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, watch};
 use tokio::time::{Instant, timeout_at};
 
-use super::cache::Spoken;
+use super::cache::NegotiatedProtocol;
 use super::handler::untrusted;
-use super::options::Options;
-use super::pagination::List;
-use super::published::Shadow;
-use super::session::{Answer, Ids, Session, stopping};
+use super::options::ConnectionOptions;
+use super::pagination::ItemList;
+use super::published::PublishedState;
+use super::session::{RequestIds, RequestOutcome, Session, shutting_down};
 use super::state::error_context::{
-    explained, explained_by_server, late_to_list, late_to_start, with_next_step,
+    list_timeout, start_timeout, with_next_step, with_server_stderr, with_stderr,
 };
-use super::state::status::Described;
+use super::state::status::ServerDescription;
 use crate::config::{
-    Behaviour, Fingerprint, Protocol, RemoteProtocol, ResolvedTransport, Server, Timeouts,
+    Fingerprint, Protocol, RemoteTransport, ResolvedTransport, Server, ServerSettings, Timeouts,
     Transport,
 };
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
 use crate::protocol::Era;
-use crate::transport::http::HttpWire;
-use crate::transport::sse::SseWire;
-use crate::transport::stdio::StdioWire;
-use crate::transport::{HttpTarget, Wire};
-use closing::SessionEndings;
-use references::resolved;
+use crate::transport::http::HttpTransport;
+use crate::transport::sse::SseTransport;
+use crate::transport::stdio::StdioTransport;
+use crate::transport::{AnyTransport, HttpEndpoint};
+use closing::SessionClosings;
+use references::resolve_transport;
 
-pub(super) use requests::asks_for_modern;
-use requests::{Initialized, Probed, unknown_revision};
+pub(super) use requests::requires_modern;
+use requests::{InitializeOutcome, ProbeOutcome, unsupported_version};
 
 /// How long a server may think about a question that only modern ones understand, before it is asked
 /// the older one as well. Most answer at once; some are still being downloaded; some never answer,
@@ -43,24 +43,24 @@ use requests::{Initialized, Probed, unknown_revision};
 const PROBE: Duration = Duration::from_secs(8);
 
 /// A server that has been started and agreed with.
-pub(super) struct Opened {
+pub(super) struct ConnectedServer {
     pub(super) session: Session,
-    pub(super) described: Described,
-    pub(super) spoken: Spoken,
-    pub(super) tools: List,
+    pub(super) described: ServerDescription,
+    pub(super) spoken: NegotiatedProtocol,
+    pub(super) tools: ItemList,
 }
 
 /// Starts servers.
-pub(super) struct Opener<'o> {
+pub(super) struct ServerConnector<'o> {
     pub(super) server: &'o Server,
     /// The bounds and rules of this start.
-    pub(super) behaviour: Arc<Behaviour>,
+    pub(super) behaviour: Arc<ServerSettings>,
     pub(super) fingerprint: &'o Fingerprint,
-    pub(super) options: &'o Options,
-    pub(super) ids: &'o Ids,
-    pub(super) shadow: &'o Arc<Shadow>,
+    pub(super) options: &'o ConnectionOptions,
+    pub(super) ids: &'o RequestIds,
+    pub(super) published: &'o Arc<PublishedState>,
     /// Sessions of this server that came to nothing, and are ending.
-    pub(super) endings: &'o SessionEndings,
+    pub(super) endings: &'o SessionClosings,
     /// Turns true when the start is not wanted any more.
     pub(super) stop: watch::Receiver<bool>,
     /// The transport with its references filled in, once for all processes of this start.
@@ -70,64 +70,65 @@ pub(super) struct Opener<'o> {
 }
 
 /// A session that both sides agree on.
-type Agreed = (Session, Described);
+type NegotiatedSession = (Session, ServerDescription);
 
-impl Opener<'_> {
+impl ServerConnector<'_> {
     /// Starts the server, whatever it speaks, and lists its tools.
-    pub(super) async fn open(&self) -> Result<Opened, Error> {
-        self.options.chain().admit_identity(&self.server.identity).map_err(|error| {
+    pub(super) async fn open(&self) -> Result<ConnectedServer, Error> {
+        self.options.chain().check_identity(&self.server.identity).map_err(|error| {
             Error::new(ErrorKind::StartFailed, error.to_string()).with_hint(error.hint())
         })?;
         self.transport().await?;
         let deadline = Instant::now() + self.timeouts().handshake;
         tokio::select! {
-            room = self.endings.make_room(half_way_to(deadline)) => room?,
-            () = self.stopped() => return Err(stopping()),
+            room = self.endings.make_room(halfway_to(deadline)) => room?,
+            () = self.wait_for_stop() => return Err(shutting_down()),
         }
-        let agreed = self.agreed(deadline).await;
-        let (mut session, described) = agreed.map_err(|error| self.recalled(error))?;
+        let agreed = self.negotiate(deadline).await;
+        let (mut session, described) = agreed.map_err(|error| self.with_earlier_stderr(error))?;
         let described = match described.bounded() {
             Ok(described) => described,
             Err(error) => return Err(self.failed(session, error, deadline).await),
         };
-        let spoken = spoken_in(&session);
-        self.options.memory().learn(*self.fingerprint, spoken);
+        let spoken = negotiated_in(&session);
+        self.options.cache().insert(*self.fingerprint, spoken);
         let deadline = Instant::now() + self.timeouts().list;
         match self.list_tools(&mut session, deadline).await {
             Ok(tools) => {
-                let described = untrusted::described(self.server.trust, described);
-                Ok(Opened { session, described, spoken, tools })
+                let described = untrusted::sanitized_description(self.server.trust, described);
+                Ok(ConnectedServer { session, described, spoken, tools })
             }
-            Err(error) => Err(self.unlisted(session, error, deadline).await),
+            Err(error) => Err(self.list_failed(session, error, deadline).await),
         }
     }
 
     /// Agrees with the server in the way that is pinned, that worked the last time, or that is
     /// found out.
-    async fn agreed(&self, deadline: Instant) -> Result<Agreed, Error> {
-        let declared = self.declared();
-        match (self.server.behaviour.protocol, self.options.memory().spoken(self.fingerprint)) {
+    async fn negotiate(&self, deadline: Instant) -> Result<NegotiatedSession, Error> {
+        let declared = self.declared_transport();
+        match (self.server.behaviour.protocol, self.options.cache().negotiated(self.fingerprint)) {
             (Protocol::Legacy, None) => {
-                self.initialized(self.start(declared, deadline).await?, deadline).await
+                self.initialize_or_sse(self.start(declared, deadline).await?, deadline).await
             }
             (Protocol::Modern, _) => {
-                self.modern(self.start(declared, deadline).await?, deadline).await
+                self.negotiate_modern(self.start(declared, deadline).await?, deadline).await
             }
-            (Protocol::Auto, None) => self.find_out(deadline).await,
-            (pinned, Some(spoken)) => match self.as_before(spoken, deadline).await {
-                Err(error) if is_misunderstanding(error.kind()) => {
+            (Protocol::Auto, None) => self.detect(deadline).await,
+            (pinned, Some(spoken)) => match self.negotiate_as_cached(spoken, deadline).await {
+                Err(error) if is_protocol_mismatch(error.kind()) => {
                     // It is not what it was.
-                    self.options.memory().forget(self.fingerprint);
+                    self.options.cache().remove(self.fingerprint);
                     match pinned {
                         Protocol::Legacy => {
-                            self.initialized(self.start(declared, deadline).await?, deadline).await
+                            self.initialize_or_sse(self.start(declared, deadline).await?, deadline)
+                                .await
                         }
-                        _ => self.find_out(deadline).await,
+                        _ => self.detect(deadline).await,
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::TimedOut => {
                     // There is no time left to find out; there is the next time.
-                    self.options.memory().forget(self.fingerprint);
+                    self.options.cache().remove(self.fingerprint);
                     Err(error)
                 }
                 agreed => agreed,
@@ -136,45 +137,49 @@ impl Opener<'_> {
     }
 
     /// Speaks to the server as it was spoken to before.
-    async fn as_before(&self, spoken: Spoken, deadline: Instant) -> Result<Agreed, Error> {
+    async fn negotiate_as_cached(
+        &self,
+        spoken: NegotiatedProtocol,
+        deadline: Instant,
+    ) -> Result<NegotiatedSession, Error> {
         let session = self.start(spoken.transport, deadline).await?;
         if spoken.is_modern {
-            self.modern(session, deadline).await
+            self.negotiate_modern(session, deadline).await
         } else {
-            self.initialized_in(session, deadline).await
+            self.initialize_session(session, deadline).await
         }
     }
 
     /// Starts a process, or makes ready to reach an address.
-    async fn start(&self, spoken: RemoteProtocol, deadline: Instant) -> Result<Session, Error> {
+    async fn start(&self, spoken: RemoteTransport, deadline: Instant) -> Result<Session, Error> {
         if *self.stop.borrow() {
-            return Err(stopping());
+            return Err(shutting_down());
         }
         let wire = match self.transport().await? {
             ResolvedTransport::Stdio(program) => {
-                Wire::Stdio(Box::new(StdioWire::start(program, self.options.child())?))
+                AnyTransport::Stdio(Box::new(StdioTransport::start(program, self.options.child())?))
             }
             ResolvedTransport::Remote(remote) => {
-                let (client, target) = (self.options.client()?, HttpTarget::new(remote)?);
+                let (client, target) = (self.options.client()?, HttpEndpoint::new(remote)?);
                 match spoken {
-                    RemoteProtocol::Sse => {
-                        let opened = SseWire::open(client, target);
+                    RemoteTransport::Sse => {
+                        let opened = SseTransport::open(client, target);
                         let wire = tokio::select! {
-                            opened = timeout_at(deadline, opened) => opened.map_err(|_| self.late())??,
-                            () = self.stopped() => return Err(stopping()),
+                            opened = timeout_at(deadline, opened) => opened.map_err(|_| self.timeout_error())??,
+                            () = self.wait_for_stop() => return Err(shutting_down()),
                         };
-                        Wire::Sse(Box::new(wire))
+                        AnyTransport::Sse(Box::new(wire))
                     }
-                    _ => Wire::Http(Box::new(HttpWire::new(client, target))),
+                    _ => AnyTransport::Http(Box::new(HttpTransport::new(client, target))),
                 }
             }
         };
-        self.shadow.hears(wire.tail());
+        self.published.set_stderr(wire.stderr_tail());
         let client_meta = self.options.client_meta().clone();
-        let attendant = self.options.attendant();
-        let attendant = attendant.map(|it| untrusted::attended(self.server.trust, it));
-        let answering = (attendant, self.timeouts().question);
-        let mask = self.server.behaviour.redact.then(|| wire.tail().mask());
+        let handler = self.options.handler();
+        let handler = handler.map(|it| untrusted::sanitizing_handler(self.server.trust, it));
+        let answering = (handler, self.timeouts().question);
+        let mask = self.server.behaviour.redact.then(|| wire.stderr_tail().mask());
         let mut session = Session::new(wire, self.ids.next(), client_meta, answering);
         session.mask = mask;
         Ok(session)
@@ -183,52 +188,60 @@ impl Opener<'_> {
     /// Fills in what the server refers to. That has a bound of its own: it is not the server's time.
     async fn transport(&self) -> Result<&ResolvedTransport, Error> {
         let bound = Instant::now() + self.timeouts().connect;
-        let resolved = || resolved(self.server, self.options, bound);
+        let resolved = || resolve_transport(self.server, self.options, bound);
         tokio::select! {
             transport = self.transport.get_or_try_init(resolved) => transport,
-            () = self.stopped() => Err(stopping()),
+            () = self.wait_for_stop() => Err(shutting_down()),
         }
     }
 
     /// What is spoken at the server's address, as far as it was declared.
-    fn declared(&self) -> RemoteProtocol {
+    fn declared_transport(&self) -> RemoteTransport {
         match &self.server.transport {
             Transport::Remote(remote) => remote.protocol,
-            Transport::Stdio(_) => RemoteProtocol::Streamable,
+            Transport::Stdio(_) => RemoteTransport::Streamable,
         }
     }
 
     /// Finds out what the server speaks, starting it again where that is needed.
-    async fn find_out(&self, deadline: Instant) -> Result<Agreed, Error> {
-        let mut session = self.start(self.declared(), deadline).await?;
-        if self.declared() == RemoteProtocol::Sse {
-            return self.initialized(session, deadline).await;
+    async fn detect(&self, deadline: Instant) -> Result<NegotiatedSession, Error> {
+        let mut session = self.start(self.declared_transport(), deadline).await?;
+        if self.declared_transport() == RemoteTransport::Sse {
+            return self.initialize_or_sse(session, deadline).await;
         }
         // A server that does not know the question needs time for the older one.
         let bound = Instant::now() + PROBE.min(self.timeouts().handshake / 2);
         match self.probe(&mut session, deadline.min(bound)).await {
-            Probed::Modern(described) => Ok((session, described)),
-            Probed::Legacy => self.initialized(session, deadline).await,
-            Probed::Hopeless(error) => Err(self.failed(session, error, deadline).await),
-            Probed::Silent => self.asked_both(session, deadline).await,
-            Probed::Spoiled(_) => {
-                self.close(session, half_way_to(deadline)).await;
-                self.initialized(self.start(self.declared(), deadline).await?, deadline).await
+            ProbeOutcome::Modern(described) => Ok((session, described)),
+            ProbeOutcome::Legacy => self.initialize_or_sse(session, deadline).await,
+            ProbeOutcome::Hopeless(error) => Err(self.failed(session, error, deadline).await),
+            ProbeOutcome::Silent => self.initialize_silent(session, deadline).await,
+            ProbeOutcome::Spoiled(_) => {
+                self.close(session, halfway_to(deadline)).await;
+                self.initialize_or_sse(
+                    self.start(self.declared_transport(), deadline).await?,
+                    deadline,
+                )
+                .await
             }
         }
     }
 
     /// Speaks the modern generation and no other.
-    async fn modern(&self, mut session: Session, deadline: Instant) -> Result<Agreed, Error> {
+    async fn negotiate_modern(
+        &self,
+        mut session: Session,
+        deadline: Instant,
+    ) -> Result<NegotiatedSession, Error> {
         let error = match self.probe(&mut session, deadline).await {
-            Probed::Modern(described) => return Ok((session, described)),
-            Probed::Hopeless(error) => error,
-            Probed::Silent => self.late(),
+            ProbeOutcome::Modern(described) => return Ok((session, described)),
+            ProbeOutcome::Hopeless(error) => error,
+            ProbeOutcome::Silent => self.timeout_error(),
             // That it ended says more than that it did not answer.
-            Probed::Spoiled(error) if error.kind() != ErrorKind::NotMcp => error,
-            Probed::Legacy | Probed::Spoiled(_) => {
+            ProbeOutcome::Spoiled(error) if error.kind() != ErrorKind::ProtocolViolation => error,
+            ProbeOutcome::Legacy | ProbeOutcome::Spoiled(_) => {
                 let message = "it does not speak revision 2026-07-28 of the protocol";
-                let error = Error::new(ErrorKind::NotMcp, message);
+                let error = Error::new(ErrorKind::ProtocolViolation, message);
                 match self.server.behaviour.protocol {
                     Protocol::Modern => error.with_hint("`protocol` says that it does"),
                     _ => error,
@@ -240,88 +253,100 @@ impl Opener<'_> {
 
     /// Asks a process that is silent the older way: it may be slow to start, or not understand. If
     /// it stays silent, it may have been spoiled by the first question, and is started again.
-    async fn asked_both(&self, mut session: Session, deadline: Instant) -> Result<Agreed, Error> {
-        match self.initialize(&mut session, half_way_to(deadline)).await {
-            Ok(Initialized::Agreed(described)) => Ok((session, described)),
-            Ok(Initialized::WantsModern) => self.modern(session, deadline).await,
+    async fn initialize_silent(
+        &self,
+        mut session: Session,
+        deadline: Instant,
+    ) -> Result<NegotiatedSession, Error> {
+        match self.initialize(&mut session, halfway_to(deadline)).await {
+            Ok(InitializeOutcome::Agreed(described)) => Ok((session, described)),
+            Ok(InitializeOutcome::WantsModern) => self.negotiate_modern(session, deadline).await,
             Err(error) if error.kind() == ErrorKind::TimedOut => {
-                self.close(session, half_way_to(deadline)).await;
-                self.initialized(self.start(self.declared(), deadline).await?, deadline).await
+                self.close(session, halfway_to(deadline)).await;
+                self.initialize_or_sse(
+                    self.start(self.declared_transport(), deadline).await?,
+                    deadline,
+                )
+                .await
             }
             Err(error) => Err(self.failed(session, error, deadline).await),
         }
     }
 
     /// Opens the conversation the older way; where no address says how, in the oldest way last.
-    async fn initialized(&self, session: Session, deadline: Instant) -> Result<Agreed, Error> {
-        let error = match self.initialized_in(session, deadline).await {
+    async fn initialize_or_sse(
+        &self,
+        session: Session,
+        deadline: Instant,
+    ) -> Result<NegotiatedSession, Error> {
+        let error = match self.initialize_session(session, deadline).await {
             Err(error) => error,
             agreed => return agreed,
         };
         let is_other = match error.kind() {
-            ErrorKind::Refused(status) => (400..=499).contains(&status) && status != 429,
-            kind => kind == ErrorKind::NotMcp,
+            ErrorKind::HttpStatus(status) => (400..=499).contains(&status) && status != 429,
+            kind => kind == ErrorKind::ProtocolViolation,
         };
-        if self.declared() != RemoteProtocol::Detect || !is_other {
+        if self.declared_transport() != RemoteTransport::Detect || !is_other {
             return Err(error);
         }
         // If that fails as well, what the address said first is what its owner has to know.
-        let Ok(session) = self.start(RemoteProtocol::Sse, deadline).await else {
+        let Ok(session) = self.start(RemoteTransport::Sse, deadline).await else {
             return Err(error);
         };
-        self.initialized_in(session, deadline).await.map_err(|_| error)
+        self.initialize_session(session, deadline).await.map_err(|_| error)
     }
 
     /// Opens the conversation the older way.
-    async fn initialized_in(
+    async fn initialize_session(
         &self,
         mut session: Session,
         deadline: Instant,
-    ) -> Result<Agreed, Error> {
+    ) -> Result<NegotiatedSession, Error> {
         let error = match self.initialize(&mut session, deadline).await {
-            Ok(Initialized::Agreed(described)) => return Ok((session, described)),
-            Ok(Initialized::WantsModern) => unknown_revision(),
+            Ok(InitializeOutcome::Agreed(described)) => return Ok((session, described)),
+            Ok(InitializeOutcome::WantsModern) => unsupported_version(),
             Err(error) => error,
         };
         Err(self.failed(session, error, deadline).await)
     }
 
     /// Asks and waits for the answer, for as long as the start is wanted.
-    async fn ask(
+    async fn request(
         &self,
         session: &mut Session,
         method: &str,
         params: Option<Raw>,
         deadline: Instant,
-    ) -> Answer {
+    ) -> RequestOutcome {
         tokio::select! {
             biased;
-            () = self.stopped() => Err(stopping()),
+            () = self.wait_for_stop() => Err(shutting_down()),
             answer = session.exchange(self.ids.next(), method, params, deadline) => {
-                answer.map_err(|error| self.within_bound(error, method))
+                answer.map_err(|error| self.with_timeout_name(error, method))
             }
         }
     }
 
     /// An error with the bound that was passed, if it is that of a request.
-    fn within_bound(&self, error: Error, method: &str) -> Error {
+    fn with_timeout_name(&self, error: Error, method: &str) -> Error {
         let timeouts = self.timeouts();
         match (error.kind(), method) {
-            (ErrorKind::TimedOut, "tools/list") => late_to_list(timeouts.list),
-            (ErrorKind::TimedOut, _) => late_to_start(timeouts.handshake),
+            (ErrorKind::TimedOut, "tools/list") => list_timeout(timeouts.list),
+            (ErrorKind::TimedOut, _) => start_timeout(timeouts.handshake),
             _ => error,
         }
     }
 
     /// Waits until the start is not wanted any more.
-    async fn stopped(&self) {
+    async fn wait_for_stop(&self) {
         if self.stop.clone().wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    fn late(&self) -> Error {
-        late_to_start(self.timeouts().handshake)
+    fn timeout_error(&self) -> Error {
+        start_timeout(self.timeouts().handshake)
     }
 
     fn timeouts(&self) -> &Timeouts {
@@ -331,67 +356,67 @@ impl Opener<'_> {
     /// Ends a conversation that came to nothing, and its server. That goes on by itself after this time: a
     /// process that does not end when it is told to keeps nobody.
     async fn close(&self, session: Session, until: Instant) {
-        let lines = session.wire().last_lines();
+        let lines = session.transport().stderr_lines();
         if !lines.is_empty() {
-            *self.earlier() = lines;
+            *self.earlier_stderr() = lines;
         }
-        self.endings.end(session, (self.server, self.options), self.shadow, until).await;
+        self.endings.end(session, (self.server, self.options), self.published, until).await;
     }
 
     /// Stops a server that could not be agreed with, and adds what it said last.
     async fn failed(&self, session: Session, error: Error, deadline: Instant) -> Error {
         let noise = session.noise;
-        self.shadow.noticed(&session);
+        self.published.record_noise(&session);
         self.close(session, deadline).await;
-        let lines = self.earlier().clone();
+        let lines = self.earlier_stderr().clone();
         match &self.server.transport {
             Transport::Remote(_) if error.kind() == ErrorKind::TimedOut => {
                 error.with_hint("`timeouts.handshake` is the bound: raise it if the server is slow")
             }
-            _ => with_next_step(explained(error, &lines, noise)),
+            _ => with_next_step(with_stderr(error, &lines, noise)),
         }
     }
 
     /// Stops a server that is agreed with and does not list its tools, and adds what it said last.
-    async fn unlisted(&self, session: Session, error: Error, deadline: Instant) -> Error {
+    async fn list_failed(&self, session: Session, error: Error, deadline: Instant) -> Error {
         let noise = session.noise;
-        self.shadow.noticed(&session);
+        self.published.record_noise(&session);
         self.close(session, deadline).await;
-        with_next_step(explained_by_server(error, &self.earlier().clone(), noise))
+        with_next_step(with_server_stderr(error, &self.earlier_stderr().clone(), noise))
     }
 }
 
-impl Opener<'_> {
-    fn earlier(&self) -> MutexGuard<'_, Vec<String>> {
+impl ServerConnector<'_> {
+    fn earlier_stderr(&self) -> MutexGuard<'_, Vec<String>> {
         self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An error of a start that ran out of time, with what an earlier process of it said.
-    fn recalled(&self, error: Error) -> Error {
+    fn with_earlier_stderr(&self, error: Error) -> Error {
         match error.kind() {
-            ErrorKind::TimedOut => explained(error, &self.earlier(), 0),
+            ErrorKind::TimedOut => with_stderr(error, &self.earlier_stderr(), 0),
             _ => error,
         }
     }
 }
 
 /// The middle of the time that is left until then.
-fn half_way_to(deadline: Instant) -> Instant {
+fn halfway_to(deadline: Instant) -> Instant {
     let now = Instant::now();
     now + deadline.saturating_duration_since(now) / 2
 }
 
 /// Whether an error comes of speaking to a server in a way it does not know.
-fn is_misunderstanding(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotMcp | ErrorKind::Refused(_))
+fn is_protocol_mismatch(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::ProtocolViolation | ErrorKind::HttpStatus(_))
 }
 
-fn spoken_in(session: &Session) -> Spoken {
-    Spoken {
+fn negotiated_in(session: &Session) -> NegotiatedProtocol {
+    NegotiatedProtocol {
         is_modern: session.version.era() == Era::Modern,
-        transport: match session.wire() {
-            Wire::Sse(_) => RemoteProtocol::Sse,
-            Wire::Http(_) | Wire::Stdio(_) => RemoteProtocol::Streamable,
+        transport: match session.transport() {
+            AnyTransport::Sse(_) => RemoteTransport::Sse,
+            AnyTransport::Http(_) | AnyTransport::Stdio(_) => RemoteTransport::Streamable,
         },
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::Semaphore;
 
-use super::cache::Memory;
+use super::cache::ServerCache;
 use super::client_meta::ClientMeta;
 use super::handler::CallHandler;
 use crate::config::{Chain, Resolver};
@@ -20,18 +20,18 @@ const MAX_RESOLVERS: usize = 64;
 
 /// What every connection needs of its host. Clones share it, and what was learnt about servers.
 #[derive(Clone)]
-pub struct Options {
-    reach: Arc<Reach>,
-    memory: Arc<Memory>,
+pub struct ConnectionOptions {
+    reach: Arc<SharedResources>,
+    cache: Arc<ServerCache>,
     capabilities: Raw,
     client_meta: ClientMeta,
-    attendant: Option<Arc<dyn CallHandler>>,
-    remaining: Arc<Mutex<Vec<Remaining>>>,
+    handler: Option<Arc<dyn CallHandler>>,
+    remaining: Arc<Mutex<Vec<OrphanProcess>>>,
 }
 
 /// A process that could not be ended with its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remaining {
+pub struct OrphanProcess {
     /// The server that it was started by.
     pub server: ServerName,
     /// The process.
@@ -41,7 +41,7 @@ pub struct Remaining {
 /// Processes that could not be ended and that nobody has taken note of: enough to see what is wrong.
 const MAX_REMAINING: usize = 100;
 
-struct Reach {
+struct SharedResources {
     resolver: Arc<dyn Resolver + Send + Sync>,
     resolvers: Arc<Semaphore>,
     child: ChildOptions,
@@ -50,7 +50,7 @@ struct Reach {
     client: OnceLock<Result<HttpClient, Error>>,
 }
 
-impl Options {
+impl ConnectionOptions {
     /// Who answers what values refer to, what child processes inherit, and how addresses are
     /// reached.
     pub fn new(
@@ -61,11 +61,11 @@ impl Options {
         let client = OnceLock::new();
         let resolvers = Arc::new(Semaphore::new(MAX_RESOLVERS));
         Self {
-            reach: Arc::new(Reach { resolver, resolvers, child, http, client }),
-            memory: Arc::default(),
+            reach: Arc::new(SharedResources { resolver, resolvers, child, http, client }),
+            cache: Arc::default(),
             client_meta: ClientMeta::new(&Raw::empty_object()),
             capabilities: Raw::empty_object(),
-            attendant: None,
+            handler: None,
             remaining: Arc::default(),
         }
     }
@@ -76,8 +76,8 @@ impl Options {
     /// The files hold what the servers offer, under a digest of their configuration. They can be
     /// deleted at any time.
     #[must_use]
-    pub fn with_memory_in(self, folder: PathBuf) -> Self {
-        Self { memory: Arc::new(Memory::in_folder(folder)), ..self }
+    pub fn with_cache_dir(self, folder: PathBuf) -> Self {
+        Self { cache: Arc::new(ServerCache::in_dir(folder)), ..self }
     }
 
     /// Declares what callers offer to servers, as the protocol writes it:
@@ -97,21 +97,21 @@ impl Options {
     /// own accord, as everybody is who listens to
     /// [`Connection::notifications`](super::Connection::notifications).
     #[must_use]
-    pub fn with_attendant(self, attendant: Arc<dyn CallHandler>) -> Self {
-        Self { attendant: Some(attendant), ..self }
+    pub fn with_handler(self, handler: Arc<dyn CallHandler>) -> Self {
+        Self { handler: Some(handler), ..self }
     }
 
     /// Takes note of processes that could not be ended with a server.
-    pub(super) fn left_behind(&self, server: &ServerName, processes: &[RemainingProcess]) {
+    pub(super) fn record_orphan(&self, server: &ServerName, processes: &[RemainingProcess]) {
         let mut remaining = self.remaining.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MAX_REMAINING.saturating_sub(remaining.len());
         let new = processes.iter().take(room).cloned();
-        remaining.extend(new.map(|process| Remaining { server: server.clone(), process }));
+        remaining.extend(new.map(|process| OrphanProcess { server: server.clone(), process }));
     }
 
     /// The processes that could not be ended since this was asked last, of every server with these
     /// options.
-    pub(crate) fn take_remaining(&self) -> Vec<Remaining> {
+    pub(crate) fn take_orphans(&self) -> Vec<OrphanProcess> {
         std::mem::take(&mut *self.remaining.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -138,12 +138,12 @@ impl Options {
         self.reach.client.get_or_init(client).clone()
     }
 
-    pub(super) fn memory(&self) -> &Memory {
-        &self.memory
+    pub(super) fn cache(&self) -> &ServerCache {
+        &self.cache
     }
 
-    pub(super) fn attendant(&self) -> Option<Arc<dyn CallHandler>> {
-        self.attendant.clone()
+    pub(super) fn handler(&self) -> Option<Arc<dyn CallHandler>> {
+        self.handler.clone()
     }
 
     pub(super) fn client_meta(&self) -> &ClientMeta {

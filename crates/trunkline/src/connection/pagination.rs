@@ -6,13 +6,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::param_headers::{Mirrored, mirrored};
-use super::state::status::SetAside;
+use super::param_headers::{ParamHeader, param_headers};
+use super::state::status::RejectedItem;
 use crate::config::{Trust, is_hidden};
 use crate::error::{Error, ErrorKind};
-use crate::item::{Item, Kind};
+use crate::item::{Item, ItemKind};
 use crate::message::Raw;
-use crate::name::MAX_ADDRESS_BYTES;
+use crate::name::MAX_URI_BYTES;
 
 /// Pages taken of one list. A server that needs more gives too little at once.
 pub(super) const MAX_PAGES: usize = 100;
@@ -44,12 +44,12 @@ const CONTESTED: &str = "another tool has the same name and another definition, 
                          which of them the server runs";
 
 /// The pages of a list so far.
-pub(super) struct Pages {
-    kind: Kind,
+pub(super) struct PageReader {
+    kind: ItemKind,
     items: Vec<Arc<Item>>,
     /// Bytes of their definitions.
     bytes: usize,
-    set_aside: Vec<SetAside>,
+    set_aside: Vec<RejectedItem>,
     /// How many more are set aside than are remembered.
     unnamed: usize,
     /// The first item of each name, unless it was set aside since.
@@ -62,7 +62,7 @@ pub(super) struct Pages {
     ttl: Option<Duration>,
     /// Whether arguments are repeated in headers, and which.
     mirrors: bool,
-    mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
+    mirrored: HashMap<Box<str>, Arc<[ParamHeader]>>,
     trust: Trust,
 }
 
@@ -72,26 +72,26 @@ pub(super) fn page_params(cursor: &Raw) -> Raw {
 }
 
 /// What to do after a page.
-pub(super) enum Next {
+pub(super) enum NextPage {
     /// Ask again with this cursor.
     Page(Raw),
     Done,
 }
 
 /// A list that is complete.
-pub(super) struct List {
-    pub(super) kind: Kind,
+pub(super) struct ItemList {
+    pub(super) kind: ItemKind,
     pub(super) items: Vec<Arc<Item>>,
-    pub(super) set_aside: Vec<SetAside>,
+    pub(super) set_aside: Vec<RejectedItem>,
     /// How long the server says that it holds.
     pub(super) ttl: Option<Duration>,
     /// Arguments that are repeated in headers, by tool.
-    pub(super) mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
+    pub(super) mirrored: HashMap<Box<str>, Arc<[ParamHeader]>>,
 }
 
-impl Pages {
+impl PageReader {
     /// No pages yet, of a server to which arguments are repeated in headers, or not.
-    pub(super) fn new(kind: Kind, mirrors: bool) -> Self {
+    pub(super) fn new(kind: ItemKind, mirrors: bool) -> Self {
         Self {
             kind,
             items: Vec::new(),
@@ -103,7 +103,7 @@ impl Pages {
             cursors: HashSet::new(),
             pages: 0,
             ttl: None,
-            mirrors: mirrors && kind == Kind::Tool,
+            mirrors: mirrors && kind == ItemKind::Tool,
             mirrored: HashMap::new(),
             trust: Trust::Trusted,
         }
@@ -115,12 +115,12 @@ impl Pages {
     }
 
     /// Takes one page: the result of the request for it.
-    pub(super) fn add(&mut self, page: &Raw) -> Result<Next, Error> {
+    pub(super) fn add(&mut self, page: &Raw) -> Result<NextPage, Error> {
         let key = self.kind.list_key();
         let [items, cursor, ttl] = page.get_all([key, "nextCursor", "ttlMs"]);
         let Some(items) = items.filter(|items| items.text().starts_with('[')) else {
             let message = format!("its list of {}s has no `{key}`", self.kind.as_str());
-            return Err(Error::new(ErrorKind::NotMcp, message));
+            return Err(Error::new(ErrorKind::ProtocolViolation, message));
         };
         for definition in items.items() {
             if self.items.len() >= MAX_ITEMS {
@@ -128,17 +128,17 @@ impl Pages {
                 let error = Error::new(ErrorKind::TooLarge, message);
                 return Err(error.with_hint("configure it to offer fewer; no model reads as many"));
             }
-            match self.judge(&definition) {
+            match self.check_item(&definition) {
                 Ok(name) => self.take(name, &definition),
-                Err(reason) => self.put_aside(&definition, reason),
+                Err(reason) => self.reject(&definition, reason),
             }
         }
-        self.put_largest_aside();
+        self.reject_largest();
         self.pages += 1;
         let ttl = ttl.and_then(|ttl| ttl.as_u64()).map(Duration::from_millis);
         self.ttl = self.ttl.into_iter().chain(ttl).min();
         match cursor.filter(|cursor| !cursor.is_null()) {
-            None => Ok(Next::Done),
+            None => Ok(NextPage::Done),
             Some(cursor) => self.next_page(&cursor),
         }
     }
@@ -155,15 +155,15 @@ impl Pages {
             return;
         };
         let is_other = |first: &Arc<Item>| first.definition() != item.definition();
-        if self.kind == Kind::Tool && first.as_ref().is_some_and(is_other) {
-            self.put_aside(definition, CONTESTED);
+        if self.kind == ItemKind::Tool && first.as_ref().is_some_and(is_other) {
+            self.reject(definition, CONTESTED);
             self.contested.insert(name);
         } else {
-            self.put_aside(definition, "another one has the same name");
+            self.reject(definition, "another one has the same name");
         }
     }
 
-    fn next_page(&mut self, cursor: &Raw) -> Result<Next, Error> {
+    fn next_page(&mut self, cursor: &Raw) -> Result<NextPage, Error> {
         let problem = if self.pages >= MAX_PAGES {
             format!("has more than {MAX_PAGES} pages")
         } else if cursor.bytes().len() > MAX_CURSOR_BYTES {
@@ -171,15 +171,15 @@ impl Pages {
         } else if !self.cursors.insert(cursor.text().into()) {
             "goes round in a circle".to_owned()
         } else {
-            return Ok(Next::Page(cursor.detached()));
+            return Ok(NextPage::Page(cursor.detached()));
         };
         let hint = "the server has to end its list; tell those who make it";
         let message = format!("its list of {}s {problem}", self.kind.as_str());
-        Err(Error::new(ErrorKind::NotMcp, message).with_hint(hint))
+        Err(Error::new(ErrorKind::ProtocolViolation, message).with_hint(hint))
     }
 
     /// The name of an item that can be used, or why it cannot.
-    fn judge(&mut self, definition: &Raw) -> Result<Box<str>, &'static str> {
+    fn check_item(&mut self, definition: &Raw) -> Result<Box<str>, &'static str> {
         if !definition.is_object() {
             return Err("it is not an object");
         }
@@ -192,10 +192,10 @@ impl Pages {
             return Err("its name is empty");
         }
         match self.kind {
-            Kind::Tool | Kind::Prompt if name.len() > MAX_NAME_BYTES => {
+            ItemKind::Tool | ItemKind::Prompt if name.len() > MAX_NAME_BYTES => {
                 return Err("its name is longer than 256 bytes");
             }
-            _ if name.len() > MAX_ADDRESS_BYTES => return Err("its address is longer than 8 KiB"),
+            _ if name.len() > MAX_URI_BYTES => return Err("its address is longer than 8 KiB"),
             _ => {}
         }
         if name.chars().any(char::is_control) {
@@ -204,13 +204,13 @@ impl Pages {
         if self.trust == Trust::Untrusted && name.chars().any(is_hidden) {
             return Err("its name holds characters that cannot be seen, and it is not trusted");
         }
-        if self.kind == Kind::Tool && !schema.is_some_and(|schema| schema.is_object()) {
+        if self.kind == ItemKind::Tool && !schema.is_some_and(|schema| schema.is_object()) {
             return Err("it has no input schema");
         }
         let name: Box<str> = name.into();
         if self.mirrors {
             // A server over HTTP would refuse every call of it.
-            let mirrored = mirrored(definition)?;
+            let mirrored = param_headers(definition)?;
             if !mirrored.is_empty() {
                 self.mirrored.insert(name.clone(), mirrored.into());
             }
@@ -218,7 +218,7 @@ impl Pages {
         Ok(name)
     }
 
-    fn put_aside(&mut self, definition: &Raw, reason: &str) {
+    fn reject(&mut self, definition: &Raw, reason: &str) {
         if self.set_aside.len() >= MAX_SET_ASIDE {
             self.unnamed += 1;
             return;
@@ -227,11 +227,11 @@ impl Pages {
         let name = name.as_ref().and_then(Raw::as_str);
         let shown = |name: Cow<'_, str>| name.chars().take(SHOWN_NAME).collect::<String>().into();
         let (kind, name) = (self.kind, name.map(shown));
-        self.set_aside.push(SetAside { kind, name, reason: reason.into() });
+        self.set_aside.push(RejectedItem { kind, name, reason: reason.into() });
     }
 
     /// Takes the largest items out of a list that is too large, so that all others can be used.
-    fn put_largest_aside(&mut self) {
+    fn reject_largest(&mut self) {
         if self.bytes <= MAX_LIST_BYTES {
             return;
         }
@@ -249,23 +249,23 @@ impl Pages {
                 self.kind.as_str(),
                 MAX_LIST_BYTES / (1024 * 1024),
             );
-            self.put_aside(largest.definition(), &reason);
+            self.reject(largest.definition(), &reason);
         }
     }
 
-    pub(super) fn finish(mut self) -> List {
+    pub(super) fn finish(mut self) -> ItemList {
         let contested = std::mem::take(&mut self.contested);
         let is_contested = |item: &Arc<Item>| contested.contains(item.name());
         let (aside, items) = self.items.into_iter().partition::<Vec<_>, _>(is_contested);
         self.items = items;
-        aside.iter().for_each(|item| self.put_aside(item.definition(), CONTESTED));
+        aside.iter().for_each(|item| self.reject(item.definition(), CONTESTED));
         self.items.sort_by(|left, right| left.name().cmp(right.name()));
         if self.unnamed > 0 {
             let reason = format!("{} more are set aside, and not named here", self.unnamed).into();
-            self.set_aside.push(SetAside { kind: self.kind, name: None, reason });
+            self.set_aside.push(RejectedItem { kind: self.kind, name: None, reason });
         }
         let Self { kind, items, set_aside, ttl, mirrored, .. } = self;
-        List { kind, items, set_aside, ttl, mirrored }
+        ItemList { kind, items, set_aside, ttl, mirrored }
     }
 }
 
@@ -273,8 +273,8 @@ impl Pages {
 mod tests {
     use super::*;
 
-    fn tool_pages() -> Pages {
-        Pages::new(Kind::Tool, false)
+    fn tool_pages() -> PageReader {
+        PageReader::new(ItemKind::Tool, false)
     }
 
     fn page(text: &str) -> Raw {
@@ -288,7 +288,7 @@ mod tests {
             {"name":"b","inputSchema":{},"x":12345678901234567890},
             {"name":5,"inputSchema":{}}, {"name":"","inputSchema":{}}, 7,
             {"name":"c"}, {"name":"a","inputSchema":{}}, {"name":"a","inputSchema":{}}]}"#;
-        assert!(matches!(pages.add(&page(text)), Ok(Next::Done)));
+        assert!(matches!(pages.add(&page(text)), Ok(NextPage::Done)));
         let list = pages.finish();
         let names: Vec<_> = list.items.iter().map(|item| item.name()).collect();
         assert_eq!(names, ["a", "b"]);
@@ -312,9 +312,9 @@ mod tests {
                 let mut pages = tool_pages();
                 let more = r#"{"name":"y","inputSchema":{}}"#;
                 let first = format!(r#"{{"tools":[{one},{more}],"nextCursor":"2"}}"#);
-                assert!(matches!(pages.add(&page(&first)), Ok(Next::Page(_))));
+                assert!(matches!(pages.add(&page(&first)), Ok(NextPage::Page(_))));
                 let second = format!(r#"{{"tools":[{two},{one}]}}"#);
-                assert!(matches!(pages.add(&page(&second)), Ok(Next::Done)));
+                assert!(matches!(pages.add(&page(&second)), Ok(NextPage::Done)));
                 let list = pages.finish();
                 let names: Vec<_> = list.items.iter().map(|item| item.name()).collect();
                 assert_eq!(names, ["y"]);
@@ -325,7 +325,7 @@ mod tests {
         }
         let mut pages = tool_pages();
         let same = page(&format!(r#"{{"tools":[{reads},{reads}]}}"#));
-        assert!(matches!(pages.add(&same), Ok(Next::Done)));
+        assert!(matches!(pages.add(&same), Ok(NextPage::Done)));
         assert_eq!(pages.finish().items.len(), 1, "one that is said twice is one");
     }
 
@@ -346,7 +346,7 @@ mod tests {
                 large.join(","),
                 tool(&format!("small{number}"), 10),
             );
-            assert!(matches!(pages.add(&page(&text)), Ok(Next::Page(_))));
+            assert!(matches!(pages.add(&page(&text)), Ok(NextPage::Page(_))));
             assert!(pages.bytes <= MAX_LIST_BYTES, "{}", pages.bytes);
         }
         let list = pages.finish();
@@ -360,7 +360,10 @@ mod tests {
     #[test]
     fn endless_lists_end() {
         let mut pages = tool_pages();
-        assert!(matches!(pages.add(&page(r#"{"tools":[],"nextCursor":"a"}"#)), Ok(Next::Page(_))));
+        assert!(matches!(
+            pages.add(&page(r#"{"tools":[],"nextCursor":"a"}"#)),
+            Ok(NextPage::Page(_))
+        ));
         assert!(pages.add(&page(r#"{"tools":[],"nextCursor":"a"}"#)).is_err());
         let mut pages = tool_pages();
         let ends = (0..=MAX_PAGES).any(|number| {
@@ -374,7 +377,13 @@ mod tests {
     #[test]
     fn an_empty_cursor_is_a_cursor_and_null_is_none() {
         let mut pages = tool_pages();
-        assert!(matches!(pages.add(&page(r#"{"tools":[],"nextCursor":""}"#)), Ok(Next::Page(_))));
-        assert!(matches!(pages.add(&page(r#"{"tools":[],"nextCursor":null}"#)), Ok(Next::Done)));
+        assert!(matches!(
+            pages.add(&page(r#"{"tools":[],"nextCursor":""}"#)),
+            Ok(NextPage::Page(_))
+        ));
+        assert!(matches!(
+            pages.add(&page(r#"{"tools":[],"nextCursor":null}"#)),
+            Ok(NextPage::Done)
+        ));
     }
 }

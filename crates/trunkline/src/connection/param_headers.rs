@@ -11,51 +11,51 @@ const MAX_DEPTH: usize = 16;
 
 /// An argument that is repeated in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mirrored {
+pub(super) struct ParamHeader {
     header: Box<str>,
     /// Where it is in the arguments.
     path: Vec<Box<str>>,
 }
 
 /// The arguments a tool wants repeated, or why what it wants cannot be done.
-pub(super) fn mirrored(definition: &Raw) -> Result<Vec<Mirrored>, &'static str> {
+pub(super) fn param_headers(definition: &Raw) -> Result<Vec<ParamHeader>, &'static str> {
     // Nearly no schema has any.
     if memchr::memmem::find(definition.bytes(), MARK.as_bytes()).is_none() {
         return Ok(Vec::new());
     }
     let Some(schema) = definition.get("inputSchema") else { return Ok(Vec::new()) };
     let schema = schema.as_value().ok_or("its input schema cannot be read")?;
-    let mut search = Search { found: Vec::new(), path: Vec::new() };
+    let mut search = ParamHeaderSearch { found: Vec::new(), path: Vec::new() };
     search.object(&schema)?;
-    if marks(&schema) > search.found.len() {
+    if has_mark(&schema) > search.found.len() {
         return Err("a header in it is for something that is no named argument");
     }
     Ok(search.found)
 }
 
 /// How many marks there are, wherever they are.
-fn marks(schema: &Value) -> usize {
+fn has_mark(schema: &Value) -> usize {
     match schema {
         Value::Object(members) => {
             let member = |(key, value): (&String, &Value)| match (key.as_str(), value) {
                 // The keys of these are the names of arguments.
-                ("properties", Value::Object(named)) => named.values().map(marks).sum(),
+                ("properties", Value::Object(named)) => named.values().map(has_mark).sum(),
                 (MARK, _) => 1,
-                _ => marks(value),
+                _ => has_mark(value),
             };
             members.iter().map(member).sum()
         }
-        Value::Array(items) => items.iter().map(marks).sum(),
+        Value::Array(items) => items.iter().map(has_mark).sum(),
         _ => 0,
     }
 }
 
-struct Search {
-    found: Vec<Mirrored>,
+struct ParamHeaderSearch {
+    found: Vec<ParamHeader>,
     path: Vec<Box<str>>,
 }
 
-impl Search {
+impl ParamHeaderSearch {
     /// Looks through the properties of an object, and those of objects in it.
     fn object(&mut self, schema: &Value) -> Result<(), &'static str> {
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -86,7 +86,7 @@ impl Search {
         if self.found.iter().any(|other| other.header.eq_ignore_ascii_case(header)) {
             return Err("two headers in it have the same name");
         }
-        self.found.push(Mirrored { header: header.into(), path: self.path.clone() });
+        self.found.push(ParamHeader { header: header.into(), path: self.path.clone() });
         Ok(())
     }
 }
@@ -97,13 +97,13 @@ fn is_token(byte: u8) -> bool {
 }
 
 /// The headers of a call, with the values its arguments have. What is absent or null has none.
-pub(super) fn headers(mirrored: &[Mirrored], params: Option<&Raw>) -> Vec<(Box<str>, Box<str>)> {
+pub(super) fn headers(mirrored: &[ParamHeader], params: Option<&Raw>) -> Vec<(Box<str>, Box<str>)> {
     if mirrored.is_empty() {
         return Vec::new();
     }
     let arguments = params.and_then(|params| params.get("arguments"));
     let Some(arguments) = arguments else { return Vec::new() };
-    let header = |wanted: &Mirrored| {
+    let header = |wanted: &ParamHeader| {
         let value = text_of(&value_at(&arguments, &wanted.path)?)?;
         Some((wanted.header.clone(), value))
     };
@@ -114,12 +114,12 @@ pub(super) fn headers(mirrored: &[Mirrored], params: Option<&Raw>) -> Vec<(Box<s
 /// have; nothing for those whose argument is absent.
 pub fn header_arguments(definition: &Raw, params: &Raw) -> Vec<(Box<str>, Option<Box<str>>)> {
     // Headers that cannot be had are nothing that a call could repeat.
-    let Ok(wanted) = mirrored(definition) else { return Vec::new() };
+    let Ok(wanted) = param_headers(definition) else { return Vec::new() };
     if wanted.is_empty() {
         return Vec::new();
     }
     let mut values = headers(&wanted, Some(params));
-    let value = |wanted: Mirrored| {
+    let value = |wanted: ParamHeader| {
         let found = values.iter().position(|(header, _)| *header == wanted.header);
         (wanted.header, found.map(|at| values.swap_remove(at).1))
     };
@@ -171,7 +171,7 @@ mod tests {
             "in": { "type": "object", "properties": {
                 "side": { "type": "string", "x-mcp-header": "Inside" } } },
         }));
-        let wanted = mirrored(&tool).unwrap();
+        let wanted = param_headers(&tool).unwrap();
         let params = Raw::from_value(&json!({ "name": "t", "arguments": {
             "region": "", "count": 42, "dry": false, "none": null, "plain": "x",
             "in": { "side": "é" } } }));
@@ -189,7 +189,7 @@ mod tests {
             let text = format!(
                 r#"{{"name":"t","inputSchema":{{"type":"object","properties":{{"a":{{"type":"string","x-mcp-header":"A","default":{value}}}}}}}}}"#
             );
-            assert!(mirrored(&Raw::from_text(&text).unwrap()).is_err(), "{value}");
+            assert!(param_headers(&Raw::from_text(&text).unwrap()).is_err(), "{value}");
         }
     }
 
@@ -197,7 +197,7 @@ mod tests {
     fn arguments_that_cannot_become_a_tree_are_repeated_all_the_same() {
         let tool = tool(&json!({ "region": { "type": "string", "x-mcp-header": "Region" } }));
         let params = r#"{"name":"t","arguments":{"region":"eu","other":1e999}}"#;
-        let found = headers(&mirrored(&tool).unwrap(), Raw::from_text(params).ok().as_ref());
+        let found = headers(&param_headers(&tool).unwrap(), Raw::from_text(params).ok().as_ref());
         assert_eq!(found, [("Region".into(), "eu".into())]);
     }
 
@@ -216,14 +216,14 @@ mod tests {
             of(json!("A"), "null"),
             of(json!("A"), "number"),
         ] {
-            assert!(mirrored(&tool(&json!({ "p": property.clone() }))).is_err(), "{property}");
+            assert!(param_headers(&tool(&json!({ "p": property.clone() }))).is_err(), "{property}");
         }
         let twice =
             json!({ "p": of(json!("MyField"), "string"), "q": of(json!("myfield"), "string") });
-        assert!(mirrored(&tool(&twice)).is_err());
+        assert!(param_headers(&tool(&twice)).is_err());
         let deep = json!({ "p": { "type": "array", "items": of(json!("A"), "string") } });
-        assert!(mirrored(&tool(&deep)).is_err());
+        assert!(param_headers(&tool(&deep)).is_err());
         let named_so = json!({ "x-mcp-header": { "type": "string" } });
-        assert_eq!(mirrored(&tool(&named_so)), Ok(Vec::new()));
+        assert_eq!(param_headers(&tool(&named_so)), Ok(Vec::new()));
     }
 }

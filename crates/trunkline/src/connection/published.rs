@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::options::Options;
-use super::pagination::List;
+use super::options::ConnectionOptions;
+use super::pagination::ItemList;
 use super::session::{Session, masked_raw};
-use super::state::status::{Described, State, Status};
+use super::state::status::{ServerDescription, State, Status};
 use crate::error::Error;
-use crate::item::{Item, Kind};
+use crate::item::{Item, ItemKind};
 use crate::message::Raw;
 use crate::name::ServerName;
 use crate::protocol::ProtocolVersion;
-use crate::transport::{RemainingProcess, SecretMask, Tail};
+use crate::transport::{RemainingProcess, SecretMask, StderrTail};
 
 /// What a server has of one kind, and until when that need not be asked for again.
 #[derive(Clone)]
-pub(super) struct Listed {
+pub(super) struct ListSnapshot {
     pub(super) items: Arc<[Arc<Item>]>,
     /// Whether it has ever been asked for.
     pub(super) is_known: bool,
@@ -27,8 +27,8 @@ pub(super) struct Listed {
     pub(super) fresh_until: Option<tokio::time::Instant>,
 }
 
-impl Listed {
-    fn none() -> Self {
+impl ListSnapshot {
+    fn unknown() -> Self {
         Self { items: Arc::new([]), is_known: false, fresh_until: None }
     }
 
@@ -38,9 +38,9 @@ impl Listed {
 }
 
 /// What everybody may know about a server. Only its task changes it, but for the count of failures.
-pub(super) struct Shadow {
+pub(super) struct PublishedState {
     status: watch::Sender<Status>,
-    listed: [watch::Sender<Listed>; Kind::ALL.len()],
+    listed: [watch::Sender<ListSnapshot>; ItemKind::ALL.len()],
     /// Counted apart from the status: those who watch it do not watch calls.
     calls: AtomicU64,
     failures: AtomicU64,
@@ -51,18 +51,18 @@ pub(super) struct Shadow {
     /// The last of all editions.
     last_edition: AtomicU64,
     /// The standard error of the process that was started last, and what it was given.
-    tail: Mutex<Tail>,
+    tail: Mutex<StderrTail>,
     /// The first start since it was last ready or stopped in order.
     unready_since: Mutex<Option<tokio::time::Instant>>,
 }
 
-impl Shadow {
+impl PublishedState {
     /// A server that has not been started, with the tools it had at an earlier time.
     pub(super) fn new(remembered: Vec<Arc<Item>>) -> Self {
         let status = Status { tools: remembered.len(), ..Status::default() };
-        let shadow = Self {
+        let published = Self {
             status: watch::Sender::new(status),
-            listed: Kind::ALL.map(|_| watch::Sender::new(Listed::none())),
+            listed: ItemKind::ALL.map(|_| watch::Sender::new(ListSnapshot::unknown())),
             calls: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             edition: AtomicU64::new(0),
@@ -72,12 +72,12 @@ impl Shadow {
             unready_since: Mutex::default(),
         };
         let is_known = !remembered.is_empty();
-        let remembered = Listed { items: remembered.into(), is_known, fresh_until: None };
-        shadow.of(Kind::Tool).send_replace(remembered);
-        shadow
+        let remembered = ListSnapshot { items: remembered.into(), is_known, fresh_until: None };
+        published.of(ItemKind::Tool).send_replace(remembered);
+        published
     }
 
-    fn of(&self, kind: Kind) -> &watch::Sender<Listed> {
+    fn of(&self, kind: ItemKind) -> &watch::Sender<ListSnapshot> {
         &self.listed[kind as usize]
     }
 
@@ -92,12 +92,12 @@ impl Shadow {
         self.status.borrow().state
     }
 
-    pub(super) fn edition(&self) -> u64 {
+    pub(super) fn tools_revision(&self) -> u64 {
         self.edition.load(Ordering::Acquire)
     }
 
     /// Its tools are others, or those of another conversation. Said once they are there.
-    fn begin_edition(&self) {
+    fn begin_revision(&self) {
         let next = self.last_edition.fetch_add(1, Ordering::Relaxed) + 1;
         self.edition.store(next, Ordering::Release);
     }
@@ -115,27 +115,27 @@ impl Shadow {
         self.status.subscribe()
     }
 
-    pub(super) fn listed(&self, kind: Kind) -> Listed {
+    pub(super) fn listed(&self, kind: ItemKind) -> ListSnapshot {
         self.of(kind).borrow().clone()
     }
 
-    pub(super) fn is_fresh(&self, kind: Kind) -> bool {
+    pub(super) fn is_fresh(&self, kind: ItemKind) -> bool {
         self.of(kind).borrow().is_fresh()
     }
 
-    pub(super) fn watch_list(&self, kind: Kind) -> watch::Receiver<Listed> {
+    pub(super) fn watch_list(&self, kind: ItemKind) -> watch::Receiver<ListSnapshot> {
         self.of(kind).subscribe()
     }
 
     /// Whether the server says that it has things of a kind. One that says nothing may have some.
-    pub(super) fn offers(&self, kind: Kind) -> bool {
+    pub(super) fn offers(&self, kind: ItemKind) -> bool {
         let status = self.status.borrow();
         let capabilities = status.capabilities.as_ref();
         capabilities.is_none_or(|capabilities| capabilities.get(kind.capability()).is_some())
     }
 
     /// A process has been started, and this is its standard error.
-    pub(super) fn hears(&self, tail: Tail) {
+    pub(super) fn set_stderr(&self, tail: StderrTail) {
         *self.tail.lock().unwrap_or_else(PoisonError::into_inner) = tail;
     }
 
@@ -163,28 +163,28 @@ impl Shadow {
         });
     }
 
-    pub(super) fn ready(&self, session: &Session, described: &Described) {
+    pub(super) fn ready(&self, session: &Session, described: &ServerDescription) {
         self.speaks_both_eras.store(described.speaks_both_eras, Ordering::Release);
         let mask = self.mask();
         let shown = |raw: &Option<Raw>| raw.clone().map(|raw| masked_raw(&mask, raw));
         self.status.send_modify(|status| {
             status.state = State::Ready;
-            status.transport = Some(session.wire().transport());
+            status.transport = Some(session.transport().transport());
             status.protocol = Some(session.version.as_str().into());
             status.server_info = shown(&described.server_info);
             status.capabilities = shown(&described.capabilities);
             status.instructions.clone_from(&described.instructions);
             status.last_error = None;
-            status.process_id = session.wire().process_id();
+            status.process_id = session.transport().process_id();
             status.ready_since = Some(Instant::now());
         });
         self.set_unready_since(None);
-        self.begin_edition();
+        self.begin_revision();
     }
 
     /// A list is this, and holds for so long.
-    pub(super) fn took(&self, list: List, ttl: Duration) {
-        let List { kind, items, mut set_aside, .. } = list;
+    pub(super) fn set_list(&self, list: ItemList, ttl: Duration) {
+        let ItemList { kind, items, mut set_aside, .. } = list;
         let mask = self.mask();
         for item in &mut set_aside {
             item.name = item.name.take().map(|name| mask.masked(&name).into());
@@ -192,15 +192,15 @@ impl Shadow {
         }
         let count = items.len();
         let fresh_until = tokio::time::Instant::now().checked_add(ttl);
-        let listed = Listed { items: items.into(), is_known: true, fresh_until };
+        let listed = ListSnapshot { items: items.into(), is_known: true, fresh_until };
         let items = Arc::clone(&listed.items);
         let before = self.of(kind).send_replace(listed).items;
-        if kind == Kind::Tool && self.edition() != 0 && are_others(&before, &items) {
-            self.begin_edition();
+        if kind == ItemKind::Tool && self.tools_revision() != 0 && differ(&before, &items) {
+            self.begin_revision();
         }
         // Those who watch the status learn that way that the list is another.
         self.status.send_modify(|status| {
-            if kind == Kind::Tool {
+            if kind == ItemKind::Tool {
                 status.tools = count;
             }
             status.set_aside.retain(|other| other.kind != kind);
@@ -209,18 +209,18 @@ impl Shadow {
     }
 
     /// A list may have changed.
-    pub(super) fn is_stale(&self, kind: Kind) {
+    pub(super) fn is_stale(&self, kind: ItemKind) {
         self.of(kind).send_modify(|listed| listed.fresh_until = None);
     }
 
     /// What the server has said beside its messages.
-    pub(super) fn noticed(&self, session: &Session) {
+    pub(super) fn record_noise(&self, session: &Session) {
         self.status.send_modify(|status| {
             status.noise = session.noise;
         });
     }
 
-    pub(super) fn called(&self) {
+    pub(super) fn record_call(&self) {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -229,11 +229,11 @@ impl Shadow {
     }
 
     /// Something went wrong that does not end the server.
-    pub(super) fn trouble(&self, error: Error) {
+    pub(super) fn record_error(&self, error: Error) {
         self.status.send_modify(|status| status.last_error = Some(error));
     }
 
-    pub(super) fn not_remembered(&self, reason: Option<Box<str>>) {
+    pub(super) fn record_cache_error(&self, reason: Option<Box<str>>) {
         self.status.send_if_modified(|status| {
             let changed = status.not_remembered != reason;
             status.not_remembered = reason;
@@ -246,7 +246,7 @@ impl Shadow {
         self.is_over();
         self.forget_lists();
         self.status.send_modify(|status| {
-            gone(status, State::Failed);
+            mark_gone(status, State::Failed);
             status.tools = 0;
             status.last_error = Some(error.clone());
             status.next_attempt = pause.map(|pause| Instant::now() + pause);
@@ -261,19 +261,19 @@ impl Shadow {
 
     fn forget_lists(&self) {
         for listed in &self.listed {
-            listed.send_replace(Listed::none());
+            listed.send_replace(ListSnapshot::unknown());
         }
     }
 
     /// Processes of the server could not be ended.
-    pub(super) fn left_behind(
+    pub(super) fn record_orphans(
         &self,
         server: &ServerName,
         processes: Vec<RemainingProcess>,
-        options: &Options,
+        options: &ConnectionOptions,
     ) {
         if !processes.is_empty() {
-            options.left_behind(server, &processes);
+            options.record_orphan(server, &processes);
             self.status.send_modify(|status| status.remaining_processes.extend(processes));
         }
     }
@@ -283,7 +283,7 @@ impl Shadow {
         self.is_over();
         self.set_unready_since(None);
         self.status.send_modify(|status| {
-            gone(status, State::Idle);
+            mark_gone(status, State::Idle);
             status.next_attempt = None;
             status.restarts = 0;
         });
@@ -294,17 +294,17 @@ impl Shadow {
         self.is_over();
         self.forget_lists();
         self.status.send_modify(|status| {
-            gone(status, State::Stopped);
+            mark_gone(status, State::Stopped);
             status.next_attempt = None;
         });
     }
 }
 
-fn are_others(before: &[Arc<Item>], now: &[Arc<Item>]) -> bool {
+fn differ(before: &[Arc<Item>], now: &[Arc<Item>]) -> bool {
     before.iter().map(|item| item.definition()).ne(now.iter().map(|item| item.definition()))
 }
 
-fn gone(status: &mut Status, state: State) {
+fn mark_gone(status: &mut Status, state: State) {
     status.state = state;
     status.process_id = None;
     status.ready_since = None;

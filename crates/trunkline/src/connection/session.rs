@@ -25,55 +25,57 @@ use self::empty_replies::EmptyReplies;
 pub(super) use self::masking::masked_raw;
 use self::past_calls::CallEnd;
 pub(super) use self::pending::MAX_PENDING_CALLS;
-use self::pending::{Pending, Waiting};
+use self::pending::{PendingRequest, PendingRequests};
 use super::client_meta::{ClientMeta, request_params, with_progress_token};
-use super::handler::{Abandoned, CallHandler, Update};
-use super::param_headers::{Mirrored, headers, subject};
-use super::state::error_context::explained;
+use super::handler::{CallEvent, CallHandler, CancelledRequest};
+use super::param_headers::{ParamHeader, headers, subject};
+use super::state::error_context::with_stderr;
+use crate::channel::Sender;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Notification, Raw, RpcError};
 use crate::principal::{ClientId, Requester};
 use crate::protocol::{Era, ProtocolVersion};
-use crate::queue::Sender;
-use crate::transport::{Incoming, Outgoing, Purpose, RemainingProcess, SecretMask, Wire};
+use crate::transport::{
+    AnyTransport, InboundEvent, MessageKind, OutboundMessage, RemainingProcess, SecretMask,
+};
 use partial_messages::{after_noise, is_cuttable, unreadable};
-use server_requests::{Asides, Open};
+use server_requests::{OpenServerRequest, UnboundRequests};
 
 /// What is taken from one server before others get their turn.
 const TURNS: u32 = 64;
 
 /// What became of a request: the server's result or error, or why there is neither.
-pub(super) type Answer = Result<Result<Raw, RpcError>, Error>;
+pub(super) type RequestOutcome = Result<Result<Raw, RpcError>, Error>;
 
 /// Something the server said that is not for one request, or that ends the conversation.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum SessionEvent {
     /// It told something, which can only be about the calls of this client, if it is about calls.
-    Told(Notification, Option<ClientId>),
+    Notification(Notification, Option<ClientId>),
     /// It said something that is no message.
-    Noise,
+    InvalidMessage,
     /// Nobody waits for it any more.
-    Quiet,
+    Idle,
     /// It has forgotten us. Requests that it had accepted before may still be answered.
-    Forgotten,
+    SessionExpired,
     /// No connection to it can be made any more. Requests that it has may still be answered.
-    OutOfReach(Error),
+    Unreachable(Error),
     /// Nothing more comes from it.
-    Ended(Error),
+    Closed(Error),
 }
 
 /// The ids of requests to one server: never the same twice, also when it is started again.
 #[derive(Debug, Default)]
-pub(super) struct Ids(AtomicU64);
+pub(super) struct RequestIds(AtomicU64);
 
-impl Ids {
+impl RequestIds {
     pub(super) fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
 /// A request on its way to the server.
-pub(super) struct Asked {
+pub(super) struct SessionRequest {
     pub(super) id: u64,
     pub(super) method: Arc<str>,
     pub(super) params: Option<Raw>,
@@ -83,9 +85,9 @@ pub(super) struct Asked {
     pub(super) deadline: Instant,
     /// How long the answer may take once the server has been asked, without its own questions.
     pub(super) patience: Duration,
-    pub(super) reply: oneshot::Sender<Answer>,
+    pub(super) reply: oneshot::Sender<RequestOutcome>,
     /// Where to say what the server says in the meantime.
-    pub(super) updates: Option<Sender<Update>>,
+    pub(super) updates: Option<Sender<CallEvent>>,
     /// Whether the server is to say how far it is.
     pub(super) wants_progress: bool,
     /// Whether it waits for as long as the server lives.
@@ -96,20 +98,20 @@ pub(super) struct Asked {
 
 /// A conversation with a server.
 pub(super) struct Session {
-    wire: Wire,
+    transport: AnyTransport,
     /// Which of the server's conversations this is.
     number: u64,
     /// What every modern request declares.
     client_meta: ClientMeta,
     pub(super) version: ProtocolVersion,
-    pending: Pending,
-    asides: Asides,
+    pending: PendingRequests,
+    asides: UnboundRequests,
     /// What the server asks and waits for.
-    open: Vec<Open>,
+    open: Vec<OpenServerRequest>,
     /// How long a question of the server may wait for an answer.
     question: Duration,
     /// Arguments that are repeated in headers, by tool.
-    mirrored: HashMap<Box<str>, Arc<[Mirrored]>>,
+    mirrored: HashMap<Box<str>, Arc<[ParamHeader]>>,
     /// When somebody was answered last.
     last_answer: Instant,
     /// What is still to be said to one request, or to all: it ends the conversation, and whoever hears
@@ -128,18 +130,18 @@ impl Session {
     /// A conversation in which nothing has been said, with somebody who answers questions that
     /// belong to no request, if anybody does, and how long answers to questions may take.
     pub(super) fn new(
-        wire: Wire,
+        transport: AnyTransport,
         number: u64,
         client_meta: ClientMeta,
-        (attendant, question): (Option<Arc<dyn CallHandler>>, Duration),
+        (handler, question): (Option<Arc<dyn CallHandler>>, Duration),
     ) -> Self {
         Self {
-            wire,
+            transport,
             number,
             client_meta,
             version: ProtocolVersion::MODERN,
-            pending: Pending::default(),
-            asides: Asides::new(attendant, question),
+            pending: PendingRequests::default(),
+            asides: UnboundRequests::new(handler, question),
             open: Vec::new(),
             question,
             mirrored: HashMap::new(),
@@ -152,8 +154,8 @@ impl Session {
         }
     }
 
-    pub(super) fn wire(&self) -> &Wire {
-        &self.wire
+    pub(super) fn transport(&self) -> &AnyTransport {
+        &self.transport
     }
 
     /// What every modern request declares.
@@ -163,39 +165,39 @@ impl Session {
 
     /// Sends in this protocol version from now on.
     pub(super) fn set_version(&mut self, version: ProtocolVersion) {
-        self.wire.set_protocol_version(version);
+        self.transport.set_protocol_version(version);
         self.version = version;
     }
 
     /// Listens to what the server says by itself.
     pub(super) fn listen(&mut self) {
-        self.wire.listen();
+        self.transport.open_get_stream();
     }
 
     /// Whether arguments are repeated in headers.
-    pub(super) fn mirrors(&self) -> bool {
-        self.version.era() == Era::Modern && self.wire.cancels_by_closing()
+    pub(super) fn sends_param_headers(&self) -> bool {
+        self.version.era() == Era::Modern && self.transport.cancels_by_closing()
     }
 
     /// Repeats these arguments in headers from now on.
-    pub(super) fn set_mirrored(&mut self, mirrored: HashMap<Box<str>, Arc<[Mirrored]>>) {
+    pub(super) fn set_param_headers(&mut self, mirrored: HashMap<Box<str>, Arc<[ParamHeader]>>) {
         self.mirrored = mirrored;
     }
 
     /// Whether another call of its requester may wait for the server.
-    pub(super) fn admits(&self, asked: &Asked) -> bool {
+    pub(super) fn admits(&self, asked: &SessionRequest) -> bool {
         asked.requester.as_ref().is_none_or(|requester| self.pending.admits(requester))
     }
 
     /// Whether so much waits to be read by the server that nothing more should be sent.
     pub(super) fn is_full(&self) -> bool {
-        self.wire.is_full()
+        self.transport.is_full()
     }
 
     /// Stays until everybody who waits has been answered, and ends then.
-    pub(super) async fn fade(mut self, patience: Duration) {
+    pub(super) async fn drain(mut self, patience: Duration) {
         while self.pending.len() > 0 {
-            if let Event::Ended(_) = self.next().await {
+            if let SessionEvent::Closed(_) = self.next().await {
                 break;
             }
         }
@@ -208,8 +210,9 @@ impl Session {
     }
 
     /// Sends a request. Its answer goes to whoever holds the other end of its reply.
-    pub(super) fn ask(&mut self, asked: Asked) {
-        let Asked { id, method, params, reply, updates, is_standing, requester, .. } = asked;
+    pub(super) fn send_request(&mut self, asked: SessionRequest) {
+        let SessionRequest { id, method, params, reply, updates, is_standing, requester, .. } =
+            asked;
         let deadline = asked.deadline.min(Instant::now() + asked.patience);
         let deadline = Deadline::new(deadline, self.question);
         let params = request_params(self.version.era(), params, &self.client_meta);
@@ -218,11 +221,11 @@ impl Session {
             false => (params, None),
         };
         let params = params.as_ref();
-        let name = if self.mirrors() { subject(&method, params) } else { None };
+        let name = if self.sends_param_headers() { subject(&method, params) } else { None };
         let parameters = self.parameters(&method, params, name.as_deref());
         let line = Message::write_request(id, &method, params);
         let (is_settled, is_cuttable) = (false, is_cuttable(&method));
-        let waiting = Waiting {
+        let waiting = PendingRequest {
             reply,
             deadline,
             updates,
@@ -233,8 +236,10 @@ impl Session {
             requester,
         };
         self.pending.insert(id, waiting);
-        self.wire
-            .send(Outgoing { line, purpose: Purpose::Request { id, method, name, parameters } });
+        self.transport.send(OutboundMessage {
+            line,
+            purpose: MessageKind::Request { id, method, name, parameters },
+        });
     }
 
     fn parameters(
@@ -250,19 +255,19 @@ impl Session {
     }
 
     /// Tells the server something.
-    pub(super) fn tell(&mut self, method: &str, params: Option<Raw>) {
+    pub(super) fn notify(&mut self, method: &str, params: Option<Raw>) {
         let notification = Notification { method: method.into(), params };
         let line = Message::Notification(notification).write();
-        let purpose = Purpose::Notification { method: method.into() };
-        self.wire.send(Outgoing { line, purpose });
+        let purpose = MessageKind::Notification { method: method.into() };
+        self.transport.send(OutboundMessage { line, purpose });
     }
 
     /// Forgets a request that nobody waits for any more, and tells the server (CON-13).
-    pub(super) fn abandon(&mut self, Abandoned { id, last_words }: Abandoned) {
+    pub(super) fn cancel_request(&mut self, CancelledRequest { id, last_words }: CancelledRequest) {
         if self.pending.contains(id) {
             self.last_answer = Instant::now();
             // Another id in them must not end another's request.
-            let is_clear = |words: &Raw| words.is_object() && words.get_alone("requestId").is_ok();
+            let is_clear = |words: &Raw| words.is_object() && words.get_unique("requestId").is_ok();
             let unsaid = || reason("nobody waits for the answer any more");
             let end = self.cancel(id, &last_words.filter(is_clear).unwrap_or_else(unsaid));
             self.pending.end(id, end);
@@ -272,12 +277,12 @@ impl Session {
     /// Tells the server that an answer is not wanted any more, in the way of its generation. Says how
     /// that ends the request.
     fn cancel(&mut self, id: u64, words: &Raw) -> CallEnd {
-        if self.wire.cancel(id) {
+        if self.transport.cancel(id) {
             return CallEnd::Unsent;
         }
-        if self.version.era() != Era::Modern || !self.wire.cancels_by_closing() {
+        if self.version.era() != Era::Modern || !self.transport.cancels_by_closing() {
             let params = words.with("requestId", &Raw::from_number(id));
-            self.tell("notifications/cancelled", Some(params));
+            self.notify("notifications/cancelled", Some(params));
         }
         CallEnd::GivenUp
     }
@@ -285,12 +290,12 @@ impl Session {
     /// Moves messages both ways until the server says something that is not for one request, or
     /// ends. Whom that end leaves without an answer is told when it is asked for more, or closed. May
     /// be dropped at any time.
-    pub(super) async fn next(&mut self) -> Event {
+    pub(super) async fn next(&mut self) -> SessionEvent {
         let was_busy = self.pending.len() > 0;
-        self.say_unsaid();
+        self.flush_deferred_failure();
         loop {
             if was_busy && self.pending.len() == 0 {
-                return Event::Quiet;
+                return SessionEvent::Idle;
             }
             self.turns = self.turns.wrapping_add(1);
             if self.turns.is_multiple_of(TURNS) {
@@ -298,54 +303,54 @@ impl Session {
                 tokio::task::yield_now().await;
             }
             let incoming = tokio::select! {
-                incoming = self.wire.next() => incoming,
+                incoming = self.transport.next() => incoming,
                 response = self.asides.next() => {
                     self.respond(self.number, response);
                     continue;
                 }
-                () = at(self.pending.next_deadline()) => {
+                () = wait_until(self.pending.next_deadline()) => {
                     self.expire();
                     continue;
                 }
             };
             match masking::masked(self.mask.as_deref(), incoming) {
-                Incoming::Message(line) => {
-                    if let Some(event) = self.received(&line, None) {
+                InboundEvent::Message(line) => {
+                    if let Some(event) = self.on_inbound(&line, None) {
                         return event;
                     }
                 }
-                Incoming::Answer(response) => {
-                    if let Some(event) = self.answered(response) {
+                InboundEvent::Response(response) => {
+                    if let Some(event) = self.on_response(response) {
                         return event;
                     }
                 }
-                Incoming::Aside { id, line } => {
-                    if let Some(event) = self.received(&line, Some(id)) {
+                InboundEvent::OnRequestStream { id, line } => {
+                    if let Some(event) = self.on_inbound(&line, Some(id)) {
                         return event;
                     }
                 }
-                Incoming::Lost { id, error } => match consequence(&error) {
+                InboundEvent::RequestFailed { id, error } => match consequence(&error) {
                     Some(event) => {
                         self.unsaid = Some((Some(id), error));
                         return event;
                     }
                     None => self.answer(id, Err(error)),
                 },
-                Incoming::Empty { id, error } => {
+                InboundEvent::EmptyReply { id, error } => {
                     if let Some(event) = self.on_empty_reply(id, error) {
                         return event;
                     }
                 }
-                Incoming::Ended(error) => {
-                    let error = explained(error, &self.wire.last_lines(), 0);
+                InboundEvent::Closed(error) => {
+                    let error = with_stderr(error, &self.transport.stderr_lines(), 0);
                     self.unsaid = Some((None, error.clone()));
-                    return Event::Ended(error);
+                    return SessionEvent::Closed(error);
                 }
             }
         }
     }
 
-    fn say_unsaid(&mut self) {
+    fn flush_deferred_failure(&mut self) {
         match self.unsaid.take() {
             Some((Some(id), error)) => self.answer(id, Err(error)),
             Some((None, error)) => self.pending.fail_all(&error),
@@ -354,26 +359,26 @@ impl Session {
     }
 
     /// Takes a line, perhaps about a request: answers go to whoever waits, noise is counted.
-    fn received(&mut self, line: &Bytes, about: Option<u64>) -> Option<Event> {
+    fn on_inbound(&mut self, line: &Bytes, about: Option<u64>) -> Option<SessionEvent> {
         match Message::read(line) {
-            Ok(Message::Response(response)) => self.answered(response),
-            Ok(Message::Notification(notification)) => {
-                self.told(notification, about).map(|(it, client)| Event::Told(it, client))
-            }
+            Ok(Message::Response(response)) => self.on_response(response),
+            Ok(Message::Notification(notification)) => self
+                .on_notification(notification, about)
+                .map(|(it, client)| SessionEvent::Notification(it, client)),
             Ok(Message::Request(request)) => {
-                self.asked(request, about);
+                self.on_server_request(request, about);
                 None
             }
             Err(malformed) => match (unreadable(line, malformed), after_noise(line)) {
                 (Some((id, problem)), _) => {
-                    self.answer(id, Err(Error::new(ErrorKind::NotMcp, problem)));
+                    self.answer(id, Err(Error::new(ErrorKind::ProtocolViolation, problem)));
                     None
                 }
                 (None, Some(rest)) => {
                     self.noise += 1;
-                    self.received(&rest, about)
+                    self.on_inbound(&rest, about)
                 }
-                (None, None) => self.noise(),
+                (None, None) => self.on_noise(),
             },
         }
     }
@@ -381,7 +386,7 @@ impl Session {
     fn expire(&mut self) {
         let now = Instant::now();
         while let Some(id) = self.pending.expired(now) {
-            let error = match self.pending.is_asked(id) {
+            let error = match self.pending.has_open_input(id) {
                 true => Error::new(ErrorKind::TimedOut, "its question was not answered in time")
                     .with_hint("`timeouts.question` is the bound"),
                 false => Error::new(ErrorKind::TimedOut, "it did not answer in time"),
@@ -399,9 +404,9 @@ impl Session {
         method: &str,
         params: Option<Raw>,
         deadline: Instant,
-    ) -> Answer {
+    ) -> RequestOutcome {
         let (reply, mut answer) = oneshot::channel();
-        self.ask(Asked {
+        self.send_request(SessionRequest {
             id,
             method: method.into(),
             params,
@@ -418,10 +423,10 @@ impl Session {
             tokio::select! {
                 biased;
                 answer = &mut answer => {
-                    return answer.unwrap_or_else(|_| Err(gone()));
+                    return answer.unwrap_or_else(|_| Err(closed_error()));
                 }
                 event = self.next() => {
-                    if let Event::Ended(error) = event {
+                    if let SessionEvent::Closed(error) = event {
                         return answer.try_recv().unwrap_or(Err(error));
                     }
                 }
@@ -431,9 +436,9 @@ impl Session {
 
     /// Ends the conversation and the server. Returns the processes that could not be ended.
     pub(super) async fn close(mut self, patience: Duration) -> Vec<RemainingProcess> {
-        self.say_unsaid();
-        self.pending.fail_all(&stopping());
-        self.wire.close(patience).await
+        self.flush_deferred_failure();
+        self.pending.fail_all(&shutting_down());
+        self.transport.close(patience).await
     }
 }
 
@@ -443,25 +448,25 @@ fn reason(text: &str) -> Raw {
 }
 
 /// What it means for the whole conversation that one request was lost; most often nothing.
-fn consequence(error: &Error) -> Option<Event> {
+fn consequence(error: &Error) -> Option<SessionEvent> {
     match error.kind() {
-        ErrorKind::SessionExpired => Some(Event::Forgotten),
-        kind if kind.is_out_of_reach() => Some(Event::OutOfReach(error.clone())),
+        ErrorKind::SessionExpired => Some(SessionEvent::SessionExpired),
+        kind if kind.is_unreachable() => Some(SessionEvent::Unreachable(error.clone())),
         _ => None,
     }
 }
 
 /// The server is being ended by us.
-pub(super) fn stopping() -> Error {
-    Error::new(ErrorKind::Stopping, "the server is being stopped")
+pub(super) fn shutting_down() -> Error {
+    Error::new(ErrorKind::ShuttingDown, "the server is being stopped")
 }
 
-pub(super) fn gone() -> Error {
-    Error::new(ErrorKind::Stopping, "the connection is closed")
+pub(super) fn closed_error() -> Error {
+    Error::new(ErrorKind::ShuttingDown, "the connection is closed")
 }
 
 /// Waits until then; for ever, if there is no such time.
-pub(super) async fn at(time: Option<Instant>) {
+pub(super) async fn wait_until(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,
         None => std::future::pending().await,

@@ -8,14 +8,14 @@ use crate::principal::Requester;
 
 /// Something of a server of which somebody wants to hear.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject {
+pub(super) enum SubscriptionSubject {
     /// A resource, by its address.
     Resource(Arc<str>),
     /// A task, by the id the server gave it.
     Task(Arc<str>),
 }
 
-impl Subject {
+impl SubscriptionSubject {
     pub(super) fn resource(uri: &str) -> Self {
         Self::Resource(uri.into())
     }
@@ -34,36 +34,40 @@ impl Subject {
 
 /// What becomes of something that somebody holds.
 #[derive(Debug)]
-pub(super) enum Hold {
+pub(super) enum HoldChange {
     /// It is held for a client, whether or not the server has been asked.
-    Begun(Subject, Requester),
+    Begun(SubscriptionSubject, Requester),
     /// One who held it does not any more.
-    Over(Subject),
+    Over(SubscriptionSubject),
 }
 
 /// Where those who hold something say so.
-pub(super) type Holds = mpsc::UnboundedSender<Hold>;
+pub(super) type HoldSender = mpsc::UnboundedSender<HoldChange>;
 
 /// While it is held, the server is asked to say what becomes of something.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) subject: Subject,
-    pub(super) holds: Holds,
+pub(super) struct SubscriptionGuard {
+    pub(super) subject: SubscriptionSubject,
+    pub(super) holds: HoldSender,
 }
 
-impl Held {
+impl SubscriptionGuard {
     /// Holds something from now on, and says so.
-    pub(super) fn begin(subject: Subject, requester: Requester, holds: &Holds) -> Self {
+    pub(super) fn begin(
+        subject: SubscriptionSubject,
+        requester: Requester,
+        holds: &HoldSender,
+    ) -> Self {
         // A connection that is over asks for nothing.
-        let _ = holds.send(Hold::Begun(subject.clone(), requester));
+        let _ = holds.send(HoldChange::Begun(subject.clone(), requester));
         Self { subject, holds: holds.clone() }
     }
 }
 
-impl Drop for Held {
+impl Drop for SubscriptionGuard {
     fn drop(&mut self) {
         // A connection that is over has nothing to take back.
-        let _ = self.holds.send(Hold::Over(self.subject.clone()));
+        let _ = self.holds.send(HoldChange::Over(self.subject.clone()));
     }
 }
 
@@ -71,7 +75,7 @@ impl Drop for Held {
 /// started again. What it says comes with
 /// [`Connection::notifications`](super::Connection::notifications).
 #[derive(Debug)]
-pub struct ResourceSubscription(pub(super) Held);
+pub struct ResourceSubscription(pub(super) SubscriptionGuard);
 
 impl ResourceSubscription {
     /// The address of the resource.
@@ -83,7 +87,7 @@ impl ResourceSubscription {
 /// While it is held, the server is asked to say what becomes of a task (`notifications/tasks`). What
 /// it says comes with [`Connection::notifications`](super::Connection::notifications).
 #[derive(Debug)]
-pub struct TaskSubscription(pub(super) Held);
+pub struct TaskSubscription(pub(super) SubscriptionGuard);
 
 impl TaskSubscription {
     /// The id of the task.

@@ -22,35 +22,35 @@ const SHOWN: usize = 120;
 
 /// What is wrong with the arguments of a call, in words a model can act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadArguments {
+pub struct InvalidArguments {
     problems: Vec<String>,
 }
 
-impl BadArguments {
+impl InvalidArguments {
     /// Every problem, in the order of the schema.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
 }
 
-impl fmt::Display for BadArguments {
+impl fmt::Display for InvalidArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the arguments do not fit the tool: {}", self.problems.join("; "))
     }
 }
 
-impl std::error::Error for BadArguments {}
+impl std::error::Error for InvalidArguments {}
 
 /// Checks arguments against an input schema.
 ///
 /// ```
-/// use trunkline::content::check_arguments;
+/// use trunkline::content::validate_arguments;
 /// use trunkline::message::Raw;
 ///
 /// let schema = r#"{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":"integer"}},
 ///                  "required":["path"],"additionalProperties":false}"#;
 /// let check = |arguments: &str| {
-///     check_arguments(&Raw::from_text(schema).unwrap(), &Raw::from_text(arguments).unwrap())
+///     validate_arguments(&Raw::from_text(schema).unwrap(), &Raw::from_text(arguments).unwrap())
 /// };
 /// assert!(check(r#"{"path":"/tmp","limit":5}"#).is_ok());
 /// assert_eq!(
@@ -59,14 +59,14 @@ impl std::error::Error for BadArguments {}
 ///      string; `pth` is not known, did you mean `path`?"
 /// );
 /// ```
-pub fn check_arguments(schema: &Raw, arguments: &Raw) -> Result<(), BadArguments> {
+pub fn validate_arguments(schema: &Raw, arguments: &Raw) -> Result<(), InvalidArguments> {
     // What nests too deep to be read as a tree is for the server to judge.
     let (Some(root), Some(arguments)) = (tree(schema), tree(arguments)) else { return Ok(()) };
-    let mut check = Check { root: &root, problems: Vec::new() };
-    check.value(&root, &arguments, &Place::default());
+    let mut check = ArgumentCheck { root: &root, problems: Vec::new() };
+    check.value(&root, &arguments, &ArgumentPath::default());
     match check.problems.is_empty() {
         true => Ok(()),
-        false => Err(BadArguments { problems: check.problems }),
+        false => Err(InvalidArguments { problems: check.problems }),
     }
 }
 
@@ -76,12 +76,12 @@ fn tree(value: &Raw) -> Option<Value> {
 
 /// Where a value stands, for messages.
 #[derive(Clone, Default)]
-struct Place {
+struct ArgumentPath {
     path: String,
     depth: usize,
 }
 
-impl Place {
+impl ArgumentPath {
     fn key(&self, key: &str) -> Self {
         let dot = if self.path.is_empty() { "" } else { "." };
         Self { path: format!("{}{dot}{key}", self.path), depth: self.depth + 1 }
@@ -96,7 +96,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ArgumentPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.path {
             "" => f.write_str("the whole"),
@@ -105,13 +105,13 @@ impl fmt::Display for Place {
     }
 }
 
-struct Check<'s> {
+struct ArgumentCheck<'s> {
     root: &'s Value,
     problems: Vec<String>,
 }
 
-impl Check<'_> {
-    fn value(&mut self, schema: &Value, value: &Value, place: &Place) {
+impl ArgumentCheck<'_> {
+    fn value(&mut self, schema: &Value, value: &Value, place: &ArgumentPath) {
         let Value::Object(schema) = schema else { return };
         if place.depth > MAX_DEPTH || self.problems.len() >= MAX_PROBLEMS {
             return;
@@ -134,7 +134,12 @@ impl Check<'_> {
         }
     }
 
-    fn has_type(&mut self, schema: &Map<String, Value>, value: &Value, place: &Place) -> bool {
+    fn has_type(
+        &mut self,
+        schema: &Map<String, Value>,
+        value: &Value,
+        place: &ArgumentPath,
+    ) -> bool {
         let allowed: Vec<&str> = match schema.get("type") {
             Some(Value::String(word)) => Vec::from([word.as_str()]),
             Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
@@ -149,7 +154,7 @@ impl Check<'_> {
         false
     }
 
-    fn choices(&mut self, schema: &Map<String, Value>, value: &Value, place: &Place) {
+    fn choices(&mut self, schema: &Map<String, Value>, value: &Value, place: &ArgumentPath) {
         let single = schema.get("const").map(std::slice::from_ref);
         let list = schema.get("enum").and_then(Value::as_array).map(Vec::as_slice);
         let Some(allowed) = single.or(list) else { return };
@@ -160,7 +165,7 @@ impl Check<'_> {
         }
     }
 
-    fn bounds(&mut self, schema: &Map<String, Value>, value: &Value, place: &Place) {
+    fn bounds(&mut self, schema: &Map<String, Value>, value: &Value, place: &ArgumentPath) {
         let (size, [least, most], unit) = match value {
             Value::Number(number) => (number.as_f64(), ["minimum", "maximum"], ""),
             Value::String(text) => {
@@ -179,7 +184,7 @@ impl Check<'_> {
         }
     }
 
-    fn members(&mut self, schema: &Map<String, Value>, value: &Value, place: &Place) {
+    fn members(&mut self, schema: &Map<String, Value>, value: &Value, place: &ArgumentPath) {
         let Value::Object(members) = value else { return };
         let required = schema.get("required").and_then(Value::as_array);
         for key in required.into_iter().flatten().filter_map(Value::as_str) {
@@ -205,7 +210,7 @@ impl Check<'_> {
         &mut self,
         properties: &Map<String, Value>,
         members: &Map<String, Value>,
-        place: &Place,
+        place: &ArgumentPath,
     ) {
         let mut suggestions = Suggestions::default();
         for key in members.keys().filter(|key| !properties.contains_key(*key)) {
@@ -215,7 +220,7 @@ impl Check<'_> {
         }
     }
 
-    fn items(&mut self, schema: &Map<String, Value>, value: &Value, place: &Place) {
+    fn items(&mut self, schema: &Map<String, Value>, value: &Value, place: &ArgumentPath) {
         // Before 2020 a list of schemas stood here; then each item has its own.
         let is_tuple = schema.contains_key("prefixItems");
         let (Value::Array(items), Some(schema)) = (value, schema.get("items")) else { return };
@@ -226,14 +231,14 @@ impl Check<'_> {
         }
     }
 
-    fn combined(&mut self, schema: &Map<String, Value>, value: &Value, place: &Place) {
+    fn combined(&mut self, schema: &Map<String, Value>, value: &Value, place: &ArgumentPath) {
         let list = |key| schema.get(key).and_then(Value::as_array);
         for part in list("allOf").into_iter().flatten() {
             self.value(part, value, &place.again());
         }
         for alternatives in [list("anyOf"), list("oneOf")].into_iter().flatten() {
             let problems = alternatives.iter().map(|schema| {
-                let mut check = Check { root: self.root, problems: Vec::new() };
+                let mut check = ArgumentCheck { root: self.root, problems: Vec::new() };
                 check.value(schema, value, &place.again());
                 check.problems
             });
@@ -313,7 +318,7 @@ mod tests {
 
     fn problems(schema: &Value, arguments: &Value) -> Vec<String> {
         let [schema, arguments] = [schema, arguments].map(Raw::from_value);
-        check_arguments(&schema, &arguments).map_or_else(|bad| bad.problems, |()| Vec::new())
+        validate_arguments(&schema, &arguments).map_or_else(|bad| bad.problems, |()| Vec::new())
     }
 
     #[test]
@@ -361,7 +366,7 @@ mod tests {
     fn what_nests_too_deep_to_be_read_passes() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(1000), "]".repeat(1000));
         let schema = Raw::from_text(r#"{"type":"object"}"#).unwrap();
-        assert!(check_arguments(&schema, &Raw::from_text(&deep).unwrap()).is_ok());
+        assert!(validate_arguments(&schema, &Raw::from_text(&deep).unwrap()).is_ok());
     }
 
     /// Schemas made of what is understood, and of some that is not.

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::block::{Binary, Block, ResultKind, string};
+use super::block::{BinaryContent, ContentBlock, ResultKind, string};
 use crate::message::Raw;
 use crate::name::digest;
 use crate::protocol::meta::RESOURCE;
@@ -91,7 +91,7 @@ pub fn artifacts(kind: ResultKind, result: &Raw, limits: ArtifactLimits) -> Vec<
     let mut found = Vec::new();
     let mut room = limits.total_bytes;
     for (index, block) in kind.blocks(result).iter().enumerate() {
-        let Block::Binary(binary) = Block::of(block) else { continue };
+        let ContentBlock::Binary(binary) = ContentBlock::of(block) else { continue };
         if found.len() >= limits.count || binary.size() > room {
             continue;
         }
@@ -118,7 +118,7 @@ pub fn with_artifacts(kind: ResultKind, result: &Raw, written: &[(&Artifact, &st
         let block = blocks.get(artifact.block)?;
         Some((block.clone(), link(block, artifact, address)))
     };
-    result.with_parts(&written.iter().filter_map(edit).collect::<Vec<_>>())
+    result.replace_slices(&written.iter().filter_map(edit).collect::<Vec<_>>())
 }
 
 /// The link that stands for a block.
@@ -145,7 +145,7 @@ fn is_resource(block: &Raw) -> bool {
 }
 
 /// A name made of what the server calls it, as far as that is harmless, and of what is in it.
-fn suggested_name(binary: &Binary, bytes: &[u8]) -> String {
+fn suggested_name(binary: &BinaryContent, bytes: &[u8]) -> String {
     let path = binary.uri.as_deref().unwrap_or_default();
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let last = path.rsplit(['/', '\\', ':']).next().unwrap_or_default();

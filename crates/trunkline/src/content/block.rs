@@ -3,11 +3,11 @@
 use crate::message::Raw;
 
 /// What a block holds.
-pub(super) enum Block {
+pub(super) enum ContentBlock {
     /// A text, and the resource it is in, if it is in one.
     Text(Raw, Option<Raw>),
     /// Bytes: what they are, in base64, and where in the block they stand.
-    Binary(Binary),
+    Binary(BinaryContent),
     /// The address of something that is elsewhere.
     Address(String),
     /// A kind of block that is not known here.
@@ -15,7 +15,7 @@ pub(super) enum Block {
 }
 
 /// Bytes in a block.
-pub(super) struct Binary {
+pub(super) struct BinaryContent {
     /// `image`, `audio` or `resource`.
     pub(super) kind: String,
     pub(super) media_type: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Binary {
     pub(super) data: Raw,
 }
 
-impl Binary {
+impl BinaryContent {
     /// How many bytes there are, without looking at them.
     pub(super) fn size(&self) -> usize {
         let encoded = self.data.bytes().len().saturating_sub(2);
@@ -35,7 +35,7 @@ impl Binary {
     }
 }
 
-impl Block {
+impl ContentBlock {
     /// A block of a result, or an item of what was read of a resource.
     pub(super) fn of(block: &Raw) -> Self {
         let [kind, text, data, media_type, resource, uri] =
@@ -46,7 +46,7 @@ impl Block {
             "image" | "audio" => match data {
                 Some(data) => {
                     let (media_type, uri) = (string(media_type), None);
-                    Self::Binary(Binary { kind, media_type, uri, data })
+                    Self::Binary(BinaryContent { kind, media_type, uri, data })
                 }
                 None => Self::Other(kind),
             },
@@ -63,7 +63,7 @@ impl Block {
         let [text, blob, media_type, uri] = resource.get_all(["text", "blob", "mimeType", "uri"]);
         match (text, blob) {
             (Some(text), _) if text.as_str().is_some() => Self::Text(text, within.cloned()),
-            (_, Some(data)) if data.as_str().is_some() => Self::Binary(Binary {
+            (_, Some(data)) if data.as_str().is_some() => Self::Binary(BinaryContent {
                 kind: "resource".to_owned(),
                 media_type: string(media_type),
                 uri: string(uri),
@@ -103,11 +103,11 @@ impl ResultKind {
     }
 
     /// The form of the list that results of this kind hold.
-    pub(super) fn form(self) -> Option<Form> {
+    pub(super) fn form(self) -> Option<ListForm> {
         match self {
-            Self::ToolCall => Some(Form::Content),
-            Self::Prompt => Some(Form::Messages),
-            Self::Resource => Some(Form::Contents),
+            Self::ToolCall => Some(ListForm::Content),
+            Self::Prompt => Some(ListForm::Messages),
+            Self::Resource => Some(ListForm::Contents),
             Self::Completion | Self::Other => None,
         }
     }
@@ -122,7 +122,7 @@ impl ResultKind {
     pub(super) fn blocks(self, result: &Raw) -> Vec<Raw> {
         let items = self.items(result);
         match self.form() {
-            Some(Form::Messages) => items.iter().flat_map(message_blocks).collect(),
+            Some(ListForm::Messages) => items.iter().flat_map(message_blocks).collect(),
             _ => items,
         }
     }
@@ -130,7 +130,7 @@ impl ResultKind {
 
 /// The form of the list in a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ListForm {
     /// Blocks: the result of a call.
     Content,
     /// Resources: what was read.
@@ -139,7 +139,7 @@ pub(super) enum Form {
     Messages,
 }
 
-impl Form {
+impl ListForm {
     /// The key of the list.
     pub(super) fn key(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::block::{Form, ResultKind, is_list};
+use super::block::{ListForm, ResultKind, is_list};
 use crate::message::Raw;
 use crate::name::{ServerName, digest};
 
@@ -45,11 +45,13 @@ pub fn with_untrusted_notices(kind: ResultKind, result: &Raw, server: &ServerNam
     let Some(list) = result.get(form.key()).filter(is_list) else { return result.clone() };
     let block = |text: &str| json!({ "type": "text", "text": text });
     let items = match form {
-        Form::Content => around(server, &list, |text| block(text)),
-        Form::Messages => {
+        ListForm::Content => around(server, &list, |text| block(text)),
+        ListForm::Messages => {
             around(server, &list, |text| json!({ "role": "user", "content": block(text) }))
         }
-        Form::Contents => list.items().iter().map(|item| text_noticed(server, item)).collect(),
+        ListForm::Contents => {
+            list.items().iter().map(|item| text_with_notice(server, item)).collect()
+        }
     };
     let texts: Vec<_> = items.iter().map(Raw::text).collect();
     match Raw::from_text(&format!("[{}]", texts.join(","))) {
@@ -66,7 +68,7 @@ fn around(server: &ServerName, list: &Raw, item: impl Fn(&str) -> serde_json::Va
 }
 
 /// One of the contents of a resource, with lines around its text.
-fn text_noticed(server: &ServerName, item: &Raw) -> Raw {
+fn text_with_notice(server: &ServerName, item: &Raw) -> Raw {
     let media_type = item.get("mimeType");
     let media_type = media_type.as_ref().and_then(Raw::as_str);
     let is_app = media_type.is_some_and(|it| it.contains(APP_PROFILE));

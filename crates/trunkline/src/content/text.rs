@@ -1,17 +1,17 @@
 //! A result as text for a model (CALL-3).
 
-use super::block::{Binary, Block, ResultKind, is_list, message_blocks, string};
+use super::block::{BinaryContent, ContentBlock, ResultKind, is_list, message_blocks, string};
 use super::notice::notice;
-use crate::clean::cleaned;
 use crate::message::Raw;
 use crate::name::ServerName;
+use crate::sanitize::sanitize_text;
 
 /// What stands for a result with nothing in it.
 const NO_OUTPUT: &str = "(no output)";
 
 /// Whose words a result is.
 #[derive(Clone, Copy, Debug)]
-pub enum Speaker<'s> {
+pub enum SourceTrust<'s> {
     /// Those of a server that is trusted.
     Trusted,
     /// Those of this server, which is not.
@@ -24,21 +24,21 @@ pub enum Speaker<'s> {
 /// cannot write the second one itself, because it depends on everything before it.
 ///
 /// ```
-/// use trunkline::content::{ResultKind, Speaker, text_for_model};
+/// use trunkline::content::{ResultKind, SourceTrust, text_for_model};
 /// use trunkline::message::Raw;
 ///
 /// let result = r#"{"content":[{"type":"text","text":"Here:"},
 ///     {"type":"image","mimeType":"image/png","data":"AAAA"},
 ///     {"type":"resource_link","uri":"file:///a"}]}"#;
 /// assert_eq!(
-///     text_for_model(ResultKind::ToolCall, &Raw::from_text(result).unwrap(), Speaker::Trusted),
+///     text_for_model(ResultKind::ToolCall, &Raw::from_text(result).unwrap(), SourceTrust::Trusted),
 ///     "Here:\n[image: image/png, 3 bytes]\nfile:///a"
 /// );
 /// ```
-pub fn text_for_model(kind: ResultKind, result: &Raw, speaker: Speaker<'_>) -> String {
+pub fn text_for_model(kind: ResultKind, result: &Raw, speaker: SourceTrust<'_>) -> String {
     let text = plain_text(kind, result);
-    let Speaker::Untrusted(server) = speaker else { return text };
-    let text = cleaned(&text);
+    let SourceTrust::Untrusted(server) = speaker else { return text };
+    let text = sanitize_text(&text);
     let [opening, closing] = notice(server, &text);
     format!("{opening}\n{text}\n{closing}")
 }
@@ -91,15 +91,19 @@ fn block_text(block: &Raw) -> String {
     if let Some(text) = block.as_str() {
         return text.into_owned();
     }
-    match Block::of(block) {
-        Block::Text(text, _) if text.is_null() => String::new(),
+    match ContentBlock::of(block) {
+        ContentBlock::Text(text, _) if text.is_null() => String::new(),
         // A text with half a character is shown as it was written, not as nothing.
-        Block::Text(text, _) => text.as_str().unwrap_or_else(|| text.text().into()).into_owned(),
-        Block::Binary(Binary { uri: Some(uri), .. }) => format!("[resource: {}]", line(&uri)),
-        Block::Binary(binary) => described(&binary),
-        Block::Address(uri) if block.get("uri").is_some() => line(&uri),
-        Block::Address(uri) => format!("[resource: {}]", line(&uri)),
-        Block::Other(kind) => format!("[{}]", line(&kind)),
+        ContentBlock::Text(text, _) => {
+            text.as_str().unwrap_or_else(|| text.text().into()).into_owned()
+        }
+        ContentBlock::Binary(BinaryContent { uri: Some(uri), .. }) => {
+            format!("[resource: {}]", line(&uri))
+        }
+        ContentBlock::Binary(binary) => described(&binary),
+        ContentBlock::Address(uri) if block.get("uri").is_some() => line(&uri),
+        ContentBlock::Address(uri) => format!("[resource: {}]", line(&uri)),
+        ContentBlock::Other(kind) => format!("[{}]", line(&kind)),
     }
 }
 
@@ -110,7 +114,7 @@ fn line(text: &str) -> String {
 }
 
 /// What a binary block is, in words.
-pub(super) fn described(binary: &Binary) -> String {
+pub(super) fn described(binary: &BinaryContent) -> String {
     let media_type = binary.media_type.as_deref().unwrap_or("unknown type");
     format!("[{}: {}, {} bytes]", line(&binary.kind), line(media_type), binary.size())
 }
@@ -124,7 +128,7 @@ mod tests {
     }
 
     fn text_of(kind: ResultKind, result: &str) -> String {
-        text_for_model(kind, &Raw::from_text(result).unwrap(), Speaker::Trusted)
+        text_for_model(kind, &Raw::from_text(result).unwrap(), SourceTrust::Trusted)
     }
 
     /// Seen: a tool result with text and a key `messages` or `completion` printed `(no output)`.
@@ -236,7 +240,7 @@ mod tests {
         let server = ServerName::new("evil").unwrap();
         let marked = |said: &str| {
             let result = serde_json::json!({ "content": [{ "type": "text", "text": said }] });
-            let speaker = Speaker::Untrusted(&server);
+            let speaker = SourceTrust::Untrusted(&server);
             text_for_model(ResultKind::ToolCall, &Raw::from_value(&result), speaker)
         };
         let first = marked("hello\u{1b}[2J");

@@ -1,16 +1,16 @@
-//! Options of a host: what connections need, names it has itself, ceilings of configuration.
+//! ConnectionOptions of a host: what connections need, names it has itself, ceilings of configuration.
 
 use std::collections::BTreeSet;
 
 use crate::config::{Access, Restart};
-use crate::connection::Options;
+use crate::connection::ConnectionOptions;
 use crate::registry::Registry;
 
 /// What a host is made with.
 #[derive(Clone)]
 pub struct HostOptions {
     /// What connections need.
-    pub connections: Options,
+    pub connections: ConnectionOptions,
     /// Names of tools that the embedding host has itself (TOOL-13).
     pub reserved: BTreeSet<Box<str>>,
     /// Where connections are shared with other hosts, one for each project folder for example
@@ -26,7 +26,7 @@ pub struct HostOptions {
 
 impl HostOptions {
     /// Only what connections need.
-    pub fn new(connections: Options) -> Self {
+    pub fn new(connections: ConnectionOptions) -> Self {
         Self {
             connections,
             reserved: BTreeSet::new(),

@@ -4,21 +4,21 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Host;
-use crate::call::{CallError, CallOptions, Client, Outcome, Read, Route, TaskUpdates};
-use crate::catalog::{Entry, Kind};
+use crate::call::{CallError, CallOptions, ClientContext, Outcome, ReadUri, Route, TaskUpdates};
+use crate::catalog::{Entry, ItemKind};
 use crate::connection::META_KEYS;
-use crate::message::{Ambiguous, Raw};
-use crate::name::{MAX_ADDRESS_BYTES, ServerName};
+use crate::message::{DuplicateMember, Raw};
+use crate::name::{MAX_URI_BYTES, ServerName};
 use crate::principal::Requester;
 use crate::view::{ResourceRoute, RoutedEntry, View};
 
 /// Longest name or address in a request, in bytes as it is written: an address, with escapes and with
 /// the name of its server before it. Nothing has a longer one, so that it is refused unread.
-const MAX_WORD_BYTES: usize = 2 * MAX_ADDRESS_BYTES;
+const MAX_WORD_BYTES: usize = 2 * MAX_URI_BYTES;
 
 /// A request about one thing of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relayed {
+pub enum RelayMethod {
     /// `tools/call`.
     Call,
     /// `prompts/get`.
@@ -29,7 +29,7 @@ pub enum Relayed {
     Completion,
 }
 
-impl Relayed {
+impl RelayMethod {
     /// The request of a method.
     pub fn from_method(method: &str) -> Option<Self> {
         match method {
@@ -53,34 +53,34 @@ impl Relayed {
 
     /// What a request is about, if this caller may have it, and its parameters in the words of the
     /// server.
-    fn resolve<'v>(self, view: &'v View, params: &Raw) -> Result<Resolved<'v>, CallError> {
+    fn resolve<'v>(self, view: &'v View, params: &Raw) -> Result<UpstreamRequest<'v>, CallError> {
         match self {
-            Self::Call => named(view, Kind::Tool, params),
-            Self::Prompt => named(view, Kind::Prompt, params),
+            Self::Call => named(view, ItemKind::Tool, params),
+            Self::Prompt => named(view, ItemKind::Prompt, params),
             Self::Read => addressed(view, params),
             Self::Completion => {
-                let reference = params.get_alone("ref");
-                let reference = reference.map_err(|Ambiguous| CallError::ambiguous("ref"))?;
+                let reference = params.get_unique("ref");
+                let reference = reference.map_err(|DuplicateMember| CallError::ambiguous("ref"))?;
                 let reference = reference.ok_or_else(|| CallError::missing("ref"))?;
-                let found = match &*Word::of(&reference, "type")?.text() {
+                let found = match &*NameParam::of(&reference, "type")?.text() {
                     "ref/resource" => template(view, &reference)?,
-                    _ => named(view, Kind::Prompt, &reference)?,
+                    _ => named(view, ItemKind::Prompt, &reference)?,
                 };
-                Ok(Resolved { params: params.with("ref", &found.params), ..found })
+                Ok(UpstreamRequest { params: params.with("ref", &found.params), ..found })
             }
         }
     }
 }
 
 /// A request, with what it is about in a view.
-pub struct Found<'v> {
-    relayed: Relayed,
+pub struct ResolvedRequest<'v> {
+    relayed: RelayMethod,
     /// Its parameters in the words of the caller.
     params: Raw,
-    resolved: Resolved<'v>,
+    resolved: UpstreamRequest<'v>,
 }
 
-impl<'v> Found<'v> {
+impl<'v> ResolvedRequest<'v> {
     /// What it is about: its server and its definition.
     pub fn entry(&self) -> &Entry {
         &self.resolved.entry
@@ -88,10 +88,10 @@ impl<'v> Found<'v> {
 }
 
 /// What a request is about, in the words of its server.
-struct Resolved<'v> {
+struct UpstreamRequest<'v> {
     entry: RoutedEntry<'v>,
     params: Raw,
-    read: Option<Read>,
+    read: Option<ReadUri>,
 }
 
 impl Host {
@@ -99,12 +99,12 @@ impl Host {
     pub fn find<'v>(
         &self,
         view: &'v View,
-        relayed: Relayed,
+        relayed: RelayMethod,
         params: &Raw,
-    ) -> Result<Found<'v>, CallError> {
-        require_unmistakable(params)?;
+    ) -> Result<ResolvedRequest<'v>, CallError> {
+        require_unique(params)?;
         let resolved = relayed.resolve(view, params).map_err(|error| self.judged(error))?;
-        Ok(Found { relayed, params: params.clone(), resolved })
+        Ok(ResolvedRequest { relayed, params: params.clone(), resolved })
     }
 
     /// Passes a request on to the server that has what it is about. Only the name in it is another;
@@ -112,28 +112,32 @@ impl Host {
     pub async fn relay(
         &self,
         view: &View,
-        found: Found<'_>,
+        found: ResolvedRequest<'_>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let outcome = self.pass_on(view, found, options.begun()).await;
+        let outcome = self.relay_resolved(view, found, options.begun()).await;
         outcome.map_err(|error| self.judged(error))
     }
 
-    async fn pass_on(
+    async fn relay_resolved(
         &self,
         view: &View,
-        found: Found<'_>,
+        found: ResolvedRequest<'_>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let Found { relayed, params, resolved: Resolved { entry, params: sent, read } } = found;
-        if relayed == Relayed::Read {
+        let ResolvedRequest {
+            relayed,
+            params,
+            resolved: UpstreamRequest { entry, params: sent, read },
+        } = found;
+        if relayed == RelayMethod::Read {
             // Rules may be about the address as well as about the template that it fits.
-            relayed.resolve(&self.as_of_now(view)?, &params)?;
+            relayed.resolve(&self.with_current_rules(view)?, &params)?;
         }
         let route = Route { read, ..self.bind(view, &entry, &options).await? };
         match relayed {
-            Relayed::Completion => route.complete(sent, options).await,
-            _ => route.ask(relayed.method(), sent, options).await,
+            RelayMethod::Completion => route.complete(sent, options).await,
+            _ => route.send(relayed.method(), sent, options).await,
         }
     }
 
@@ -149,10 +153,10 @@ impl Host {
     ) -> Result<Outcome, CallError> {
         let options = options.begun();
         let asked = async {
-            require_unmistakable(&params)?;
-            let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
+            require_unique(&params)?;
+            let entry = something_of(view, server).ok_or_else(CallError::hidden)?;
             let route = self.bind(view, entry, &options).await?;
-            route.ask_unseen(method, params, options).await
+            route.send_unlisted(method, params, options).await
         };
         asked.await.map_err(|error| self.judged(error))
     }
@@ -163,10 +167,10 @@ impl Host {
         &self,
         view: &View,
         (server, task): (&ServerName, &str),
-        client: Option<&Client>,
+        client: Option<&ClientContext>,
         requester: &Requester,
     ) -> Result<TaskUpdates, CallError> {
-        let entry = something_of(view, server).ok_or_else(CallError::not_seen)?;
+        let entry = something_of(view, server).ok_or_else(CallError::hidden)?;
         let options = CallOptions { client, ..CallOptions::default() };
         let route = self.bind(view, entry, &options).await?;
         route.updates((task, requester), Arc::clone(view.catalog())).await
@@ -175,58 +179,62 @@ impl Host {
 
 /// Fails if a server could find other values in parameters than the ones that are looked at here:
 /// another `_meta`, with a token for progress that is not ours, or other arguments.
-fn require_unmistakable(params: &Raw) -> Result<(), CallError> {
+fn require_unique(params: &Raw) -> Result<(), CallError> {
     for key in ["arguments", "requestState", "inputResponses"] {
-        params.get_alone(key).map_err(|Ambiguous| CallError::ambiguous(key))?;
+        params.get_unique(key).map_err(|DuplicateMember| CallError::ambiguous(key))?;
     }
-    let said = params.get_unmistakable("_meta");
-    let Some(said) = said.map_err(|Ambiguous| CallError::ambiguous("_meta"))? else {
+    let said = params.get_unambiguous("_meta");
+    let Some(said) = said.map_err(|DuplicateMember| CallError::ambiguous("_meta"))? else {
         return Ok(());
     };
     for key in META_KEYS {
-        said.get_unmistakable(key).map_err(|Ambiguous| CallError::ambiguous(key))?;
+        said.get_unambiguous(key).map_err(|DuplicateMember| CallError::ambiguous(key))?;
     }
     Ok(())
 }
 
 /// Anything of a server that a view shows.
 fn something_of<'v>(view: &'v View, server: &ServerName) -> Option<&'v Entry> {
-    let mut seen = Kind::ALL.iter().flat_map(|kind| view.entries(*kind));
+    let mut seen = ItemKind::ALL.iter().flat_map(|kind| view.entries(*kind));
     seen.find(|entry| entry.server().name == *server)
 }
 
-fn named<'v>(view: &'v View, kind: Kind, params: &Raw) -> Result<Resolved<'v>, CallError> {
-    let name = Word::of(params, "name")?;
+fn named<'v>(
+    view: &'v View,
+    kind: ItemKind,
+    params: &Raw,
+) -> Result<UpstreamRequest<'v>, CallError> {
+    let name = NameParam::of(params, "name")?;
     let entry = view.route(kind, &name.text())?;
-    let params = name.in_words_of_server(params, entry.name());
-    Ok(Resolved { entry: RoutedEntry::Listed(entry), params, read: None })
+    let params = name.upstream_params(params, entry.name());
+    Ok(UpstreamRequest { entry: RoutedEntry::Listed(entry), params, read: None })
 }
 
-fn addressed<'v>(view: &'v View, params: &Raw) -> Result<Resolved<'v>, CallError> {
-    let address = Word::of(params, "uri")?;
+fn addressed<'v>(view: &'v View, params: &Raw) -> Result<UpstreamRequest<'v>, CallError> {
+    let address = NameParam::of(params, "uri")?;
     let ResourceRoute { entry, uri: own } = view.route_resource(&address.text())?;
-    let params = address.in_words_of_server(params, &own);
+    let params = address.upstream_params(params, &own);
     let address = address.text().into_owned();
-    let read = (own != address).then_some(Read { address, own });
-    Ok(Resolved { entry, params, read })
+    let read = (own != address).then_some(ReadUri { address, own });
+    Ok(UpstreamRequest { entry, params, read })
 }
 
-fn template<'v>(view: &'v View, reference: &Raw) -> Result<Resolved<'v>, CallError> {
-    let address = Word::of(reference, "uri")?;
+fn template<'v>(view: &'v View, reference: &Raw) -> Result<UpstreamRequest<'v>, CallError> {
+    let address = NameParam::of(reference, "uri")?;
     let entry = view.route_template(&address.text())?;
-    let params = address.in_words_of_server(reference, entry.name());
-    Ok(Resolved { entry: RoutedEntry::Listed(entry), params, read: None })
+    let params = address.upstream_params(reference, entry.name());
+    Ok(UpstreamRequest { entry: RoutedEntry::Listed(entry), params, read: None })
 }
 
 /// What parameters call something: a part of them, found once.
-struct Word {
+struct NameParam {
     part: Raw,
 }
 
-impl Word {
+impl NameParam {
     fn of(params: &Raw, key: &'static str) -> Result<Self, CallError> {
         // Whoever may have one thing must not reach another under its name.
-        let part = params.get_alone(key).map_err(|Ambiguous| CallError::ambiguous(key))?;
+        let part = params.get_unique(key).map_err(|DuplicateMember| CallError::ambiguous(key))?;
         if part.as_ref().is_some_and(|part| part.bytes().len() > MAX_WORD_BYTES) {
             return Err(CallError::too_long(key, MAX_WORD_BYTES));
         }
@@ -239,10 +247,10 @@ impl Word {
     }
 
     /// The parameters with the server's own word for it, as they are where it is the same.
-    fn in_words_of_server(&self, params: &Raw, own: &str) -> Raw {
+    fn upstream_params(&self, params: &Raw, own: &str) -> Raw {
         match self.text() == own {
             true => params.clone(),
-            false => params.with_part(&self.part, &Raw::from_string(own)),
+            false => params.replace_slice(&self.part, &Raw::from_string(own)),
         }
     }
 }

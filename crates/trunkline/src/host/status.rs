@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Host;
-use crate::config::Hold;
+use crate::config::ConsentHold;
 use crate::connection::{State, Status};
 use crate::name::{AgentName, ServerName};
 
@@ -13,23 +13,23 @@ pub struct ServerStatus {
     /// Its name.
     pub server: ServerName,
     /// How it is doing, or why it is not started.
-    pub condition: Condition,
+    pub condition: ServerCondition,
 }
 
 /// How a server is doing, or why it is not started.
 #[derive(Clone, Debug)]
-pub enum Condition {
+pub enum ServerCondition {
     /// It is used.
     Enabled(Box<Status>),
     /// It is switched off in the configuration.
     Disabled,
     /// It is of a configuration file that nobody has consented to.
-    Held(Arc<Hold>),
+    Held(Arc<ConsentHold>),
     /// Its entry in the configuration has errors.
     Broken,
 }
 
-impl Condition {
+impl ServerCondition {
     /// The word for it: that of its state, `disabled` or `not-trusted`.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -54,17 +54,17 @@ impl Host {
             let condition = match (server.enabled, &server.hold) {
                 (true, _) => {
                     let connection = self.servers.get(server.name.as_str())?;
-                    Condition::Enabled(Box::new(connection.status()))
+                    ServerCondition::Enabled(Box::new(connection.status()))
                 }
-                (false, Some(hold)) => Condition::Held(Arc::clone(hold)),
-                (false, None) => Condition::Disabled,
+                (false, Some(hold)) => ServerCondition::Held(Arc::clone(hold)),
+                (false, None) => ServerCondition::Disabled,
             };
             Some(ServerStatus { server: server.name.clone(), condition })
         });
-        let broken = config
-            .broken()
-            .iter()
-            .map(|server| ServerStatus { server: server.clone(), condition: Condition::Broken });
+        let broken = config.broken().iter().map(|server| ServerStatus {
+            server: server.clone(),
+            condition: ServerCondition::Broken,
+        });
         let mut statuses: Vec<_> = configured.chain(broken).collect();
         statuses.sort_by(|one, other| one.server.cmp(&other.server));
         statuses

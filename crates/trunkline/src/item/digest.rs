@@ -22,7 +22,7 @@ impl DefinitionDigest {
     /// The digest of a definition.
     pub fn of(definition: &Raw) -> Self {
         let mut form = Vec::with_capacity(definition.bytes().len() + 64);
-        write(definition, Place::Tool, 0, &mut form);
+        write(definition, DefinitionPart::Tool, 0, &mut form);
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, &form).as_ref());
         Self(bytes)
@@ -31,7 +31,7 @@ impl DefinitionDigest {
 
 /// A place in the definition of a tool, as far as marks are concerned.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum DefinitionPart {
     /// The definition itself.
     Tool,
     /// A schema or a part of one, which may have a mark.
@@ -42,7 +42,7 @@ enum Place {
     Elsewhere,
 }
 
-impl Place {
+impl DefinitionPart {
     /// The place of what is under a key here.
     fn under(self, key: &str) -> Self {
         match self {
@@ -64,7 +64,7 @@ impl Place {
 
 /// Writes a value in the form that is digested. Scalars stay as they were written: a tree would make one
 /// of numbers that differ, and cannot be had of all definitions.
-fn write(value: &Raw, place: Place, depth: usize, form: &mut Vec<u8>) {
+fn write(value: &Raw, place: DefinitionPart, depth: usize, form: &mut Vec<u8>) {
     let is_array = value.text().starts_with('[');
     if depth >= MAX_SORTED_DEPTH || !(value.is_object() || is_array) {
         form.push(b'=');
@@ -76,7 +76,7 @@ fn write(value: &Raw, place: Place, depth: usize, form: &mut Vec<u8>) {
         return form.push(b']');
     }
     let mut members = value.members();
-    members.retain(|(key, _)| place != Place::Schema || key != HEADER_MARK);
+    members.retain(|(key, _)| place != DefinitionPart::Schema || key != HEADER_MARK);
     members.sort_by(|(one, _), (other, _)| one.cmp(other));
     form.push(b'{');
     for (key, value) in &members {

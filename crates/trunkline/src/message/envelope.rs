@@ -40,7 +40,7 @@ impl Id {
     /// The same id in its plainest spelling, to find a request by: whoever speaks of it again may write
     /// it with other escapes.
     #[must_use]
-    pub fn plain(&self) -> Self {
+    pub fn normalized(&self) -> Self {
         match self.0.as_str() {
             Some(Cow::Owned(text)) => Self(Raw::from_string(&text)),
             _ => self.clone(),
@@ -196,7 +196,7 @@ impl RpcError {
 
 /// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum ParseError {
     /// Not JSON at all: noise.
     NotJson,
     /// JSON, and not a JSON-RPC message; with the id it names, if it does.
@@ -207,14 +207,14 @@ pub enum Malformed {
 
 impl Message {
     /// Reads one message; its payload shares the bytes, unless it is a small part of them.
-    pub fn read(bytes: &Bytes) -> Result<Self, Malformed> {
-        let (envelope, is_too_deep) = Raw::read_message(bytes).ok_or(Malformed::NotJson)?;
+    pub fn read(bytes: &Bytes) -> Result<Self, ParseError> {
+        let (envelope, is_too_deep) = Raw::read_message(bytes).ok_or(ParseError::NotJson)?;
         if is_too_deep {
-            return Err(Malformed::TooDeep(envelope.get("id").as_ref().and_then(Id::from_raw)));
+            return Err(ParseError::TooDeep(envelope.get("id").as_ref().and_then(Id::from_raw)));
         }
         let keys = ["id", "method", "params", "result", "error"];
         let Ok([said_id, method, params, result, error]) = envelope.get_all_once(keys) else {
-            return Err(not_rpc(&envelope));
+            return Err(not_json_rpc(&envelope));
         };
         let payload = |payload: Option<Raw>| payload.map(|it| it.detached_from(bytes.len()));
         let [params, result, error] = [params, result, error].map(payload);
@@ -223,21 +223,21 @@ impl Message {
         match (method.filter(|method| !method.is_null()), result, error) {
             (Some(method), None, None) => {
                 let method = method.as_str().filter(|method| method.len() <= MAX_METHOD_BYTES);
-                let method = method.ok_or_else(|| not_rpc(&envelope))?.into();
+                let method = method.ok_or_else(|| not_json_rpc(&envelope))?.into();
                 match (id, has_id) {
                     (Some(id), _) => Ok(Self::Request(Request { id, method, params })),
                     (None, false) => Ok(Self::Notification(Notification { method, params })),
-                    (None, true) => Err(Malformed::NotRpc(None)),
+                    (None, true) => Err(ParseError::NotRpc(None)),
                 }
             }
             (None, Some(result), None) => response(id, Ok(result)),
             (None, None, Some(error)) if error.is_object() => response(id, Err(RpcError(error))),
-            _ => Err(Malformed::NotRpc(id)),
+            _ => Err(ParseError::NotRpc(id)),
         }
     }
 
     /// The request that something answers which would be a message if it were UTF-8.
-    pub(crate) fn garbled_answer(bytes: &Bytes) -> Option<Id> {
+    pub(crate) fn partial_response(bytes: &Bytes) -> Option<Id> {
         let Cow::Owned(text) = String::from_utf8_lossy(bytes) else { return None };
         match Self::read(&text.into()) {
             Ok(Self::Response(Response { id, .. })) => Some(id),
@@ -249,10 +249,10 @@ impl Message {
     pub fn write(&self) -> Bytes {
         match self {
             Self::Request(Request { id, method, params }) => {
-                Line::of_method(Some(id.raw().bytes()), method, params.as_ref())
+                EnvelopeWriter::of_method(Some(id.raw().bytes()), method, params.as_ref())
             }
             Self::Notification(Notification { method, params }) => {
-                Line::of_method(None, method, params.as_ref())
+                EnvelopeWriter::of_method(None, method, params.as_ref())
             }
             Self::Response(Response { id, outcome }) => {
                 let (key, payload) = match outcome {
@@ -260,7 +260,7 @@ impl Message {
                     Err(error) => ("error", error.raw()),
                 };
                 let (id, payload) = (id.raw().bytes(), payload.bytes());
-                let mut line = Line::with_room(id.len() + payload.len() + key.len() + 10);
+                let mut line = EnvelopeWriter::with_room(id.len() + payload.len() + key.len() + 10);
                 line.push("id", id);
                 line.push(key, payload);
                 line.finish()
@@ -270,29 +270,29 @@ impl Message {
 
     /// A request of our own as one line of JSON, without the line break.
     pub(crate) fn write_request(id: u64, method: &str, params: Option<&Raw>) -> Bytes {
-        Line::of_method(Some(id.to_string().as_bytes()), method, params)
+        EnvelopeWriter::of_method(Some(id.to_string().as_bytes()), method, params)
     }
 }
 
-fn response(id: Option<Id>, outcome: Result<Raw, RpcError>) -> Result<Message, Malformed> {
-    let id = id.ok_or(Malformed::NotRpc(None))?;
+fn response(id: Option<Id>, outcome: Result<Raw, RpcError>) -> Result<Message, ParseError> {
+    let id = id.ok_or(ParseError::NotRpc(None))?;
     Ok(Message::Response(Response { id, outcome }))
 }
 
 /// What an envelope is that cannot be read, with the id in it, so that whoever waits for it hears of
 /// it.
-fn not_rpc(envelope: &Raw) -> Malformed {
-    Malformed::NotRpc(envelope.get("id").as_ref().and_then(Id::from_raw))
+fn not_json_rpc(envelope: &Raw) -> ParseError {
+    ParseError::NotRpc(envelope.get("id").as_ref().and_then(Id::from_raw))
 }
 
 /// An envelope that is being written. Payloads go in as they are, but for line breaks, which would
 /// end the message early: outside of strings they are white space, inside they cannot occur.
-struct Line(Vec<u8>);
+struct EnvelopeWriter(Vec<u8>);
 
 /// What every message begins with.
 const HEAD: &[u8] = br#"{"jsonrpc":"2.0""#;
 
-impl Line {
+impl EnvelopeWriter {
     /// A line with room for this much beside its head and its end. If it is filled to the last, sharing
     /// it costs nothing.
     fn with_room(room: usize) -> Self {
@@ -334,7 +334,7 @@ impl Line {
 }
 
 /// JSON on one line, with spaces in the place of line breaks. It is not copied where it has none.
-pub fn on_one_line(json: Bytes) -> Bytes {
+pub fn to_single_line(json: Bytes) -> Bytes {
     match memchr::memchr2(b'\n', b'\r', &json) {
         None => json,
         Some(_) => {
@@ -363,24 +363,24 @@ mod tests {
     fn ids_are_kept_as_written_and_found_however_they_are_written() {
         let id = |text: &str| Id::from_raw(&Raw::from_text(text).unwrap()).unwrap();
         assert_ne!(id(r#""\u0041b""#), id(r#""Ab""#));
-        assert_eq!(id(r#""\u0041b""#).plain(), id(r#""Ab""#).plain());
-        assert_eq!(id(r#""a\/b""#).plain(), id(r#""a/b""#).plain());
-        assert_eq!(id(r#""\"""#).plain(), id(r#""\u0022""#).plain());
-        assert_ne!(id(r#""1""#).plain(), id("1").plain());
+        assert_eq!(id(r#""\u0041b""#).normalized(), id(r#""Ab""#).normalized());
+        assert_eq!(id(r#""a\/b""#).normalized(), id(r#""a/b""#).normalized());
+        assert_eq!(id(r#""\"""#).normalized(), id(r#""\u0022""#).normalized());
+        assert_ne!(id(r#""1""#).normalized(), id("1").normalized());
         // Half a character is nothing but itself.
-        assert_ne!(id(r#""\ud800""#).plain(), id(r#""\ud801""#).plain());
+        assert_ne!(id(r#""\ud800""#).normalized(), id(r#""\ud801""#).normalized());
     }
 
     #[test]
     fn an_answer_that_is_not_utf_8_still_says_what_it_answers() {
-        let garbled = |bytes: &'static [u8]| Message::garbled_answer(&Bytes::from_static(bytes));
+        let garbled = |bytes: &'static [u8]| Message::partial_response(&Bytes::from_static(bytes));
         assert_eq!(garbled(b"{\"id\":7,\"result\":{\"text\":\"\xff\"}}"), Some(Id::number(7)));
         assert_eq!(garbled(b"{\"id\":7,\"method\":\"\xff\"}"), None);
         assert_eq!(garbled(b"{\"id\":7,\"result\":{}]"), None);
         assert_eq!(garbled(b"\xff"), None);
     }
 
-    fn read(text: &str) -> Result<Message, Malformed> {
+    fn read(text: &str) -> Result<Message, ParseError> {
         Message::read(&Bytes::copy_from_slice(text.as_bytes()))
     }
 
@@ -423,26 +423,26 @@ mod tests {
 
     #[test]
     fn what_is_no_message_says_whose_answer_it_might_have_been() {
-        assert_eq!(read("starting up…"), Err(Malformed::NotJson));
-        assert_eq!(read("[]"), Err(Malformed::NotRpc(None)));
-        assert_eq!(read("17"), Err(Malformed::NotRpc(None)));
-        assert_eq!(read(r#"{"id":null,"method":"m"}"#), Err(Malformed::NotRpc(None)));
+        assert_eq!(read("starting up…"), Err(ParseError::NotJson));
+        assert_eq!(read("[]"), Err(ParseError::NotRpc(None)));
+        assert_eq!(read("17"), Err(ParseError::NotRpc(None)));
+        assert_eq!(read(r#"{"id":null,"method":"m"}"#), Err(ParseError::NotRpc(None)));
         for id in ["1.5", "1e3", "true", "{}"] {
             let text = format!(r#"{{"id":{id},"result":{{}}}}"#);
-            assert_eq!(read(&text), Err(Malformed::NotRpc(None)), "{text}");
+            assert_eq!(read(&text), Err(ParseError::NotRpc(None)), "{text}");
         }
-        assert_eq!(read(r#"{"id":3}"#), Err(Malformed::NotRpc(Some(Id::number(3)))));
+        assert_eq!(read(r#"{"id":3}"#), Err(ParseError::NotRpc(Some(Id::number(3)))));
         for error in ["3", "null", "\"no\""] {
             let text = format!(r#"{{"id":3,"error":{error}}}"#);
-            assert_eq!(read(&text), Err(Malformed::NotRpc(Some(Id::number(3)))), "{text}");
+            assert_eq!(read(&text), Err(ParseError::NotRpc(Some(Id::number(3)))), "{text}");
         }
         assert_eq!(
             read(r#"{"id":3,"result":{},"error":{}}"#),
-            Err(Malformed::NotRpc(Some(Id::number(3))))
+            Err(ParseError::NotRpc(Some(Id::number(3))))
         );
         assert_eq!(
             read(r#"{"id":3,"method":5,"result":{}}"#),
-            Err(Malformed::NotRpc(Some(Id::number(3))))
+            Err(ParseError::NotRpc(Some(Id::number(3))))
         );
     }
 
@@ -472,11 +472,11 @@ mod tests {
         };
         for pair in [("[", "]"), (r#"{"a":"#, "}")] {
             assert!(nested(MAX_DEPTH - 10, pair).is_ok());
-            let too_deep = Err(Malformed::TooDeep(Some(Id::number(3))));
+            let too_deep = Err(ParseError::TooDeep(Some(Id::number(3))));
             assert_eq!(nested(MAX_DEPTH + 1, pair), too_deep);
             assert_eq!(nested(1_000_000, pair), too_deep);
         }
-        assert_eq!(read(&"[".repeat(1_000_000)), Err(Malformed::NotJson));
+        assert_eq!(read(&"[".repeat(1_000_000)), Err(ParseError::NotJson));
     }
 
     #[test]

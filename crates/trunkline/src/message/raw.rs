@@ -8,10 +8,10 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::outline::Outlined;
-use super::problem::{Ambiguous, NotJson};
+use super::index::ObjectIndex;
+use super::invalid::{DuplicateMember, InvalidJson};
 use super::reader;
-use super::scan::{self, Member};
+use super::scan::{self, ScannedMember};
 
 /// Bytes of a message beside its payload that the payload may keep in memory: the envelope, and members
 /// that nobody looks at.
@@ -25,7 +25,7 @@ pub struct Raw {
     /// Valid JSON, without white space around it.
     text: Bytes,
     /// Where its members stand, if that was noted when it was read.
-    outline: Option<Outlined>,
+    outline: Option<ObjectIndex>,
     /// Bytes that were left out of it while it was read.
     missing: usize,
 }
@@ -46,8 +46,8 @@ impl Hash for Raw {
 
 impl Raw {
     /// Checks that bytes are one JSON value and keeps them as they are.
-    pub fn read(bytes: &Bytes) -> Result<Self, NotJson> {
-        let value: &RawValue = serde_json::from_slice(bytes).map_err(NotJson)?;
+    pub fn read(bytes: &Bytes) -> Result<Self, InvalidJson> {
+        let value: &RawValue = serde_json::from_slice(bytes).map_err(InvalidJson)?;
         Ok(Self::of(bytes.slice_ref(value.get().as_bytes())))
     }
 
@@ -55,7 +55,7 @@ impl Raw {
     /// is nested too deep as well.
     pub(super) fn read_message(bytes: &Bytes) -> Option<(Self, bool)> {
         let read = reader::read(bytes)?;
-        let outline = read.outline.map(Outlined::new);
+        let outline = read.outline.map(ObjectIndex::new);
         let text = bytes.slice(read.value);
         Some((Self { text, outline, missing: 0 }, read.is_too_deep))
     }
@@ -66,7 +66,7 @@ impl Raw {
     }
 
     /// Checks that a text is one JSON value and keeps it.
-    pub fn from_text(text: &str) -> Result<Self, NotJson> {
+    pub fn from_text(text: &str) -> Result<Self, InvalidJson> {
         Self::read(&Bytes::copy_from_slice(text.as_bytes()))
     }
 
@@ -213,13 +213,13 @@ impl Raw {
     pub(super) fn get_all_once<const N: usize>(
         &self,
         keys: [&str; N],
-    ) -> Result<[Option<Self>; N], Ambiguous> {
+    ) -> Result<[Option<Self>; N], DuplicateMember> {
         let mut found = [const { None }; N];
         for member in self.parts() {
             if let Some(index) = keys.iter().position(|key| member.is(key))
                 && found[index].replace(self.part(&member)).is_some()
             {
-                return Err(Ambiguous);
+                return Err(DuplicateMember);
             }
         }
         Ok(found)
@@ -265,11 +265,11 @@ impl Raw {
     ///
     /// A value that is no object is returned as it is.
     #[must_use]
-    pub fn with_new(&self, members: &[(&str, &Self)]) -> Self {
+    pub fn append_members(&self, members: &[(&str, &Self)]) -> Self {
         if !self.is_object() || members.is_empty() {
             return self.clone();
         }
-        let (inside, end) = self.halves();
+        let (inside, end) = self.split_tail();
         let mut comma: &[u8] = if self.is_empty() { b"" } else { b"," };
         let length = members.iter().map(|(key, value)| key.len() + value.text.len() + 4);
         let mut text = Vec::with_capacity(self.text.len() + length.sum::<usize>());
@@ -287,7 +287,7 @@ impl Raw {
 
     /// The bytes of an object up to where another member would be added, and those after it; all
     /// bytes of any other value, and none.
-    pub fn halves(&self) -> (Bytes, Bytes) {
+    pub fn split_tail(&self) -> (Bytes, Bytes) {
         let place = match self.is_object() {
             true => self.text[..self.text.len() - 1].trim_ascii_end().len(),
             false => self.text.len(),
@@ -309,7 +309,7 @@ impl Raw {
     }
 
     /// The same object without some of its members. Every byte of the others stays.
-    pub(super) fn without_members(&self, is_meant: impl Fn(&Member<'_>) -> bool) -> Self {
+    pub(super) fn without_members(&self, is_meant: impl Fn(&ScannedMember<'_>) -> bool) -> Self {
         let mut text = Vec::with_capacity(self.text.len());
         // What is before `from` is in the new text, or cut. A member goes with the comma before it,
         // or with the one after it if nothing stays before it.
@@ -336,9 +336,9 @@ impl Raw {
     /// The same value with others in place of some of its parts, each of which was got out of it.
     /// Every other byte stays.
     #[must_use]
-    pub fn with_parts(&self, edits: &[(Self, Self)]) -> Self {
+    pub fn replace_slices(&self, edits: &[(Self, Self)]) -> Self {
         let mut edits: Vec<(Range<usize>, &Self)> =
-            edits.iter().filter_map(|(part, value)| Some((self.place_of(part)?, value))).collect();
+            edits.iter().filter_map(|(part, value)| Some((self.range_of(part)?, value))).collect();
         edits.sort_by_key(|(place, _)| place.start);
         self.edited(&edits)
     }
@@ -346,15 +346,15 @@ impl Raw {
     /// The same value with another in place of one of its parts, which was got out of it. Every other
     /// byte stays.
     #[must_use]
-    pub fn with_part(&self, part: &Self, value: &Self) -> Self {
-        match self.place_of(part) {
+    pub fn replace_slice(&self, part: &Self, value: &Self) -> Self {
+        match self.range_of(part) {
             Some(place) => self.edited(&[(place, value)]),
             None => self.clone(),
         }
     }
 
     /// Where a part stands that was got out of this.
-    fn place_of(&self, part: &Self) -> Option<Range<usize>> {
+    fn range_of(&self, part: &Self) -> Option<Range<usize>> {
         let start = part.text.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
         let place = start..start + part.text.len();
         (place.end <= self.text.len()).then_some(place)
@@ -390,15 +390,15 @@ impl Raw {
     }
 
     /// Its members, from what was noted of them if it was.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Member<'_>> {
-        let noted = self.outline.as_ref().map(Outlined::members);
+    pub(super) fn parts(&self) -> impl Iterator<Item = ScannedMember<'_>> {
+        let noted = self.outline.as_ref().map(ObjectIndex::members);
         let scanned = noted.is_none().then(|| scan::members(&self.text));
         let noted = noted.unwrap_or_default().iter().enumerate();
-        let noted = noted.map(|noted| Member::noted(&self.text, noted));
+        let noted = noted.map(|noted| ScannedMember::noted(&self.text, noted));
         noted.chain(scanned.into_iter().flatten())
     }
 
-    pub(super) fn part(&self, member: &Member<'_>) -> Self {
+    pub(super) fn part(&self, member: &ScannedMember<'_>) -> Self {
         let outline = member.number.and_then(|number| self.outline.as_ref()?.inside(number));
         Self { text: self.text.slice(member.value.clone()), outline, missing: 0 }
     }
@@ -448,12 +448,12 @@ mod tests {
         let (one, two) = (raw("1"), raw("[2]"));
         let new = [("d", &one), ("e\"", &two)];
         assert_eq!(
-            object.with_new(&new).text(),
+            object.append_members(&new).text(),
             r#"{ "a" : 1 , "b":  2,"c" : 3,"d":1,"e\"":[2] }"#
         );
-        assert_eq!(raw("{ }").with_new(&new).text(), r#"{"d":1,"e\"":[2] }"#);
-        assert_eq!(Raw::empty_object().with_new(&new[..1]).text(), r#"{"d":1}"#);
-        assert_eq!(object.with_new(&[]), object);
+        assert_eq!(raw("{ }").append_members(&new).text(), r#"{"d":1,"e\"":[2] }"#);
+        assert_eq!(Raw::empty_object().append_members(&new[..1]).text(), r#"{"d":1}"#);
+        assert_eq!(object.append_members(&[]), object);
         assert_eq!(raw(r#"{ "a": 1 }"#).without("a").text(), "{ }");
     }
 
@@ -481,7 +481,7 @@ mod tests {
             assert!(value.members().is_empty() && value.get("a").is_none());
             assert_eq!(value.with("a", &raw("1")), value);
             assert_eq!(value.without("a"), value);
-            assert_eq!(value.with_new(&[("a", &raw("1"))]), value);
+            assert_eq!(value.append_members(&[("a", &raw("1"))]), value);
         }
     }
 

@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use super::outline::{LEVELS, Outline};
+use super::index::{LEVELS, MemberIndex};
 
 /// What a text holds.
-pub(super) struct Read {
+pub(super) struct JsonText {
     /// Where the value stands, without white space around it.
     pub(super) value: Range<usize>,
     /// Where its members stand, if it is an object with few enough of them.
-    pub(super) outline: Option<Outline>,
+    pub(super) outline: Option<MemberIndex>,
     /// Whether it is nested deeper than [`MAX_DEPTH`].
     pub(super) is_too_deep: bool,
 }
@@ -23,15 +23,15 @@ pub const MAX_DEPTH: usize = 512;
 
 /// Reads a message; nothing, if it is not one JSON value. Of its payload the members are noted too,
 /// and of the payload's `_meta`.
-pub(super) fn read(text: &[u8]) -> Option<Read> {
-    let mut reader = Reader {
+pub(super) fn read(text: &[u8]) -> Option<JsonText> {
+    let mut reader = JsonReader {
         text,
         at: 0,
         open: Vec::new(),
         deepest: 0,
         is_ascii: true,
         escapes: 0,
-        outline: Outline::default(),
+        outline: MemberIndex::default(),
     };
     reader.space();
     let start = reader.at;
@@ -43,7 +43,7 @@ pub(super) fn read(text: &[u8]) -> Option<Read> {
     let outline = is_outlined.then_some(reader.outline);
     // What is outlined is not on the list of what is open.
     let is_too_deep = reader.deepest + LEVELS > MAX_DEPTH;
-    (is_utf8 && reader.at == text.len()).then_some(Read { value, outline, is_too_deep })
+    (is_utf8 && reader.at == text.len()).then_some(JsonText { value, outline, is_too_deep })
 }
 
 /// How deep a message is, and its payload.
@@ -60,7 +60,7 @@ fn is_looked_into(level: usize, key: &[u8]) -> bool {
 }
 
 /// A text, and how far it has been read. Every step fails where the text is not JSON.
-struct Reader<'t> {
+struct JsonReader<'t> {
     text: &'t [u8],
     at: usize,
     /// What ends the arrays and objects that have been begun.
@@ -72,10 +72,10 @@ struct Reader<'t> {
     /// How many escapes there were in them.
     escapes: usize,
     /// Where the members stand that have been noted.
-    outline: Outline,
+    outline: MemberIndex,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -360,7 +360,7 @@ mod tests {
     use proptest::prelude::*;
     use serde::de::IgnoredAny;
 
-    use super::super::outline::{MOST, Outlined};
+    use super::super::index::{MOST, ObjectIndex};
     use super::super::raw::Raw;
     use super::*;
 
@@ -392,8 +392,8 @@ mod tests {
     #[expect(clippy::string_slice, reason = "a test that panics fails")]
     fn the_members_of_what_is_looked_into_are_noted() {
         let text = r#" {"id":1,"params": {"name":"x", "_meta":{"a":{"b":2}}},"x":{"y":1}}"#;
-        let Read { value, outline, .. } = read(text.as_bytes()).unwrap();
-        let (text, outline) = (&text[value], Outlined::new(outline.unwrap()));
+        let JsonText { value, outline, .. } = read(text.as_bytes()).unwrap();
+        let (text, outline) = (&text[value], ObjectIndex::new(outline.unwrap()));
         let [id, params, _] = outline.members() else { panic!("{outline:?}") };
         assert_eq!((&text[id.key()], &text[id.value()]), ("id", "1"));
         assert!(outline.inside(0).is_none() && outline.inside(2).is_none());
@@ -412,7 +412,7 @@ mod tests {
             assert!(read(text.as_bytes()).unwrap().outline.is_none(), "{text}");
         }
         let text = r#"{"a":"\n","params":{"\u0062":2}}"#;
-        let outline = Outlined::new(read(text.as_bytes()).unwrap().outline.unwrap());
+        let outline = ObjectIndex::new(read(text.as_bytes()).unwrap().outline.unwrap());
         assert!(outline.inside(1).is_none());
         let (message, _) = Raw::read_message(&Bytes::from_static(text.as_bytes())).unwrap();
         assert_eq!(message.get("params").unwrap().get("b").unwrap().text(), "2");

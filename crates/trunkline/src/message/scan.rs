@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::outline::Noted;
+use super::index::MemberSpan;
 
 /// A member of an object.
-pub(super) struct Member<'a> {
+pub(super) struct ScannedMember<'a> {
     /// The key as it is written, between its quotes.
     written: &'a [u8],
     /// Where the value stands.
@@ -17,9 +17,9 @@ pub(super) struct Member<'a> {
     pub(super) number: Option<usize>,
 }
 
-impl<'a> Member<'a> {
+impl<'a> ScannedMember<'a> {
     /// A member of an object that was noted when it was read.
-    pub(super) fn noted(object: &'a [u8], (number, noted): (usize, &Noted)) -> Self {
+    pub(super) fn noted(object: &'a [u8], (number, noted): (usize, &MemberSpan)) -> Self {
         Self { written: &object[noted.key()], value: noted.value(), number: Some(number) }
     }
 
@@ -73,7 +73,7 @@ fn folded(letter: char) -> char {
 }
 
 /// The members of an object, in their order; nothing for any other value.
-pub(super) fn members(text: &[u8]) -> impl Iterator<Item = Member<'_>> {
+pub(super) fn members(text: &[u8]) -> impl Iterator<Item = ScannedMember<'_>> {
     let mut place = inside(text, b'{');
     std::iter::from_fn(move || {
         let start = next(text, place?)?;
@@ -82,7 +82,7 @@ pub(super) fn members(text: &[u8]) -> impl Iterator<Item = Member<'_>> {
         let value = next(text, end)?;
         let value = value..end_of_value(text, value);
         place = Some(value.end);
-        Some(Member { written, value, number: None })
+        Some(ScannedMember { written, value, number: None })
     })
 }
 

@@ -38,7 +38,7 @@ impl fmt::Display for ExposedName {
 
 /// Something of a server that needs a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Claim<'n> {
+pub struct NameRequest<'n> {
     /// The server.
     pub server: &'n ServerName,
     /// The server's own name for it.
@@ -47,25 +47,25 @@ pub struct Claim<'n> {
 
 /// What a claim comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exposed {
+pub struct AssignedName {
     /// The name that callers see.
     pub name: ExposedName,
     /// Why it is not simply prefix, separator and own name.
-    pub adjusted: Option<Adjusted>,
+    pub adjusted: Option<NameAdjustment>,
 }
 
 /// Why a name is not simply prefix, separator and own name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Adjusted {
+pub struct NameAdjustment {
     /// What it would be: prefix, separator and own name, as long as it comes.
     pub plain: Box<str>,
     /// Why it is not that.
-    pub reason: Adjustment,
+    pub reason: AdjustmentReason,
 }
 
 /// What is wrong with a plain name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Adjustment {
+pub enum AdjustmentReason {
     /// It is longer than names may be.
     TooLong,
     /// Its own part has no character that names may have.
@@ -78,14 +78,14 @@ pub enum Adjustment {
     Clash,
 }
 
-impl Adjustment {
+impl AdjustmentReason {
     /// Whether the plain name could mean something else.
     pub fn is_ambiguous(&self) -> bool {
         matches!(self, Self::Foreign(_) | Self::Reserved | Self::Clash)
     }
 }
 
-impl fmt::Display for Adjustment {
+impl fmt::Display for AdjustmentReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong => f.write_str("it is longer than names may be"),
@@ -103,35 +103,35 @@ impl Namespaces {
     /// The names do not depend on that order. They depend on other servers in one case only: where
     /// the user gave two servers the same prefix and both have something of the same name, neither
     /// gets the plain name.
-    pub fn expose(&self, claims: &[Claim<'_>]) -> Vec<Exposed> {
-        let mut naming = Naming {
+    pub fn expose(&self, claims: &[NameRequest<'_>]) -> Vec<AssignedName> {
+        let mut naming = NameAssignment {
             spaces: self,
-            drafts: claims.iter().map(|claim| Draft::new(self, *claim)).collect(),
+            drafts: claims.iter().map(|claim| NameDraft::new(self, *claim)).collect(),
         };
         while naming.settle() {}
-        naming.drafts.into_iter().map(Draft::finish).collect()
+        naming.drafts.into_iter().map(NameDraft::finish).collect()
     }
 }
 
 /// Names on their way to becoming unique.
-struct Naming<'n> {
+struct NameAssignment<'n> {
     spaces: &'n Namespaces,
-    drafts: Vec<Draft<'n>>,
+    drafts: Vec<NameDraft<'n>>,
 }
 
-struct Draft<'n> {
-    claim: Claim<'n>,
+struct NameDraft<'n> {
+    claim: NameRequest<'n>,
     start: &'n str,
     own: String,
     fidelity: Fidelity,
     name: String,
     /// The plain name and why it cannot be used.
-    adjusted: Option<Adjusted>,
+    adjusted: Option<NameAdjustment>,
     /// How often the digest has been lengthened.
     attempt: usize,
 }
 
-impl Naming<'_> {
+impl NameAssignment<'_> {
     /// Finds names that several drafts have, and changes some of them; whether there were any.
     fn settle(&mut self) -> bool {
         let mut holders: HashMap<&str, Vec<usize>> = HashMap::with_capacity(self.drafts.len());
@@ -139,14 +139,14 @@ impl Naming<'_> {
             holders.entry(&draft.name).or_default().push(index);
         }
         let reserved = &self.spaces.options.reserved;
-        let mut changes: Vec<(usize, Adjustment)> = Vec::new();
+        let mut changes: Vec<(usize, AdjustmentReason)> = Vec::new();
         for (name, holders) in &mut holders {
             if reserved.contains(*name) {
-                changes.extend(holders.iter().map(|index| (*index, Adjustment::Reserved)));
+                changes.extend(holders.iter().map(|index| (*index, AdjustmentReason::Reserved)));
             } else if holders.len() > 1 {
                 holders.sort_by_key(|index| self.drafts[*index].claim);
-                let losers = losers(&self.drafts, holders);
-                changes.extend(losers.into_iter().map(|index| (index, Adjustment::Clash)));
+                let losers = colliding(&self.drafts, holders);
+                changes.extend(losers.into_iter().map(|index| (index, AdjustmentReason::Clash)));
             }
         }
         // The order of equal claims is all that is left to tell them apart.
@@ -160,7 +160,7 @@ impl Naming<'_> {
 }
 
 /// Who of several drafts with one name cannot keep it.
-fn losers(drafts: &[Draft<'_>], holders: &[usize]) -> Vec<usize> {
+fn colliding(drafts: &[NameDraft<'_>], holders: &[usize]) -> Vec<usize> {
     let with_digest: Vec<_> =
         holders.iter().copied().filter(|index| drafts[*index].adjusted.is_some()).collect();
     let others = holders.iter().copied().filter(|index| drafts[*index].adjusted.is_none());
@@ -179,8 +179,8 @@ fn losers(drafts: &[Draft<'_>], holders: &[usize]) -> Vec<usize> {
     }
 }
 
-impl<'n> Draft<'n> {
-    fn new(spaces: &'n Namespaces, claim: Claim<'n>) -> Self {
+impl<'n> NameDraft<'n> {
+    fn new(spaces: &'n Namespaces, claim: NameRequest<'n>) -> Self {
         // A server that the configuration does not have can only be given its own name.
         let start = spaces.space(claim.server).map_or("", |space| &space.start);
         let (own, fidelity) = sanitised(claim.own);
@@ -188,22 +188,22 @@ impl<'n> Draft<'n> {
         let mut draft = Self { claim, start, own, fidelity, name, adjusted: None, attempt: 0 };
         let length = spaces.options.max_length;
         if fidelity == Fidelity::Lost {
-            draft.adjust(Adjustment::Unreadable, length, 0);
+            draft.adjust(AdjustmentReason::Unreadable, length, 0);
         } else if let Some(owner) = spaces.other_owner(&draft.name, start) {
-            draft.adjust(Adjustment::Foreign(owner.clone()), length, 0);
+            draft.adjust(AdjustmentReason::Foreign(owner.clone()), length, 0);
         } else if draft.name.len() > length {
-            draft.adjust(Adjustment::TooLong, length, 0);
+            draft.adjust(AdjustmentReason::TooLong, length, 0);
         }
         draft
     }
 
     /// Takes a name with a digest; with a longer one, if it has one already.
-    fn adjust(&mut self, reason: Adjustment, max_length: usize, order: usize) {
+    fn adjust(&mut self, reason: AdjustmentReason, max_length: usize, order: usize) {
         match &self.adjusted {
             Some(_) => self.attempt += 1,
             None => {
                 let plain = std::mem::take(&mut self.name).into();
-                self.adjusted = Some(Adjusted { plain, reason });
+                self.adjusted = Some(NameAdjustment { plain, reason });
             }
         }
         let [server, own] = [self.claim.server.as_str().as_bytes(), self.claim.own.as_bytes()];
@@ -221,8 +221,10 @@ impl<'n> Draft<'n> {
     fn with_digest(&self, digest: &str, max_length: usize) -> String {
         let room = max_length - digest.len();
         let own = if self.fidelity == Fidelity::Lost { "" } else { &self.own };
-        let is_foreign =
-            matches!(self.adjusted, Some(Adjusted { reason: Adjustment::Foreign(_), .. }));
+        let is_foreign = matches!(
+            self.adjusted,
+            Some(NameAdjustment { reason: AdjustmentReason::Foreign(_), .. })
+        );
         if is_foreign || own.is_empty() {
             // The digest stands where the names part, so that no pattern for the other server's
             // names matches this one.
@@ -238,8 +240,8 @@ impl<'n> Draft<'n> {
         }
     }
 
-    fn finish(self) -> Exposed {
-        Exposed { name: ExposedName(self.name.into()), adjusted: self.adjusted }
+    fn finish(self) -> AssignedName {
+        AssignedName { name: ExposedName(self.name.into()), adjusted: self.adjusted }
     }
 }
 

@@ -75,16 +75,16 @@ pub(super) fn head(text: &str, length: usize) -> &str {
 /// configuration only: not on which servers are up, nor on what tools the others have.
 ///
 /// ```
-/// use trunkline::name::{Claim, NameOptions, Namespaces, ServerName};
+/// use trunkline::name::{NameRequest, NameOptions, Namespaces, ServerName};
 ///
 /// let [google, drive] = ["google", "google_drive"].map(|name| ServerName::new(name).unwrap());
 /// let servers = [(&google, None), (&drive, None)];
 /// let spaces = Namespaces::new(NameOptions::default(), servers);
 /// let names = spaces.expose(&[
-///     Claim { server: &google, own: "search" },
-///     Claim { server: &drive, own: "search" },
+///     NameRequest { server: &google, own: "search" },
+///     NameRequest { server: &drive, own: "search" },
 ///     // Looks like one of the other server's, so it gets a name nobody can mistake.
-///     Claim { server: &google, own: "drive_search" },
+///     NameRequest { server: &google, own: "drive_search" },
 /// ]);
 /// assert_eq!(names[0].name.as_str(), "google_search");
 /// assert_eq!(names[1].name.as_str(), "google_drive_search");
@@ -110,7 +110,7 @@ pub(super) struct Namespace {
 }
 
 /// A prefix on its way to becoming unique.
-struct Draft<'s> {
+struct PrefixDraft<'s> {
     server: &'s ServerName,
     prefix: String,
     explicit: bool,
@@ -125,13 +125,15 @@ impl Namespaces {
     ) -> Self {
         options.max_length = options.max_length.max(MIN_LENGTH);
         let limit = prefix_limit(&options);
-        let drafts: Vec<_> =
-            servers.into_iter().map(|(server, prefix)| Draft::new(server, prefix, limit)).collect();
+        let drafts: Vec<_> = servers
+            .into_iter()
+            .map(|(server, prefix)| PrefixDraft::new(server, prefix, limit))
+            .collect();
         let mut claims: HashMap<&str, usize> = HashMap::new();
         for draft in &drafts {
             *claims.entry(&draft.prefix).or_default() += 1;
         }
-        let space = |draft: &Draft<'_>| {
+        let space = |draft: &PrefixDraft<'_>| {
             let alone = claims.get(&*draft.prefix) == Some(&1);
             let kept = draft.explicit || draft.fidelity == Fidelity::Verbatim || alone;
             let prefix = if kept { draft.prefix.clone() } else { draft.marked(limit) };
@@ -211,7 +213,7 @@ impl Namespaces {
     }
 }
 
-impl<'s> Draft<'s> {
+impl<'s> PrefixDraft<'s> {
     fn new(server: &'s ServerName, prefix: Option<&str>, limit: usize) -> Self {
         let explicit = prefix.is_some();
         let written = prefix.unwrap_or(server.as_str());

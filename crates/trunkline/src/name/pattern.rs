@@ -19,15 +19,15 @@ use super::scheme::scheme;
 pub struct NamePattern {
     text: Box<str>,
     excludes: bool,
-    pieces: Pieces,
+    pieces: PatternPieces,
 }
 
 /// Which pairs of neighbouring characters a text has, roughly: most patterns that do not match a
 /// name have a pair that the name has not, and comparing pairs takes no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pairs(u128);
+pub(crate) struct CharacterPairs(u128);
 
-impl Pairs {
+impl CharacterPairs {
     pub(crate) fn of(text: &str) -> Self {
         let pair = |pair: &[u8]| {
             let number = u64::from(pair[0]) << 8 | u64::from(pair[1]);
@@ -45,15 +45,15 @@ impl Pairs {
 
 /// What stands between the stars of a pattern; one piece if there is no star.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pieces(Vec<Box<str>>);
+pub(crate) struct PatternPieces(Vec<Box<str>>);
 
-impl Pieces {
+impl PatternPieces {
     pub(crate) fn new<'p>(pieces: impl IntoIterator<Item = &'p str>) -> Self {
         Self(pieces.into_iter().map(Into::into).collect())
     }
 
-    pub(crate) fn pairs(&self) -> Pairs {
-        Pairs(self.0.iter().fold(0, |all, piece| all | Pairs::of(piece).0))
+    pub(crate) fn pairs(&self) -> CharacterPairs {
+        CharacterPairs(self.0.iter().fold(0, |all, piece| all | CharacterPairs::of(piece).0))
     }
 
     /// How many bytes are given.
@@ -142,7 +142,7 @@ impl NamePattern {
         } else if body.contains('!') {
             Err(InvalidPattern::Exclamation)
         } else {
-            let pieces = Pieces::new(body.split('*'));
+            let pieces = PatternPieces::new(body.split('*'));
             Ok(Self { text: text.into(), excludes, pieces })
         }
     }
@@ -168,7 +168,7 @@ impl NamePattern {
         }
         // `?` and `!` have a meaning of their own in a URI.
         if is_uri(text) {
-            let pieces = Pieces::new(text.split('*'));
+            let pieces = PatternPieces::new(text.split('*'));
             return Ok(Self { text: text.into(), excludes: false, pieces });
         }
         match text.contains('!') {
@@ -196,7 +196,7 @@ impl NamePattern {
     }
 
     /// The pairs that every name has that it matches.
-    pub(crate) fn pairs(&self) -> Pairs {
+    pub(crate) fn pairs(&self) -> CharacterPairs {
         self.pieces.pairs()
     }
 
@@ -217,7 +217,8 @@ impl NamePattern {
 
     /// The same in small letters, to be compared with spellings of URIs.
     pub(crate) fn in_small_letters(&self) -> Self {
-        let pieces = Pieces(self.pieces.0.iter().map(|it| it.to_lowercase().into()).collect());
+        let pieces =
+            PatternPieces(self.pieces.0.iter().map(|it| it.to_lowercase().into()).collect());
         Self { text: self.text.to_lowercase().into(), excludes: self.excludes, pieces }
     }
 }
@@ -284,7 +285,7 @@ mod tests {
             let expected = slowly(pattern.as_bytes(), name.as_bytes());
             prop_assert_eq!(matches(&pattern, &name), expected);
             let pairs = NamePattern::new(&pattern).unwrap().pairs();
-            prop_assert!(!expected || Pairs::of(&name).may_hold(pairs));
+            prop_assert!(!expected || CharacterPairs::of(&name).may_hold(pairs));
             let parsed = NamePattern::new(&pattern).unwrap();
             let may_match = (0..=name.len()).all(|end| parsed.may_match(name.get(..end).unwrap()));
             prop_assert!(!expected || may_match);

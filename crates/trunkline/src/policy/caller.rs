@@ -5,19 +5,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::rules::{AgentRules, BundleRules, Rules};
-use super::switches::{Switch, Switches};
+use super::toggles::{Toggle, Toggles};
 use crate::config::{Access, Agent, AgentPattern, Suggestions};
 use crate::name::{AgentName, BundleName, ServerName};
 
 /// Who asks, by names.
 #[derive(Clone, Debug, Default)]
-pub struct Who<'n> {
+pub struct CallerSpec<'n> {
     /// The agent, if it is one.
     pub agent: Option<&'n str>,
     /// The bundles it is limited to; none for no limit.
     pub bundles: &'n [&'n str],
     /// The switches of the conversation it is part of.
-    pub switches: Switches,
+    pub switches: Toggles,
     /// The most that they may do, if that is less than the configuration allows.
     pub access: Option<Access>,
     /// Further limits. The agent, the bundles and the access above are one limit; each of these is
@@ -43,7 +43,7 @@ pub enum Disclosure {
 ///
 /// ```
 /// use trunkline::config;
-/// use trunkline::policy::{Limit, Rules, Who};
+/// use trunkline::policy::{Limit, Rules, CallerSpec};
 ///
 /// let text = r#"{ "servers": { "docs": { "command": "x" }, "prod": { "command": "x" } },
 ///                 "bundles": { "read": { "serverId": "docs" }, "ops": { "serverId": "prod" } } }"#;
@@ -52,7 +52,7 @@ pub enum Disclosure {
 /// let address = Limit { name: Some("address"), bundles: &["ops"], ..Limit::default() };
 /// let token = Limit { name: Some("token"), bundles: &["read"], ..Limit::default() };
 ///
-/// let caller = |within: &[Limit<'_>]| rules.caller(Who { within, ..Who::default() }).unwrap();
+/// let caller = |within: &[Limit<'_>]| rules.caller(CallerSpec { within, ..CallerSpec::default() }).unwrap();
 /// let prod = &config.server("prod").unwrap().name;
 /// assert!(caller(&[address.clone()]).may_have(prod, "prod"));
 /// assert!(!caller(&[address, token]).may_have(prod, "prod"));
@@ -75,7 +75,7 @@ pub struct Limit<'n> {
 pub struct Caller {
     /// Those in which something is set.
     limits: Vec<CallerLimit>,
-    pub(super) switches: Switches,
+    pub(super) switches: Toggles,
     disclosure: Disclosure,
 }
 
@@ -94,7 +94,7 @@ static UNLIMITED: CallerLimit =
 
 /// An agent or a bundle that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoSuchCaller {
+pub struct UnknownCaller {
     /// What it would be: an agent or a bundle.
     pub what: &'static str,
     /// The name it was asked for by.
@@ -105,7 +105,7 @@ pub struct NoSuchCaller {
     pub is_disabled: bool,
 }
 
-impl fmt::Display for NoSuchCaller {
+impl fmt::Display for UnknownCaller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_disabled {
             let (what, name) = (self.what, &self.name);
@@ -119,19 +119,19 @@ impl fmt::Display for NoSuchCaller {
     }
 }
 
-impl std::error::Error for NoSuchCaller {}
+impl std::error::Error for UnknownCaller {}
 
 impl Rules {
     /// Looks up who asks.
-    pub fn caller(&self, who: Who<'_>) -> Result<Caller, NoSuchCaller> {
-        let Who { agent, bundles, switches, access, within, disclosure } = who;
+    pub fn caller(&self, who: CallerSpec<'_>) -> Result<Caller, UnknownCaller> {
+        let CallerSpec { agent, bundles, switches, access, within, disclosure } = who;
         let first = Limit { name: None, agent, bundles, access };
         let limits = self.limits([&first].into_iter().chain(within))?;
         Ok(Caller { limits, switches, disclosure })
     }
 
     /// The same caller under these rules; its agents or its bundles may be other ones, or gone.
-    pub fn caller_again(&self, caller: &Caller) -> Result<Caller, NoSuchCaller> {
+    pub fn refreshed_caller(&self, caller: &Caller) -> Result<Caller, UnknownCaller> {
         let bundles: Vec<_> = caller.limits.iter().map(CallerLimit::bundle_names).collect();
         let named = caller.limits.iter().zip(&bundles);
         let limits: Vec<_> = named.map(|(limit, bundles)| limit.by_names(bundles)).collect();
@@ -143,16 +143,16 @@ impl Rules {
     fn limits<'l>(
         &self,
         limits: impl IntoIterator<Item = &'l Limit<'l>>,
-    ) -> Result<Vec<CallerLimit>, NoSuchCaller> {
+    ) -> Result<Vec<CallerLimit>, UnknownCaller> {
         let set = limits.into_iter().filter(|limit| limit.is_set());
         set.map(|limit| self.limit(limit)).collect()
     }
 
-    fn limit(&self, limit: &Limit<'_>) -> Result<CallerLimit, NoSuchCaller> {
+    fn limit(&self, limit: &Limit<'_>) -> Result<CallerLimit, UnknownCaller> {
         let agent = limit.agent.map(|name| {
             let known = || self.agent_names().map(AgentName::as_str);
             let found = self.agent_rules(name).cloned();
-            match found.ok_or_else(|| no_such("agent", name, known()))? {
+            match found.ok_or_else(|| unknown("agent", name, known()))? {
                 found if found.agent.is_disabled => Err(disabled("agent", name)),
                 found => Ok(found),
             }
@@ -161,7 +161,7 @@ impl Rules {
             let known = || self.bundle_names().map(BundleName::as_str);
             self.bundle(name).cloned().ok_or_else(|| match self.is_disabled_bundle(name) {
                 true => disabled("bundle", name),
-                false => no_such("bundle", name, known()),
+                false => unknown("bundle", name, known()),
             })
         };
         let agent = agent.transpose()?;
@@ -198,24 +198,24 @@ impl CallerLimit {
     }
 
     /// Whether it can admit anything of a server whose names start so.
-    fn may_have(&self, server: &ServerName, prefix: &str) -> bool {
+    fn could_have(&self, server: &ServerName, prefix: &str) -> bool {
         let may_match = |it: &AgentPattern| !it.pattern.excludes() && it.pattern.may_match(prefix);
         (self.bundles.is_empty() || self.bundles_of(server).next().is_some())
             && self.patterns().is_none_or(|patterns| patterns.iter().any(may_match))
     }
 }
 
-fn no_such<'k>(
+fn unknown<'k>(
     what: &'static str,
     name: &str,
     known: impl Iterator<Item = &'k str>,
-) -> NoSuchCaller {
+) -> UnknownCaller {
     let suggestion = Suggestions::default().nearest(name, known).map(str::to_owned);
-    NoSuchCaller { what, name: name.to_owned(), suggestion, is_disabled: false }
+    UnknownCaller { what, name: name.to_owned(), suggestion, is_disabled: false }
 }
 
-fn disabled(what: &'static str, name: &str) -> NoSuchCaller {
-    NoSuchCaller { what, name: name.to_owned(), suggestion: None, is_disabled: true }
+fn disabled(what: &'static str, name: &str) -> UnknownCaller {
+    UnknownCaller { what, name: name.to_owned(), suggestion: None, is_disabled: true }
 }
 
 impl Caller {
@@ -226,15 +226,15 @@ impl Caller {
     }
 
     /// The switches of its conversation.
-    pub fn switches(&self) -> &Switches {
+    pub fn toggles(&self) -> &Toggles {
         &self.switches
     }
 
     /// Whether anything of a server can be for this caller, whatever the server has. What its names
     /// start with is enough to tell.
     pub fn may_have(&self, server: &ServerName, prefix: &str) -> bool {
-        self.switches.get(server) == Switch::On
-            && self.limits.iter().all(|limit| limit.may_have(server, prefix))
+        self.switches.get(server) == Toggle::On
+            && self.limits.iter().all(|limit| limit.could_have(server, prefix))
     }
 
     /// What the caller hears about what rules hide.
@@ -244,7 +244,7 @@ impl Caller {
 
     /// Whether nothing limits this caller, and no server is switched off in its conversation.
     pub fn is_unlimited(&self) -> bool {
-        let is_on = |(_, switch)| switch == Switch::On;
+        let is_on = |(_, switch)| switch == Toggle::On;
         self.limits.is_empty() && self.switches.iter().all(is_on)
     }
 
@@ -258,7 +258,7 @@ impl Caller {
 
     /// The same caller after somebody used a switch.
     #[must_use]
-    pub fn with_switches(self, switches: Switches) -> Self {
+    pub fn with_toggles(self, switches: Toggles) -> Self {
         Self { switches, ..self }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::name::{NamePattern, Spellings};
+use crate::name::{NamePattern, UriSpellings};
 
 /// One list of names and patterns, in the server's own names and URIs.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct NameList {
 
 /// The meaning of an entry that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unreadable {
+pub(super) enum UnreadableEntry {
     /// It allows nothing.
     MatchesNothing,
     /// It denies everything.
@@ -27,11 +27,11 @@ pub(super) enum Unreadable {
 }
 
 impl NameList {
-    pub(super) fn of(texts: &[Box<str>], unreadable: Unreadable) -> Self {
+    pub(super) fn of(texts: &[Box<str>], unreadable: UnreadableEntry) -> Self {
         let mut list = Self::default();
         for text in texts {
             let Ok(entry) = NamePattern::of_list(text) else {
-                list.matches_all |= unreadable == Unreadable::MatchesAll;
+                list.matches_all |= unreadable == UnreadableEntry::MatchesAll;
                 continue;
             };
             match entry.plain_name() {
@@ -68,14 +68,14 @@ impl NameList {
     }
 
     /// Whether one of its entries means a URI: in any spelling, as a template that it fits, or as a pattern.
-    pub(super) fn covers(&self, spellings: &Spellings) -> bool {
+    pub(super) fn covers(&self, spellings: &UriSpellings) -> bool {
         if self.is_empty() {
             return false;
         }
         let written = spellings.written();
         let covers = |entry: &NamePattern| {
             let text = entry.as_str();
-            spellings.mean(text)
+            spellings.are_equivalent(text)
                 || (text.contains('{') && spellings.fit(text))
                 || (entry.plain_name().is_none() && matches_any(entry, &written))
         };

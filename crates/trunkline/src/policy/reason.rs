@@ -146,7 +146,7 @@ impl<'r> Reason<'r> {
     }
 
     /// The server that is down, if that is what it says.
-    pub fn down(&self) -> Option<&'r ServerName> {
+    pub fn unavailable(&self) -> Option<&'r ServerName> {
         match self.finding {
             Finding::Down(server, _) => Some(server),
             _ => None,
@@ -154,7 +154,7 @@ impl<'r> Reason<'r> {
     }
 
     /// Whether a list denies it or a pattern excludes it, rather than that nothing names it.
-    pub(crate) fn takes_away(&self) -> bool {
+    pub(crate) fn excludes(&self) -> bool {
         matches!(
             self.finding,
             Finding::InDenyList | Finding::DeniedByBundle(_) | Finding::ExcludedBy(_)

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::lists::{NameList, Unreadable};
+use super::lists::{NameList, UnreadableEntry};
 use crate::catalog::Entry;
 use crate::config::{
-    Access, Agent, Bundle, Config, ListPlaces, Location, RulePlaces, Server, ToolLists, Trust,
+    Access, Agent, Bundle, Config, ListLocations, Location, RuleLocations, Server, ToolLists, Trust,
 };
-use crate::name::{AgentName, BundleName, NamePattern, Pairs, ServerName};
+use crate::name::{AgentName, BundleName, CharacterPairs, NamePattern, ServerName};
 
 /// All rules of a configuration.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(super) struct ServerRules {
     pub(super) trust: Trust,
     pub(super) access: Access,
     pub(super) lists: Lists,
-    pub(super) places: RulePlaces,
+    pub(super) places: RuleLocations,
     pub(super) location: Location,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct ServerRules {
 pub(super) struct Lists {
     pub(super) allow: Option<NameList>,
     pub(super) deny: NameList,
-    pub(super) places: ListPlaces,
+    pub(super) places: ListLocations,
 }
 
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub(super) struct AgentRules {
     pub(super) name: AgentName,
     pub(super) agent: Agent,
     /// The pairs of characters of each pattern.
-    pub(super) pairs: Vec<Pairs>,
+    pub(super) pairs: Vec<CharacterPairs>,
 }
 
 impl Rules {
@@ -156,13 +156,13 @@ impl AgentRules {
 }
 
 impl Lists {
-    fn of(lists: &ToolLists, places: &ListPlaces) -> Self {
+    fn of(lists: &ToolLists, places: &ListLocations) -> Self {
         Self {
             allow: lists
                 .allow
                 .as_ref()
-                .map(|names| NameList::of(names, Unreadable::MatchesNothing)),
-            deny: NameList::of(&lists.deny, Unreadable::MatchesAll),
+                .map(|names| NameList::of(names, UnreadableEntry::MatchesNothing)),
+            deny: NameList::of(&lists.deny, UnreadableEntry::MatchesAll),
             places: places.clone(),
         }
     }
@@ -185,8 +185,8 @@ impl Lists {
         }
         let is_exposed = |exposed: &str| self.deny.names(exposed);
         self.deny.matches(entry.name())
-            || (!entry.is_exposed_as_another() && is_exposed(entry.exposed()))
-            || entry.adjusted().is_some_and(|adjusted| is_exposed(&adjusted.plain))
+            || (!entry.is_uri_exposed_by_other() && is_exposed(entry.exposed()))
+            || entry.adjustment().is_some_and(|adjusted| is_exposed(&adjusted.plain))
     }
 }
 

@@ -12,11 +12,11 @@ use super::Principal;
 /// calls delays a call of another by one turn.
 #[derive(Debug)]
 pub struct FairSlots {
-    state: Mutex<Waiting>,
+    state: Mutex<SlotWaiter>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct SlotWaiter {
     free: usize,
     queues: HashMap<Principal, VecDeque<oneshot::Sender<Slot>>>,
     /// The principals that wait, next one first.
@@ -32,7 +32,7 @@ pub struct Slot {
 impl FairSlots {
     /// So many free slots.
     pub fn new(count: usize) -> Arc<Self> {
-        let waiting = Waiting { free: count, queues: HashMap::new(), turns: VecDeque::new() };
+        let waiting = SlotWaiter { free: count, queues: HashMap::new(), turns: VecDeque::new() };
         Arc::new(Self { state: Mutex::new(waiting) })
     }
 
@@ -59,12 +59,12 @@ impl FairSlots {
         turn.await.expect("invariant: a queue keeps its senders until they are served")
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, SlotWaiter> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl SlotWaiter {
     fn enqueue(&mut self, principal: &Principal) -> oneshot::Receiver<Slot> {
         let (sender, turn) = oneshot::channel();
         match self.queues.get_mut(principal) {

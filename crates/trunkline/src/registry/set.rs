@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::member::{Key, Member, Members};
-use super::watch::Watch;
-use super::{Endings, Registry, end};
+use super::entry::{ServerEntries, ServerEntry, ServerKey};
+use super::watch::StatusWatch;
+use super::{Registry, Shutdowns, end};
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::error::Error;
@@ -17,14 +17,14 @@ use crate::name::ServerName;
 /// has, though not in order: use [`ServerSet::close`] for that.
 pub struct ServerSet {
     registry: Registry,
-    members: watch::Sender<Members>,
+    members: watch::Sender<ServerEntries>,
     /// Of the servers that this set had.
-    endings: Endings,
+    endings: Shutdowns,
 }
 
 /// What a new configuration changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reloaded {
+pub struct ReloadSummary {
     /// Servers that were not there.
     pub added: Vec<ServerName>,
     /// Servers that are reached or kept in another way than before.
@@ -37,8 +37,8 @@ pub struct Reloaded {
 
 impl ServerSet {
     pub(super) fn new(registry: Registry, config: &Config) -> Self {
-        let members = members(&registry, config, &Members::default());
-        Self { registry, members: watch::Sender::new(members), endings: Endings::default() }
+        let members = members(&registry, config, &ServerEntries::default());
+        Self { registry, members: watch::Sender::new(members), endings: Shutdowns::default() }
     }
 
     /// All connections, in the order of the servers' names.
@@ -53,13 +53,13 @@ impl ServerSet {
     }
 
     /// How the servers are doing: each at once, and then whenever one changes.
-    pub fn watch(&self) -> Watch {
-        Watch::new(self.members.subscribe())
+    pub fn watch(&self) -> StatusWatch {
+        StatusWatch::new(self.members.subscribe())
     }
 
     /// Takes over another configuration. Servers that are the same in it do not notice; those that
     /// are gone or changed are ended, unless another set has them, before this returns.
-    pub async fn reload(&self, config: &Config) -> Reloaded {
+    pub async fn reload(&self, config: &Config) -> ReloadSummary {
         let old = Arc::clone(&self.members.borrow());
         let new = members(&self.registry, config, &old);
         let old = self.members.send_replace(Arc::clone(&new));
@@ -89,19 +89,19 @@ impl ServerSet {
     pub async fn close(&self) {
         let old = self.members.send_replace(Arc::default());
         self.end(&old).await;
-        self.endings.over().await;
+        self.endings.wait_for_all().await;
     }
 
     /// Gives servers back, and ends those that nobody else has.
-    async fn end(&self, members: &Members) {
-        end(self.given_back(members), &[&self.endings, &self.registry.inner.endings]).await;
+    async fn end(&self, members: &ServerEntries) {
+        end(self.released(members), &[&self.endings, &self.registry.inner.endings]).await;
     }
 
     /// Gives servers back. Returns those that nobody else has.
-    fn given_back(&self, members: &Members) -> Vec<Arc<Connection>> {
+    fn released(&self, members: &ServerEntries) -> Vec<Arc<Connection>> {
         members
             .values()
-            .filter_map(|member| self.registry.give_back(&member.key, &member.connection))
+            .filter_map(|member| self.registry.release(&member.key, &member.connection))
             .collect()
     }
 }
@@ -110,31 +110,31 @@ impl Drop for ServerSet {
     fn drop(&mut self) {
         // Their tasks end when nobody can command them any more.
         let members = self.members.send_replace(Arc::default());
-        drop(self.given_back(&members));
+        drop(self.released(&members));
     }
 }
 
 /// Takes a connection to every server that is switched on: the one there was, where only bounds and
 /// rules are other ones (CFG-10).
-fn members(registry: &Registry, config: &Config, old: &Members) -> Members {
+fn members(registry: &Registry, config: &Config, old: &ServerEntries) -> ServerEntries {
     let member = |server: &crate::config::Server| {
-        let key = Key::of(server);
+        let key = ServerKey::of(server);
         let same = old.get(server.name.as_str()).filter(|it| {
             it.key != key
                 && it.key.can_follow(&key)
-                && registry.follow((&it.key, &key), &it.connection, server)
+                && registry.apply_settings((&it.key, &key), &it.connection, server)
         });
         let connection = match same {
             Some(member) => Arc::clone(&member.connection),
             None => registry.take(&key, server),
         };
-        (server.name.clone(), Member { key, connection })
+        (server.name.clone(), ServerEntry { key, connection })
     };
     Arc::new(config.servers().filter(|server| server.enabled).map(member).collect())
 }
 
-fn compare(old: &Members, new: &Members) -> Reloaded {
-    let mut reloaded = Reloaded::default();
+fn compare(old: &ServerEntries, new: &ServerEntries) -> ReloadSummary {
+    let mut reloaded = ReloadSummary::default();
     for (name, member) in new.iter() {
         let list = match old.get(name.as_str()) {
             None => &mut reloaded.added,

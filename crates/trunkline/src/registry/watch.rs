@@ -8,13 +8,13 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 
-use super::member::Members;
+use super::entry::ServerEntries;
 use crate::connection::{Connection, Status};
 use crate::name::ServerName;
 
 /// One server is doing otherwise than before.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct StatusChange {
     /// The server.
     pub server: ServerName,
     /// How it is doing; nothing when it is not in the set any more.
@@ -23,33 +23,33 @@ pub struct Change {
 
 /// How the servers of a set are doing: each at once, and then whenever one changes. Changes of one
 /// server that follow each other quickly may be seen as one.
-pub struct Watch {
-    members: watch::Receiver<Members>,
+pub struct StatusWatch {
+    members: watch::Receiver<ServerEntries>,
     /// What has to be said before anything else.
-    due: VecDeque<Change>,
+    due: VecDeque<StatusChange>,
     /// The servers that are watched.
-    watched: BTreeMap<ServerName, Watched>,
-    changing: FuturesUnordered<Pin<Box<dyn Future<Output = Changed> + Send>>>,
+    watched: BTreeMap<ServerName, WatchedServer>,
+    changing: FuturesUnordered<Pin<Box<dyn Future<Output = StatusReceiver> + Send>>>,
     last: u64,
 }
 
 /// A server that is watched.
-struct Watched {
+struct WatchedServer {
     /// Which watch of it counts.
     number: u64,
     connection: Weak<Connection>,
 }
 
 /// A change of a server that is watched.
-struct Changed {
+struct StatusReceiver {
     server: ServerName,
     number: u64,
     /// Nothing when its connection is gone.
     status: Option<watch::Receiver<Status>>,
 }
 
-impl Watch {
-    pub(super) fn new(members: watch::Receiver<Members>) -> Self {
+impl StatusWatch {
+    pub(super) fn new(members: watch::Receiver<ServerEntries>) -> Self {
         let mut watch = Self {
             members,
             due: VecDeque::new(),
@@ -57,12 +57,12 @@ impl Watch {
             changing: FuturesUnordered::new(),
             last: 0,
         };
-        watch.look_again();
+        watch.resubscribe();
         watch
     }
 
     /// The next change; nothing when there will be none any more.
-    pub async fn next(&mut self) -> Option<Change> {
+    pub async fn next(&mut self) -> Option<StatusChange> {
         loop {
             if let Some(change) = self.due.pop_front() {
                 return Some(change);
@@ -72,23 +72,23 @@ impl Watch {
                 biased;
                 looked = self.members.changed() => {
                     looked.ok()?;
-                    self.look_again();
+                    self.resubscribe();
                 }
                 Some(changed) = self.changing.next(), if !self.changing.is_empty() => {
-                    self.took(changed);
+                    self.on_status(changed);
                 }
             }
         }
     }
 
     /// Takes the servers of the set as they are now: says who is new, who is another, who is gone.
-    fn look_again(&mut self) {
+    fn resubscribe(&mut self) {
         let members = self.members.borrow_and_update().clone();
         let is_gone = |name: &&ServerName| !members.contains_key(name.as_str());
         let gone: Vec<_> = self.watched.keys().filter(is_gone).cloned().collect();
         for server in gone {
             self.watched.remove(server.as_str());
-            self.due.push_back(Change { server, status: None });
+            self.due.push_back(StatusChange { server, status: None });
         }
         for (server, member) in members.iter() {
             let connection = Arc::downgrade(&member.connection);
@@ -97,10 +97,10 @@ impl Watch {
                 continue;
             }
             self.last += 1;
-            self.watched.insert(server.clone(), Watched { number: self.last, connection });
+            self.watched.insert(server.clone(), WatchedServer { number: self.last, connection });
             let mut status = member.connection.watch();
             let now = status.borrow_and_update().clone();
-            self.due.push_back(Change { server: server.clone(), status: Some(now) });
+            self.due.push_back(StatusChange { server: server.clone(), status: Some(now) });
             self.wait_for(server.clone(), self.last, status);
         }
     }
@@ -108,17 +108,17 @@ impl Watch {
     fn wait_for(&self, server: ServerName, number: u64, mut status: watch::Receiver<Status>) {
         self.changing.push(Box::pin(async move {
             let is_there = status.changed().await.is_ok();
-            Changed { server, number, status: is_there.then_some(status) }
+            StatusReceiver { server, number, status: is_there.then_some(status) }
         }));
     }
 
-    fn took(&mut self, changed: Changed) {
-        let Changed { server, number, status } = changed;
+    fn on_status(&mut self, changed: StatusReceiver) {
+        let StatusReceiver { server, number, status } = changed;
         // A watch of a connection that has been replaced says nothing any more.
         let counts = self.watched.get(server.as_str()).is_some_and(|it| it.number == number);
         if let Some(mut status) = status.filter(|_| counts) {
             let now = status.borrow_and_update().clone();
-            self.due.push_back(Change { server: server.clone(), status: Some(now) });
+            self.due.push_back(StatusChange { server: server.clone(), status: Some(now) });
             self.wait_for(server, number, status);
         }
     }

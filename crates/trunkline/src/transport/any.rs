@@ -2,38 +2,38 @@
 
 use std::time::Duration;
 
-use super::http::HttpWire;
-use super::sse::SseWire;
-use super::stderr_tail::Tail;
-use super::stdio::StdioWire;
+use super::http::HttpTransport;
+use super::sse::SseTransport;
+use super::stderr_tail::StderrTail;
+use super::stdio::StdioTransport;
 use super::stdio::process::RemainingProcess;
-use super::{Incoming, Outgoing};
+use super::{InboundEvent, OutboundMessage};
 use crate::protocol::ProtocolVersion;
 
 /// A wire of any kind.
-pub(crate) enum Wire {
-    Stdio(Box<StdioWire>),
-    Http(Box<HttpWire>),
-    Sse(Box<SseWire>),
+pub(crate) enum AnyTransport {
+    Stdio(Box<StdioTransport>),
+    Http(Box<HttpTransport>),
+    Sse(Box<SseTransport>),
 }
 
-impl Wire {
+impl AnyTransport {
     /// Queues a message. Bytes move in [`next`](Self::next).
-    pub(crate) fn send(&mut self, message: Outgoing) {
+    pub(crate) fn send(&mut self, message: OutboundMessage) {
         match self {
-            Self::Stdio(wire) => wire.send(message),
-            Self::Http(wire) => wire.send(message),
-            Self::Sse(wire) => wire.send(message),
+            Self::Stdio(transport) => transport.send(message),
+            Self::Http(transport) => transport.send(message),
+            Self::Sse(transport) => transport.send(message),
         }
     }
 
     /// Moves bytes both ways until something has happened. May be dropped at any time without
     /// losing anything.
-    pub(crate) async fn next(&mut self) -> Incoming {
+    pub(crate) async fn next(&mut self) -> InboundEvent {
         match self {
-            Self::Stdio(wire) => wire.next().await,
-            Self::Http(wire) => wire.next().await,
-            Self::Sse(wire) => wire.next().await,
+            Self::Stdio(transport) => transport.next().await,
+            Self::Http(transport) => transport.next().await,
+            Self::Sse(transport) => transport.next().await,
         }
     }
 
@@ -41,9 +41,9 @@ impl Wire {
     /// certainly heard nothing of it.
     pub(crate) fn cancel(&mut self, id: u64) -> bool {
         match self {
-            Self::Stdio(wire) => return wire.cancel(id),
-            Self::Http(wire) => wire.cancel(id),
-            Self::Sse(wire) => wire.cancel(id),
+            Self::Stdio(transport) => return transport.cancel(id),
+            Self::Http(transport) => transport.cancel(id),
+            Self::Sse(transport) => transport.cancel(id),
         }
         false
     }
@@ -51,7 +51,7 @@ impl Wire {
     /// Whether so much waits to be read by the server that nothing more should be sent.
     pub(crate) fn is_full(&self) -> bool {
         match self {
-            Self::Stdio(wire) => wire.is_full(),
+            Self::Stdio(transport) => transport.is_full(),
             Self::Http(_) | Self::Sse(_) => false,
         }
     }
@@ -60,17 +60,17 @@ impl Wire {
     pub(crate) fn set_protocol_version(&mut self, version: ProtocolVersion) {
         match self {
             Self::Stdio(_) => {}
-            Self::Http(wire) => wire.set_protocol_version(version),
-            Self::Sse(wire) => wire.set_protocol_version(version),
+            Self::Http(transport) => transport.set_protocol_version(version),
+            Self::Sse(transport) => transport.set_protocol_version(version),
         }
     }
 
     /// Listens to what the server says by itself, on wires where that takes a stream of its own.
-    pub(crate) fn listen(&mut self) {
+    pub(crate) fn open_get_stream(&mut self) {
         match self {
             Self::Stdio(_) => {}
-            Self::Http(wire) => wire.open_listening_stream(),
-            Self::Sse(wire) => wire.open_listening_stream(),
+            Self::Http(transport) => transport.open_get_stream(),
+            Self::Sse(transport) => transport.open_listening_stream(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Wire {
     /// The number of the server's process, if it has one.
     pub(crate) fn process_id(&self) -> Option<u32> {
         match self {
-            Self::Stdio(wire) => wire.process_id(),
+            Self::Stdio(transport) => transport.process_id(),
             Self::Http(_) | Self::Sse(_) => None,
         }
     }
@@ -100,26 +100,26 @@ impl Wire {
     /// given.
     pub(crate) fn quoted(&self, text: &str) -> String {
         match self {
-            Self::Stdio(wire) => wire.tail().quoted(text),
-            Self::Http(wire) => wire.quoted(text),
-            Self::Sse(wire) => wire.quoted(text),
+            Self::Stdio(transport) => transport.tail().quoted(text),
+            Self::Http(transport) => transport.quoted(text),
+            Self::Sse(transport) => transport.quoted(text),
         }
     }
 
     /// The last lines of the server's standard error, as they come; without any where there is
     /// none. It knows what the server was given.
-    pub(crate) fn tail(&self) -> Tail {
+    pub(crate) fn stderr_tail(&self) -> StderrTail {
         match self {
-            Self::Stdio(wire) => wire.tail().clone(),
-            Self::Http(wire) => wire.tail(),
-            Self::Sse(wire) => wire.tail(),
+            Self::Stdio(transport) => transport.tail().clone(),
+            Self::Http(transport) => transport.tail(),
+            Self::Sse(transport) => transport.tail(),
         }
     }
 
     /// The last lines of the server's standard error.
-    pub(crate) fn last_lines(&self) -> Vec<String> {
+    pub(crate) fn stderr_lines(&self) -> Vec<String> {
         match self {
-            Self::Stdio(wire) => wire.tail().lines(),
+            Self::Stdio(transport) => transport.tail().lines(),
             Self::Http(_) | Self::Sse(_) => Vec::new(),
         }
     }
@@ -128,9 +128,9 @@ impl Wire {
     /// what could not be ended.
     pub(crate) async fn close(self, patience: Duration) -> Vec<RemainingProcess> {
         match self {
-            Self::Stdio(wire) => return wire.close(patience).await,
-            Self::Http(wire) => wire.close().await,
-            Self::Sse(wire) => wire.close().await,
+            Self::Stdio(transport) => return transport.close(patience).await,
+            Self::Http(transport) => transport.close().await,
+            Self::Sse(transport) => transport.close().await,
         }
         Vec::new()
     }

@@ -28,15 +28,15 @@ use hyper::Method;
 use hyper::header::{HeaderMap, HeaderValue};
 use tokio::time::timeout;
 
-use super::stderr_tail::Tail;
-use super::{Incoming, Outgoing, Purpose};
+use super::stderr_tail::StderrTail;
+use super::{InboundEvent, MessageKind, OutboundMessage};
 use crate::config::Secret;
 use crate::protocol::{Era, ProtocolVersion};
 use client::HttpClient;
-use endpoint::HttpTarget;
-use exchange::{Exchange, Question};
-use get_stream::Listening;
-use in_flight::{Exchanges, Step};
+use endpoint::HttpEndpoint;
+use exchange::{Exchange, ExchangeRequest};
+use get_stream::GetStream;
+use in_flight::{ExchangeEvent, InFlight};
 use notify::deliver;
 use request::HttpRequest;
 
@@ -44,17 +44,17 @@ use request::HttpRequest;
 const GOODBYE: Duration = Duration::from_secs(3);
 
 /// A wire to a server that speaks Streamable HTTP.
-pub(crate) struct HttpWire {
+pub(crate) struct HttpTransport {
     client: HttpClient,
-    target: Arc<HttpTarget>,
+    target: Arc<HttpEndpoint>,
     version: Option<ProtocolVersion>,
     session: Option<HeaderValue>,
     /// What every POST says, made anew only when that changes.
     post_headers: Arc<HeaderMap>,
-    exchanges: Exchanges,
+    exchanges: InFlight,
 }
 
-impl fmt::Debug for HttpWire {
+impl fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpWire")
             .field("target", &self.target)
@@ -64,19 +64,19 @@ impl fmt::Debug for HttpWire {
     }
 }
 
-impl HttpWire {
+impl HttpTransport {
     /// A wire on which nothing has been said: no connection is made before there is a message.
-    pub(crate) fn new(client: HttpClient, target: HttpTarget) -> Self {
-        let mut wire = Self {
+    pub(crate) fn new(client: HttpClient, target: HttpEndpoint) -> Self {
+        let mut transport = Self {
             client,
             target: Arc::new(target),
             version: None,
             session: None,
             post_headers: Arc::default(),
-            exchanges: Exchanges::default(),
+            exchanges: InFlight::default(),
         };
-        wire.prepare_posts();
-        wire
+        transport.prepare_posts();
+        transport
     }
 
     /// Says in every message from now on which version is spoken. What it is also decides the
@@ -92,16 +92,16 @@ impl HttpWire {
     }
 
     /// No lines, and what the server was given.
-    pub(crate) fn tail(&self) -> Tail {
-        Tail::without(self.target.secrets().into_iter().map(Secret::new))
+    pub(crate) fn tail(&self) -> StderrTail {
+        StderrTail::with_secrets(self.target.secrets().into_iter().map(Secret::new))
     }
 
     /// Takes a message; it moves in [`next`](Self::next).
-    pub(crate) fn send(&mut self, message: Outgoing) {
-        let Outgoing { line, purpose } = message;
+    pub(crate) fn send(&mut self, message: OutboundMessage) {
+        let OutboundMessage { line, purpose } = message;
         match purpose {
-            Purpose::Request { id, .. } => {
-                let question = Question {
+            MessageKind::Request { id, .. } => {
+                let question = ExchangeRequest {
                     id,
                     begins_session: is_initialize(&purpose),
                     request: Arc::new(self.post(purpose, line)),
@@ -110,24 +110,30 @@ impl HttpWire {
                 let exchange = Exchange::new(self.client.clone(), self.target.clone(), question);
                 self.exchanges.start_request(id, exchange.run());
             }
-            Purpose::Notification { .. } | Purpose::Response => {
+            MessageKind::Notification { .. } | MessageKind::Response => {
                 let bytes = line.len();
                 let request = self.post(purpose.clone(), line);
-                self.exchanges.tell(deliver(self.client.clone(), request), &purpose, bytes);
+                self.exchanges.send_notification(
+                    deliver(self.client.clone(), request),
+                    &purpose,
+                    bytes,
+                );
             }
         }
     }
 
     /// What happens next; waits forever when nothing goes on. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Incoming {
+    pub(crate) async fn next(&mut self) -> InboundEvent {
         loop {
             match self.exchanges.next().await {
-                Step::Came(incoming) | Step::Last(_, incoming) => return incoming,
-                Step::Session(session) => {
+                ExchangeEvent::Came(incoming) | ExchangeEvent::Last(_, incoming) => {
+                    return incoming;
+                }
+                ExchangeEvent::Session(session) => {
                     self.session = Some(session);
                     self.prepare_posts();
                 }
-                Step::Posted(_) | Step::Delivered => {}
+                ExchangeEvent::Posted(_) | ExchangeEvent::Delivered => {}
             }
         }
     }
@@ -140,8 +146,8 @@ impl HttpWire {
 
     /// Listens for what the server says of its own accord, if it has a stream for that; not in
     /// 2026-07-28, which asks for it with a request.
-    pub(crate) fn open_listening_stream(&mut self) {
-        let listening = Listening::new(self.client.clone(), self.request(Method::GET));
+    pub(crate) fn open_get_stream(&mut self) {
+        let listening = GetStream::new(self.client.clone(), self.request(Method::GET));
         self.exchanges.start(listening.run());
     }
 
@@ -160,11 +166,11 @@ impl HttpWire {
 
     fn prepare_posts(&mut self) {
         let mut headers = self.headers();
-        headers::of_post(&mut headers);
+        headers::add_post_headers(&mut headers);
         self.post_headers = Arc::new(headers);
     }
 
-    fn post(&self, purpose: Purpose, body: Bytes) -> HttpRequest {
+    fn post(&self, purpose: MessageKind, body: Bytes) -> HttpRequest {
         let mut headers = Arc::clone(&self.post_headers);
         let begins_anew = is_initialize(&purpose);
         if begins_anew {
@@ -196,6 +202,6 @@ impl HttpWire {
     }
 }
 
-fn is_initialize(purpose: &Purpose) -> bool {
-    matches!(purpose, Purpose::Request { method, .. } if &**method == "initialize")
+fn is_initialize(purpose: &MessageKind) -> bool {
+    matches!(purpose, MessageKind::Request { method, .. } if &**method == "initialize")
 }

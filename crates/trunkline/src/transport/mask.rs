@@ -62,7 +62,7 @@ impl SecretMask {
     pub(crate) fn masked(&self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         let mut position = 0;
-        for (start, stop) in self.ranges(text, End::Whole) {
+        for (start, stop) in self.ranges(text, TextEnd::Whole) {
             shown.extend(text.get(position..start));
             shown.push_str(MASK);
             position = stop;
@@ -73,7 +73,7 @@ impl SecretMask {
 
     /// Whether there is a secret in a text.
     pub(crate) fn is_in(&self, text: &str) -> bool {
-        !self.ranges(text, End::Whole).is_empty()
+        !self.ranges(text, TextEnd::Whole).is_empty()
     }
 
     /// A JSON text with the secrets masked in its strings, names of members included; nothing if there
@@ -113,16 +113,16 @@ impl SecretMask {
     }
 
     /// Where secrets stand in a text, in order, none touching the next.
-    pub(super) fn ranges(&self, text: &str, end: End) -> Vec<(usize, usize)> {
+    pub(super) fn ranges(&self, text: &str, end: TextEnd) -> Vec<(usize, usize)> {
         if self.plain.is_empty() {
             return Vec::new();
         }
         let mut ranges = Vec::new();
         find(&self.encoded, text.as_bytes(), |start, stop| ranges.push((start, stop)));
-        for escapes in Escapes::ALL {
-            let Some(view) = View::new(text, *escapes) else { continue };
+        for escapes in EscapeStyle::ALL {
+            let Some(view) = UnescapedText::new(text, *escapes) else { continue };
             find(&self.plain, &view.bytes, |start, stop| ranges.push(view.range(start, stop)));
-            if end == End::CutOff {
+            if end == TextEnd::CutOff {
                 ranges.extend(
                     self.beginning_at_end(&view.bytes)
                         .map(|start| view.range(start, view.bytes.len())),
@@ -171,7 +171,7 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
 
 /// Whether a text ends where it is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TextEnd {
     Whole,
     CutOff,
 }
@@ -219,7 +219,7 @@ fn base64_forms(secret: &str) -> Vec<Secret> {
 
 /// Which escapes are taken for what they stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Escapes {
+enum EscapeStyle {
     /// None: a secret may hold what looks like one.
     Kept,
     /// Those that begin with a backslash.
@@ -230,7 +230,7 @@ enum Escapes {
     Both,
 }
 
-impl Escapes {
+impl EscapeStyle {
     const ALL: &[Self] = &[Self::Kept, Self::Backslash, Self::Percent, Self::Both];
 
     fn knows(self, first: u8) -> bool {
@@ -243,17 +243,17 @@ impl Escapes {
 }
 
 /// A text with its escapes taken for what they stand for.
-struct View {
+struct UnescapedText {
     bytes: Vec<u8>,
     /// Where each byte and the end are in the text; nothing if that is at the same places.
     places: Option<Vec<usize>>,
 }
 
-impl View {
+impl UnescapedText {
     /// Nothing if there are no such escapes in the text, so that there is nothing new to see.
-    fn new(text: &str, escapes: Escapes) -> Option<Self> {
+    fn new(text: &str, escapes: EscapeStyle) -> Option<Self> {
         let source = text.as_bytes();
-        if escapes == Escapes::Kept {
+        if escapes == EscapeStyle::Kept {
             return Some(Self { bytes: source.to_vec(), places: None });
         }
         if !source.iter().any(|byte| escapes.knows(*byte)) {
@@ -283,10 +283,10 @@ impl View {
         Some(view)
     }
 
-    fn push(&mut self, unit: Unit) {
+    fn push(&mut self, unit: EscapedUnit) {
         match unit {
-            Unit::Byte(byte) => self.bytes.push(byte),
-            Unit::Character(character) => {
+            EscapedUnit::Byte(byte) => self.bytes.push(byte),
+            EscapedUnit::Character(character) => {
                 self.bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
         }
@@ -303,34 +303,34 @@ impl View {
 
 /// What an escape stands for.
 #[derive(Clone, Copy)]
-enum Unit {
+enum EscapedUnit {
     Byte(u8),
     Character(char),
 }
 
 /// What an escape stands for whose first byte is this, and how many bytes it has after that.
-fn escape(first: u8, after: &[u8]) -> Option<(Unit, usize)> {
+fn escape(first: u8, after: &[u8]) -> Option<(EscapedUnit, usize)> {
     if first == b'%' {
-        return Some((Unit::Byte(u8::try_from(hexadecimal(after.get(..2)?)?).ok()?), 2));
+        return Some((EscapedUnit::Byte(u8::try_from(hexadecimal(after.get(..2)?)?).ok()?), 2));
     }
     let (kind, after) = after.split_first()?;
     Some(match kind {
-        b'"' | b'\\' | b'/' | b'\'' => (Unit::Byte(*kind), 1),
-        b'n' => (Unit::Byte(b'\n'), 1),
-        b'r' => (Unit::Byte(b'\r'), 1),
-        b't' => (Unit::Byte(b'\t'), 1),
-        b'x' => (Unit::Byte(u8::try_from(hexadecimal(after.get(..2)?)?).ok()?), 3),
+        b'"' | b'\\' | b'/' | b'\'' => (EscapedUnit::Byte(*kind), 1),
+        b'n' => (EscapedUnit::Byte(b'\n'), 1),
+        b'r' => (EscapedUnit::Byte(b'\r'), 1),
+        b't' => (EscapedUnit::Byte(b'\t'), 1),
+        b'x' => (EscapedUnit::Byte(u8::try_from(hexadecimal(after.get(..2)?)?).ok()?), 3),
         b'u' => {
             let high = hexadecimal(after.get(..4)?)?;
             match char::from_u32(high) {
-                Some(character) => (Unit::Character(character), 5),
+                Some(character) => (EscapedUnit::Character(character), 5),
                 // The first of two halves.
                 None => {
                     let low = after.get(4..)?.strip_prefix(b"\\u")?;
                     let low = hexadecimal(low.get(..4)?)?;
                     let halves = [u16::try_from(high).ok()?, u16::try_from(low).ok()?];
                     let character = char::decode_utf16(halves).next()?.ok()?;
-                    (Unit::Character(character), 11)
+                    (EscapedUnit::Character(character), 11)
                 }
             }
         }
@@ -430,9 +430,9 @@ mod tests {
     #[test]
     fn the_beginning_of_a_secret_at_a_cut_is_masked() {
         for text in ["key hunte", "key s3cr\\\"t\\/v"] {
-            assert_eq!(mask().ranges(text, End::CutOff), [(4, text.len())]);
-            assert_eq!(mask().ranges(text, End::Whole), []);
+            assert_eq!(mask().ranges(text, TextEnd::CutOff), [(4, text.len())]);
+            assert_eq!(mask().ranges(text, TextEnd::Whole), []);
         }
-        assert_eq!(mask().ranges("key hun", End::CutOff), []);
+        assert_eq!(mask().ranges("key hun", TextEnd::CutOff), []);
     }
 }

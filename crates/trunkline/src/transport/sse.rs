@@ -12,33 +12,33 @@ use hyper::Method;
 use hyper::header::{HeaderMap, HeaderValue};
 
 use super::http::client::HttpClient;
-use super::http::endpoint::HttpTarget;
-use super::http::error::{self, Answer};
+use super::http::endpoint::HttpEndpoint;
+use super::http::error::{self, UnexpectedResponse};
 use super::http::headers;
-use super::http::in_flight::{Exchanges, Step};
+use super::http::in_flight::{ExchangeEvent, InFlight};
 use super::http::notify::deliver;
 use super::http::request::{HttpRequest, HttpResponse, collect, is_event_stream, next_event};
-use super::http::sse_decoder::EventDecoder;
-use super::http::url::{Address, origin};
-use super::stderr_tail::Tail;
-use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing, Purpose};
+use super::http::sse_decoder::SseDecoder;
+use super::http::url::{ServerUrl, origin};
+use super::stderr_tail::StderrTail;
+use super::{InboundEvent, MAX_MESSAGE_BYTES, MessageKind, OutboundMessage};
 use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
 use crate::protocol::ProtocolVersion;
 
 /// A wire to a server that speaks HTTP+SSE.
-pub(crate) struct SseWire {
+pub(crate) struct SseTransport {
     client: HttpClient,
-    target: Arc<HttpTarget>,
+    target: Arc<HttpEndpoint>,
     /// Where messages are posted: the server's own choice, and it names the session.
-    endpoint: Address,
+    endpoint: ServerUrl,
     version: Option<ProtocolVersion>,
     /// What every POST says, made anew only when that changes.
     post_headers: Arc<HeaderMap>,
-    exchanges: Exchanges,
+    exchanges: InFlight,
 }
 
-impl fmt::Debug for SseWire {
+impl fmt::Debug for SseTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SseWire")
             .field("target", &self.target)
@@ -48,15 +48,15 @@ impl fmt::Debug for SseWire {
     }
 }
 
-impl SseWire {
+impl SseTransport {
     /// Opens the stream and waits until the server says where it takes messages.
-    pub(crate) async fn open(client: HttpClient, target: HttpTarget) -> Result<Self, Error> {
+    pub(crate) async fn open(client: HttpClient, target: HttpEndpoint) -> Result<Self, Error> {
         let mut stream = open_stream(&client, &target).await?;
-        let mut decoder = EventDecoder::new(MAX_MESSAGE_BYTES);
+        let mut decoder = SseDecoder::new(MAX_MESSAGE_BYTES);
         let endpoint = endpoint(&mut stream, &mut decoder).await?;
-        let mut exchanges = Exchanges::default();
+        let mut exchanges = InFlight::default();
         exchanges.start(messages(stream, decoder));
-        let mut wire = Self {
+        let mut transport = Self {
             client,
             target: Arc::new(target),
             endpoint,
@@ -64,8 +64,8 @@ impl SseWire {
             post_headers: Arc::default(),
             exchanges,
         };
-        wire.prepare_posts();
-        Ok(wire)
+        transport.prepare_posts();
+        Ok(transport)
     }
 
     /// Says in every message from now on which version is spoken.
@@ -80,27 +80,33 @@ impl SseWire {
     }
 
     /// No lines, and what the server was given.
-    pub(crate) fn tail(&self) -> Tail {
-        Tail::without(self.target.secrets().into_iter().map(Secret::new))
+    pub(crate) fn tail(&self) -> StderrTail {
+        StderrTail::with_secrets(self.target.secrets().into_iter().map(Secret::new))
     }
 
     /// Takes a message; it moves in [`next`](Self::next).
-    pub(crate) fn send(&mut self, message: Outgoing) {
+    pub(crate) fn send(&mut self, message: OutboundMessage) {
         let bytes = message.line.len();
         let request = self.post(message.line);
         match message.purpose {
-            Purpose::Request { id, .. } => {
+            MessageKind::Request { id, .. } => {
                 let posting = post(self.client.clone(), self.target.clone(), request, id);
                 self.exchanges.start_request(id, stream::once(posting));
             }
-            purpose => self.exchanges.tell(deliver(self.client.clone(), request), &purpose, bytes),
+            purpose => self.exchanges.send_notification(
+                deliver(self.client.clone(), request),
+                &purpose,
+                bytes,
+            ),
         }
     }
 
     /// What happens next. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Incoming {
+    pub(crate) async fn next(&mut self) -> InboundEvent {
         loop {
-            if let Step::Came(incoming) | Step::Last(_, incoming) = self.exchanges.next().await {
+            if let ExchangeEvent::Came(incoming) | ExchangeEvent::Last(_, incoming) =
+                self.exchanges.next().await
+            {
                 return incoming;
             }
         }
@@ -120,7 +126,7 @@ impl SseWire {
 
     fn prepare_posts(&mut self) {
         let mut headers = self.target.headers();
-        headers::of_post(&mut headers);
+        headers::add_post_headers(&mut headers);
         if let Some(version) = self.version {
             let version = HeaderValue::from_static(version.as_str());
             headers.insert(headers::PROTOCOL_VERSION, version);
@@ -135,9 +141,9 @@ impl SseWire {
     }
 }
 
-async fn open_stream(client: &HttpClient, target: &HttpTarget) -> Result<HttpResponse, Error> {
+async fn open_stream(client: &HttpClient, target: &HttpEndpoint) -> Result<HttpResponse, Error> {
     let mut headers = target.headers();
-    headers::of_stream(&mut headers);
+    headers::add_stream_headers(&mut headers);
     let request = HttpRequest::without_body(Method::GET, target.address.clone(), headers);
     let mut response = client.send(&request).await?;
     if is_event_stream(&response) {
@@ -145,11 +151,15 @@ async fn open_stream(client: &HttpClient, target: &HttpTarget) -> Result<HttpRes
     }
     let body = collect(&mut response).await?;
     let answer = answer(target, &response, &body);
-    Err(if response.status().is_success() { answer.nonsense() } else { answer.refusal() })
+    Err(if response.status().is_success() { answer.not_mcp() } else { answer.refusal() })
 }
 
-fn answer<'a>(target: &'a HttpTarget, response: &'a HttpResponse, body: &'a [u8]) -> Answer<'a> {
-    Answer {
+fn answer<'a>(
+    target: &'a HttpEndpoint,
+    response: &'a HttpResponse,
+    body: &'a [u8],
+) -> UnexpectedResponse<'a> {
+    UnexpectedResponse {
         target,
         status: response.status(),
         headers: response.headers(),
@@ -158,7 +168,7 @@ fn answer<'a>(target: &'a HttpTarget, response: &'a HttpResponse, body: &'a [u8]
     }
 }
 
-async fn endpoint(stream: &mut HttpResponse, decoder: &mut EventDecoder) -> Result<Address, Error> {
+async fn endpoint(stream: &mut HttpResponse, decoder: &mut SseDecoder) -> Result<ServerUrl, Error> {
     while let Some(event) = next_event(stream, decoder).await? {
         if event.name == "endpoint" {
             return endpoint_of(stream.address(), &event.data);
@@ -168,17 +178,17 @@ async fn endpoint(stream: &mut HttpResponse, decoder: &mut EventDecoder) -> Resu
 }
 
 /// The address an `endpoint` event names. Another server could collect our headers there.
-fn endpoint_of(base: &Address, data: &[u8]) -> Result<Address, Error> {
+fn endpoint_of(base: &ServerUrl, data: &[u8]) -> Result<ServerUrl, Error> {
     let text = str::from_utf8(data).ok();
     let Some(endpoint) = text.and_then(|text| base.join(text.trim())) else {
         let base = origin(base.url());
         let message = format!("{base} takes messages at something that is no address");
-        return Err(Error::new(ErrorKind::NotMcp, message));
+        return Err(Error::new(ErrorKind::ProtocolViolation, message));
     };
     if !base.is_same_origin(&endpoint) {
         let (base, other) = (origin(base.url()), origin(endpoint.url()));
         let message = format!("{base} wants messages to go to another server, {other}");
-        return Err(Error::new(ErrorKind::NotMcp, message));
+        return Err(Error::new(ErrorKind::ProtocolViolation, message));
     }
     Ok(endpoint)
 }
@@ -186,21 +196,21 @@ fn endpoint_of(base: &Address, data: &[u8]) -> Result<Address, Error> {
 /// All messages of the one stream, and then its end.
 fn messages(
     stream: HttpResponse,
-    decoder: EventDecoder,
-) -> impl Stream<Item = Step> + Send + 'static {
+    decoder: SseDecoder,
+) -> impl Stream<Item = ExchangeEvent> + Send + 'static {
     stream::unfold(Some((stream, decoder)), async |open| {
         let (mut stream, mut decoder) = open?;
         loop {
             match next_event(&mut stream, &mut decoder).await {
                 Ok(Some(event)) if event.is_message() => {
                     let message = match event.missing {
-                        0 => Some(Incoming::Message(event.data)),
-                        _ => event.short_answer().map(Incoming::Answer),
+                        0 => Some(InboundEvent::Message(event.data)),
+                        _ => event.short_answer().map(InboundEvent::Response),
                     };
                     let Some(message) = message else {
                         return Some((ended(error::too_large(stream.url())), None));
                     };
-                    return Some((Step::Came(message), Some((stream, decoder))));
+                    return Some((ExchangeEvent::Came(message), Some((stream, decoder))));
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return Some((ended(error::broken_off(stream.url())), None)),
@@ -210,20 +220,25 @@ fn messages(
     })
 }
 
-fn ended(error: Error) -> Step {
-    Step::Came(Incoming::Ended(error))
+fn ended(error: Error) -> ExchangeEvent {
+    ExchangeEvent::Came(InboundEvent::Closed(error))
 }
 
-async fn post(client: HttpClient, target: Arc<HttpTarget>, request: HttpRequest, id: u64) -> Step {
+async fn post(
+    client: HttpClient,
+    target: Arc<HttpEndpoint>,
+    request: HttpRequest,
+    id: u64,
+) -> ExchangeEvent {
     match accepted(&client, &target, &request).await {
-        Ok(()) => Step::Posted(id),
-        Err(error) => Step::Last(id, Incoming::Lost { id, error }),
+        Ok(()) => ExchangeEvent::Posted(id),
+        Err(error) => ExchangeEvent::Last(id, InboundEvent::RequestFailed { id, error }),
     }
 }
 
 async fn accepted(
     client: &HttpClient,
-    target: &HttpTarget,
+    target: &HttpEndpoint,
     request: &HttpRequest,
 ) -> Result<(), Error> {
     let mut response = client.send(request).await?;
@@ -231,5 +246,5 @@ async fn accepted(
     if response.status().is_success() {
         return Ok(());
     }
-    Err(Answer { has_session: true, ..answer(target, &response, &body) }.refusal())
+    Err(UnexpectedResponse { has_session: true, ..answer(target, &response, &body) }.refusal())
 }

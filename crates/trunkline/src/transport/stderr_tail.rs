@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::mask::{End, SecretMask};
+use super::mask::{SecretMask, TextEnd};
 use crate::config::{MASK, Secret, is_hidden};
 
 /// Lines kept per server: enough for a stack trace, little enough for a table.
@@ -21,14 +21,14 @@ const MAX_KEPT_BYTES: usize = 2 * MAX_LINE_BYTES;
 /// The last lines, bounded, printable, and without the secrets the server was given. Clones are the
 /// same lines.
 #[derive(Clone, Default)]
-pub(crate) struct Tail {
-    inner: Arc<Mutex<Inner>>,
+pub(crate) struct StderrTail {
+    inner: Arc<Mutex<TailInner>>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct TailInner {
     /// As they came: a secret may go on in the next one.
-    lines: VecDeque<Line>,
+    lines: VecDeque<StderrLine>,
     unfinished: Vec<u8>,
     /// Whether more of the unfinished line has come than is kept.
     is_cut: bool,
@@ -38,16 +38,16 @@ struct Inner {
 }
 
 /// A line as it came.
-struct Line {
+struct StderrLine {
     text: String,
     is_cut: bool,
 }
 
-impl Tail {
+impl StderrTail {
     /// Keeps lines in which none of `secrets` may appear.
-    pub(crate) fn without(secrets: impl IntoIterator<Item = Secret>) -> Self {
+    pub(crate) fn with_secrets(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mask = Arc::new(SecretMask::with_parts(secrets));
-        Self { inner: Arc::new(Mutex::new(Inner { mask, ..Inner::default() })) }
+        Self { inner: Arc::new(Mutex::new(TailInner { mask, ..TailInner::default() })) }
     }
 
     pub(super) fn add(&self, bytes: &[u8]) {
@@ -69,12 +69,12 @@ impl Tail {
         Arc::clone(&self.lock().mask)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, TailInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl TailInner {
     fn add(&mut self, bytes: &[u8]) {
         self.shown = None;
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -96,9 +96,9 @@ impl Inner {
     }
 
     /// The line that has not ended yet, without what cannot be seen: it could hide a secret.
-    fn unfinished_line(&self) -> Line {
+    fn unfinished_line(&self) -> StderrLine {
         let text = visible(&String::from_utf8_lossy(&self.unfinished));
-        Line { text: text.trim_end().to_owned(), is_cut: self.is_cut }
+        StderrLine { text: text.trim_end().to_owned(), is_cut: self.is_cut }
     }
 
     fn lines(&mut self) -> Vec<String> {
@@ -118,10 +118,10 @@ impl Inner {
 
 /// Lines without secrets, also without those that go on in the next line, or beyond where a line was
 /// cut off.
-fn masked_lines(mask: &SecretMask, lines: &[&Line]) -> Vec<String> {
+fn masked_lines(mask: &SecretMask, lines: &[&StderrLine]) -> Vec<String> {
     // Where a line was broken the next one may be indented.
     let joined: String = lines.iter().map(|line| line.text.trim()).collect();
-    let across = mask.ranges(&joined, End::CutOff);
+    let across = mask.ranges(&joined, TextEnd::CutOff);
     let mut shown = Vec::with_capacity(lines.len());
     let mut start = 0;
     for line in lines {
@@ -131,7 +131,7 @@ fn masked_lines(mask: &SecretMask, lines: &[&Line]) -> Vec<String> {
         let inside = across.iter().filter(|(first, end)| *first < to && *end > from);
         let moved = |at: usize| at.clamp(from, to) - from + indent;
         let mut ranges: Vec<_> = inside.map(|(first, end)| (moved(*first), moved(*end))).collect();
-        let end = if line.is_cut { End::CutOff } else { End::Whole };
+        let end = if line.is_cut { TextEnd::CutOff } else { TextEnd::Whole };
         ranges.extend(mask.ranges(&line.text, end));
         shown.push(shortened(&with_masks(&line.text, ranges)));
         start = to;
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_kept_and_bounded() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         for number in 0..100 {
             tail.add(format!("line {number}\n").as_bytes());
         }
@@ -184,15 +184,16 @@ mod tests {
 
     #[test]
     fn secrets_and_escapes_do_not_show() {
-        let tail = Tail::without([Secret::new("hunter22"), Secret::new("ok")]);
+        let tail = StderrTail::with_secrets([Secret::new("hunter22"), Secret::new("ok")]);
         tail.add(b"token hunter22 is ok \x1b[31mred\n");
         assert_eq!(tail.lines(), ["token *** is ok [31mred"]);
     }
 
     #[test]
     fn secrets_of_several_lines_do_not_show_line_by_line() {
-        let tail =
-            Tail::without([Secret::new("-----BEGIN KEY-----\nMIIEbody\n-----END KEY-----\n")]);
+        let tail = StderrTail::with_secrets([Secret::new(
+            "-----BEGIN KEY-----\nMIIEbody\n-----END KEY-----\n",
+        )]);
         tail.add(b"-----BEGIN KEY-----\nMIIEbody\n");
         assert_eq!(tail.lines(), ["***", "***"]);
         assert_eq!(tail.quoted("bad key MIIEbody\x1b[2J"), "bad key ***[2J");
@@ -200,14 +201,14 @@ mod tests {
 
     #[test]
     fn escaped_secrets_do_not_show() {
-        let tail = Tail::without([Secret::new("hunt/er\"22")]);
+        let tail = StderrTail::with_secrets([Secret::new("hunt/er\"22")]);
         tail.add(br#"{"key":"hunt\/er\"22","again":"\u0068unt/er\u002222"} hunt%2Fer%2222"#);
         assert_eq!(tail.lines(), [r#"{"key":"***","again":"***"} ***"#]);
     }
 
     #[test]
     fn secrets_that_come_in_pieces_do_not_show() {
-        let tail = Tail::without([Secret::new("hunter22hunter22")]);
+        let tail = StderrTail::with_secrets([Secret::new("hunter22hunter22")]);
         tail.add(b"a hunter2");
         assert_eq!(tail.lines(), ["a ***"]);
         tail.add(b"2hunter22 b\n");
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_began_in_a_line_that_is_gone_does_not_show() {
-        let tail = Tail::without([Secret::new("hunter22hunter22")]);
+        let tail = StderrTail::with_secrets([Secret::new("hunter22hunter22")]);
         tail.add(b"hunter22\nhunter22\n");
         for number in 1..MAX_LINES {
             tail.add(format!("line {number}\n").as_bytes());
@@ -236,7 +237,7 @@ mod tests {
         // So many that they leave room for what is kept of the line to its end.
         let line = format!("{} {}", format!("{secret} ").repeat(MAX_KEPT_BYTES / 17), secret);
         for cut in 0..secret.len() {
-            let tail = Tail::without([Secret::new(secret)]);
+            let tail = StderrTail::with_secrets([Secret::new(secret)]);
             tail.add(format!("{}{line}\n", "x".repeat(cut)).as_bytes());
             let [shown] = &tail.lines()[..] else { panic!() };
             assert!(!shown.contains("hunt"), "{cut}: {shown}");

@@ -22,15 +22,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::stderr_tail::Tail;
-use super::{Incoming, MAX_MESSAGE_BYTES, Outgoing};
+use super::stderr_tail::StderrTail;
+use super::{InboundEvent, MAX_MESSAGE_BYTES, OutboundMessage};
 use crate::config::{
     MISCONFIGURED_EXIT_STATUS, ResolvedStdio, Secret, inherited_secrets, is_harmless_variable,
 };
 use crate::error::{Error, ErrorKind};
-use line_buffer::{Line, LineBuffer};
-use process::{ChildOptions, RemainingProcess, ServerProcess, Streams};
-use write_queue::Outbox;
+use line_buffer::{BufferedLine, LineBuffer};
+use process::{ChildOptions, ChildStreams, RemainingProcess, ServerProcess};
+use write_queue::WriteQueue;
 
 /// How long to wait for the last words of a process that has ended, and for the end of one that has
 /// closed its output.
@@ -40,33 +40,34 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 const ERRORS_BYTES: usize = 4 * 1024;
 
 /// The wire to a child process.
-pub(crate) struct StdioWire {
+pub(crate) struct StdioTransport {
     process: ServerProcess,
     input: Option<ChildStdin>,
     output: Option<ChildStdout>,
     errors: Option<ChildStderr>,
     lines: LineBuffer,
-    outbox: Outbox,
+    outbox: WriteQueue,
     /// Empty between two reads.
     errors_chunk: Vec<u8>,
-    tail: Tail,
-    ending: Option<Ending>,
+    tail: StderrTail,
+    ending: Option<ExitWait>,
     has_spoken: bool,
 }
 
-impl StdioWire {
+impl StdioTransport {
     /// Starts the process.
     pub(crate) fn start(program: &ResolvedStdio, options: &ChildOptions) -> Result<Self, Error> {
-        let (process, Streams { input, output, errors }) = ServerProcess::start(program, options)?;
+        let (process, ChildStreams { input, output, errors }) =
+            ServerProcess::start(program, options)?;
         Ok(Self {
             process,
             input: Some(input),
             output: Some(output),
             errors: Some(errors),
             lines: LineBuffer::new(MAX_MESSAGE_BYTES),
-            outbox: Outbox::default(),
+            outbox: WriteQueue::default(),
             errors_chunk: Vec::new(),
-            tail: Tail::without(secrets(program, options)),
+            tail: StderrTail::with_secrets(secrets(program, options)),
             ending: None,
             has_spoken: false,
         })
@@ -78,18 +79,18 @@ impl StdioWire {
     }
 
     /// The last lines of its standard error.
-    pub(crate) fn tail(&self) -> &Tail {
+    pub(crate) fn tail(&self) -> &StderrTail {
         &self.tail
     }
 
     /// Queues a message. Bytes move in [`next`](Self::next).
-    pub(crate) fn send(&mut self, message: Outgoing) {
+    pub(crate) fn send(&mut self, message: OutboundMessage) {
         self.outbox.push(message);
     }
 
     /// Takes a request back, if nothing of it has been written. Says whether that was so.
     pub(crate) fn cancel(&mut self, id: u64) -> bool {
-        self.outbox.take_back(id)
+        self.outbox.remove(id)
     }
 
     /// Whether so much waits to be read by the process that nothing more should be sent.
@@ -99,10 +100,10 @@ impl StdioWire {
 
     /// Moves bytes both ways until something has happened. May be dropped at any time without
     /// losing anything.
-    pub(crate) async fn next(&mut self) -> Incoming {
+    pub(crate) async fn next(&mut self) -> InboundEvent {
         loop {
             if self.outbox.has_overflowed() {
-                return Incoming::Ended(unread());
+                return InboundEvent::Closed(unread());
             }
             if let Some(incoming) = self.next_incoming() {
                 return incoming;
@@ -116,7 +117,7 @@ impl StdioWire {
     }
 
     /// What the lines that have come say.
-    fn next_incoming(&mut self) -> Option<Incoming> {
+    fn next_incoming(&mut self) -> Option<InboundEvent> {
         while let Some(line) = self.lines.next_line() {
             // A line too long for anybody is nothing.
             if let Some(incoming) = incoming(line) {
@@ -134,7 +135,7 @@ impl StdioWire {
                     // It does not listen any more. What it still says decides what that means.
                     self.input = None;
                     self.outbox.clear();
-                    self.ending = Some(Ending::new(None));
+                    self.ending = Some(ExitWait::new(None));
                 }
             }
             read = read_output(&mut self.output, &mut self.lines) => {
@@ -144,7 +145,7 @@ impl StdioWire {
                 }
                 if !matches!(read, Ok(count) if count > 0) {
                     self.output = None;
-                    self.ending = Some(Ending::new(None));
+                    self.ending = Some(ExitWait::new(None));
                 }
             }
             read = read_errors(&mut self.errors, &mut self.errors_chunk, &self.tail) => {
@@ -152,7 +153,7 @@ impl StdioWire {
                     self.errors = None;
                 }
             }
-            status = self.process.ended() => self.ending = Some(Ending::new(status.ok())),
+            status = self.process.ended() => self.ending = Some(ExitWait::new(status.ok())),
         }
     }
 
@@ -185,12 +186,12 @@ impl StdioWire {
         }
     }
 
-    fn last_incoming(&mut self) -> Incoming {
+    fn last_incoming(&mut self) -> InboundEvent {
         if let Some(incoming) = self.lines.last_line().and_then(incoming) {
             return incoming;
         }
         let status = self.ending.as_ref().and_then(|ending| ending.status);
-        Incoming::Ended(match status {
+        InboundEvent::Closed(match status {
             Some(status) => {
                 let is_misconfigured = status.code() == Some(MISCONFIGURED_EXIT_STATUS.into());
                 let kind =
@@ -200,7 +201,7 @@ impl StdioWire {
             None => {
                 let what = if self.output.is_none() { "output" } else { "input" };
                 let message = format!("it closed its {what} and is still running");
-                Error::new(ErrorKind::NotMcp, message)
+                Error::new(ErrorKind::ProtocolViolation, message)
             }
         })
     }
@@ -244,18 +245,18 @@ impl StdioWire {
 /// The process is sent more than it reads.
 fn unread() -> Error {
     let message = "it does not read what it is sent, and too much waits for it";
-    Error::new(ErrorKind::NotMcp, message)
+    Error::new(ErrorKind::ProtocolViolation, message)
         .with_hint("it may hang, or ask without waiting for answers: its own log may say more")
 }
 
 /// A process that is about to be gone.
-struct Ending {
+struct ExitWait {
     /// How it ended, once it has.
     status: Option<ExitStatus>,
     deadline: Instant,
 }
 
-impl Ending {
+impl ExitWait {
     fn new(status: Option<ExitStatus>) -> Self {
         Self { status, deadline: Instant::now() + LAST_WORDS }
     }
@@ -279,26 +280,26 @@ fn secrets(program: &ResolvedStdio, options: &ChildOptions) -> Vec<Secret> {
 }
 
 /// A line as something that happened.
-fn incoming(line: Line) -> Option<Incoming> {
+fn incoming(line: BufferedLine) -> Option<InboundEvent> {
     match line {
-        Line::Whole(line) => Some(Incoming::Message(line)),
-        Line::TooLong(oversized) => {
+        BufferedLine::Whole(line) => Some(InboundEvent::Message(line)),
+        BufferedLine::TooLong(oversized) => {
             let megabytes = MAX_MESSAGE_BYTES / 1024 / 1024;
             let message = format!("the answer is longer than {megabytes} MiB");
             let error = Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once");
             let id = oversized.id();
-            let lost = || id.map(|id| Incoming::Lost { id, error });
-            oversized.answer().map(Incoming::Answer).or_else(lost)
+            let lost = || id.map(|id| InboundEvent::RequestFailed { id, error });
+            oversized.answer().map(InboundEvent::Response).or_else(lost)
         }
     }
 }
 
 /// Writes what is queued, as much as fits at once.
-async fn write(input: &mut Option<ChildStdin>, outbox: &mut Outbox) -> io::Result<()> {
+async fn write(input: &mut Option<ChildStdin>, outbox: &mut WriteQueue) -> io::Result<()> {
     let Some(input) = input else { return Err(io::ErrorKind::BrokenPipe.into()) };
     let (slices, count) = outbox.slices();
     let written = input.write_vectored(&slices[..count]).await?;
-    outbox.wrote(written)
+    outbox.advance(written)
 }
 
 async fn read_output(
@@ -316,7 +317,7 @@ async fn read_output(
 async fn read_errors(
     errors: &mut Option<ChildStderr>,
     chunk: &mut Vec<u8>,
-    tail: &Tail,
+    tail: &StderrTail,
 ) -> io::Result<usize> {
     let Some(errors) = errors else { return std::future::pending().await };
     chunk.reserve(ERRORS_BYTES);

@@ -31,14 +31,14 @@ const MAX_UNIT_DEPTH: usize = crate::message::MAX_DEPTH;
 
 /// A message without what was left out of it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ShortMessage {
+pub(super) struct TruncatedMessage {
     /// Valid JSON, if the message was.
     pub(super) line: Bytes,
     /// Bytes that were left out.
     pub(super) missing: usize,
 }
 
-impl ShortMessage {
+impl TruncatedMessage {
     /// A message of which nothing was left out.
     pub(super) fn whole(line: Bytes) -> Self {
         Self { line, missing: 0 }
@@ -57,7 +57,7 @@ impl ShortMessage {
 
 /// Reads a message that is too long, and keeps a part of it that is a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shortener {
+pub(super) struct MessageTruncator {
     kept: Vec<u8>,
     budget: usize,
     /// Whether the budget is used up.
@@ -86,7 +86,7 @@ enum Phase {
     /// After a key of the frame.
     AfterKey,
     /// In a unit.
-    Unit(Unit),
+    Unit(FrameValue),
     /// The message is complete.
     Over,
     /// It is no message.
@@ -95,7 +95,7 @@ enum Phase {
 
 /// A value in the frame that is being read.
 #[derive(Debug, PartialEq, Eq)]
-struct Unit {
+struct FrameValue {
     /// Length of what was kept before it.
     start: usize,
     /// The containers that are open in it: whether each is an object.
@@ -106,12 +106,12 @@ struct Unit {
     is_text: bool,
     /// Bytes of the number or word that is being read.
     word: usize,
-    keeping: Keeping,
+    keeping: KeepPolicy,
 }
 
 /// How much of a unit is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keeping {
+enum KeepPolicy {
     Whole,
     /// No more than up to this length of what is kept.
     UpTo(usize),
@@ -141,7 +141,7 @@ enum Escape {
     Digits(u8, u16),
 }
 
-impl Shortener {
+impl MessageTruncator {
     /// Keeps about as many bytes as the budget says.
     pub(super) fn new(budget: usize) -> Self {
         Self {
@@ -175,10 +175,10 @@ impl Shortener {
     }
 
     /// What is kept of the message, if it was complete and looked like one.
-    pub(super) fn finish(self) -> Option<ShortMessage> {
+    pub(super) fn finish(self) -> Option<TruncatedMessage> {
         let missing = self.seen.saturating_sub(self.kept.len());
         let line = Bytes::from(self.kept);
-        (self.phase == Phase::Over).then_some(ShortMessage { line, missing })
+        (self.phase == Phase::Over).then_some(TruncatedMessage { line, missing })
     }
 
     fn take(&mut self, byte: u8) {
@@ -247,11 +247,11 @@ impl Shortener {
             return self.open_frame(byte);
         }
         let keeping = match (self.is_full, is_member) {
-            (false, _) => Keeping::Whole,
-            (true, true) => Keeping::UpTo(start + MAX_LATE_MEMBER_BYTES.min(self.late_room)),
-            (true, false) => Keeping::Nothing,
+            (false, _) => KeepPolicy::Whole,
+            (true, true) => KeepPolicy::UpTo(start + MAX_LATE_MEMBER_BYTES.min(self.late_room)),
+            (true, false) => KeepPolicy::Nothing,
         };
-        self.phase = Phase::Unit(Unit {
+        self.phase = Phase::Unit(FrameValue {
             start,
             open: Vec::new(),
             string: None,
@@ -280,20 +280,20 @@ impl Shortener {
             None => unit.take_outside(byte),
         };
         match place {
-            Place::Inside | Place::Last => {
-                if !matches!(unit.keeping, Keeping::Nothing | Keeping::AfterString) {
+            BytePosition::Inside | BytePosition::Last => {
+                if !matches!(unit.keeping, KeepPolicy::Nothing | KeepPolicy::AfterString) {
                     self.kept.push(byte);
                 }
-                self.keep_within_bounds(place == Place::Last);
-                if place == Place::Last {
+                self.keep_within_bounds(place == BytePosition::Last);
+                if place == BytePosition::Last {
                     self.end_unit();
                 }
             }
-            Place::After => {
+            BytePosition::After => {
                 self.end_unit();
                 self.take(byte);
             }
-            Place::Broken => self.phase = Phase::Broken,
+            BytePosition::Broken => self.phase = Phase::Broken,
         }
     }
 
@@ -301,26 +301,26 @@ impl Shortener {
     fn keep_within_bounds(&mut self, is_last: bool) {
         let Phase::Unit(unit) = &mut self.phase else { return };
         match unit.keeping {
-            Keeping::Whole if self.kept.len() > self.budget && !is_last => {
+            KeepPolicy::Whole if self.kept.len() > self.budget && !is_last => {
                 self.is_full = true;
                 match &unit.string {
                     Some(string) if unit.is_text && !string.is_key => {
                         self.kept.truncate(string.cut);
                         self.kept.push(b'"');
-                        unit.keeping = Keeping::AfterString;
+                        unit.keeping = KeepPolicy::AfterString;
                     }
                     _ if self.frame.last().is_some_and(|container| container.is_object) => {
-                        unit.keeping = Keeping::UpTo(unit.start + MAX_LATE_MEMBER_BYTES);
+                        unit.keeping = KeepPolicy::UpTo(unit.start + MAX_LATE_MEMBER_BYTES);
                     }
                     _ => unit.leave_out(&mut self.kept),
                 }
             }
-            Keeping::AfterString if unit.string.is_none() => {
-                unit.keeping = Keeping::UpTo(self.kept.len() + self.late_room);
+            KeepPolicy::AfterString if unit.string.is_none() => {
+                unit.keeping = KeepPolicy::UpTo(self.kept.len() + self.late_room);
             }
             _ => {}
         }
-        if let Keeping::UpTo(length) = unit.keeping
+        if let KeepPolicy::UpTo(length) = unit.keeping
             && self.kept.len() > length
         {
             unit.leave_out(&mut self.kept);
@@ -329,10 +329,10 @@ impl Shortener {
 
     fn end_unit(&mut self) {
         let Phase::Unit(unit) = &self.phase else { return };
-        if unit.keeping == Keeping::Nothing {
+        if unit.keeping == KeepPolicy::Nothing {
             self.kept.truncate(unit.start);
         } else {
-            if let Keeping::UpTo(_) = unit.keeping {
+            if let KeepPolicy::UpTo(_) = unit.keeping {
                 let size = self.kept.len() - unit.start;
                 self.late_room = self.late_room.saturating_sub(size.min(MAX_LATE_MEMBER_BYTES));
             }
@@ -347,7 +347,7 @@ impl Shortener {
 
 /// Where a byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum BytePosition {
     Inside,
     /// The last byte of the unit.
     Last,
@@ -356,63 +356,63 @@ enum Place {
     Broken,
 }
 
-impl Unit {
+impl FrameValue {
     fn leave_out(&mut self, kept: &mut Vec<u8>) {
         kept.truncate(self.start);
-        self.keeping = Keeping::Nothing;
+        self.keeping = KeepPolicy::Nothing;
     }
 
-    fn take_outside(&mut self, byte: u8) -> Place {
+    fn take_outside(&mut self, byte: u8) -> BytePosition {
         let is_in_word = byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
         self.word = if is_in_word { self.word + 1 } else { 0 };
         if self.word > MAX_WORD_BYTES {
-            return Place::Broken;
+            return BytePosition::Broken;
         }
         match byte {
             b'"' => {
                 let is_key = self.expects_key;
                 self.string = Some(StringState::new(is_key));
-                return Place::Inside;
+                return BytePosition::Inside;
             }
-            b'{' | b'[' if self.open.len() >= MAX_UNIT_DEPTH => return Place::Broken,
+            b'{' | b'[' if self.open.len() >= MAX_UNIT_DEPTH => return BytePosition::Broken,
             b'{' | b'[' => {
                 self.open.push(byte == b'{');
                 self.expects_key = byte == b'{';
-                return Place::Inside;
+                return BytePosition::Inside;
             }
             _ => {}
         }
         let Some(is_object) = self.open.last().copied() else {
             // A number or a word ends before what cannot be in it.
             let is_over = matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace();
-            return if is_over { Place::After } else { Place::Inside };
+            return if is_over { BytePosition::After } else { BytePosition::Inside };
         };
         match byte {
-            b'}' | b']' if (byte == b'}') != is_object => Place::Broken,
+            b'}' | b']' if (byte == b'}') != is_object => BytePosition::Broken,
             b'}' | b']' => {
                 self.open.pop();
                 self.expects_key = false;
-                if self.open.is_empty() { Place::Last } else { Place::Inside }
+                if self.open.is_empty() { BytePosition::Last } else { BytePosition::Inside }
             }
             b',' => {
                 self.expects_key = is_object;
-                Place::Inside
+                BytePosition::Inside
             }
-            _ => Place::Inside,
+            _ => BytePosition::Inside,
         }
     }
 
-    fn take_in_string(&mut self, byte: u8, kept: usize) -> Place {
-        let Some(string) = &mut self.string else { return Place::Broken };
+    fn take_in_string(&mut self, byte: u8, kept: usize) -> BytePosition {
+        let Some(string) = &mut self.string else { return BytePosition::Broken };
         if !string.take(byte, kept) {
-            return Place::Inside;
+            return BytePosition::Inside;
         }
         if string.is_key {
             self.is_text = string.length == 4 && string.first.starts_with(b"text");
             self.expects_key = false;
         }
         self.string = None;
-        if self.open.is_empty() { Place::Last } else { Place::Inside }
+        if self.open.is_empty() { BytePosition::Last } else { BytePosition::Inside }
     }
 }
 
@@ -473,7 +473,7 @@ mod tests {
     use super::*;
 
     fn shortened(message: &str, budget: usize) -> Option<(Value, usize)> {
-        let mut shortener = Shortener::new(budget);
+        let mut shortener = MessageTruncator::new(budget);
         for part in message.as_bytes().chunks(7) {
             shortener.push(part);
         }
@@ -541,7 +541,7 @@ mod tests {
     /// A server may send without an end; only so much is kept of it.
     #[test]
     fn what_is_kept_is_bounded() {
-        let mut shortener = Shortener::new(10_000);
+        let mut shortener = MessageTruncator::new(10_000);
         shortener.push(br#"{"id":1,"result":{"content":["#);
         for number in 0..100_000 {
             shortener.push(format!(r#"{{"type":"text","text":"{number}"}},"#).as_bytes());

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
 use super::View;
-use crate::catalog::{Entry, Kind, closest, template_pieces};
-use crate::config::{Suggestions, printable};
-use crate::name::{MAX_ADDRESS_BYTES, ServerName, Spellings, address_of, split_address};
+use crate::catalog::{Entry, ItemKind, closest, template_pieces};
+use crate::config::{Suggestions, escape_control};
+use crate::name::{MAX_URI_BYTES, ServerName, UriSpellings, parse_qualified_uri, qualified_uri};
 use crate::policy::{
-    Decision, Disclosure, Reason, Step, explain_address, hides_address, unavailable,
+    Decision, Disclosure, Reason, RuleResult, explain_uri, hides_uri, unavailable,
 };
 
 /// Most names that are suggested for one that does not exist.
@@ -22,12 +22,12 @@ const MAX_SHOWN_SERVERS: usize = 10;
 
 /// Why a name leads nowhere.
 #[derive(Clone, Debug)]
-pub enum NoRoute<'v> {
+pub enum RouteError<'v> {
     /// The caller knows nothing of that name. Whether it is hidden or does not exist makes no
     /// difference to a caller who does not hear of what is hidden ([`Disclosure::Nothing`]).
     Unknown {
         /// What it would be.
-        kind: Kind,
+        kind: ItemKind,
         /// The name.
         name: String,
         /// Names the caller knows that may have been meant.
@@ -36,7 +36,7 @@ pub enum NoRoute<'v> {
     /// A rule hides it from this caller, who may know of that ([`Disclosure::Reasons`]).
     Hidden {
         /// What it is.
-        kind: Kind,
+        kind: ItemKind,
         /// Its name.
         name: String,
         /// Why it is hidden.
@@ -62,13 +62,13 @@ pub enum NoRoute<'v> {
     Denied(Reason<'v>),
 }
 
-impl fmt::Display for NoRoute<'_> {
+impl fmt::Display for RouteError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Denied(reason) => reason.fmt(f),
             Self::Ambiguous { address, forms } => {
                 let address = shown(address);
-                let forms: Vec<_> = forms.iter().map(|form| printable(form)).collect();
+                let forms: Vec<_> = forms.iter().map(|form| escape_control(form)).collect();
                 write!(
                     f,
                     "several servers have `{address}`; did you mean `{}`?",
@@ -82,7 +82,7 @@ impl fmt::Display for NoRoute<'_> {
             Self::Hidden { kind, name, reason } => {
                 write!(f, "the {} `{}` is hidden: {reason}", kind.as_str(), shown(name))?;
                 match reason.location() {
-                    Some(place) => write!(f, " ({})", printable(&place.to_string())),
+                    Some(place) => write!(f, " ({})", escape_control(&place.to_string())),
                     None => Ok(()),
                 }
             }
@@ -98,11 +98,11 @@ impl fmt::Display for NoRoute<'_> {
     }
 }
 
-impl std::error::Error for NoRoute<'_> {}
+impl std::error::Error for RouteError<'_> {}
 
 /// The start of a name for a message.
 fn shown(name: &str) -> String {
-    printable(&name.chars().take(SHOWN_NAME).collect::<String>())
+    escape_control(&name.chars().take(SHOWN_NAME).collect::<String>())
 }
 
 /// Where a resource is read.
@@ -136,7 +136,7 @@ impl std::ops::Deref for RoutedEntry<'_> {
 
 impl View {
     /// What an exposed name stands for, if the caller may have it.
-    pub fn route(&self, kind: Kind, exposed: &str) -> Result<&Entry, NoRoute<'_>> {
+    pub fn route(&self, kind: ItemKind, exposed: &str) -> Result<&Entry, RouteError<'_>> {
         let Some(entry) = self.catalog.get(kind, exposed) else {
             return Err(self.unknown(kind, exposed));
         };
@@ -145,34 +145,43 @@ impl View {
             Decision::Hide(reason) => Err(self
                 .disclosed(entry, exposed, reason)
                 .unwrap_or_else(|| self.unknown(kind, exposed))),
-            Decision::Deny(reason) => Err(NoRoute::Denied(reason)),
+            Decision::Deny(reason) => Err(RouteError::Denied(reason)),
         }
     }
 
     /// Whether the caller may have something of the catalog.
-    pub fn admits<'v>(&'v self, entry: &'v Entry) -> Result<(), NoRoute<'v>> {
+    pub fn authorize<'v>(&'v self, entry: &'v Entry) -> Result<(), RouteError<'v>> {
         match self.decide(entry) {
             Decision::Allow => Ok(()),
-            Decision::Deny(reason) => Err(NoRoute::Denied(reason)),
+            Decision::Deny(reason) => Err(RouteError::Denied(reason)),
             // It was there a moment ago: nothing else is suggested in its place.
             Decision::Hide(reason) => {
                 let (kind, name) = (entry.kind(), entry.exposed());
                 let unknown =
-                    || NoRoute::Unknown { kind, name: name.to_owned(), suggestions: Vec::new() };
+                    || RouteError::Unknown { kind, name: name.to_owned(), suggestions: Vec::new() };
                 Err(self.disclosed(entry, name, reason).unwrap_or_else(unknown))
             }
         }
     }
 
     /// Why something is hidden, for a caller who may know of it.
-    fn disclosed<'v>(&self, entry: &Entry, name: &str, reason: Reason<'v>) -> Option<NoRoute<'v>> {
+    fn disclosed<'v>(
+        &self,
+        entry: &Entry,
+        name: &str,
+        reason: Reason<'v>,
+    ) -> Option<RouteError<'v>> {
         let is_disclosed = self.caller.disclosure() == Disclosure::Reasons;
-        is_disclosed.then(|| NoRoute::Hidden { kind: entry.kind(), name: name.to_owned(), reason })
+        is_disclosed.then(|| RouteError::Hidden {
+            kind: entry.kind(),
+            name: name.to_owned(),
+            reason,
+        })
     }
 
     /// Why every resource and template is hidden that an address may mean, for a caller who may know
     /// of it.
-    fn hidden_at(&self, address: &str) -> Option<NoRoute<'_>> {
+    fn hidden_at(&self, address: &str) -> Option<RouteError<'_>> {
         let known = self.catalog.resolve(address).into_iter();
         let mut hidden = known.filter_map(|(entry, _)| match self.decide(entry) {
             Decision::Hide(reason) => self.disclosed(entry, address, reason),
@@ -184,11 +193,11 @@ impl View {
     /// Where an address is read: by the server that has a resource of that address, or else by the
     /// server with a template that it fits, or else by the one server that can be meant. What the caller
     /// does not know of makes no difference.
-    pub fn route_resource(&self, address: &str) -> Result<ResourceRoute<'_>, NoRoute<'_>> {
-        let own = split_address(address).map_or(address, |(_, own)| own);
-        if own.len() > MAX_ADDRESS_BYTES {
-            let (kind, suggestions) = (Kind::Resource, Vec::new());
-            return Err(NoRoute::Unknown { kind, name: shown(address), suggestions });
+    pub fn route_resource(&self, address: &str) -> Result<ResourceRoute<'_>, RouteError<'_>> {
+        let own = parse_qualified_uri(address).map_or(address, |(_, own)| own);
+        if own.len() > MAX_URI_BYTES {
+            let (kind, suggestions) = (ItemKind::Resource, Vec::new());
+            return Err(RouteError::Unknown { kind, name: shown(address), suggestions });
         }
         let mut known = self.catalog.resolve(address);
         // What hides an address depends on the server alone. Asked of each of its templates, that would be
@@ -199,13 +208,13 @@ impl View {
                 let cover = || self.cover(entry, uri);
                 covers.entry(&entry.server().name).or_insert_with(cover).hides(entry)
             };
-            !self.is_hidden(entry) && (entry.kind() == Kind::Resource || !is_covered())
+            !self.is_hidden(entry) && (entry.kind() == ItemKind::Resource || !is_covered())
         });
         let meant = closest(known);
         let servers: BTreeSet<_> = meant.iter().map(|(entry, _)| &entry.server().name).collect();
         if servers.len() > 1 {
-            let forms = servers.iter().map(|server| address_of(server, address)).collect();
-            return Err(NoRoute::Ambiguous { address: address.to_owned(), forms });
+            let forms = servers.iter().map(|server| qualified_uri(server, address)).collect();
+            return Err(RouteError::Ambiguous { address: address.to_owned(), forms });
         }
         let mut denied = None;
         for (entry, uri) in meant {
@@ -219,7 +228,7 @@ impl View {
             }
         }
         if let Some(reason) = denied {
-            return Err(NoRoute::Denied(reason));
+            return Err(RouteError::Denied(reason));
         }
         if let Some(hidden) = self.hidden_at(address) {
             return Err(hidden);
@@ -228,16 +237,18 @@ impl View {
         let mut servers = self.catalog.servers();
         let server = servers.find(|server| server.name == entry.server().name);
         if let Some(reason) = server.and_then(unavailable) {
-            return Err(NoRoute::Denied(reason));
+            return Err(RouteError::Denied(reason));
         }
         let uri = entry.name().to_owned();
         Ok(ResourceRoute { entry: RoutedEntry::Unlisted(Box::new(entry)), uri })
     }
 
     /// The template that is shown under an address, or whose server the address says.
-    pub fn route_template(&self, address: &str) -> Result<&Entry, NoRoute<'_>> {
-        let kind = Kind::ResourceTemplate;
-        let Some((server, own)) = split_address(address) else { return self.route(kind, address) };
+    pub fn route_template(&self, address: &str) -> Result<&Entry, RouteError<'_>> {
+        let kind = ItemKind::ResourceTemplate;
+        let Some((server, own)) = parse_qualified_uri(address) else {
+            return self.route(kind, address);
+        };
         let is_meant = |entry: &&Entry| entry.server().name == server && entry.name() == own;
         let found = self.catalog.entries(kind).iter().find(is_meant);
         self.route(kind, found.map_or(address, Entry::exposed))
@@ -249,65 +260,71 @@ impl View {
 
     /// What hides an address of the server of a template: a hidden resource of which it may be another
     /// spelling, a rule about the address itself, or a template that a rule takes away.
-    fn cover(&self, template: &Entry, uri: &str) -> Cover {
-        let spellings = Spellings::of(uri);
+    fn cover(&self, template: &Entry, uri: &str) -> HiddenBy {
+        let spellings = UriSpellings::of(uri);
         let rules = (&*self.rules, &*self.caller);
         if self.hidden_under(template, &spellings).is_some()
-            || hides_address(rules, template, uri, &spellings).is_some()
+            || hides_uri(rules, template, uri, &spellings).is_some()
         {
-            return Cover::Address;
+            return HiddenBy::Address;
         }
-        self.denied_template(template, &spellings).map_or(Cover::None, Cover::Template)
+        self.denied_template(template, &spellings).map_or(HiddenBy::None, HiddenBy::Template)
     }
 
     /// How much is given in the most specific template that an address fits and a rule takes away, of the
     /// server of an entry.
-    pub(super) fn denied_template(&self, entry: &Entry, spellings: &Spellings) -> Option<usize> {
+    pub(super) fn denied_template(&self, entry: &Entry, spellings: &UriSpellings) -> Option<usize> {
         let is_denied = |template: &&Entry| match self.decide(template) {
-            Decision::Hide(reason) => reason.takes_away(),
+            Decision::Hide(reason) => reason.excludes(),
             Decision::Allow | Decision::Deny(_) => false,
         };
-        let templates = self.catalog.entries(Kind::ResourceTemplate).iter();
+        let templates = self.catalog.entries(ItemKind::ResourceTemplate).iter();
         let own = templates.filter(|template| template.server().name == entry.server().name);
         let fitting = own.filter(|template| spellings.fit(template.name()));
         fitting.filter(is_denied).map(|template| template_pieces(template.name()).given()).max()
     }
 
     /// A hidden resource of the server of a template that an address may mean.
-    pub(super) fn hidden_under(&self, template: &Entry, spellings: &Spellings) -> Option<&Entry> {
+    pub(super) fn hidden_under(
+        &self,
+        template: &Entry,
+        spellings: &UriSpellings,
+    ) -> Option<&Entry> {
         let server = &template.server().name;
-        let mut resources = self.catalog.entries(Kind::Resource).iter();
+        let mut resources = self.catalog.entries(ItemKind::Resource).iter();
         resources.find(|entry| {
-            entry.server().name == *server && self.is_hidden(entry) && spellings.mean(entry.name())
+            entry.server().name == *server
+                && self.is_hidden(entry)
+                && spellings.are_equivalent(entry.name())
         })
     }
 
     /// Every rule that has a say about what an address leads to, whether or not the caller may see it
     /// (TOOL-11). Rules may be about an address as well as about the template that it fits.
-    pub fn explain_address<'v>(&'v self, entry: &'v Entry, address: &str) -> Vec<Step<'v>> {
-        let own = split_address(address).map_or(address, |(_, own)| own);
-        if entry.kind() != Kind::ResourceTemplate || own == entry.name() {
+    pub fn explain_uri<'v>(&'v self, entry: &'v Entry, address: &str) -> Vec<RuleResult<'v>> {
+        let own = parse_qualified_uri(address).map_or(address, |(_, own)| own);
+        if entry.kind() != ItemKind::ResourceTemplate || own == entry.name() {
             return self.explain(entry);
         }
-        let spellings = Spellings::of(own);
+        let spellings = UriSpellings::of(own);
         match self.hidden_under(entry, &spellings) {
             Some(hidden) => self.explain(hidden),
-            None => explain_address((&self.rules, &self.caller), entry, own, &spellings),
+            None => explain_uri((&self.rules, &self.caller), entry, own, &spellings),
         }
     }
 
-    pub(super) fn unknown(&self, kind: Kind, name: &str) -> NoRoute<'_> {
+    pub(super) fn unknown(&self, kind: ItemKind, name: &str) -> RouteError<'_> {
         let suggestions = self.suggestions(kind, name);
-        NoRoute::Unknown { kind, name: name.to_owned(), suggestions }
+        RouteError::Unknown { kind, name: name.to_owned(), suggestions }
     }
 
-    pub(super) fn suggestions(&self, kind: Kind, name: &str) -> Vec<String> {
+    pub(super) fn suggestions(&self, kind: ItemKind, name: &str) -> Vec<String> {
         alike(name, &self.entries(kind).collect::<Vec<_>>())
     }
 
     /// Names that exist, whoever may see them, and that may have been meant: for those who ask why
     /// something is hidden.
-    pub fn existing_like(&self, kind: Kind, name: &str) -> Vec<String> {
+    pub fn existing_like(&self, kind: ItemKind, name: &str) -> Vec<String> {
         alike(name, &self.catalog.entries(kind).iter().collect::<Vec<_>>())
     }
 }
@@ -315,7 +332,7 @@ impl View {
 /// What may have been meant: first what would have that name if nothing stood against it, then what
 /// a server calls so itself, then what looks like it.
 fn alike(name: &str, entries: &[&Entry]) -> Vec<String> {
-    let is_plain = |entry: &Entry| entry.adjusted().is_some_and(|it| *it.plain == *name);
+    let is_plain = |entry: &Entry| entry.adjustment().is_some_and(|it| *it.plain == *name);
     let plain = entries.iter().filter(|entry| is_plain(entry));
     let own = entries.iter().filter(|entry| entry.name() == name && !is_plain(entry));
     let meant = plain.chain(own).map(|entry| entry.exposed());
@@ -331,7 +348,7 @@ fn alike(name: &str, entries: &[&Entry]) -> Vec<String> {
 }
 
 /// What hides an address of a server that fits a template of it.
-enum Cover {
+enum HiddenBy {
     /// Nothing.
     None,
     /// A rule, or a hidden resource: under any template.
@@ -341,7 +358,7 @@ enum Cover {
     Template(usize),
 }
 
-impl Cover {
+impl HiddenBy {
     fn hides(&self, template: &Entry) -> bool {
         match self {
             Self::None => false,
@@ -353,7 +370,7 @@ impl Cover {
 
 /// The message for a URI that no list names and several servers could have.
 fn could_have(address: &str, suggestions: &[String], servers: &[ServerName]) -> String {
-    let mut message = format!("no server lists the resource `{}`", printable(address));
+    let mut message = format!("no server lists the resource `{}`", escape_control(address));
     if !suggestions.is_empty() {
         let _ = write!(message, " (did you mean `{}`?)", suggestions.join("` or `"));
     }
@@ -365,8 +382,8 @@ fn could_have(address: &str, suggestions: &[String], servers: &[ServerName]) -> 
         let _ = write!(message, ", and {more} more");
     }
     if let Some(first) = servers.first() {
-        let form = address_of(first, address);
-        let _ = write!(message, ": name the server, as in `{}`", printable(&form));
+        let form = qualified_uri(first, address);
+        let _ = write!(message, ": name the server, as in `{}`", escape_control(&form));
     }
     message
 }

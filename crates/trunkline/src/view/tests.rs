@@ -3,27 +3,27 @@
 mod unlisted;
 
 use super::*;
-use crate::catalog::{Availability, Item, Listing, Sources};
+use crate::catalog::{Availability, CatalogBuilder, Item, ServerItems};
 use crate::config;
-use crate::policy::{Disclosure, Who};
+use crate::policy::{CallerSpec, Disclosure};
 
 fn tool(definition: &str) -> Item {
     let definition = Raw::from_text(definition).unwrap();
     let name = definition.get("name").unwrap();
     let name = name.as_str().unwrap().into_owned();
-    Item::new(Kind::Tool, &name, definition)
+    Item::new(ItemKind::Tool, &name, definition)
 }
 
 fn named(name: &str) -> Item {
     tool(&format!(r#"{{"name":"{name}","inputSchema":{{}}}}"#))
 }
 
-fn view(text: &str, servers: &[(&str, Vec<Item>)], who: Who<'_>) -> View {
+fn view(text: &str, servers: &[(&str, Vec<Item>)], who: CallerSpec<'_>) -> View {
     let config = config::parse("mcp.json", text).config;
-    let mut sources = Sources::new(&config);
+    let mut sources = CatalogBuilder::new(&config);
     for (server, items) in servers {
         let name = ServerName::new(server).unwrap();
-        sources.add(&name, Arc::new(Listing::new(items.iter().cloned())));
+        sources.add(&name, Arc::new(ServerItems::new(items.iter().cloned())));
         if *server == "down" {
             sources.set_availability(&name, Availability::Down("refused".into()));
         }
@@ -39,14 +39,14 @@ const ONE: &str = r#"{ "servers": { "fs": { "command": "x" } } }"#;
 fn definitions_keep_every_byte_but_name_and_description() {
     let definition = r#"{ "name" : "read", "x":12345678901234567890, "description":"Reads \u00e9.",
         "inputSchema": {"type":"object" }, "annotations":{"readOnlyHint":true},"_meta":{} }"#;
-    let view = view(ONE, &[("fs", vec![tool(definition), named("a")])], Who::default());
-    let listed = view.list(Kind::Tool, Describe::WithServer);
+    let view = view(ONE, &[("fs", vec![tool(definition), named("a")])], CallerSpec::default());
+    let listed = view.list(ItemKind::Tool, DescriptionStyle::WithServer);
     let expected = definition
         .replace(r#""read""#, r#""fs_read""#)
         .replace(r#""Reads \u00e9.""#, r#""[fs] Reads é.""#);
     assert_eq!(listed[1].text(), expected);
     assert_eq!(listed[0].text(), r#"{"name":"fs_a","inputSchema":{},"description":"[fs]"}"#);
-    let plain = view.list(Kind::Tool, Describe::AsWritten);
+    let plain = view.list(ItemKind::Tool, DescriptionStyle::AsWritten);
     assert_eq!(plain[1].text(), definition.replace(r#""read""#, r#""fs_read""#));
 }
 
@@ -54,8 +54,8 @@ fn definitions_keep_every_byte_but_name_and_description() {
 fn a_hidden_tool_is_unknown_and_never_suggested() {
     let writes = r#"{"name":"purge","annotations":{"readOnlyHint":false}}"#;
     let text = r#"{ "servers": { "fs": { "command": "x", "access": "read-only" } } }"#;
-    let view = view(text, &[("fs", vec![named("read_file"), tool(writes)])], Who::default());
-    let failure = |name| view.route(Kind::Tool, name).unwrap_err().to_string();
+    let view = view(text, &[("fs", vec![named("read_file"), tool(writes)])], CallerSpec::default());
+    let failure = |name| view.route(ItemKind::Tool, name).unwrap_err().to_string();
     assert_eq!(failure("fs_purge"), "there is no tool `fs_purge`");
     assert_eq!(
         failure("fs_raed_file"),
@@ -63,9 +63,9 @@ fn a_hidden_tool_is_unknown_and_never_suggested() {
     );
     assert_eq!(failure("read_file"), "there is no tool `read_file`; did you mean `fs_read_file`?");
     assert_eq!(failure("x\u{1b}[2J"), "there is no tool `x\u{fffd}[2J`");
-    assert_eq!(view.hidden(Kind::Tool).count(), 1);
-    assert_eq!(view.hidden_counts(Kind::Tool).into_values().sum::<usize>(), 1);
-    let entry = view.catalog().get(Kind::Tool, "fs_purge").unwrap();
+    assert_eq!(view.hidden(ItemKind::Tool).count(), 1);
+    assert_eq!(view.hidden_counts(ItemKind::Tool).into_values().sum::<usize>(), 1);
+    let entry = view.catalog().get(ItemKind::Tool, "fs_purge").unwrap();
     assert!(view.explain(entry).iter().any(|step| step.decides));
 }
 
@@ -74,11 +74,11 @@ fn the_owner_hears_that_something_is_hidden() {
     let text =
         r#"{ "servers": { "fs": { "command": "x", "denyTools": ["purge", "x://notes"] } } }"#;
     let notes = Raw::from_text(r#"{"uri":"x://notes","name":"notes"}"#).unwrap();
-    let items = vec![named("purge"), Item::new(Kind::Resource, "x://notes", notes)];
+    let items = vec![named("purge"), Item::new(ItemKind::Resource, "x://notes", notes)];
     let failures = |disclosure| {
-        let who = Who { disclosure, ..Who::default() };
+        let who = CallerSpec { disclosure, ..CallerSpec::default() };
         let view = view(text, &[("fs", items.clone())], who);
-        let tool = view.route(Kind::Tool, "fs_purge").unwrap_err().to_string();
+        let tool = view.route(ItemKind::Tool, "fs_purge").unwrap_err().to_string();
         [tool, view.route_resource("x://notes").unwrap_err().to_string()]
     };
     let unknown = ["there is no tool `fs_purge`", "there is no resource `x://notes`"];
@@ -91,9 +91,9 @@ fn the_owner_hears_that_something_is_hidden() {
 #[test]
 fn a_tool_of_a_server_that_is_down_says_so() {
     let text = r#"{ "servers": { "down": { "command": "x" } } }"#;
-    let view = view(text, &[("down", vec![named("t")])], Who::default());
-    assert_eq!(view.entries(Kind::Tool).count(), 0);
-    let failure = view.route(Kind::Tool, "down_t").unwrap_err();
+    let view = view(text, &[("down", vec![named("t")])], CallerSpec::default());
+    assert_eq!(view.entries(ItemKind::Tool).count(), 0);
+    let failure = view.route(ItemKind::Tool, "down_t").unwrap_err();
     assert_eq!(failure.to_string(), "server `down` is down: refused");
 }
 
@@ -106,14 +106,17 @@ fn resources_are_scoped_like_tools() {
         let uri = format!("{name}://r");
         let template = format!("{name}://t/{{x}}");
         vec![
-            Item::new(Kind::Resource, &uri, raw("uri", &uri)),
-            Item::new(Kind::ResourceTemplate, &template, raw("uriTemplate", &template)),
+            Item::new(ItemKind::Resource, &uri, raw("uri", &uri)),
+            Item::new(ItemKind::ResourceTemplate, &template, raw("uriTemplate", &template)),
         ]
     };
-    let who = Who { agent: Some("only-a"), ..Who::default() };
+    let who = CallerSpec { agent: Some("only-a"), ..CallerSpec::default() };
     let view = view(text, &[("a", items("a")), ("b", items("b"))], who);
-    assert_eq!(view.list(Kind::Resource, Describe::WithServer)[0].text(), r#"{"uri":"a://r"}"#);
-    assert_eq!(view.entries(Kind::Resource).count(), 1);
+    assert_eq!(
+        view.list(ItemKind::Resource, DescriptionStyle::WithServer)[0].text(),
+        r#"{"uri":"a://r"}"#
+    );
+    assert_eq!(view.entries(ItemKind::Resource).count(), 1);
     assert_eq!(view.route_resource("a://r").unwrap().entry.server().name.as_str(), "a");
     assert_eq!(view.route_resource("a://t/1").unwrap().uri, "a://t/1");
     // To this caller they are URIs that no list names, and `a` is the only server there is.
@@ -130,9 +133,9 @@ fn resources_are_scoped_like_tools() {
 fn names_that_nothing_has_are_found_once_their_server_is_up() {
     let text = r#"{ "servers": { "fs": { "command": "x" }, "down": { "command": "x" } },
         "agents": { "a": { "tools": ["fs_raed", "fs_read", "fs_*x", "grep", "down_t", "!fs_gone"] } } }"#;
-    let who = Who { agent: Some("a"), ..Who::default() };
+    let who = CallerSpec { agent: Some("a"), ..CallerSpec::default() };
     let view = view(text, &[("fs", vec![named("read")]), ("down", vec![])], who);
-    let unknown = view.unknown_names();
+    let unknown = view.unmatched_names();
     let names: Vec<_> = unknown.iter().map(|it| it.pattern.pattern.as_str()).collect();
     assert_eq!(names, ["fs_raed", "!fs_gone"]);
     assert_eq!(unknown[0].suggestion, Some("fs_read"));
@@ -145,12 +148,12 @@ fn names_that_begin_like_those_of_no_server_are_found_once_all_are_up() {
     let text = r#"{ "servers": { "fs": { "command": "x" } },
         "agents": { "a": { "tools": ["veiw_file", "view_file", "fs_read", "web_*"] } } }"#;
     let config = config::parse("mcp.json", text).config;
-    let mut sources = Sources::with_reserved(&config, ["view_file".into()].into());
-    sources.add(&ServerName::new("fs").unwrap(), Arc::new(Listing::new([named("read")])));
+    let mut sources = CatalogBuilder::with_reserved(&config, ["view_file".into()].into());
+    sources.add(&ServerName::new("fs").unwrap(), Arc::new(ServerItems::new([named("read")])));
     let rules = Rules::new(&config, config.agents().named.clone());
-    let caller = rules.caller(Who { agent: Some("a"), ..Who::default() }).unwrap();
+    let caller = rules.caller(CallerSpec { agent: Some("a"), ..CallerSpec::default() }).unwrap();
     let view = View::new(Arc::new(Catalog::build(&sources)), Arc::new(rules), Arc::new(caller));
-    let unknown = view.unknown_names();
+    let unknown = view.unmatched_names();
     assert_eq!(unknown.len(), 1, "{unknown:?}");
     assert_eq!(unknown[0].pattern.pattern.as_str(), "veiw_file");
     assert_eq!(unknown[0].server, None);
@@ -164,13 +167,13 @@ fn list_entries_that_match_nothing_are_found() {
             "web": { "command": "x", "allowTools": ["anything"] } },
         "bundles": { "b": { "serverId": "fs", "allowTools": ["raed"] } } }"#;
     let config = config::parse("mcp.json", text).config;
-    let mut sources = Sources::new(&config);
-    sources.add(&ServerName::new("fs").unwrap(), Arc::new(Listing::new([named("read")])));
-    let unasked = Listing::default().with_unasked_names(true);
+    let mut sources = CatalogBuilder::new(&config);
+    sources.add(&ServerName::new("fs").unwrap(), Arc::new(ServerItems::new([named("read")])));
+    let unasked = ServerItems::default().with_unlisted_names(true);
     sources.add(&ServerName::new("web").unwrap(), Arc::new(unasked));
     let rules = Arc::new(Rules::new(&config, BTreeMap::new()));
     let view = View::new(Arc::new(Catalog::build(&sources)), rules, Arc::new(Caller::default()));
-    let unknown = view.unknown_list_entries();
+    let unknown = view.unmatched_list_entries();
     let found: Vec<_> =
         unknown.iter().map(|it| (it.entry, it.suggestion, it.is_exposed_name)).collect();
     assert_eq!(
@@ -189,7 +192,8 @@ fn list_entries_that_match_nothing_are_found() {
 /// What is at addresses, and templates of them.
 fn addressed(addresses: &[&str]) -> Vec<Item> {
     let item = |address: &&str| {
-        let kind = if address.contains('{') { Kind::ResourceTemplate } else { Kind::Resource };
+        let kind =
+            if address.contains('{') { ItemKind::ResourceTemplate } else { ItemKind::Resource };
         let definition = serde_json::json!({ kind.name_key(): address });
         Item::new(kind, address, Raw::from_value(&definition))
     };
@@ -204,7 +208,7 @@ fn an_address_of_several_servers_has_to_say_whose_it_is() {
     let a = addressed(&["x://one", "x://mine", "y://{n}"]);
     let b = addressed(&["x://one", "y://deep/{n}"]);
     let servers = [("a", a), ("b", b)];
-    let all = view(text, &servers, Who::default());
+    let all = view(text, &servers, CallerSpec::default());
     let read = |view: &View, address: &str| match view.route_resource(address) {
         Ok(route) => format!("{} {}", route.entry.server().name, route.uri),
         Err(none) => none.to_string(),
@@ -217,7 +221,7 @@ fn an_address_of_several_servers_has_to_say_whose_it_is() {
     assert_eq!(read(&all, "x://one"), several);
     assert_eq!(read(&all, "y://deep/1"), several.replace("x://one", "y://deep/1"));
     // Who knows of one only means that one.
-    let who = Who { agent: Some("only-a"), ..Who::default() };
+    let who = CallerSpec { agent: Some("only-a"), ..CallerSpec::default() };
     let one = view(text, &servers, who);
     assert_eq!(read(&one, "x://one"), "a x://one");
     assert!(read(&one, "trunkline://b/x://one").starts_with("there is no resource "));
@@ -233,9 +237,9 @@ fn a_tool_links_to_its_view_as_callers_know_it() {
         items.push(tool(chart));
         items
     };
-    let both = view(text, &[("a", items()), ("b", items())], Who::default());
-    let tools = both.list(Kind::Tool, Describe::AsWritten);
-    let resources = both.list(Kind::Resource, Describe::AsWritten);
+    let both = view(text, &[("a", items()), ("b", items())], CallerSpec::default());
+    let tools = both.list(ItemKind::Tool, DescriptionStyle::AsWritten);
+    let resources = both.list(ItemKind::Resource, DescriptionStyle::AsWritten);
     for (server, (tool, resource)) in ["a", "b"].iter().zip(tools.iter().zip(&resources)) {
         let uri = format!("ui://trunkline/{server}/ui://chart");
         let expected =
@@ -244,9 +248,9 @@ fn a_tool_links_to_its_view_as_callers_know_it() {
         assert_eq!(resource.get("uri").unwrap().as_str().unwrap(), uri);
         assert_eq!(both.route_resource(&uri).unwrap().uri, "ui://chart");
     }
-    let one = view(text, &[("a", items()), ("b", vec![named("t")])], Who::default());
+    let one = view(text, &[("a", items()), ("b", vec![named("t")])], CallerSpec::default());
     assert_eq!(
-        one.list(Kind::Tool, Describe::AsWritten)[0].text(),
+        one.list(ItemKind::Tool, DescriptionStyle::AsWritten)[0].text(),
         chart.replace("\"chart\"", "\"a_chart\"")
     );
 }
@@ -257,7 +261,7 @@ fn a_hidden_resource_has_no_other_spelling() {
     let text = r#"{ "servers": { "a": { "command": "x",
         "denyTools": ["x://files/secret", "x://unlisted"] } } }"#;
     let items = addressed(&["x://files/secret", "x://files/open", "x://{+path}", "X://{+path}"]);
-    let view = view(text, &[("a", items)], Who::default());
+    let view = view(text, &[("a", items)], CallerSpec::default());
     for address in [
         "x://files/secret",
         "X://files/secret",
@@ -289,14 +293,15 @@ fn a_changed_name_is_suggested_for_the_plain_one() {
         ("b", vec![named("shout")]),
         ("pp", vec![named("shout")]),
     ];
-    let view = view(text, &servers, Who::default());
-    let NoRoute::Unknown { suggestions, .. } = view.route(Kind::Tool, "p_shout").unwrap_err()
+    let view = view(text, &servers, CallerSpec::default());
+    let RouteError::Unknown { suggestions, .. } =
+        view.route(ItemKind::Tool, "p_shout").unwrap_err()
     else {
         panic!()
     };
     assert!(suggestions[..2].iter().all(|name| name.starts_with("p_shout_")), "{suggestions:?}");
-    assert_eq!(suggestions[..2], view.existing_like(Kind::Tool, "p_shout")[..2]);
-    let renamed = |name: &str| view.catalog().get(Kind::Tool, name).unwrap().renamed();
+    assert_eq!(suggestions[..2], view.existing_like(ItemKind::Tool, "p_shout")[..2]);
+    let renamed = |name: &str| view.catalog().get(ItemKind::Tool, name).unwrap().renamed();
     let clash = ("p_shout", "something else has the same name".to_owned());
     assert_eq!(renamed(&suggestions[0]), Some(clash));
     assert_eq!(renamed("p_x_y").unwrap().1, "it has characters that names may not have");
@@ -310,10 +315,10 @@ fn patterns_take_away_addresses_that_fit_a_template() {
         "agents": { "a": { "tools": ["*", "!*private*", "!b_y://Secret*", "b_y://secret/public"] } } }"#;
     let template = || {
         let definition = Raw::from_text(r#"{"uriTemplate":"y://{+any}"}"#).unwrap();
-        Item::new(Kind::ResourceTemplate, "y://{+any}", definition)
+        Item::new(ItemKind::ResourceTemplate, "y://{+any}", definition)
     };
     let servers = [("b", vec![template()])];
-    let view = view(text, &servers, Who { agent: Some("a"), ..Who::default() });
+    let view = view(text, &servers, CallerSpec { agent: Some("a"), ..CallerSpec::default() });
     for hidden in [
         "y://secret",
         "y://Secret/x",
@@ -324,16 +329,16 @@ fn patterns_take_away_addresses_that_fit_a_template() {
         "trunkline://b/y://%70rivate",
     ] {
         assert!(view.route_resource(hidden).is_err(), "{hidden}");
-        let entry = &view.catalog().entries(Kind::ResourceTemplate)[0];
-        let steps = view.explain_address(entry, hidden);
+        let entry = &view.catalog().entries(ItemKind::ResourceTemplate)[0];
+        let steps = view.explain_uri(entry, hidden);
         let deciding: Vec<_> = steps.iter().filter(|step| step.decides).collect();
         assert_eq!(deciding.len(), 1, "{hidden}");
         assert!(deciding[0].reason.to_string().contains("`!"), "{hidden}");
     }
     for seen in ["y://other", "y://secret/public"] {
         assert!(view.route_resource(seen).is_ok(), "{seen}");
-        let entry = &view.catalog().entries(Kind::ResourceTemplate)[0];
-        assert!(view.explain_address(entry, seen).iter().all(|step| !step.decides), "{seen}");
+        let entry = &view.catalog().entries(ItemKind::ResourceTemplate)[0];
+        assert!(view.explain_uri(entry, seen).iter().all(|step| !step.decides), "{seen}");
     }
 }
 
@@ -346,22 +351,22 @@ fn names_that_cannot_be_seen_are_told_before_anything_is_known() {
         "agents": { "a": { "tools": ["*", "!bad_z*"] }, "b": { "tools": ["bad_ok"] } },
         "bundles": { "few": { "serverId": "bad", "allowTools": ["ok"] } } }"#;
     let of = |agent: Option<&'static str>, bundles: &'static [&'static str], name: &str| {
-        let view = view(text, &[], Who { agent, bundles, ..Who::default() });
+        let view = view(text, &[], CallerSpec { agent, bundles, ..CallerSpec::default() });
         let server = view.catalog().namespaces().owner(name).unwrap();
-        view.may_hold_name(server, name)
+        view.could_contain_name(server, name)
     };
-    assert_eq!(of(None, &[], "bad_zz"), Chance::Possible);
-    assert_eq!(of(None, &[], "bad_no"), Chance::TakenAway);
-    assert_eq!(of(Some("a"), &[], "bad_zz"), Chance::TakenAway);
-    assert_eq!(of(Some("a"), &[], "bad_a"), Chance::Possible);
-    assert_eq!(of(Some("b"), &[], "bad_zz"), Chance::NotNamed);
-    assert_eq!(of(Some("b"), &[], "bad_ok"), Chance::Possible);
-    assert_eq!(of(None, &[], "shy_zz"), Chance::NotNamed);
-    assert_eq!(of(None, &[], "shy_k"), Chance::Possible);
-    assert_eq!(of(None, &[], "shy_k_abcdefgh"), Chance::Possible);
-    assert_eq!(of(None, &[], "mute_k"), Chance::NotNamed);
-    assert_eq!(of(None, &["few"], "bad_zz"), Chance::NotNamed);
-    assert_eq!(of(None, &["few"], "bad_ok"), Chance::Possible);
+    assert_eq!(of(None, &[], "bad_zz"), Visibility::Possible);
+    assert_eq!(of(None, &[], "bad_no"), Visibility::Excluded);
+    assert_eq!(of(Some("a"), &[], "bad_zz"), Visibility::Excluded);
+    assert_eq!(of(Some("a"), &[], "bad_a"), Visibility::Possible);
+    assert_eq!(of(Some("b"), &[], "bad_zz"), Visibility::NotSelected);
+    assert_eq!(of(Some("b"), &[], "bad_ok"), Visibility::Possible);
+    assert_eq!(of(None, &[], "shy_zz"), Visibility::NotSelected);
+    assert_eq!(of(None, &[], "shy_k"), Visibility::Possible);
+    assert_eq!(of(None, &[], "shy_k_abcdefgh"), Visibility::Possible);
+    assert_eq!(of(None, &[], "mute_k"), Visibility::NotSelected);
+    assert_eq!(of(None, &["few"], "bad_zz"), Visibility::NotSelected);
+    assert_eq!(of(None, &["few"], "bad_ok"), Visibility::Possible);
     let long = format!("bad_z{}", "z".repeat(100));
-    assert_eq!(of(Some("a"), &[], &long), Chance::Possible);
+    assert_eq!(of(Some("a"), &[], &long), Visibility::Possible);
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::View;
-use super::route::NoRoute;
-use crate::catalog::{Entry, Kind};
-use crate::name::{MAX_ADDRESS_BYTES, ServerName, Spellings, is_web, scheme, split_address};
+use super::route::RouteError;
+use crate::catalog::{Entry, ItemKind};
+use crate::name::{MAX_URI_BYTES, ServerName, UriSpellings, is_web, parse_qualified_uri, scheme};
 use crate::policy::{Decision, hides_unlisted};
 
 impl View {
@@ -13,16 +13,16 @@ impl View {
     /// says, the only one that lists URIs of that scheme, or the only one with resources. A URI of the web
     /// is read by a server only if that lists such URIs. Servers that the caller may not read the URI from
     /// make no difference.
-    pub(super) fn unlisted(&self, address: &str) -> Result<Entry, NoRoute<'_>> {
+    pub(super) fn unlisted(&self, address: &str) -> Result<Entry, RouteError<'_>> {
         let mut candidates = self.candidates(address);
         match (candidates.pop(), candidates.as_slice()) {
-            (None, _) => Err(self.unknown(Kind::Resource, address)),
+            (None, _) => Err(self.unknown(ItemKind::Resource, address)),
             (Some(entry), []) => Ok(entry),
             (Some(last), others) => {
                 let servers = others.iter().chain([&last]).map(|entry| entry.server().name.clone());
-                Err(NoRoute::Unlisted {
+                Err(RouteError::Unlisted {
                     address: address.to_owned(),
-                    suggestions: self.suggestions(Kind::Resource, address),
+                    suggestions: self.suggestions(ItemKind::Resource, address),
                     servers: servers.collect(),
                 })
             }
@@ -32,11 +32,11 @@ impl View {
     /// What the caller calls a URI of a server, if that is not what the server calls it. A URI that no list
     /// names stays as it is if it leads to this server, or to an error that names it as one of several, and
     /// all other servers were asked for their lists: else one of them may list it.
-    pub(crate) fn exposed_address(&self, server: &ServerName, own: &str) -> Option<String> {
-        let exposed = self.catalog().exposed_address(server, own)?;
-        let is_bare = split_address(own).is_none()
+    pub(crate) fn exposed_uri(&self, server: &ServerName, own: &str) -> Option<String> {
+        let exposed = self.catalog().exposed_uri(server, own)?;
+        let is_bare = parse_qualified_uri(own).is_none()
             && self.catalog().is_unlisted(own)
-            && !self.catalog().has_unasked_elsewhere(server);
+            && !self.catalog().has_unlisted_elsewhere(server);
         let may_mean = |entry: Entry| entry.server().name == *server;
         if is_bare && self.candidates(own).into_iter().any(may_mean) {
             return None;
@@ -47,14 +47,11 @@ impl View {
     /// The resources that servers could have under a URI, of those servers that the caller may read it
     /// from.
     fn candidates(&self, address: &str) -> Vec<Entry> {
-        let (server, own) = match split_address(address) {
+        let (server, own) = match parse_qualified_uri(address) {
             Some((server, own)) => (Some(server), own),
             None => (None, address),
         };
-        if own.trim().is_empty()
-            || own.len() > MAX_ADDRESS_BYTES
-            || own.chars().any(char::is_control)
-        {
+        if own.trim().is_empty() || own.len() > MAX_URI_BYTES || own.chars().any(char::is_control) {
             return Vec::new();
         }
         let mut entries: Vec<_> = self.catalog().unlisted(own, address).collect();
@@ -70,14 +67,14 @@ impl View {
             }
             (None, None) => {}
         }
-        let spellings = Spellings::of(own);
+        let spellings = UriSpellings::of(own);
         entries.retain(|entry| !self.hides_unlisted(entry, &spellings));
         entries
     }
 
     /// Whether a rule hides an unlisted resource under any spelling of its URI, or a hidden resource or
     /// a denied template of the same server covers it.
-    fn hides_unlisted(&self, entry: &Entry, spellings: &Spellings) -> bool {
+    fn hides_unlisted(&self, entry: &Entry, spellings: &UriSpellings) -> bool {
         matches!(self.decide(entry), Decision::Hide(_))
             || hides_unlisted((&self.rules, &self.caller), entry, spellings)
             || self.hidden_under(entry, spellings).is_some()
@@ -86,7 +83,7 @@ impl View {
 
     /// The servers that show the caller a resource or a template of a scheme.
     fn servers_listing(&self, wanted: &str) -> BTreeSet<&ServerName> {
-        let kinds = [Kind::Resource, Kind::ResourceTemplate];
+        let kinds = [ItemKind::Resource, ItemKind::ResourceTemplate];
         let entries = kinds.iter().flat_map(|kind| self.catalog().entries(*kind));
         let of_scheme = entries.filter(|entry| scheme(entry.name()).as_deref() == Some(wanted));
         let mut listing = BTreeSet::new();

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use trunkline::config::{self, AgentFile, Code, LoadedAgents, Style, Surroundings};
+use trunkline::config::{self, AgentFile, Code, ColorStyle, Environment, LoadedAgents};
 use trunkline::name::AgentName;
 
 fn several(text: &str) -> LoadedAgents {
@@ -74,7 +74,7 @@ fn line_breaks_of_windows_and_a_byte_order_mark_make_no_difference() {
 fn a_file_without_agents_is_no_mistake() {
     let loaded = several("# Rules\n\nBe kind.\n\n---\n\nAlways.\n");
     assert!(loaded.agents.is_empty());
-    assert!(!loaded.diagnostics.iter().any(|found| found.fails(true)));
+    assert!(!loaded.diagnostics.iter().any(|found| found.is_error(true)));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn an_agent_that_cannot_be_read_leaves_the_others_usable() {
 /// Files by path; folders have `None`.
 struct Files(BTreeMap<PathBuf, Option<&'static str>>);
 
-impl Surroundings for Files {
+impl Environment for Files {
     fn variable(&self, _: &str) -> Option<OsString> {
         None
     }
@@ -121,7 +121,7 @@ fn agents_come_from_files_and_folders_that_the_configuration_names() {
     let loaded = config::load_agents(&files, config.agents());
     let names: Vec<_> = loaded.agents.keys().map(AgentName::as_str).collect();
     assert_eq!(names, ["architect", "reviewer", "writer"]);
-    let missing = loaded.diagnostics.iter().filter(|found| found.fails(false));
+    let missing = loaded.diagnostics.iter().filter(|found| found.is_error(false));
     assert_eq!(missing.map(|found| found.code).collect::<Vec<_>>(), [Code::FileMissing]);
 }
 
@@ -151,7 +151,7 @@ proptest! {
         for file in [AgentFile::Several, AgentFile::One("x")] {
             let loaded = config::parse_agents("AGENTS.md", &text, file);
             for found in &loaded.diagnostics {
-                let shown = found.render(Style::Plain);
+                let shown = found.render(ColorStyle::Plain);
                 prop_assert!(!shown.contains("sesame"), "{}", shown);
             }
             // An agent is used whole or not at all.

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use trunkline::connection::{
-    Connection, LogLevel, Options, ResourceSubscription, ServerNotification, State,
+    Connection, ConnectionOptions, LogLevel, ResourceSubscription, ServerNotification, State,
 };
 use trunkline::error::ErrorKind;
 use trunkline::message::Raw;
@@ -18,7 +18,7 @@ use crate::lively::{Folder, call, config, options, params, until_state, within};
 /// A connection to a server that says when its resources change.
 pub(crate) fn announcing(
     folder: &Folder,
-    options: Options,
+    options: ConnectionOptions,
     generation: &str,
     more: &Value,
 ) -> Connection {
@@ -141,7 +141,7 @@ async fn a_legacy_server_that_cannot_is_not_asked() {
     let folder = Folder::new();
     folder.write("plain", "");
     let connection = announcing(&folder, options(), "legacy", &json!({}));
-    connection.want_log_level(LogLevel::Debug);
+    connection.set_log_level(LogLevel::Debug);
     let error = within(connection.subscribe("a:1")).await.unwrap().unwrap_err();
     assert_eq!(error.code(), -32601);
     assert!(error.message().contains("resources.subscribe"), "{}", error.message());
@@ -227,11 +227,11 @@ async fn the_log_is_asked_for_as_far_as_anybody_wants_it() {
     let folder = Folder::new();
     let restart = json!({ "restart": { "policy": "on-failure", "delay": "10ms" } });
     let connection = announcing(&folder, options(), "legacy", &restart);
-    connection.want_log_level(LogLevel::Warning);
+    connection.set_log_level(LogLevel::Warning);
     assert_eq!(connection.status().state, State::Idle, "nobody needs it for that");
     call(&connection, "watched").await;
     for level in [LogLevel::Error, LogLevel::Info, LogLevel::Notice] {
-        connection.want_log_level(level);
+        connection.set_log_level(level);
         call(&connection, "watched").await;
         call(&connection, "watched").await;
     }
@@ -245,7 +245,7 @@ async fn the_log_is_asked_for_as_far_as_anybody_wants_it() {
     assert_eq!(levels(), ["warning", "info", "info"]);
     within(connection.close()).await;
     let modern = announcing(&folder, options(), "modern", &json!({}));
-    modern.want_log_level(LogLevel::Debug);
+    modern.set_log_level(LogLevel::Debug);
     call(&modern, "watched").await;
     assert_eq!(levels().len(), 3);
     within(modern.close()).await;

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use trunkline::connection::{Answering, Ask, CallHandler, Connection, Question, Rounds};
+use trunkline::connection::{
+    CallHandler, Connection, HandlerFuture, InputRequired, OutgoingRequest, ServerRequest,
+};
 use trunkline::message::{Notification, Raw};
 use trunkline_testkit::peers;
 
@@ -16,7 +18,7 @@ use crate::lively::{Attentive, Folder, call, converse, options, params, text_of,
 struct PassedOver(AtomicBool);
 
 impl CallHandler for PassedOver {
-    fn passed_over(&self) {
+    fn on_blocked(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
@@ -59,7 +61,8 @@ async fn what_is_told_to_nobody_yet_has_a_bound_in_bytes() {
     within(connection.connect()).await.unwrap();
     let (counting, count) = (Counting::default(), 30);
     let chatter = params("chatter", &json!({ "count": count, "size": 1_000_000 }));
-    let mut talking = Box::pin(connection.converse(Ask::new("tools/call", chatter), &counting));
+    let mut talking =
+        Box::pin(connection.request_with(OutgoingRequest::new("tools/call", chatter), &counting));
     assert!(futures_util::FutureExt::now_or_never(&mut talking).is_none());
     // Its answer comes after all that.
     let echo = params("echo", &json!({ "token": "after" }));
@@ -75,7 +78,7 @@ async fn what_is_told_to_nobody_yet_has_a_bound_in_bytes() {
 struct Known(Mutex<Vec<String>>);
 
 impl CallHandler for Known {
-    fn asked(&self, question: Question) -> Answering<'_> {
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         self.0.lock().unwrap().push(question.method.into());
         Box::pin(async { Ok(Raw::from_value(&json!({ "roots": [], "action": "decline" }))) })
     }
@@ -94,7 +97,7 @@ impl Drop for Forgotten<'_> {
 }
 
 impl CallHandler for Thinking {
-    fn asked(&self, _question: Question) -> Answering<'_> {
+    fn on_server_request(&self, _question: ServerRequest) -> HandlerFuture<'_> {
         let forgotten = Forgotten(&self.0);
         Box::pin(async move {
             std::future::pending::<()>().await;
@@ -116,8 +119,8 @@ async fn nobody_thinks_about_a_question_that_was_taken_back() {
     let take_back = |then| params("take_back", &json!({ "wait": 100, "then": then }));
     for (then, is_answered) in [(200, true), (60_000, false)] {
         let thinking = Thinking::default();
-        let ask = Ask::new("tools/call", take_back(then));
-        let answer = within(connection.converse(ask, &thinking)).await;
+        let ask = OutgoingRequest::new("tools/call", take_back(then));
+        let answer = within(connection.request_with(ask, &thinking)).await;
         match answer {
             Ok(result) => assert!(is_answered && text_of(&result.unwrap()) == "taken back"),
             Err(late) => assert!(!is_answered && late.to_string().contains("within 1s"), "{late}"),
@@ -162,7 +165,7 @@ async fn a_question_outside_of_calls_goes_to_whoever_the_server_is_for() {
     let folder = Folder::new();
     folder.write("rooted", "");
     let known = Arc::new(Known::default());
-    let options = options().with_attendant(Arc::clone(&known) as Arc<dyn CallHandler>);
+    let options = options().with_handler(Arc::clone(&known) as Arc<dyn CallHandler>);
     let connection = announcing(&folder, options, "legacy", &json!({}));
     within(connection.connect()).await.unwrap();
     assert_eq!(answer_to_roots(&folder).await["result"]["roots"], json!([]));
@@ -189,8 +192,12 @@ async fn a_question_outside_of_calls_goes_to_whoever_the_server_is_for() {
 async fn an_answer_that_asks_for_more_is_passed_to_whoever_wants_it() {
     let folder = Folder::new();
     let connection = announcing(&folder, options(), "modern", &json!({}));
-    let ask = Ask { rounds: Rounds::Passed, ..Ask::new("tools/call", params("ask", &json!({}))) };
-    let result = within(connection.converse(ask, &Attentive::default())).await.unwrap().unwrap();
+    let ask = OutgoingRequest {
+        rounds: InputRequired::Return,
+        ..OutgoingRequest::new("tools/call", params("ask", &json!({})))
+    };
+    let result =
+        within(connection.request_with(ask, &Attentive::default())).await.unwrap().unwrap();
     assert_eq!(result.to_value()["resultType"], "input_required");
     assert_eq!(heard(&folder, "tools/call").len(), 1);
     within(connection.close()).await;

@@ -8,51 +8,51 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use trunkline::catalog::{Catalog, Item, Kind, Listing, Sources};
-use trunkline::config::{self, AgentFile, Code, LoadOptions, Loaded, Overrides, Surroundings};
+use trunkline::catalog::{Catalog, CatalogBuilder, Item, ItemKind, ServerItems};
+use trunkline::config::{self, AgentFile, Code, Environment, LoadOptions, LoadedConfig, Overrides};
 use trunkline::message::Raw;
-use trunkline::policy::{Caller, Decision, Rules, Switch, Switches, Who, decide};
+use trunkline::policy::{Caller, CallerSpec, Decision, Rules, Toggle, Toggles, decide};
 
 /// Tools that a caller sees, as `server/tool`; nothing for a caller that is refused.
 type Visible = BTreeSet<String>;
 
-fn listing() -> Arc<Listing> {
+fn listing() -> Arc<ServerItems> {
     let item = |(name, definition): (&str, &str)| {
-        Item::new(Kind::Tool, name, Raw::from_text(definition).unwrap())
+        Item::new(ItemKind::Tool, name, Raw::from_text(definition).unwrap())
     };
     let tools = [
         ("read", r#"{"name":"read","annotations":{"readOnlyHint":true}}"#),
         ("write", r#"{"name":"write","annotations":{"readOnlyHint":false}}"#),
         ("list", r#"{"name":"list"}"#),
     ];
-    Arc::new(Listing::new(tools.map(item)))
+    Arc::new(ServerItems::new(tools.map(item)))
 }
 
-fn visible(loaded: &Loaded, who: Who<'_>) -> Visible {
+fn visible(loaded: &LoadedConfig, who: CallerSpec<'_>) -> Visible {
     let rules = Rules::new(&loaded.config, loaded.config.agents().named.clone());
     let Ok(caller) = rules.caller(who) else { return Visible::new() };
     seen_by(loaded, &rules, &caller)
 }
 
-fn seen_by(loaded: &Loaded, rules: &Rules, caller: &Caller) -> Visible {
-    let mut sources = Sources::new(&loaded.config);
+fn seen_by(loaded: &LoadedConfig, rules: &Rules, caller: &Caller) -> Visible {
+    let mut sources = CatalogBuilder::new(&loaded.config);
     for server in loaded.config.servers() {
         sources.add(&server.name, listing());
     }
     let catalog = Catalog::build(&sources);
     let allowed = catalog
-        .entries(Kind::Tool)
+        .entries(ItemKind::Tool)
         .iter()
         .filter(|entry| matches!(decide(rules, caller, entry), Decision::Allow));
     allowed.map(|entry| format!("{}/{}", entry.server().name, entry.name())).collect()
 }
 
-fn everybody() -> [Who<'static>; 4] {
+fn everybody() -> [CallerSpec<'static>; 4] {
     [
-        Who::default(),
-        Who { agent: Some("a"), ..Who::default() },
-        Who { bundles: &["b"], ..Who::default() },
-        Who { agent: Some("a"), bundles: &["b"], ..Who::default() },
+        CallerSpec::default(),
+        CallerSpec { agent: Some("a"), ..CallerSpec::default() },
+        CallerSpec { bundles: &["b"], ..CallerSpec::default() },
+        CallerSpec { agent: Some("a"), bundles: &["b"], ..CallerSpec::default() },
     ]
 }
 
@@ -65,7 +65,7 @@ fn assert_shows_no_more(mistaken: &str, correct: &str) {
             "{who:?} sees {more:?}, not {less:?}\n{mistaken}\n{correct}"
         );
     }
-    let is_said = with.diagnostics.iter().any(|found| found.fails(false));
+    let is_said = with.diagnostics.iter().any(|found| found.is_error(false));
     assert!(is_said, "nothing is said of {mistaken}");
 }
 
@@ -269,8 +269,8 @@ fn seen_with_list(key: &str, entries: &str) -> [Visible; 2] {
         ),
     );
     [
-        visible(&of_server, Who::default()),
-        visible(&of_bundle, Who { bundles: &["b"], ..Who::default() }),
+        visible(&of_server, CallerSpec::default()),
+        visible(&of_bundle, CallerSpec { bundles: &["b"], ..CallerSpec::default() }),
     ]
 }
 
@@ -311,13 +311,13 @@ fn an_exposed_name_is_denied_where_it_is_unambiguous() {
     let seen = |names: &[&str]| {
         let item = |name: &&str| {
             let definition = Raw::from_value(&json!({ "name": name }));
-            Item::new(Kind::Tool, name, definition)
+            Item::new(ItemKind::Tool, name, definition)
         };
-        let mut sources = Sources::new(&loaded.config);
-        let listing = Listing::new(names.iter().map(item));
+        let mut sources = CatalogBuilder::new(&loaded.config);
+        let listing = ServerItems::new(names.iter().map(item));
         sources.add(&loaded.config.server("fs").unwrap().name, Arc::new(listing));
         let catalog = Catalog::build(&sources);
-        let entries = catalog.entries(Kind::Tool).iter();
+        let entries = catalog.entries(ItemKind::Tool).iter();
         let caller = Caller::default();
         let shown = entries.filter(|it| matches!(decide(&rules, &caller, it), Decision::Allow));
         shown.map(|it| it.name().to_owned()).collect::<Vec<_>>()
@@ -333,7 +333,7 @@ fn a_pattern_names_tools_of_an_untrusted_server_and_a_star_does_not() {
         let text = format!(
             r#"{{ "servers": {{ "fs": {{ "command": "x", "trust": "untrusted", "allowTools": {entries} }} }} }}"#
         );
-        let seen = visible(&config::parse("x", &text), Who::default());
+        let seen = visible(&config::parse("x", &text), CallerSpec::default());
         assert_eq!(seen.len(), expected, "{entries}");
     }
 }
@@ -349,7 +349,8 @@ fn a_bundle_with_a_mistake_shows_nothing_and_is_named() {
         assert_eq!(loaded.config.bundles().len(), 0, "{tools}");
         assert_eq!(loaded.config.disabled_bundles()[0].as_str(), "b", "{tools}");
         let rules = Rules::new(&loaded.config, loaded.config.agents().named.clone());
-        let refused = rules.caller(Who { bundles: &["b"], ..Who::default() }).unwrap_err();
+        let refused =
+            rules.caller(CallerSpec { bundles: &["b"], ..CallerSpec::default() }).unwrap_err();
         assert_eq!(refused.to_string(), "bundle `b` is disabled because its entry has errors");
         assert_eq!(loaded.config.to_json()["disabledBundles"], json!(["b"]));
     }
@@ -364,7 +365,8 @@ fn an_agent_with_a_mistake_shows_nothing_and_is_named() {
         let loaded = config::parse("x", &text);
         assert!(loaded.config.agents().named["a"].is_disabled, "{tools}");
         let rules = Rules::new(&loaded.config, loaded.config.agents().named.clone());
-        let refused = rules.caller(Who { agent: Some("a"), ..Who::default() }).unwrap_err();
+        let refused =
+            rules.caller(CallerSpec { agent: Some("a"), ..CallerSpec::default() }).unwrap_err();
         assert_eq!(refused.to_string(), "agent `a` is disabled because its entry has errors");
         assert_eq!(loaded.config.to_json()["agents"]["a"]["disabled"], Value::Bool(true));
     }
@@ -407,13 +409,13 @@ fn seen_with(place: &str, member: &str) -> Visible {
         at("top"),
     );
     let who = match place {
-        "bundle" => Who { bundles: &["b"], ..Who::default() },
-        "agent" => Who { agent: Some("a"), ..Who::default() },
-        _ => Who::default(),
+        "bundle" => CallerSpec { bundles: &["b"], ..CallerSpec::default() },
+        "agent" => CallerSpec { agent: Some("a"), ..CallerSpec::default() },
+        _ => CallerSpec::default(),
     };
     let loaded = config::parse("x", &text);
     let seen = visible(&loaded, who);
-    let is_said = loaded.diagnostics.iter().any(|found| found.fails(false));
+    let is_said = loaded.diagnostics.iter().any(|found| found.is_error(false));
     assert!(is_said || seen.len() < 3, "nothing is said of {text}");
     seen
 }
@@ -466,7 +468,7 @@ fn keys_that_limit_nothing_are_hints() {
              "enabled_providers": [], "tools": { "bash": false }, "permission": "ask" }"#,
         r#"{ "servers": { "fs": { "command": "x" } }, "active": true }"#,
     ] {
-        let seen = visible(&config::parse("x", text), Who::default());
+        let seen = visible(&config::parse("x", text), CallerSpec::default());
         assert_eq!(seen.len(), 3, "{text}");
     }
 }
@@ -567,13 +569,13 @@ fn lists_of_another_host_that_cannot_be_read_switch_everything_off() {
         let text =
             format!(r#"{{ "mcpServers": {{ "fs": {{ "command": "x" }} }}, "mcp": {{ {rule} }} }}"#);
         let loaded = config::parse("settings.json", &text);
-        assert_eq!(visible(&loaded, Who::default()), Visible::new(), "{rule}");
+        assert_eq!(visible(&loaded, CallerSpec::default()), Visible::new(), "{rule}");
     }
 }
 
 struct File(&'static str);
 
-impl Surroundings for File {
+impl Environment for File {
     fn variable(&self, _: &str) -> Option<OsString> {
         None
     }
@@ -592,17 +594,17 @@ fn a_layer_that_cannot_be_read_disables_what_is_below_it() {
         config::load(&file, &LoadOptions { path, overrides, ..LoadOptions::default() })
     };
     let loaded = over("{}");
-    assert!(!visible(&loaded, Who::default()).is_empty());
+    assert!(!visible(&loaded, CallerSpec::default()).is_empty());
     for text in ["7", "{ \"servers\": 7 }", "{ \"servers\": { \"fs\": { \"enabled\": fal"] {
         let loaded = over(text);
-        assert_eq!(visible(&loaded, Who::default()), Visible::new(), "{text}");
+        assert_eq!(visible(&loaded, CallerSpec::default()), Visible::new(), "{text}");
     }
     let loaded = over("{ \"servers\": 7 }");
     let codes: Vec<_> = loaded.diagnostics.iter().map(|found| found.code).collect();
     assert_eq!(codes, [Code::WrongType, Code::Disabled]);
     let loaded = over("{ \"agents\": 7 }");
     assert!(loaded.config.agents().named["a"].is_disabled);
-    assert!(!visible(&loaded, Who::default()).is_empty());
+    assert!(!visible(&loaded, CallerSpec::default()).is_empty());
 }
 
 #[test]
@@ -618,7 +620,7 @@ fn patterns_are_not_applied_to_names_they_were_not_written_for() {
 fn a_conversation_with_a_mistake_switches_everything_off() {
     let fs = trunkline::name::ServerName::new("fs").unwrap();
     for text in [r#"{"servers": {"fs": "off"}}"#, r#"{"sevrers": {"fs": false}}"#, "{", "7"] {
-        let switches = Switches::from(&config::parse_conversation("talk.json", text));
-        assert_eq!(switches.get(&fs), Switch::Off, "{text}");
+        let switches = Toggles::from(&config::parse_toggles("talk.json", text));
+        assert_eq!(switches.get(&fs), Toggle::Off, "{text}");
     }
 }

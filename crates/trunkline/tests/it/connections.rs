@@ -3,7 +3,7 @@
 use serde_json::json;
 use trunkline::connection::{Connection, State};
 use trunkline::error::ErrorKind;
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline_testkit::peers;
 
 use crate::lively::{
@@ -47,7 +47,7 @@ async fn whoever_hears_that_a_call_failed_sees_that_its_server_is_down() {
         assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
         let status = connection.status();
         assert_eq!((status.state, status.tools), (State::Failed, 0));
-        assert!(!connection.may_return());
+        assert!(!connection.will_recover());
     }
     within(connection.close()).await;
 }
@@ -60,7 +60,7 @@ async fn a_process_that_ended_is_started_again_by_default() {
     assert_eq!(call(&connection, "started").await, "1");
     let died = within(connection.request("tools/call", params("die", &json!({})))).await;
     assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
-    assert!(connection.may_return());
+    assert!(connection.will_recover());
     assert_eq!(call(&connection, "started").await, "2");
     within(connection.close()).await;
 }
@@ -123,7 +123,7 @@ async fn an_idle_server_is_stopped_and_woken() {
     let status = until_state(&connection, State::Idle).await;
     assert_eq!(status.process_id, None);
     assert_eq!(tool_names(&connection).len(), 6);
-    within(connection.fresh_list(Kind::Tool)).await.unwrap();
+    within(connection.list_fresh(ItemKind::Tool)).await.unwrap();
     assert_eq!(folder.starts(), 1, "a list that still holds wakes nobody");
     assert_eq!(call(&connection, "started").await, "2");
     within(connection.close()).await;
@@ -159,7 +159,7 @@ async fn a_list_that_changed_is_asked_for_again() {
         let arguments = json!({ "name": "zebra" });
         let changed = connection.request("tools/call", params("change", &arguments));
         within(changed).await.unwrap().unwrap();
-        within(connection.list_changed(Kind::Tool, &known)).await;
+        within(connection.list_changed(ItemKind::Tool, &known)).await;
         assert!(tool_names(&connection).contains(&"zebra".to_owned()), "{generation}");
         loop {
             let told = within(notifications.recv()).await.unwrap().notification;
@@ -181,7 +181,7 @@ async fn a_change_before_the_subscription_is_found() {
     within(connection.connect()).await.unwrap();
     let known = connection.tools();
     if !tool_names(&connection).contains(&"zebra".to_owned()) {
-        within(connection.list_changed(Kind::Tool, &known)).await;
+        within(connection.list_changed(ItemKind::Tool, &known)).await;
     }
     assert!(tool_names(&connection).contains(&"zebra".to_owned()));
     within(connection.close()).await;
@@ -196,16 +196,16 @@ async fn a_list_is_asked_for_again_when_it_is_stale() {
     within(connection.connect()).await.unwrap();
     assert_eq!(folder.asked("tools/list"), 1);
     folder.write("tools", "zebra");
-    let many = (0..20).map(|_| connection.fresh_list(Kind::Tool));
+    let many = (0..20).map(|_| connection.list_fresh(ItemKind::Tool));
     for tools in within(futures_util::future::join_all(many)).await {
         assert!(tools.unwrap().iter().any(|tool| tool.name() == "zebra"));
     }
     let asked = folder.asked("tools/list");
     assert!(asked <= 4, "{asked} lists for one");
     folder.write("ttl", "3600000");
-    within(connection.fresh_list(Kind::Tool)).await.unwrap();
+    within(connection.list_fresh(ItemKind::Tool)).await.unwrap();
     let asked = folder.asked("tools/list");
-    within(connection.fresh_list(Kind::Tool)).await.unwrap();
+    within(connection.list_fresh(ItemKind::Tool)).await.unwrap();
     assert_eq!(folder.asked("tools/list"), asked, "the server says that it holds");
     within(connection.close()).await;
 }
@@ -280,11 +280,11 @@ async fn progress_goes_to_the_caller() {
         let connection = folder.connection(generation, &json!({}));
         let caller = Attentive::default();
         let meta = json!({ "name": "work", "arguments": {}, "_meta": { "progressToken": "mine" } });
-        let ask = trunkline::connection::Ask::new(
+        let ask = trunkline::connection::OutgoingRequest::new(
             "tools/call",
             Some(trunkline::message::Raw::from_value(&meta)),
         );
-        let result = within(connection.converse(ask, &caller)).await.unwrap().unwrap();
+        let result = within(connection.request_with(ask, &caller)).await.unwrap().unwrap();
         assert_eq!(text_of(&result), "worked");
         let told = std::mem::take(&mut *caller.told.lock().unwrap());
         let seen: Vec<_> = told
@@ -319,17 +319,17 @@ async fn the_generation_is_asked_for_once() {
     assert_eq!(folder.asked("server/discover"), 1);
     let wrong = folder.connection("legacy", &json!({ "protocol": "2026-07-28" }));
     let error = within(wrong.connect()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotMcp);
+    assert_eq!(error.kind(), ErrorKind::ProtocolViolation);
     assert_eq!(error.hint(), Some("`protocol` says that it does"));
     let wrong = folder.connection("modern", &json!({ "protocol": "legacy" }));
-    assert_eq!(within(wrong.connect()).await.unwrap_err().kind(), ErrorKind::NotMcp);
+    assert_eq!(within(wrong.connect()).await.unwrap_err().kind(), ErrorKind::ProtocolViolation);
 }
 
 /// CON-9: what a server offers is there before it has been started, if that is kept.
 #[tokio::test]
 async fn tools_are_known_before_the_server_starts() {
     let folder = Folder::new();
-    let memory = || options().with_memory_in(folder.path().join("memory"));
+    let memory = || options().with_cache_dir(folder.path().join("memory"));
     let first = folder.connection_with(memory(), "legacy", &json!({}));
     assert!(first.tools().is_empty());
     within(first.connect()).await.unwrap();
@@ -338,7 +338,7 @@ async fn tools_are_known_before_the_server_starts() {
     assert_eq!((tool_names(&second).len(), second.status().state), (6, State::Idle));
     assert_eq!(folder.starts(), 1, "the first start was not disturbed by the question");
     folder.write("tools", "zebra");
-    assert_eq!(within(second.fresh_list(Kind::Tool)).await.unwrap().len(), 7);
+    assert_eq!(within(second.list_fresh(ItemKind::Tool)).await.unwrap().len(), 7);
     assert_eq!((folder.asked("server/discover"), folder.starts()), (1, 2));
     within(second.close()).await;
 }
@@ -356,7 +356,7 @@ fn what_is_remembered_is_written_before_the_end() {
         .unwrap();
     runtime.block_on(async {
         let connection =
-            folder.connection_with(options().with_memory_in(memory.clone()), "legacy", &json!({}));
+            folder.connection_with(options().with_cache_dir(memory.clone()), "legacy", &json!({}));
         // Whoever writes has to wait for this.
         let (done, busy) = std::sync::mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || busy.recv());
@@ -376,7 +376,7 @@ fn what_is_remembered_is_written_before_the_end() {
 async fn a_memory_that_cannot_be_written_does_no_harm() {
     let folder = Folder::new();
     folder.write("file", "");
-    let options = options().with_memory_in(folder.path().join("file"));
+    let options = options().with_cache_dir(folder.path().join("file"));
     let connection = folder.connection_with(options, "legacy", &json!({}));
     assert_eq!(call(&connection, "started").await, "1");
     until(&connection, |status| status.not_remembered.is_some()).await;
@@ -391,7 +391,7 @@ async fn closing_ends_what_is_in_flight() {
     within(connection.connect()).await.unwrap();
     let waiting = connection.request("tools/call", params("wait", &json!({})));
     let (answer, ()) = within(async { tokio::join!(waiting, connection.close()) }).await;
-    assert_eq!(answer.unwrap_err().kind(), ErrorKind::Stopping);
+    assert_eq!(answer.unwrap_err().kind(), ErrorKind::ShuttingDown);
     assert_eq!(connection.status().state, State::Idle);
 }
 
@@ -438,7 +438,7 @@ async fn a_server_that_is_closed_at_its_start_connects_again() {
             tokio::join!(connection.connect(), closing)
         })
         .await;
-        assert_eq!(started.unwrap_err().kind(), ErrorKind::Stopping);
+        assert_eq!(started.unwrap_err().kind(), ErrorKind::ShuttingDown);
         assert_eq!(connection.status().state, State::Idle);
     }
 }
@@ -452,9 +452,11 @@ async fn the_reference_server_lists_everything_and_elicits() {
     let server = config.server("s").unwrap().clone();
     let connection = Connection::new(server, options());
     within(connection.connect()).await.unwrap();
-    for (kind, least) in [(Kind::Resource, 5), (Kind::ResourceTemplate, 2), (Kind::Prompt, 3)] {
+    for (kind, least) in
+        [(ItemKind::Resource, 5), (ItemKind::ResourceTemplate, 2), (ItemKind::Prompt, 3)]
+    {
         assert!(connection.list(kind).is_empty(), "nobody has asked for it");
-        let listed = within(connection.fresh_list(kind)).await.unwrap();
+        let listed = within(connection.list_fresh(kind)).await.unwrap();
         assert!(listed.len() >= least, "{kind:?}: {}", listed.len());
     }
     let answer = Some(json!({ "action": "decline" }));

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use trunkline::config::{
-    self, Access, Backoff, BundleMode, Config, Connect, Loaded, RemoteProtocol, Restart, Server,
-    Severity, Stdio, Transport, Trust,
+    self, Access, Backoff, BundleMode, Config, LoadedConfig, RemoteTransport, Restart, Server,
+    Severity, StartPolicy, Stdio, Transport, Trust,
 };
 use trunkline_testkit::samples::{self, Sample};
 
@@ -16,10 +16,10 @@ fn parse(text: &str) -> Config {
     usable(config::parse("mcp.json", text))
 }
 
-fn usable(loaded: Loaded) -> Config {
+fn usable(loaded: LoadedConfig) -> Config {
     let report: String =
-        loaded.diagnostics.iter().map(|found| found.render(config::Style::Plain)).collect();
-    assert!(!loaded.fails(false), "{report}");
+        loaded.diagnostics.iter().map(|found| found.render(config::ColorStyle::Plain)).collect();
+    assert!(!loaded.has_errors(false), "{report}");
     loaded.config
 }
 
@@ -35,9 +35,9 @@ fn stdio(server: &Server) -> &Stdio {
 }
 
 /// The protocol and the address of a remote server.
-fn remote(server: &Server) -> (RemoteProtocol, String) {
+fn remote(server: &Server) -> (RemoteTransport, String) {
     match &server.transport {
-        Transport::Remote(remote) => (remote.protocol, remote.url.shown()),
+        Transport::Remote(remote) => (remote.protocol, remote.url.redacted()),
         Transport::Stdio(_) => panic!("{} is a program", server.name),
     }
 }
@@ -64,7 +64,7 @@ fn boocode() {
     let config = load(samples::BOOCODE);
     let context7 = server(&config, "context7");
     let (protocol, url) = remote(context7);
-    assert_eq!(protocol, RemoteProtocol::Streamable);
+    assert_eq!(protocol, RemoteTransport::Streamable);
     assert_eq!(url, "https://mcp.context7.com/mcp");
     assert!(context7.enabled);
     let codecontext = server(&config, "codecontext");
@@ -79,7 +79,7 @@ fn toolloop() {
     let config = load(samples::TOOLLOOP);
     let repo = server(&config, "repo");
     assert_eq!(repo.trust, Trust::Trusted);
-    assert_eq!(remote(repo).0, RemoteProtocol::Streamable);
+    assert_eq!(remote(repo).0, RemoteTransport::Streamable);
     let (name, bundle) = config.bundles().next().unwrap();
     assert_eq!((name.as_str(), bundle.server.as_str()), ("repoRead", "repo"));
     assert_eq!(bundle.mode, BundleMode::Direct);
@@ -96,7 +96,7 @@ fn toolloop_transports_of_all_kinds() {
                                   "env": { "A": "b" } } } } }"#,
     );
     let sse = server(&config, "sse");
-    assert_eq!(remote(sse).0, RemoteProtocol::Sse);
+    assert_eq!(remote(sse).0, RemoteTransport::Sse);
     assert_eq!(sse.auth_provider.as_deref(), Some("corp"));
     assert_eq!(sse.trust, Trust::Untrusted);
     let program = server(&config, "stdio");
@@ -108,7 +108,7 @@ fn toolloop_transports_of_all_kinds() {
 fn dispatch() {
     let config = load(samples::DISPATCH);
     assert_eq!(command_line(server(&config, "freecad")), ["uvx", "freecad-mcp"]);
-    assert_eq!(remote(server(&config, "remote-freecad")).0, RemoteProtocol::Streamable);
+    assert_eq!(remote(server(&config, "remote-freecad")).0, RemoteTransport::Streamable);
     let config = load(samples::DISPATCH_OPENCODE);
     assert_eq!(command_line(server(&config, "freecad")), ["uvx", "freecad-mcp"]);
 }
@@ -122,7 +122,7 @@ fn opencode_in_both_shapes() {
     let timeouts = fs.behaviour.timeouts;
     let bound = Duration::from_secs(30);
     assert_eq!((timeouts.call, timeouts.handshake, timeouts.list), (bound, bound, bound));
-    assert_eq!(remote(server(&config, "jira")).0, RemoteProtocol::Detect);
+    assert_eq!(remote(server(&config, "jira")).0, RemoteTransport::Detect);
 
     let config = load(samples::OPENCODE_V2);
     let fs = server(&config, "fs").behaviour.timeouts;
@@ -141,7 +141,7 @@ fn an_opencode_server_may_be_called_servers() {
 #[test]
 fn zed_in_both_shapes() {
     let config = load(samples::ZED);
-    assert_eq!(remote(server(&config, "remote")).0, RemoteProtocol::Streamable);
+    assert_eq!(remote(server(&config, "remote")).0, RemoteTransport::Streamable);
     let config = load(samples::ZED_OLD);
     let object = server(&config, "object");
     assert_eq!(command_line(object), ["npx", "-y", "srv"]);
@@ -154,22 +154,22 @@ fn zed_in_both_shapes() {
 
 #[test]
 fn addresses_under_every_key() {
-    assert_eq!(remote(server(&load(samples::WINDSURF), "remote")).0, RemoteProtocol::Detect);
-    assert_eq!(remote(server(&load(samples::CURSOR), "remote")).0, RemoteProtocol::Detect);
-    assert_eq!(remote(server(&load(samples::MCPORTER), "linear")).0, RemoteProtocol::Detect);
+    assert_eq!(remote(server(&load(samples::WINDSURF), "remote")).0, RemoteTransport::Detect);
+    assert_eq!(remote(server(&load(samples::CURSOR), "remote")).0, RemoteTransport::Detect);
+    assert_eq!(remote(server(&load(samples::MCPORTER), "linear")).0, RemoteTransport::Detect);
     let config = parse(r#"{ "mcpServers": { "g": { "httpUrl": "https://example.com/mcp" } } }"#);
-    assert_eq!(remote(server(&config, "g")).0, RemoteProtocol::Streamable);
+    assert_eq!(remote(server(&config, "g")).0, RemoteTransport::Streamable);
 }
 
 #[test]
 fn every_word_for_a_transport() {
     for (word, protocol) in [
-        ("http", RemoteProtocol::Streamable),
-        ("streamableHttp", RemoteProtocol::Streamable),
-        ("streamable-http", RemoteProtocol::Streamable),
-        ("streamable_http", RemoteProtocol::Streamable),
-        ("remote", RemoteProtocol::Detect),
-        ("sse", RemoteProtocol::Sse),
+        ("http", RemoteTransport::Streamable),
+        ("streamableHttp", RemoteTransport::Streamable),
+        ("streamable-http", RemoteTransport::Streamable),
+        ("streamable_http", RemoteTransport::Streamable),
+        ("remote", RemoteTransport::Detect),
+        ("sse", RemoteTransport::Sse),
     ] {
         for key in ["type", "transport", "transportType"] {
             let text =
@@ -236,7 +236,7 @@ fn defaults_are_those_of_the_requirements() {
     assert!(server.enabled);
     assert_eq!(server.trust, Trust::Trusted);
     assert_eq!(behaviour.access, Access::ReadWrite);
-    assert_eq!(behaviour.connect, Connect::Lazy);
+    assert_eq!(behaviour.connect, StartPolicy::Lazy);
     assert_eq!(behaviour.restart, Restart::OnFailure(Backoff::default()));
     assert_eq!(behaviour.concurrency, None);
     assert_eq!(behaviour.idle_timeout, None);
@@ -263,7 +263,7 @@ fn settings_hold_for_all_servers_and_can_differ_for_one() {
                         "maxResultBytes": 1000, "prefix": "" } } }"#,
     );
     let plain = &server(&config, "plain").behaviour;
-    assert_eq!((plain.access, plain.connect), (Access::ReadWrite, Connect::Eager));
+    assert_eq!((plain.access, plain.connect), (Access::ReadWrite, StartPolicy::Eager));
     let Restart::OnFailure(backoff) = plain.restart else { panic!("not restarted") };
     assert_eq!((backoff.limit, backoff.delay), (2, Duration::from_secs(1)));
     assert_eq!(plain.timeouts.call, Duration::from_secs(120));

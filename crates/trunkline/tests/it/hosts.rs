@@ -14,11 +14,11 @@ use tokio::sync::Notify;
 use trunkline::call::{CallError, CallOptions, Outcome};
 use trunkline::catalog::{Catalog, Entry};
 use trunkline::config::{self, Config};
-use trunkline::connection::{Answering, CallHandler, Question};
-use trunkline::host::{Host, HostOptions, Patience};
-use trunkline::item::Kind;
+use trunkline::connection::{CallHandler, HandlerFuture, ServerRequest};
+use trunkline::host::{Host, HostOptions, WaitFor};
+use trunkline::item::ItemKind;
 use trunkline::message::{Notification, Raw, RpcError};
-use trunkline::policy::Who;
+use trunkline::policy::CallerSpec;
 use trunkline::view::View;
 
 use crate::lively::{options, within};
@@ -26,7 +26,7 @@ use crate::lively::{options, within};
 /// A configuration, with whatever is in it.
 fn configuration(value: &Value) -> Config {
     let loaded = config::parse("test", value.to_string());
-    assert!(!loaded.fails(false), "{:?}", loaded.diagnostics);
+    assert!(!loaded.has_errors(false), "{:?}", loaded.diagnostics);
     loaded.config
 }
 
@@ -46,25 +46,25 @@ fn host_with(value: &Value, own: &[&str]) -> Host {
 }
 
 /// Waits until everything is there.
-async fn gather(host: &Host, kinds: &[Kind]) {
-    let missing = within(host.gather(kinds, Patience::UntilAllAreReady)).await;
+async fn gather(host: &Host, kinds: &[ItemKind]) {
+    let missing = within(host.refresh(kinds, WaitFor::AllReady)).await;
     assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// What somebody without limits sees.
 fn view(host: &Host) -> View {
-    host.view(Who::default()).unwrap()
+    host.view(CallerSpec::default()).unwrap()
 }
 
 /// The names of the tools that somebody sees.
 fn tools(view: &View) -> Vec<&str> {
-    view.entries(Kind::Tool).map(Entry::exposed).collect()
+    view.entries(ItemKind::Tool).map(Entry::exposed).collect()
 }
 
 /// Waits until a tool is in the catalog.
 async fn until_there(host: &Host, tool: &str) {
     let mut catalog = host.watch_catalog();
-    let has = |catalog: &Arc<Catalog>| catalog.get(Kind::Tool, tool).is_some();
+    let has = |catalog: &Arc<Catalog>| catalog.get(ItemKind::Tool, tool).is_some();
     within(catalog.wait_for(has)).await.unwrap();
 }
 
@@ -98,7 +98,7 @@ impl Caller {
     }
 
     fn options(&self) -> CallOptions<'_> {
-        CallOptions { attendant: self, ..CallOptions::default() }
+        CallOptions { handler: self, ..CallOptions::default() }
     }
 
     /// How often it was told of something.
@@ -113,7 +113,7 @@ impl CallHandler for Caller {
         self.hears.notify_one();
     }
 
-    fn asked(&self, question: Question) -> Answering<'_> {
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         self.asked.lock().unwrap().push(question.method.to_string());
         let answer = self.answers.get(&*question.method).map(Raw::from_value);
         Box::pin(async move { answer.ok_or_else(|| RpcError::new(-1, "I do not say")) })

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use trunkline::config::{
-    self, Candidate, Code, Config, Consent, ContentDigest, DiscoveredFile, DiscoveredFiles,
-    FileReach, Found, HoldReason, LoadOptions, Loaded, Origin, Overrides, Places, Surroundings,
-    Walk,
+    self, Code, Config, Consent, ConsentHoldReason, ContentDigest, DiscoveredFile, DiscoveredFiles,
+    Environment, FileReach, FoundBy, LoadOptions, LoadedConfig, Origin, Overrides, SearchFile,
+    SearchPath, SearchScope,
 };
 use trunkline_testkit::samples;
 
@@ -39,12 +39,12 @@ impl World {
         self
     }
 
-    fn load(&self, options: &LoadOptions) -> Loaded {
+    fn load(&self, options: &LoadOptions) -> LoadedConfig {
         config::load(self, options)
     }
 }
 
-impl Surroundings for World {
+impl Environment for World {
     fn variable(&self, name: &str) -> Option<OsString> {
         self.variables.get(name).cloned()
     }
@@ -59,12 +59,12 @@ impl Surroundings for World {
     fn consent(&self, file: &DiscoveredFile) -> Consent {
         match self.trusted == Some(file.digest) {
             true => Consent::Given(FileReach::Workspace),
-            false => Consent::Withheld(HoldReason::NotTrusted),
+            false => Consent::Withheld(ConsentHoldReason::NotTrusted),
         }
     }
 }
 
-fn options(places: Places) -> LoadOptions {
+fn options(places: SearchPath) -> LoadOptions {
     let working_directory = "/home/me/project/deep".into();
     // Most of these tests are about what is found and how it is merged.
     LoadOptions {
@@ -76,7 +76,7 @@ fn options(places: Places) -> LoadOptions {
 }
 
 fn trunkline() -> LoadOptions {
-    options(Places::trunkline(Some(Path::new("/home/me/.config/trunkline"))))
+    options(SearchPath::trunkline(Some(Path::new("/home/me/.config/trunkline"))))
 }
 
 /// A file with one server, whose command tells where it came from.
@@ -88,7 +88,7 @@ fn commands(config: &Config) -> Vec<String> {
     config.servers().map(|server| format!("{}={}", server.name, server.endpoint())).collect()
 }
 
-fn codes(loaded: &Loaded) -> Vec<Code> {
+fn codes(loaded: &LoadedConfig) -> Vec<Code> {
     loaded.diagnostics.iter().map(|found| found.code).collect()
 }
 
@@ -107,31 +107,31 @@ fn the_file_is_the_one_asked_for_then_the_variable_then_discovered_then_the_user
         .file("/home/me/project/.mcp.json", &one("s", "discovered"))
         .file("/home/me/.config/trunkline/mcp.json", &one("s", "own"));
     let asked = LoadOptions { path: Some("asked.json".into()), ..trunkline() };
-    let found = |loaded: &Loaded| match &loaded.origins[0] {
+    let found = |loaded: &LoadedConfig| match &loaded.origins[0] {
         Origin::File(file) => file.found.clone(),
         other => panic!("{other:?}"),
     };
 
     let loaded = world.load(&trunkline());
     assert_eq!(commands(&loaded.config), ["s=discovered"]);
-    assert_eq!(found(&loaded), Found::Discovered);
+    assert_eq!(found(&loaded), FoundBy::Discovered);
 
     let world = world.variable("MCP_CONFIG_PATH", "/etc/variable.json");
     let loaded = world.load(&trunkline());
     assert_eq!(commands(&loaded.config), ["s=variable"]);
-    assert_eq!(found(&loaded), Found::Variable("MCP_CONFIG_PATH".into()));
+    assert_eq!(found(&loaded), FoundBy::Variable("MCP_CONFIG_PATH".into()));
 
     let world = world.variable("TRUNKLINE_CONFIG", "asked.json");
     assert_eq!(commands(&world.load(&trunkline()).config), ["s=asked"]);
 
     let loaded = world.load(&asked);
     assert_eq!(commands(&loaded.config), ["s=asked"]);
-    assert_eq!(found(&loaded), Found::Asked);
+    assert_eq!(found(&loaded), FoundBy::Asked);
 
     let only_own = World::default().file("/home/me/.config/trunkline/mcp.json", &one("s", "own"));
     let loaded = only_own.load(&trunkline());
     assert_eq!(commands(&loaded.config), ["s=own"]);
-    assert_eq!(found(&loaded), Found::Fallback);
+    assert_eq!(found(&loaded), FoundBy::Fallback);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn an_unreadable_file_on_the_way_up_is_passed_over_with_a_warning() {
     let loaded = world.load(&trunkline());
     assert_eq!(commands(&loaded.config), ["s=x"]);
     assert_eq!(codes(&loaded), [Code::FileUnreadable]);
-    assert!(!loaded.fails(false));
+    assert!(!loaded.has_errors(false));
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn an_unreadable_file_in_the_working_directory_is_an_error_and_nothing_takes_its
             .failing("/home/me/project/deep/trunkline.json", kind)
             .file("/home/me/.mcp.json", &one("s", "x"));
         let loaded = world.load(&trunkline());
-        assert!(loaded.fails(false) && loaded.config.servers().len() == 0);
+        assert!(loaded.has_errors(false) && loaded.config.servers().len() == 0);
     }
 }
 
@@ -335,10 +335,10 @@ fn what_cannot_be_text_is_refused_with_a_reason() {
 /// `BooCode`: one variable, one well-known path, nothing discovered (seeds 000 and 002).
 #[test]
 fn boocode_finds_its_file() {
-    let places = Places {
+    let places = SearchPath {
         path_variables: vec!["MCP_CONFIG_PATH".into()],
         fallbacks: vec!["/data/mcp.json".into()],
-        ..Places::default()
+        ..SearchPath::default()
     };
     let world = World::default()
         .file("/data/mcp.json", samples::BOOCODE.text)
@@ -360,14 +360,14 @@ fn boocode_finds_its_file() {
 /// `ToolLoop`: overrides over inline text over path over two names walked up (seed 003).
 #[test]
 fn toolloop_finds_its_file_and_lays_its_layers() {
-    let places = Places {
+    let places = SearchPath {
         inline_variables: vec!["CODEX_TOOLLOOP_MCP_CONFIG_JSON".into()],
         path_variables: vec!["CODEX_TOOLLOOP_MCP_CONFIG_PATH".into()],
         candidates: vec![
-            Candidate::file("codex-toolloop.mcp.json"),
-            Candidate::file(".codex-toolloop/mcp.json"),
+            SearchFile::file("codex-toolloop.mcp.json"),
+            SearchFile::file(".codex-toolloop/mcp.json"),
         ],
-        ..Places::default()
+        ..SearchPath::default()
     };
     let world = World::default()
         .file("/home/me/.codex-toolloop/mcp.json", samples::TOOLLOOP.text)
@@ -393,13 +393,13 @@ fn toolloop_finds_its_file_and_lays_its_layers() {
 /// Dispatch: its own file over opencode's, in the working directory only, with a warning (seed 004).
 #[test]
 fn dispatch_prefers_its_own_file_and_warns_about_the_other() {
-    let places = Places {
+    let places = SearchPath {
         candidates: vec![
-            Candidate::file(".dispatch/mcp.json"),
-            Candidate::with_key("opencode.json", "mcp"),
+            SearchFile::file(".dispatch/mcp.json"),
+            SearchFile::with_key("opencode.json", "mcp"),
         ],
-        walk: Walk::Stay,
-        ..Places::default()
+        walk: SearchScope::Stay,
+        ..SearchPath::default()
     };
     let world = World::default()
         .file("/home/me/project/deep/opencode.json", samples::DISPATCH_OPENCODE.text)
@@ -425,7 +425,7 @@ fn an_unreadable_file_behind_a_good_one_is_only_warned_about() {
         .failing("/home/me/project/deep/.mcp.json", io::ErrorKind::IsADirectory);
     let loaded = world.load(&trunkline());
     assert_eq!(commands(&loaded.config), ["s=x"]);
-    assert!(!loaded.fails(false));
+    assert!(!loaded.has_errors(false));
 }
 
 /// SEC-1: an embedding host that says nothing about discovered files starts nothing of them.
@@ -455,12 +455,12 @@ fn servers_of_a_discovered_file_are_held_without_consent() {
     assert_eq!(loaded.config.bundles().len(), 0);
     assert!(loaded.config.agents().named.is_empty());
 
-    world.trusted = Some(loaded.held().unwrap().0.digest);
+    world.trusted = Some(loaded.consent_holds().unwrap().0.digest);
     let loaded = world.load(&asking);
-    assert!(loaded.config.server("a").unwrap().enabled && loaded.held().is_none());
+    assert!(loaded.config.server("a").unwrap().enabled && loaded.consent_holds().is_none());
     assert_eq!(loaded.config.defaults().access.as_str(), "read-only");
     let world = world.file("/home/me/project/.mcp.json", &format!("{text} "));
-    assert!(world.load(&asking).held().is_some(), "other content is another file");
+    assert!(world.load(&asking).consent_holds().is_some(), "other content is another file");
 }
 
 /// What was named, and the user's own file, are consent.

@@ -326,7 +326,7 @@ fn options_and_what_comes_of_secrets_print_nothing() {
 #[test]
 fn a_configuration_in_the_place_of_a_path_does_not_show() {
     struct Nothing;
-    impl config::Surroundings for Nothing {
+    impl config::Environment for Nothing {
         fn variable(&self, name: &str) -> Option<std::ffi::OsString> {
             (name == "TRUNKLINE_CONFIG").then(|| r#"{"env":{"A":"hunter2"}}"#.into())
         }
@@ -335,7 +335,7 @@ fn a_configuration_in_the_place_of_a_path_does_not_show() {
         }
     }
     let options = config::LoadOptions {
-        places: config::Places::trunkline(None),
+        places: config::SearchPath::trunkline(None),
         ..config::LoadOptions::default()
     };
     let loaded = config::load(&Nothing, &options);
@@ -345,6 +345,6 @@ fn a_configuration_in_the_place_of_a_path_does_not_show() {
 #[test]
 fn long_keys_in_deep_brackets_cost_nothing_extra() {
     let text = format!("{{\"mcpServers\":{{}},\"{}\":{}", "k".repeat(100_000), "[".repeat(100_000));
-    assert!(config::parse("x", &text).fails(false));
+    assert!(config::parse("x", &text).has_errors(false));
     invariants::everything_shown(&config::parse("x", &text));
 }

@@ -1,7 +1,6 @@
 //! A folder with servers that do as the files in it say, and the connections to them.
 
 use std::fs;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,10 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use trunkline::config::{self, Config, NoReferences};
+use trunkline::config::{self, Config, EmptyResolver};
 use trunkline::connection::{
-    Answering, Ask, CallHandler, ChildOptions, Connection, HttpOptions, Options, Question, State,
-    Status,
+    CallHandler, ChildOptions, Connection, ConnectionOptions, HandlerFuture, HttpOptions,
+    OutgoingRequest, ServerRequest, State, Status,
 };
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline_testkit::peers;
@@ -87,7 +86,7 @@ impl Folder {
 
     pub(crate) fn connection_with(
         &self,
-        options: Options,
+        options: ConnectionOptions,
         generation: &str,
         more: &Value,
     ) -> Connection {
@@ -105,14 +104,14 @@ impl Drop for Folder {
 /// A configuration with these servers.
 pub(crate) fn config(servers: &Value) -> Config {
     let loaded = config::parse("test", json!({ "mcpServers": servers }).to_string());
-    assert!(!loaded.fails(false), "{:?}", loaded.diagnostics);
+    assert!(!loaded.has_errors(false), "{:?}", loaded.diagnostics);
     loaded.config
 }
 
-pub(crate) fn options() -> Options {
+pub(crate) fn options() -> ConnectionOptions {
     let child = ChildOptions::from_environment(std::env::vars_os());
     let capabilities = Raw::from_value(&json!({ "elicitation": {} }));
-    Options::new(Arc::new(NoReferences), child, HttpOptions::default())
+    ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
         .with_capabilities(capabilities)
 }
 
@@ -161,7 +160,7 @@ impl CallHandler for Attentive {
         self.told.lock().unwrap().push(notification.clone());
     }
 
-    fn asked(&self, question: Question) -> Answering<'_> {
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         assert_eq!(&*question.method, "elicitation/create");
         let answer = self.answer.as_ref().map(Raw::from_value);
         Box::pin(async move { answer.ok_or_else(|| RpcError::new(-1, "I do not say")) })
@@ -174,6 +173,6 @@ pub(crate) async fn converse(
     tool: &str,
     caller: &dyn CallHandler,
 ) -> Result<Raw, RpcError> {
-    let ask = Ask::new("tools/call", params(tool, &json!({})));
-    within(connection.converse(ask, caller)).await.unwrap()
+    let ask = OutgoingRequest::new("tools/call", params(tool, &json!({})));
+    within(connection.request_with(ask, caller)).await.unwrap()
 }

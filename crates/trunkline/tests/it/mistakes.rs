@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use trunkline::config::{self, AgentFile, Code, Loaded, LoadedAgents, Severity, Style};
+use trunkline::config::{self, AgentFile, Code, ColorStyle, LoadedAgents, LoadedConfig, Severity};
 use trunkline::name::ServerName;
 
 /// One text for every mistake that can be made inside a text.
@@ -114,8 +114,8 @@ const ELSEWHERE: &[Code] = &[
     Code::NotServed,
 ];
 
-fn report(loaded: &Loaded) -> String {
-    let rendered = loaded.diagnostics.iter().map(|found| found.render(Style::Plain));
+fn report(loaded: &LoadedConfig) -> String {
+    let rendered = loaded.diagnostics.iter().map(|found| found.render(ColorStyle::Plain));
     rendered.collect::<Vec<_>>().join("\n")
 }
 
@@ -154,7 +154,7 @@ fn the_report_of_every_mistake_reads_well() {
 #[test]
 fn the_report_of_every_mistake_in_an_agent_reads_well() {
     let reports = AGENT_MISTAKES.iter().map(|(_, text)| {
-        let rendered = agents(text).diagnostics.into_iter().map(|it| it.render(Style::Plain));
+        let rendered = agents(text).diagnostics.into_iter().map(|it| it.render(ColorStyle::Plain));
         rendered.collect::<String>()
     });
     insta::assert_snapshot!(reports.collect::<Vec<_>>().join("\n"));
@@ -215,10 +215,10 @@ fn a_bundle_of_a_broken_server_adds_no_second_complaint() {
 #[test]
 fn hints_and_warnings_fail_only_a_strict_check_and_notes_never() {
     let hint = config::parse("x", r#"{ "servers": { "s": { "command": "x", "custom": 1 } } }"#);
-    assert!(!hint.fails(false) && hint.fails(true));
+    assert!(!hint.has_errors(false) && hint.has_errors(true));
     let note = config::parse("x", r#"{ "servers": { "s": { "command": "x", "title": "T" } } }"#);
     assert_eq!(note.diagnostics[0].severity, Severity::Note);
-    assert!(!note.fails(false) && !note.fails(true));
+    assert!(!note.has_errors(false) && !note.has_errors(true));
 }
 
 #[test]
@@ -227,14 +227,14 @@ fn the_settings_file_of_a_whole_host_is_not_complained_about() {
         "settings.json",
         r#"{ "theme": "dark", "vim_mode": true, "context_servers": { "s": { "command": "x" } } }"#,
     );
-    assert!(!loaded.fails(true), "{}", report(&loaded));
+    assert!(!loaded.has_errors(true), "{}", report(&loaded));
 }
 
 #[test]
 fn null_counts_as_left_out_where_something_may_be_left_out() {
     let text = r#"{ "mcpServers": { "s": { "command": "x", "env": null, "cwd": null } } }"#;
     let loaded = config::parse("x", text);
-    assert!(!loaded.fails(false));
+    assert!(!loaded.has_errors(false));
     assert_eq!(loaded.diagnostics.len(), 2);
     assert!(loaded.config.server("s").is_some());
 }
@@ -243,7 +243,7 @@ fn null_counts_as_left_out_where_something_may_be_left_out() {
 fn an_untrusted_server_without_any_list_is_pointed_out() {
     let loaded =
         config::parse("x", r#"{ "servers": { "s": { "command": "x", "trust": "untrusted" } } }"#);
-    assert!(!loaded.fails(false) && loaded.fails(true));
+    assert!(!loaded.has_errors(false) && loaded.has_errors(true));
     assert_eq!(loaded.diagnostics[0].code, Code::UntrustedWithoutAllowList);
 }
 
@@ -255,7 +255,7 @@ fn codes(text: &str) -> Vec<Code> {
 fn a_comma_missing_between_servers_spoils_neither() {
     let loaded = config::parse("x", r#"{"mcpServers":{"a":{"command":"x"} "b":{"command":"y"}}}"#);
     assert_eq!(loaded.config.servers().len(), 2);
-    assert!(loaded.fails(false));
+    assert!(loaded.has_errors(false));
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn headers_of_the_transport_are_dropped_with_a_warning() {
         panic!("not remote")
     };
     assert_eq!(remote.headers.len(), 1);
-    assert!(!loaded.fails(false) && loaded.fails(true));
+    assert!(!loaded.has_errors(false) && loaded.has_errors(true));
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn a_star_is_no_allow_list_for_an_untrusted_server() {
     let text = r#"{ "servers": { "s": { "command": "x", "trust": "untrusted", "allowTools": ["*"] } },
                     "bundles": { "b": { "serverId": "s", "allowTools": ["*"] } } }"#;
     let loaded = config::parse("x", text);
-    assert!(loaded.fails(false));
+    assert!(loaded.has_errors(false));
     assert_eq!(loaded.config.bundles().len(), 0);
 }
 

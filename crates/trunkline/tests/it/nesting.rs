@@ -6,19 +6,19 @@ use std::fs;
 use std::sync::Arc;
 
 use serde_json::json;
-use trunkline::config::{CHAIN_VARIABLE, NoReferences, parse};
-use trunkline::connection::{ChildOptions, HttpOptions, Options, State};
-use trunkline::host::{Host, HostOptions, Patience};
-use trunkline::item::Kind;
+use trunkline::config::{CHAIN_VARIABLE, EmptyResolver, parse};
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions, State};
+use trunkline::host::{Host, HostOptions, WaitFor};
+use trunkline::item::ItemKind;
 use trunkline::registry::Registry;
 
 use crate::lively::{Folder, within};
 
-fn options(chain: Option<OsString>) -> Options {
+fn options(chain: Option<OsString>) -> ConnectionOptions {
     let path = std::env::vars_os().filter(|(name, _)| name == "PATH");
     let chain = chain.map(|chain| (CHAIN_VARIABLE.into(), chain));
     let child = ChildOptions::from_environment(path.chain(chain));
-    Options::new(Arc::new(NoReferences), child, HttpOptions::default())
+    ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
 }
 
 #[tokio::test]
@@ -38,12 +38,12 @@ async fn a_host_refuses_a_configuration_that_is_used_above_it() {
         Host::start(config.clone(), config.agents().named.clone(), options)
     };
     let outer = start(None);
-    within(outer.gather(&[Kind::Tool], Patience::UntilAllAreReady)).await;
+    within(outer.refresh(&[ItemKind::Tool], WaitFor::AllReady)).await;
     let above = fs::read_to_string(&chain).unwrap();
     let before = fs::read_to_string(&starts).unwrap();
 
     let inner = start(Some(above.clone().into()));
-    let failures = within(inner.gather(&[Kind::Tool], Patience::UntilAllAreReady)).await;
+    let failures = within(inner.refresh(&[ItemKind::Tool], WaitFor::AllReady)).await;
     let message = failures[0].to_string();
     assert!(message.contains("server `me`") && message.contains("itself without end"), "{message}");
     assert!(failures[0].hint().is_some_and(|hint| hint.contains("unset TRUNKLINE_CHAIN")));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use trunkline::config::{self, Resolver, Secret};
-use trunkline::connection::{ChildOptions, Connection, HttpOptions, Options, State};
+use trunkline::connection::{ChildOptions, Connection, ConnectionOptions, HttpOptions, State};
 use trunkline::error::ErrorKind;
 
 use crate::lively::within;
@@ -32,7 +32,8 @@ async fn a_panic_fails_requests_and_leaves_the_server_failed() {
     let faulty = Arc::new(Faulty(AtomicBool::new(true)));
     let child = ChildOptions::from_environment(std::iter::empty());
     let resolver = Arc::<Faulty>::clone(&faulty);
-    let connection = Connection::new(server, Options::new(resolver, child, HttpOptions::default()));
+    let connection =
+        Connection::new(server, ConnectionOptions::new(resolver, child, HttpOptions::default()));
     let failed = within(connection.request("tools/list", None)).await.unwrap_err();
     assert!(!failed.to_string().is_empty());
     let failed = within(connection.request("tools/list", None)).await.unwrap_err();

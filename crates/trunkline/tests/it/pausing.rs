@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use trunkline::connection::{Answering, Ask, CallHandler, Connection, Question, Unattended};
+use trunkline::connection::{
+    CallHandler, Connection, HandlerFuture, NoopHandler, OutgoingRequest, ServerRequest,
+};
 use trunkline::error::{Error, ErrorKind};
 use trunkline::message::{Raw, RpcError};
 
@@ -22,7 +24,7 @@ const THOUGHT: Duration = Duration::from_secs(2);
 struct Thoughtful(Option<Duration>);
 
 impl CallHandler for Thoughtful {
-    fn asked(&self, _: Question) -> Answering<'_> {
+    fn on_server_request(&self, _: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(async {
             match self.0 {
                 Some(thought) => sleep(thought).await,
@@ -40,11 +42,11 @@ fn bounds(question: &str) -> Value {
 async fn ask(
     connection: &Connection,
     tool: &str,
-    attendant: &dyn CallHandler,
+    handler: &dyn CallHandler,
 ) -> Result<Result<Raw, RpcError>, Error> {
     within(connection.connect()).await.unwrap();
-    let ask = Ask::new("tools/call", params(tool, &json!({})));
-    within(connection.converse(ask, attendant)).await
+    let ask = OutgoingRequest::new("tools/call", params(tool, &json!({})));
+    within(connection.request_with(ask, handler)).await
 }
 
 #[tokio::test]
@@ -94,11 +96,15 @@ async fn a_question_beside_calls_stops_the_time_of_all_of_them() {
     let folder = Folder::new();
     let thoughtful = std::sync::Arc::new(Thoughtful(Some(THOUGHT)));
     let connection =
-        announcing(&folder, options().with_attendant(thoughtful), "legacy", &bounds("10m"));
+        announcing(&folder, options().with_handler(thoughtful), "legacy", &bounds("10m"));
     within(connection.connect()).await.unwrap();
     let begin = Instant::now();
-    let call =
-        |tool| connection.converse(Ask::new("tools/call", params(tool, &json!({}))), &Unattended);
+    let call = |tool| {
+        connection.request_with(
+            OutgoingRequest::new("tools/call", params(tool, &json!({}))),
+            &NoopHandler,
+        )
+    };
     let (asked, waited) = within(async { tokio::join!(call("ask"), call("wait")) }).await;
     assert!(text_of(&asked.unwrap().unwrap()).contains("accept"));
     assert_eq!(waited.unwrap_err().kind(), ErrorKind::TimedOut);

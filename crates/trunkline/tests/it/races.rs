@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use serde_json::json;
-use trunkline::connection::{Ask, State};
+use trunkline::connection::{OutgoingRequest, State};
 use trunkline::error::ErrorKind;
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline::registry::Registry;
 
 use crate::lively::{
@@ -22,7 +22,7 @@ async fn changes_without_end_end() {
     let connection = folder.connection("legacy", &json!({}));
     let begin = Instant::now();
     for _ in 0..20 {
-        within(connection.fresh_list(Kind::Tool)).await.unwrap();
+        within(connection.list_fresh(ItemKind::Tool)).await.unwrap();
     }
     assert_eq!(call(&connection, "started").await, "1");
     let most = 25 + usize::try_from(begin.elapsed().as_secs()).unwrap();
@@ -139,9 +139,12 @@ async fn an_own_timeout_includes_the_start() {
     folder.write("slow", "");
     let connection = folder.connection("legacy", &json!({}));
     let timeout = Some(std::time::Duration::from_millis(50));
-    let ask = Ask { timeout, ..Ask::new("tools/call", params("started", &json!({}))) };
+    let ask = OutgoingRequest {
+        timeout,
+        ..OutgoingRequest::new("tools/call", params("started", &json!({})))
+    };
     let caller = Attentive::default();
-    let error = within(connection.converse(ask, &caller)).await.unwrap_err();
+    let error = within(connection.request_with(ask, &caller)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert_ne!(connection.status().state, State::Ready, "it did not wait for the start");
     within(connection.close()).await;

@@ -9,7 +9,7 @@ use trunkline::connection::State;
 use trunkline::error::ErrorKind;
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
-use trunkline::registry::{Registry, Reloaded};
+use trunkline::registry::{Registry, ReloadSummary};
 
 use crate::lively::{Folder, call, config, options, until_state, within};
 
@@ -42,7 +42,7 @@ async fn a_new_configuration_touches_only_what_changed() {
         "added": servers(&removed),
     }));
     let reloaded = within(set.reload(&after)).await;
-    let expected = Reloaded {
+    let expected = ReloadSummary {
         added: names(&["added"]),
         changed: names(&["changed"]),
         removed: names(&["removed"]),
@@ -183,7 +183,11 @@ async fn other_bounds_and_rules_are_followed_without_a_new_start() {
         json!({ "idleTimeout": "1h", "connect": "eager" }),
     ] {
         let reloaded = within(set.reload(&one_server(&folder, &rules))).await;
-        assert_eq!(reloaded, Reloaded { kept: names(&["s"]), ..Reloaded::default() }, "{rules}");
+        assert_eq!(
+            reloaded,
+            ReloadSummary { kept: names(&["s"]), ..ReloadSummary::default() },
+            "{rules}"
+        );
         assert!(Arc::ptr_eq(&connection, &set.get("s").unwrap()));
         if rules.get("timeouts").is_some() {
             let params = json!({ "name": "wait", "arguments": {} });

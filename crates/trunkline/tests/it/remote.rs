@@ -6,13 +6,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trunkline::call::{CallOptions, Client};
+use trunkline::call::{CallOptions, ClientContext};
 use trunkline::connection::{Connection, State};
 use trunkline::error::{Error, ErrorKind};
-use trunkline::host::{Host, HostOptions, Patience};
-use trunkline::item::Kind;
+use trunkline::host::{Host, HostOptions, WaitFor};
+use trunkline::item::ItemKind;
 use trunkline::message::Raw;
-use trunkline::policy::Who;
+use trunkline::policy::CallerSpec;
 use trunkline::principal::Principal;
 use trunkline_testkit::peers;
 
@@ -79,7 +79,7 @@ async fn a_server_that_refuses_connections_is_down_until_it_is_back() {
     assert_eq!(status.state, State::Failed, "whoever hears it sees it");
     assert_eq!(status.last_error.unwrap().kind(), ErrorKind::Unreachable);
     assert!(status.next_attempt.is_some() && listening.connection.tools().is_empty());
-    assert!(listening.connection.may_return());
+    assert!(listening.connection.will_recover());
     listening.start_again();
     until_state(&listening.connection, State::Ready).await;
     assert_eq!(listening.connection.tools().len(), 3);
@@ -128,8 +128,8 @@ async fn an_answer_that_is_longer_than_a_message_may_be_is_cut() {
         let scripted = Scripted::new(mode);
         let config = config(&json!({ "s": scripted.entry }));
         let host = Host::start(config, BTreeMap::new(), HostOptions::new(options()));
-        within(host.gather(&[Kind::Tool], Patience::UntilAllAreReady)).await;
-        let view = host.view(Who::default()).unwrap();
+        within(host.refresh(&[ItemKind::Tool], WaitFor::AllReady)).await;
+        let view = host.view(CallerSpec::default()).unwrap();
         let options = CallOptions::default();
         let called =
             within(host.call(&view, "s_wait", Raw::empty_object(), options)).await.unwrap();
@@ -149,7 +149,7 @@ async fn a_request_that_cannot_be_answered_fails_its_call_at_once() {
     let connection = scripted.connection();
     within(connection.connect()).await.unwrap();
     let error = failed_call(&connection, "wait").await;
-    assert_eq!(error.kind(), ErrorKind::NotMcp, "{error}");
+    assert_eq!(error.kind(), ErrorKind::ProtocolViolation, "{error}");
     assert!(error.message().contains("it sent the request `sampling/createMessage`"), "{error}");
     assert!(error.hint().unwrap().contains("\"protocol\": \"legacy\""), "{error}");
     within(connection.close()).await;
@@ -196,13 +196,13 @@ async fn a_session_that_expires_is_opened_again_alone() {
     scripted.entry["share"] = "per-client".into();
     let config = config(&json!({ "s": scripted.entry }));
     let host = Host::start(config, BTreeMap::new(), HostOptions::new(options()));
-    within(host.gather(&[Kind::Tool], Patience::UntilAllAreReady)).await;
-    let view = host.view(Who::default()).unwrap();
-    let client = |id: &str| Client {
+    within(host.refresh(&[ItemKind::Tool], WaitFor::AllReady)).await;
+    let view = host.view(CallerSpec::default()).unwrap();
+    let client = |id: &str| ClientContext {
         id: id.into(),
         owner: Principal::Token(id.into()),
         capabilities: Raw::empty_object(),
-        attendant: None,
+        handler: None,
         log_level: None,
         idle: None,
     };
@@ -259,7 +259,7 @@ async fn a_change_that_is_announced_beside_an_answer_is_heard() {
     let result = converse(connection, "announce", &caller).await.unwrap();
     assert_eq!(text_of(&result), "found");
     assert_eq!(caller.told.lock().unwrap().len(), 1);
-    within(connection.list_changed(Kind::Tool, &known)).await;
+    within(connection.list_changed(ItemKind::Tool, &known)).await;
     assert!(tool_names(connection).contains(&"new".to_owned()));
     within(connection.close()).await;
 }

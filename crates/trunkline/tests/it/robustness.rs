@@ -17,8 +17,11 @@ fn ten_thousand_servers_are_read_with_or_without_mistakes() {
     for text in [bad.clone(), on_one_line(&bad)] {
         let loaded = config::parse("many.json", &text);
         assert_eq!(loaded.config.broken().len(), 10_000);
-        let report: String =
-            loaded.diagnostics.iter().map(|found| found.render(config::Style::Plain)).collect();
+        let report: String = loaded
+            .diagnostics
+            .iter()
+            .map(|found| found.render(config::ColorStyle::Plain))
+            .collect();
         assert!(!report.contains("literal-"), "a handwritten value is shown");
     }
 }

@@ -44,7 +44,7 @@ impl Resolver for Vault {
 
 fn parse(text: &str) -> Config {
     let loaded = config::parse("mcp.json", text);
-    assert!(!loaded.fails(false), "{:?}", loaded.diagnostics);
+    assert!(!loaded.has_errors(false), "{:?}", loaded.diagnostics);
     loaded.config
 }
 

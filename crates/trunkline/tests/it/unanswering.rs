@@ -1,15 +1,14 @@
 //! A resolver that never answers keeps its own server from starting, and nobody else from anything.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use serde_json::json;
 use tokio::time::timeout;
 use trunkline::config::{self, Resolver, Secret};
-use trunkline::connection::{ChildOptions, HttpOptions, Options};
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::error::ErrorKind;
 use trunkline::registry::{Registry, ServerSet};
 
@@ -37,7 +36,7 @@ fn servers(connect: &str) -> ServerSet {
     let other = json!({ "command": "no-such-program" });
     let text = json!({ "mcpServers": { "stuck": stuck, "other": other } }).to_string();
     let child = ChildOptions::from_environment(std::env::vars_os());
-    let options = Options::new(Arc::new(HungMount), child, HttpOptions::default());
+    let options = ConnectionOptions::new(Arc::new(HungMount), child, HttpOptions::default());
     Registry::new(options).open(&config::parse("test", text).config)
 }
 

@@ -8,7 +8,7 @@ use super::{
 use crate::host::Host;
 use crate::run::Folder;
 
-/// The server, with little patience for a call. Patience for the start is not patience for the call.
+/// The server, with little patience for a call. WaitFor for the start is not patience for the call.
 fn impatiently(mut server: Value) -> Value {
     server["timeouts"] = json!({ "call": "1s", "connect": "10m" });
     server

@@ -38,7 +38,7 @@ static KEPT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct TextArgument {
     text: String,
 }
 
@@ -57,7 +57,7 @@ fn describe_count_words() -> Value {
 }
 
 fn count_words(arguments: Arguments) -> Result<Output, String> {
-    let Text { text } = arguments.read()?;
+    let TextArgument { text } = arguments.read()?;
     let words = text.split_whitespace().count();
     let characters = text.chars().count();
     Ok(Output::structured(json!({ "words": words, "characters": characters })))
@@ -73,7 +73,7 @@ fn describe_shout() -> Value {
 }
 
 fn shout(arguments: Arguments) -> Result<Output, String> {
-    let Text { text } = arguments.read()?;
+    let TextArgument { text } = arguments.read()?;
     Ok(Output::text(text.to_uppercase()))
 }
 
@@ -90,7 +90,7 @@ fn describe_remember() -> Value {
 }
 
 fn remember(arguments: Arguments) -> Result<Output, String> {
-    let Text { text } = arguments.read()?;
+    let TextArgument { text } = arguments.read()?;
     let length = text.chars().count();
     if length > LONGEST_KEPT {
         return Err(format!("the text has {length} characters"));

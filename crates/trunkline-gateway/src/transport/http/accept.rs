@@ -20,7 +20,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 use trunkline::principal::{FairShare, Principal};
 
-use super::accept_status::{Acceptance, Accepting};
+use super::accept_status::{AcceptHealth, AcceptStatus};
 
 /// Connections at the same time, if the system gives us that many. One token gets half of them if it is
 /// alone, and less while others have some.
@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Whoever is on the other end of a connection.
 #[derive(Clone)]
-pub(super) struct Visitor {
+pub(super) struct ConnectionState {
     connection: Arc<CountedConnection>,
 }
 
@@ -51,7 +51,7 @@ struct CountedConnection {
     share: Arc<Mutex<FairShare>>,
 }
 
-impl Visitor {
+impl ConnectionState {
     fn new(share: &Arc<Mutex<FairShare>>) -> Self {
         let connection = CountedConnection { principal: OnceLock::new(), share: Arc::clone(share) };
         Self { connection: Arc::new(connection) }
@@ -59,18 +59,18 @@ impl Visitor {
 
     /// Lets in whoever made a request, unless its principal has its share of all connections already.
     /// Without tokens, nothing says whose connections they are, and all may be taken.
-    pub(super) fn let_in(
+    pub(super) fn authenticate(
         request: &Request,
         principal: &Principal,
     ) -> Result<(), TooManyConnections> {
         match request.extensions().get::<Self>() {
-            Some(visitor) if !visitor.is_known() => visitor.connection.count(principal),
+            Some(visitor) if !visitor.is_authenticated() => visitor.connection.count(principal),
             // A router that somebody else serves is not told of connections.
             Some(_) | None => Ok(()),
         }
     }
 
-    fn is_known(&self) -> bool {
+    fn is_authenticated(&self) -> bool {
         self.connection.principal.get().is_some()
     }
 }
@@ -118,62 +118,62 @@ pub(super) async fn receive(
     router: Router,
     listener: TcpListener,
     end: impl Future<Output = ()>,
-    report: impl FnMut(Accepting),
+    report: impl FnMut(AcceptStatus),
 ) -> io::Result<()> {
-    receive_at_most(most(), router, listener, end, report).await
+    serve_connections(max_connections(), router, listener, end, report).await
 }
 
-async fn receive_at_most(
+async fn serve_connections(
     most: usize,
     router: Router,
     listener: TcpListener,
     end: impl Future<Output = ()>,
-    report: impl FnMut(Accepting),
+    report: impl FnMut(AcceptStatus),
 ) -> io::Result<()> {
-    let mut visits = Visits::new(router, most);
-    let mut acceptance = Acceptance::new(report);
+    let mut elicitations = Connections::new(router, most);
+    let mut acceptance = AcceptHealth::new(report);
     let mut end = std::pin::pin!(end);
     loop {
         tokio::select! {
             () = &mut end => break,
-            accepted = listener.accept(), if visits.has_room() => match accepted {
+            accepted = listener.accept(), if elicitations.has_room() => match accepted {
                 // Whoever could have made room may be known by now.
                 Ok((stream, _)) => tokio::select! {
-                    () = visits.room() => visits.begin(stream),
+                    () = elicitations.room() => elicitations.begin(stream),
                     () = &mut end => break,
                 },
                 Err(error) if is_of_one_connection(&error) => {}
                 // That passes.
                 Err(error) => {
-                    acceptance.fails(error);
+                    acceptance.report_failing(error);
                     tokio::select! {
                         () = sleep(PAUSE) => {}
                         () = &mut end => break,
                     }
                 }
             },
-            () = acceptance.calm() => acceptance.works(),
-            Some(_) = visits.going_on.join_next() => {}
+            () = acceptance.recovered() => acceptance.report_recovered(),
+            Some(_) = elicitations.going_on.join_next() => {}
         }
     }
     drop(listener);
-    visits.finish().await;
+    elicitations.finish().await;
     Ok(())
 }
 
 /// The connections there are.
-struct Visits {
+struct Connections {
     router: TowerToHyperService<Router>,
     going_on: JoinSet<()>,
     most: usize,
     /// The connections of each principal that is known.
     share: Arc<Mutex<FairShare>>,
     /// Those who were not known when they were last looked at, longest first.
-    strangers: VecDeque<(Visitor, AbortHandle)>,
+    strangers: VecDeque<(ConnectionState, AbortHandle)>,
     is_over: watch::Sender<bool>,
 }
 
-impl Visits {
+impl Connections {
     fn new(router: Router, most: usize) -> Self {
         Self {
             router: TowerToHyperService::new(router),
@@ -187,7 +187,7 @@ impl Visits {
 
     /// Whether another one can come, perhaps in the place of one that nobody knows.
     fn has_room(&mut self) -> bool {
-        self.forget_known();
+        self.remove_authenticated();
         self.going_on.len() < self.most || !self.strangers.is_empty()
     }
 
@@ -199,16 +199,17 @@ impl Visits {
     }
 
     /// Takes those off the head of the list of strangers that are none any more.
-    fn forget_known(&mut self) {
-        let is_over =
-            |(visitor, task): &(Visitor, AbortHandle)| visitor.is_known() || task.is_finished();
+    fn remove_authenticated(&mut self) {
+        let is_over = |(visitor, task): &(ConnectionState, AbortHandle)| {
+            visitor.is_authenticated() || task.is_finished()
+        };
         while self.strangers.front().is_some_and(is_over) {
             self.strangers.pop_front();
         }
     }
 
     fn begin(&mut self, stream: TcpStream) {
-        self.forget_known();
+        self.remove_authenticated();
         if self.going_on.len() >= self.most
             && let Some((_, longest)) = self.strangers.pop_front()
         {
@@ -217,13 +218,19 @@ impl Visits {
         // Small answers must not wait for more to come. One that cannot be set so is served all the
         // same.
         let _ = stream.set_nodelay(true);
-        let visitor = Visitor::new(&self.share);
-        let visit = visit(self.router.clone(), stream, visitor.clone(), self.is_over.subscribe());
+        let visitor = ConnectionState::new(&self.share);
+        let visit = serve_connection(
+            self.router.clone(),
+            stream,
+            visitor.clone(),
+            self.is_over.subscribe(),
+        );
         let task = self.going_on.spawn(visit);
         self.strangers.push_back((visitor, task));
         // The list is as long as there are connections, give or take those that came in since.
         if self.strangers.len() > 2 * self.most {
-            self.strangers.retain(|(visitor, task)| !visitor.is_known() && !task.is_finished());
+            self.strangers
+                .retain(|(visitor, task)| !visitor.is_authenticated() && !task.is_finished());
         }
     }
 
@@ -234,10 +241,10 @@ impl Visits {
     }
 }
 
-async fn visit(
+async fn serve_connection(
     router: TowerToHyperService<Router>,
     stream: TcpStream,
-    visitor: Visitor,
+    visitor: ConnectionState,
     mut is_over: watch::Receiver<bool>,
 ) {
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
@@ -261,7 +268,7 @@ async fn visit(
 }
 
 /// How many connections there may be: servers and files need some of what the system gives, too.
-fn most() -> usize {
+fn max_connections() -> usize {
     #[cfg(unix)]
     {
         use rustix::process::Resource;
@@ -291,7 +298,7 @@ mod tests {
     async fn known(request: Request) -> Response {
         let token = request.headers().get("x-token").and_then(|it| it.to_str().ok());
         let principal = token.map_or(Principal::Anonymous, |it| Principal::Token(it.into()));
-        match Visitor::let_in(&request, &principal) {
+        match ConnectionState::authenticate(&request, &principal) {
             Ok(()) => "hello".into_response(),
             Err(refusal) => refusal.into_response(),
         }
@@ -307,7 +314,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(known));
-        tokio::spawn(receive_at_most(3, router, listener, std::future::pending(), |_| ()));
+        tokio::spawn(serve_connections(3, router, listener, std::future::pending(), |_| ()));
         let connect = || TcpStream::connect(address);
         let mut guest = connect().await.unwrap();
         assert!(ask(&mut guest).await.unwrap() > 0);
@@ -316,8 +323,8 @@ mod tests {
             silent.push(connect().await.unwrap());
         }
         let mut late = connect().await.unwrap();
-        let asked = timeout(Duration::from_secs(30), ask(&mut late)).await;
-        assert!(asked.expect("room in time").unwrap() > 0);
+        let incoming = timeout(Duration::from_secs(30), ask(&mut late)).await;
+        assert!(incoming.expect("room in time").unwrap() > 0);
         let end = timeout(Duration::from_secs(30), silent[0].read(&mut [0; 1])).await;
         assert!(matches!(end.expect("an end in time"), Ok(0) | Err(_)));
         assert!(ask(&mut guest).await.unwrap() > 0, "those who are known stay");
@@ -329,7 +336,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(known));
-        tokio::spawn(receive_at_most(3, router, listener, std::future::pending(), |_| ()));
+        tokio::spawn(serve_connections(3, router, listener, std::future::pending(), |_| ()));
         let (start, end) = ("GET / HTTP/1.1\r\nHost: x\r\nX: ", "\r\n\r\n");
         let room = HEAD_BYTES - start.len() - end.len();
         for pieces in [1, 3, 100] {
@@ -369,7 +376,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(known));
-        tokio::spawn(receive_at_most(8, router, listener, std::future::pending(), |_| ()));
+        tokio::spawn(serve_connections(8, router, listener, std::future::pending(), |_| ()));
         let mut anns = Vec::new();
         for number in 0..20 {
             let mut stream = TcpStream::connect(address).await.unwrap();
@@ -401,7 +408,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(known));
-        tokio::spawn(receive_at_most(2, router, listener, std::future::pending(), |_| ()));
+        tokio::spawn(serve_connections(2, router, listener, std::future::pending(), |_| ()));
         let mut guests = Vec::new();
         for _ in 0..2 {
             let mut guest = TcpStream::connect(address).await.unwrap();

@@ -12,7 +12,7 @@ const CALM: Duration = Duration::from_secs(3);
 
 /// What whoever looks after a listener should know of it.
 #[derive(Debug)]
-pub enum Accepting {
+pub enum AcceptStatus {
     /// The system has no connection to give, because too many files are open, most likely. Whoever
     /// connects waits.
     Fails(io::Error),
@@ -21,26 +21,26 @@ pub enum Accepting {
 }
 
 /// How accepting goes, and whom to tell.
-pub(super) struct Acceptance<R> {
+pub(super) struct AcceptHealth<R> {
     report: R,
     /// When it last failed, unless that is over.
     failed: Option<Instant>,
 }
 
-impl<R: FnMut(Accepting)> Acceptance<R> {
+impl<R: FnMut(AcceptStatus)> AcceptHealth<R> {
     pub(super) fn new(report: R) -> Self {
         Self { report, failed: None }
     }
 
     /// Notes that it failed. However often that is tried again, it is one failure.
-    pub(super) fn fails(&mut self, error: io::Error) {
+    pub(super) fn report_failing(&mut self, error: io::Error) {
         if self.failed.replace(Instant::now()).is_none() {
-            (self.report)(Accepting::Fails(error));
+            (self.report)(AcceptStatus::Fails(error));
         }
     }
 
     /// Waits until a failure is over; for ever, if there is none.
-    pub(super) async fn calm(&self) {
+    pub(super) async fn recovered(&self) {
         match self.failed {
             Some(failed) => sleep_until(failed + CALM).await,
             None => pending().await,
@@ -48,8 +48,8 @@ impl<R: FnMut(Accepting)> Acceptance<R> {
     }
 
     /// Notes that a failure is over.
-    pub(super) fn works(&mut self) {
+    pub(super) fn report_recovered(&mut self) {
         self.failed = None;
-        (self.report)(Accepting::Works);
+        (self.report)(AcceptStatus::Works);
     }
 }

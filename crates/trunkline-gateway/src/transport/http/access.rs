@@ -10,24 +10,24 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use trunkline::principal::Principal;
 
-use super::cors::Page;
+use super::cors::CorsOrigin;
 use super::origin;
-use crate::access::scope::{CallerScope, Identity, Scope};
-use crate::client::caller::Admission;
-use crate::options::Options;
+use crate::access::scope::{CallerIdentity, CallerScope, Scope};
+use crate::client::caller::Lease;
+use crate::options::GatewayOptions;
 
 /// How many seconds' worth of requests may come at once.
 const BURST: f64 = 2.0;
 
 /// Why somebody is not let in.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum Rejection {
     NoToken,
     WrongToken,
     TooMany,
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         let challenge = |error: &'static str| [(WWW_AUTHENTICATE, error)];
         match self {
@@ -49,24 +49,24 @@ impl IntoResponse for Refusal {
 }
 
 /// What is left to somebody of the requests they may make.
-struct Allowance {
+struct TokenBucket {
     left: f64,
     seen: Instant,
 }
 
 /// Decides who may come in.
-pub(super) struct Guard {
-    options: Options,
-    allowances: Mutex<HashMap<Box<str>, Allowance>>,
+pub(super) struct AccessControl {
+    options: GatewayOptions,
+    allowances: Mutex<HashMap<Box<str>, TokenBucket>>,
 }
 
-impl Guard {
-    pub(super) fn new(options: Options) -> Self {
+impl AccessControl {
+    pub(super) fn new(options: GatewayOptions) -> Self {
         Self { options, allowances: Mutex::default() }
     }
 
     /// Refuses requests under a name that is not ours, and those of pages from elsewhere.
-    pub(super) fn check_neighbours(
+    pub(super) fn check_host_and_origin(
         &self,
         headers: &HeaderMap,
         target: &Uri,
@@ -75,46 +75,53 @@ impl Guard {
     }
 
     /// The web page that asks, if it is one of those that were allowed by name.
-    pub(super) fn page(&self, headers: &HeaderMap) -> Option<Page> {
-        Page::of(headers, &self.options.origins)
+    pub(super) fn page(&self, headers: &HeaderMap) -> Option<CorsOrigin> {
+        CorsOrigin::of(headers, &self.options.origins)
     }
 
     /// Who asks, and what limits them: the address, and their token.
-    pub(super) fn identify(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
+    pub(super) fn identify(
+        &self,
+        headers: &HeaderMap,
+        scope: &Scope,
+    ) -> Result<CallerIdentity, Rejection> {
         let identity = self.known(headers, scope);
         // Those who are not known share one allowance: guessing tokens is no faster than asking.
         let principal = identity.as_ref().map_or("", |identity| identity.principal.as_str());
         match self.options.limits.requests_per_second {
-            Some(rate) if !self.spends(principal, f64::from(rate)) => Err(Refusal::TooMany),
+            Some(rate) if !self.take_permit(principal, f64::from(rate)) => Err(Rejection::TooMany),
             _ => identity,
         }
     }
 
-    fn known(&self, headers: &HeaderMap, scope: &Scope) -> Result<Identity, Refusal> {
+    fn known(&self, headers: &HeaderMap, scope: &Scope) -> Result<CallerIdentity, Rejection> {
         if self.options.tokens.is_empty() {
-            return Ok(Identity { scope: scope.clone().into(), principal: Principal::Anonymous });
+            return Ok(CallerIdentity {
+                scope: scope.clone().into(),
+                principal: Principal::Anonymous,
+            });
         }
-        let token = bearer(headers).ok_or(Refusal::NoToken)?;
-        let token = self.options.tokens.find(token).ok_or(Refusal::WrongToken)?;
+        let token = bearer(headers).ok_or(Rejection::NoToken)?;
+        let token = self.options.tokens.find(token).ok_or(Rejection::WrongToken)?;
         let scope = CallerScope::new(scope.clone(), token.scope);
-        Ok(Identity { scope, principal: Principal::Token(token.name.as_str().into()) })
+        Ok(CallerIdentity { scope, principal: Principal::Token(token.name.as_str().into()) })
     }
 
     /// For how long somebody is let in, if they still are.
-    pub(super) fn admission(&self, headers: &HeaderMap) -> Option<Admission> {
+    pub(super) fn admission(&self, headers: &HeaderMap) -> Option<Lease> {
         if self.options.tokens.is_empty() {
-            return Some(Admission::Asked);
+            return Some(Lease::Asked);
         }
-        self.options.tokens.pass(bearer(headers)?).map(Admission::Token)
+        self.options.tokens.pass(bearer(headers)?).map(Lease::Token)
     }
 
     /// Takes one request off what somebody has left, if there is one.
-    fn spends(&self, principal: &str, rate: f64) -> bool {
+    fn take_permit(&self, principal: &str, rate: f64) -> bool {
         let now = Instant::now();
         let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
         let allowance = allowances
             .entry(principal.into())
-            .or_insert_with(|| Allowance { left: rate * BURST, seen: now });
+            .or_insert_with(|| TokenBucket { left: rate * BURST, seen: now });
         let earned = now.duration_since(allowance.seen).as_secs_f64() * rate;
         allowance.left = (allowance.left + earned).min(rate * BURST);
         allowance.seen = now;
@@ -141,13 +148,13 @@ mod tests {
         pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
     }
 
-    fn guard() -> Guard {
-        let mut options = Options::default();
+    fn guard() -> AccessControl {
+        let mut options = GatewayOptions::default();
         options.tokens.insert(
             digest_of("secret"),
             Token { name: "ann".to_owned(), scope: Scope::of_agent("reader") },
         );
-        Guard::new(options)
+        AccessControl::new(options)
     }
 
     #[test]
@@ -156,11 +163,11 @@ mod tests {
         let identify =
             |pairs: &[(&'static str, &str)], scope: &Scope| guard.identify(&headers(pairs), scope);
         let all = Scope::default();
-        assert_eq!(identify(&[], &all).unwrap_err(), Refusal::NoToken);
+        assert_eq!(identify(&[], &all).unwrap_err(), Rejection::NoToken);
         let basic = [("authorization", "Basic secret")];
-        assert_eq!(identify(&basic, &all).unwrap_err(), Refusal::NoToken);
+        assert_eq!(identify(&basic, &all).unwrap_err(), Rejection::NoToken);
         let wrong = [("authorization", "Bearer other")];
-        assert_eq!(identify(&wrong, &all).unwrap_err(), Refusal::WrongToken);
+        assert_eq!(identify(&wrong, &all).unwrap_err(), Rejection::WrongToken);
         let right = [("authorization", "bearer secret")];
         let identity = identify(&right, &all).unwrap();
         let reader = Scope::of_agent("reader");
@@ -174,9 +181,9 @@ mod tests {
 
     #[test]
     fn nobody_makes_more_requests_than_they_may() {
-        let mut options = Options::default();
+        let mut options = GatewayOptions::default();
         options.limits.requests_per_second = Some(5);
-        let guard = Guard::new(options);
+        let guard = AccessControl::new(options);
         let all = Scope::default();
         let made = (0..50).filter(|_| guard.identify(&HeaderMap::new(), &all).is_ok()).count();
         assert!((10..15).contains(&made), "{made}");
@@ -189,7 +196,7 @@ mod tests {
         let wrong = headers(&[("authorization", "Bearer other")]);
         let all = Scope::default();
         let tried: Vec<_> = (0..50).map(|_| guard.identify(&wrong, &all).unwrap_err()).collect();
-        assert_eq!((&tried[0], &tried[49]), (&Refusal::WrongToken, &Refusal::TooMany));
+        assert_eq!((&tried[0], &tried[49]), (&Rejection::WrongToken, &Rejection::TooMany));
         // Whoever has a token does not notice.
         let right = headers(&[("authorization", "Bearer secret")]);
         assert!(guard.identify(&right, &all).is_ok());

@@ -9,7 +9,7 @@ use hyper::body::Body as _;
 use tokio::time::timeout;
 use trunkline::principal::Principal;
 
-use super::Door;
+use super::AppState;
 use crate::access::budget::Reservation;
 
 /// How long a message may take to arrive.
@@ -33,13 +33,13 @@ const UNCOUNTED_BYTES: usize = 16 * 1024;
 const MAX_RESERVED_BYTES: usize = 1024 * 1024;
 
 /// A message, with what it takes of the budget for as long as that is kept.
-pub(super) struct Received {
+pub(super) struct RequestBody {
     pub(super) bytes: Bytes,
     pub(super) reservation: Option<Reservation>,
 }
 
 /// Why there is no message.
-pub(super) enum Unread {
+pub(super) enum BodyError {
     /// It is longer than a message may be.
     TooLong,
     /// It did not arrive in time.
@@ -52,26 +52,30 @@ pub(super) enum Unread {
 
 /// Reads the body of a request of a principal.
 pub(super) async fn receive(
-    door: &Door,
+    state: &AppState,
     principal: &Principal,
     body: Body,
-) -> Result<Received, Unread> {
-    timeout(LONGEST_BODY, collect(door, principal, body)).await.unwrap_or(Err(Unread::Late))
+) -> Result<RequestBody, BodyError> {
+    timeout(LONGEST_BODY, collect(state, principal, body)).await.unwrap_or(Err(BodyError::Late))
 }
 
-async fn collect(door: &Door, principal: &Principal, mut body: Body) -> Result<Received, Unread> {
+async fn collect(
+    state: &AppState,
+    principal: &Principal,
+    mut body: Body,
+) -> Result<RequestBody, BodyError> {
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if declared > door.message_bytes {
-        return Err(Unread::TooLong);
+    if declared > state.message_bytes {
+        return Err(BodyError::TooLong);
     }
     let mut reservation = None;
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
         // What is no data is a trailer, and nothing that is said there matters.
-        let Ok(data) = frame.map_err(|_| Unread::Broken)?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
         let length = bytes.len() + data.len();
-        if length > door.message_bytes {
-            return Err(Unread::TooLong);
+        if length > state.message_bytes {
+            return Err(BodyError::TooLong);
         }
         let uncounted = match &reservation {
             None if length <= UNCOUNTED_BYTES => 0,
@@ -80,13 +84,13 @@ async fn collect(door: &Door, principal: &Principal, mut body: Body) -> Result<R
             Some(_) => data.len(),
         };
         if uncounted > 0 {
-            let reserved = reservation.get_or_insert_with(|| door.bodies.begin(principal));
-            timeout(LONGEST_WAIT, reserved.grow(uncounted)).await.map_err(|_| Unread::Busy)?;
+            let reserved = reservation.get_or_insert_with(|| state.bodies.begin(principal));
+            timeout(LONGEST_WAIT, reserved.grow(uncounted)).await.map_err(|_| BodyError::Busy)?;
         }
         if bytes.capacity() == 0 {
             bytes.reserve(declared.min(MAX_RESERVED_BYTES).max(data.len()));
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(Received { bytes: bytes.freeze(), reservation })
+    Ok(RequestBody { bytes: bytes.freeze(), reservation })
 }

@@ -10,11 +10,11 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 /// A page that may ask.
-pub(super) struct Page {
+pub(super) struct CorsOrigin {
     origin: HeaderValue,
 }
 
-impl Page {
+impl CorsOrigin {
     /// The page that a request comes from, if it is of one of these origins.
     pub(super) fn of(headers: &HeaderMap, origins: &[String]) -> Option<Self> {
         let origin = headers.get(ORIGIN)?;
@@ -23,20 +23,20 @@ impl Page {
     }
 
     /// The answer to a browser that asks whether the page may ask: in any way, with any header.
-    pub(super) fn welcome(&self, headers: &HeaderMap) -> Response {
+    pub(super) fn preflight(&self, headers: &HeaderMap) -> Response {
         let mut response = StatusCode::NO_CONTENT.into_response();
         let answers = response.headers_mut();
         let methods = HeaderValue::from_static("POST, GET, DELETE");
         answers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
-        if let Some(asked) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
-            answers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+        if let Some(incoming) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+            answers.insert(ACCESS_CONTROL_ALLOW_HEADERS, incoming.clone());
         }
         answers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-        self.may_read(response)
+        self.add_headers(response)
     }
 
     /// An answer that the browser shows to the page.
-    pub(super) fn may_read(&self, mut response: Response) -> Response {
+    pub(super) fn add_headers(&self, mut response: Response) -> Response {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.origin.clone());
         let told = HeaderValue::from_static("mcp-session-id, www-authenticate, retry-after");

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::unread::MAX_UNCOUNTED_BYTES;
-use crate::access::budget::{Exhausted, Reservation, UnreadMessages, counted};
+use crate::access::budget::{BudgetExhausted, Reservation, UnreadMessages, counted};
 
 /// How often a stream on which nothing happens shows that it is alive.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -34,11 +34,11 @@ const MAX_CHUNK_BYTES: usize = 64 * 1024;
 const EVENT_END: &[u8] = b"\n\n";
 
 /// A stream of events. Everything on it is kept for a while.
-pub(super) struct Replay {
+pub(super) struct EventStream {
     number: u64,
     /// Counts unread events.
     unread: UnreadMessages,
-    state: Mutex<State>,
+    state: Mutex<EventStreamState>,
     changed: Notify,
 }
 
@@ -52,7 +52,7 @@ struct StoredEvent {
 }
 
 #[derive(Default)]
-struct State {
+struct EventStreamState {
     events: VecDeque<StoredEvent>,
     bytes: usize,
     last: u64,
@@ -67,13 +67,13 @@ struct State {
     left: Option<Instant>,
 }
 
-impl Replay {
+impl EventStream {
     pub(super) fn new(number: u64, unread: UnreadMessages) -> Arc<Self> {
         Arc::new(Self { number, unread, state: Mutex::default(), changed: Notify::new() })
     }
 
     /// Puts an answer on the stream, unless there is no room for it. A short one always has room.
-    pub(super) fn push_answer(&self, message: Bytes) -> Result<(), Exhausted> {
+    pub(super) fn push_answer(&self, message: Bytes) -> Result<(), BudgetExhausted> {
         let reservation = match message.len() <= MAX_UNCOUNTED_BYTES {
             true => None,
             false => Some(self.unread.reserve(message.len())?),
@@ -135,7 +135,7 @@ impl Replay {
     }
 
     /// When the last one went who read it.
-    pub(super) fn left(&self) -> Option<Instant> {
+    pub(super) fn unread_bytes(&self) -> Option<Instant> {
         self.lock().left
     }
 
@@ -155,15 +155,19 @@ impl Replay {
         let first = primes.then(|| {
             Bytes::from(format!("id: {}-{after}\nretry: {RETRY}\ndata: \n\n", self.number))
         });
-        let reading =
-            Reading { replay: Arc::clone(self), reader, after, next: first.into_iter().collect() };
+        let reading = StreamReader {
+            replay: Arc::clone(self),
+            reader,
+            after,
+            next: first.into_iter().collect(),
+        };
         Body::from_stream(unfold(reading, |mut reading| async {
             let chunk = reading.next().await?;
             Some((Ok::<_, std::convert::Infallible>(chunk), reading))
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EventStreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -176,8 +180,8 @@ fn says_list_changed(message: &[u8]) -> bool {
 }
 
 /// Somebody who reads a stream.
-struct Reading {
-    replay: Arc<Replay>,
+struct StreamReader {
+    replay: Arc<EventStream>,
     reader: u64,
     after: u64,
     /// What it is given next.
@@ -185,13 +189,13 @@ struct Reading {
 }
 
 /// What there is to read.
-enum Found {
+enum NextEvent {
     Events,
     Nothing,
     End,
 }
 
-impl Reading {
+impl StreamReader {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(next) = self.next.pop_front() {
@@ -203,9 +207,9 @@ impl Reading {
             // What comes between the look and the wait must not be missed.
             changed.as_mut().enable();
             match self.look() {
-                Found::Events => {}
-                Found::End => return None,
-                Found::Nothing => {
+                NextEvent::Events => {}
+                NextEvent::End => return None,
+                NextEvent::Nothing => {
                     if timeout(KEEP_ALIVE, changed).await.is_err() {
                         return Some(Bytes::from_static(HEARTBEAT));
                     }
@@ -214,10 +218,10 @@ impl Reading {
         }
     }
 
-    fn look(&mut self) -> Found {
+    fn look(&mut self) -> NextEvent {
         let mut state = self.replay.lock();
         if state.reader != self.reader {
-            return Found::End;
+            return NextEvent::End;
         }
         let (mut chunk, after) = (Vec::new(), self.after);
         for event in state.events.iter_mut().filter(|event| event.place > after) {
@@ -228,10 +232,12 @@ impl Reading {
             let head = format!("id: {}-{}\ndata: ", self.replay.number, event.place);
             self.after = event.place;
             if is_long {
-                let Some(message) = event.counted(&self.replay.unread) else { return Found::End };
+                let Some(message) = event.counted(&self.replay.unread) else {
+                    return NextEvent::End;
+                };
                 self.next.extend([head.into(), message, Bytes::from_static(EVENT_END)]);
                 state.read = self.after;
-                return Found::Events;
+                return NextEvent::Events;
             }
             event.reservation = None;
             for part in [head.as_bytes(), &event.message[..], EVENT_END] {
@@ -245,10 +251,10 @@ impl Reading {
         match (chunk.is_empty(), state.is_over) {
             (false, _) => {
                 self.next.push_back(chunk.into());
-                Found::Events
+                NextEvent::Events
             }
-            (true, true) => Found::End,
-            (true, false) => Found::Nothing,
+            (true, true) => NextEvent::End,
+            (true, false) => NextEvent::Nothing,
         }
     }
 }
@@ -265,7 +271,7 @@ impl StoredEvent {
     }
 }
 
-impl Drop for Reading {
+impl Drop for StreamReader {
     fn drop(&mut self) {
         let mut state = self.replay.lock();
         if state.reader == self.reader {
@@ -292,9 +298,9 @@ mod tests {
     /// Room for one of the long messages of these tests.
     const ROOM: usize = 300_000;
 
-    fn replay() -> Arc<Replay> {
+    fn replay() -> Arc<EventStream> {
         let budget = ByteBudget::new(ROOM, ROOM);
-        Replay::new(0, UnreadMessages::new(&budget, Principal::Anonymous))
+        EventStream::new(0, UnreadMessages::new(&budget, Principal::Anonymous))
     }
 
     fn long() -> Bytes {

@@ -11,114 +11,118 @@ use axum::response::Response;
 use futures_util::stream::unfold;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use trunkline::channel::{Receiver, Sender, bounded_bytes};
 use trunkline::message::{Id, RpcError};
 use trunkline::protocol::code;
-use trunkline::queue::{Receiver, Sender, weighed_queue};
 
-use super::Door;
+use super::AppState;
 use super::event_stream::{HEARTBEAT, KEEP_ALIVE};
 use super::responses::{answered, counted_response, refuse};
 use super::sessions::events;
 use super::unread::MAX_UNCOUNTED_BYTES;
 use crate::access::budget::UnreadMessages;
-use crate::access::scope::Identity;
-use crate::client::caller::{Admission, Caller, id_without_session};
-use crate::client::channel::{MAX_UNREAD, MAX_UNREAD_BYTES, Outlet, Talk};
-use crate::request::incoming::{Asked, Client};
+use crate::access::scope::CallerIdentity;
+use crate::client::caller::{Caller, Lease, id_without_session};
+use crate::client::channel::{ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel};
+use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::param_headers;
-use crate::request::response::Answer;
+use crate::request::response::RpcResult;
 
 /// How long a modern client waits for a plain answer. The status of the answer says something to
 /// it, so that streams come only where they have to show that they are alive.
 const LATER: Duration = Duration::from_secs(5);
 
-type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+type ModernFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
 /// A request that stands for itself. Its client goes away to cancel it.
 pub(super) async fn modern(
-    door: &Arc<Door>,
-    identity: &Arc<Identity>,
+    state: &Arc<AppState>,
+    identity: &Arc<CallerIdentity>,
     headers: HeaderMap,
-    asked: Asked,
+    incoming: IncomingRequest,
 ) -> Response {
-    let id = asked.id.clone();
-    let (outlet, inbox) = weighed_queue(MAX_UNREAD, MAX_UNREAD_BYTES);
-    let (caller, unread) = match modern_caller(door, identity, (&headers, &asked), outlet) {
+    let id = incoming.id.clone();
+    let (outlet, inbox) = bounded_bytes(MAX_UNREAD, MAX_UNREAD_BYTES);
+    let (caller, unread) = match modern_caller(state, identity, (&headers, &incoming), outlet) {
         Ok(caller) => caller,
         Err(error) => return refuse(status_of(&error), Some(&id), &error),
     };
-    let asked = asked.with_headers(headers);
-    let answering: Answering = Box::pin(Arc::clone(&door.gateway).answer(caller, asked));
-    let mut work = Exchange { answering: Some(answering), inbox, id, last: None, unread };
+    let incoming = incoming.with_headers(headers);
+    let answering: ModernFuture = Box::pin(Arc::clone(&state.gateway).answer(caller, incoming));
+    let mut work = ModernExchange { answering: Some(answering), inbox, id, last: None, unread };
     match timeout(LATER, work.next()).await {
-        Ok(Some(Said::Answer(answer))) => {
+        Ok(Some(ModernEvent::Answer(answer))) => {
             let status = answer.as_ref().map_or_else(status_of, |_| StatusCode::OK);
             answered(&work.unread, &work.id, answer, status)
         }
-        Ok(Some(Said::Message(message))) => work.streamed(Some(message)),
+        Ok(Some(ModernEvent::Message(message))) => work.streamed(Some(message)),
         Ok(None) | Err(_) => work.streamed(None),
     }
 }
 
 fn modern_caller(
-    door: &Door,
-    identity: &Arc<Identity>,
-    (headers, asked): (&HeaderMap, &Asked),
+    state: &AppState,
+    identity: &Arc<CallerIdentity>,
+    (headers, incoming): (&HeaderMap, &IncomingRequest),
     outlet: Sender<Bytes>,
 ) -> Result<(Caller, UnreadMessages), RpcError> {
-    let client = Client::of_request(&asked.said)?;
-    param_headers::check(headers, &client.version, asked)?;
+    let client = ClientProfile::of_request(&incoming.said)?;
+    param_headers::check(headers, &client.version, incoming)?;
     let principal = identity.principal.of_client(&id_without_session(&client, identity));
-    let unread = door.sessions.unread.answers_to(principal);
+    let unread = state.sessions.unread.answers_to(principal);
     let caller = Caller {
         client: Arc::new(client),
         identity: Arc::clone(identity),
-        level: asked.level()?,
-        talk: Talk::new(Outlet::CountedRequest(outlet, unread.clone())),
+        level: incoming.level()?,
+        channel: ClientChannel::new(OutboundChannel::CountedRequest(outlet, unread.clone())),
         session: None,
-        admission: admission(door, headers, asked)?,
+        admission: admission(state, headers, incoming)?,
     };
     Ok((caller, unread))
 }
 
 /// For how long a request may go on. Only one that listens goes on for longer than its answer takes.
-fn admission(door: &Door, headers: &HeaderMap, asked: &Asked) -> Result<Admission, RpcError> {
-    if &*asked.method != "subscriptions/listen" {
-        return Ok(Admission::Asked);
+fn admission(
+    state: &AppState,
+    headers: &HeaderMap,
+    incoming: &IncomingRequest,
+) -> Result<Lease, RpcError> {
+    if &*incoming.method != "subscriptions/listen" {
+        return Ok(Lease::Asked);
     }
     let gone = || RpcError::new(code::INVALID_REQUEST, "the token is not known any more");
-    door.guard.admission(headers).ok_or_else(gone)
+    state.guard.admission(headers).ok_or_else(gone)
 }
 
 /// A modern request that is being worked on. Dropping it cancels it.
-struct Exchange {
-    answering: Option<Answering>,
+struct ModernExchange {
+    answering: Option<ModernFuture>,
     inbox: Receiver<Bytes>,
     id: Id,
-    last: Option<Answer>,
+    last: Option<RpcResult>,
     unread: UnreadMessages,
 }
 
-enum Said {
+enum ModernEvent {
     Message(Bytes),
-    Answer(Answer),
+    Answer(RpcResult),
 }
 
-impl Exchange {
+impl ModernExchange {
     /// What is said next; nothing after the answer.
-    async fn next(&mut self) -> Option<Said> {
+    async fn next(&mut self) -> Option<ModernEvent> {
         if let Some(answering) = &mut self.answering {
             tokio::select! {
                 biased;
-                message = self.inbox.recv() => return Some(Said::Message(message)),
+                message = self.inbox.recv() => return Some(ModernEvent::Message(message)),
                 answer = answering => self.last = Some(answer),
             }
             self.answering = None;
         }
         // What was said before the answer comes before it.
         match self.inbox.try_recv() {
-            Some(message) => Some(Said::Message(message)),
-            None => self.last.take().map(Said::Answer),
+            Some(message) => Some(ModernEvent::Message(message)),
+            None => self.last.take().map(ModernEvent::Answer),
         }
     }
 
@@ -136,7 +140,7 @@ impl Exchange {
             Some(counted_response(&unread, &id, answer))
         });
         let next = first.map(event).into_iter().flatten().collect();
-        let stream = AnswerStream { answer: Some(answering_task), inbox, next };
+        let stream = ModernStream { answer: Some(answering_task), inbox, next };
         let body = unfold(stream, |mut stream| async {
             let chunk = stream.next().await?;
             Some((Ok::<_, std::convert::Infallible>(chunk), stream))
@@ -147,7 +151,7 @@ impl Exchange {
 
 /// The stream on which a modern client gets an answer and what comes before it. Dropping it cancels
 /// the request.
-struct AnswerStream {
+struct ModernStream {
     /// Nothing once it is over.
     answer: Option<JoinSet<Option<Bytes>>>,
     inbox: Receiver<Bytes>,
@@ -155,7 +159,7 @@ struct AnswerStream {
     next: VecDeque<Bytes>,
 }
 
-impl AnswerStream {
+impl ModernStream {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(next) = self.next.pop_front() {
             return Some(next);

@@ -7,17 +7,17 @@ use axum::response::Response;
 use futures_util::stream;
 use trunkline::message::{Id, RpcError};
 
-use super::event_stream::Replay;
+use super::event_stream::EventStream;
 use super::unread::{counted_parts, unread_error};
 use crate::access::budget::UnreadMessages;
-use crate::request::errors::refusal;
-use crate::request::response::{Answer, response, response_in_parts};
+use crate::request::errors::error_message;
+use crate::request::response::{RpcResult, response, response_in_parts};
 
 /// The answer to a request as a whole body. A long one is not copied for that.
 pub(super) fn answered(
     unread: &UnreadMessages,
     id: &Id,
-    answer: Answer,
+    answer: RpcResult,
     status: StatusCode,
 ) -> Response {
     let [first, inside, last] = match counted_parts(unread, response_in_parts(id, answer)) {
@@ -43,11 +43,11 @@ fn json(status: StatusCode, body: Body) -> Response {
 }
 
 pub(super) fn refuse(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Response {
-    json(status, refusal(id, error).into())
+    json(status, error_message(id, error).into())
 }
 
 /// Puts the answer to a request on its stream, or the error that there is no room for it.
-pub(super) fn put_answer(stream: &Replay, id: &Id, answer: Answer) {
+pub(super) fn put_answer(stream: &EventStream, id: &Id, answer: RpcResult) {
     let message = response(id, answer);
     let length = message.len();
     if stream.push_answer(message).is_err() {
@@ -57,7 +57,7 @@ pub(super) fn put_answer(stream: &Replay, id: &Id, answer: Answer) {
 }
 
 /// The message that answers a request, counted until it is written; or the error in its place.
-pub(super) fn counted_response(unread: &UnreadMessages, id: &Id, answer: Answer) -> Bytes {
+pub(super) fn counted_response(unread: &UnreadMessages, id: &Id, answer: RpcResult) -> Bytes {
     let [message] = counted_parts(unread, [response(id, answer)])
         .unwrap_or_else(|error| [response(id, Err(error))]);
     message

@@ -13,14 +13,14 @@ use tokio::time::interval;
 use trunkline::principal::{ClientId, FairShare, Principal};
 use trunkline::protocol::{Era, ProtocolVersion};
 
-use super::event_stream::{self, Replay};
+use super::event_stream::{self, EventStream};
 use super::unread::UnreadBudgets;
-use crate::access::budget::{ByteBudget, Exhausted, Reservation, UnreadMessages};
-use crate::access::scope::Identity;
-use crate::client::session::{self, Session, Standing};
+use crate::access::budget::{BudgetExhausted, ByteBudget, Reservation, UnreadMessages};
+use crate::access::scope::CallerIdentity;
+use crate::client::session::{self, Session, SessionStream};
 use crate::handlers::gateway::Gateway;
 use crate::options::Limits;
-use crate::request::incoming::Client;
+use crate::request::incoming::ClientProfile;
 use crate::request::param_headers::VERSION;
 use crate::request::response::MAX_KEPT_OF_ALL;
 
@@ -54,20 +54,20 @@ pub(super) struct Sessions {
     gateway: Arc<Gateway>,
     limits: Limits,
     open: Mutex<HashMap<ClientId, Arc<HttpSession>>>,
-    kept: Mutex<Kept>,
+    kept: Mutex<RetainedStreams>,
     /// What clients say they are.
     identities: Arc<ByteBudget>,
     pub(super) unread: UnreadBudgets,
 }
 
 /// The streams of all sessions that are over, oldest first; some may have been forgotten.
-struct Kept {
+struct RetainedStreams {
     streams: VecDeque<(Weak<HttpSession>, u64, Instant)>,
     /// The bytes of those that are kept.
     bytes: Arc<ByteBudget>,
 }
 
-impl Default for Kept {
+impl Default for RetainedStreams {
     fn default() -> Self {
         // Of one principal as many as of all, if nobody else needs them.
         let bytes = ByteBudget::new(MAX_KEPT_OF_ALL, MAX_KEPT_OF_ALL);
@@ -75,7 +75,7 @@ impl Default for Kept {
     }
 }
 
-impl Kept {
+impl RetainedStreams {
     /// Adds a stream. If too many bytes are kept, the oldest of whoever has most are forgotten, so that
     /// nobody takes the room of others.
     fn add(&mut self, session: &Arc<HttpSession>, number: u64) {
@@ -86,33 +86,33 @@ impl Kept {
                 it.upgrade().is_none_or(|session| *session.principal() == largest)
             };
             let oldest = self.streams.iter().position(|(session, ..)| is_its(session));
-            self.forget_at(oldest.unwrap_or(0));
+            self.expire_at(oldest.unwrap_or(0));
         }
     }
 
-    fn forget_at(&mut self, place: usize) {
+    fn expire_at(&mut self, place: usize) {
         let Some((session, number, _)) = self.streams.remove(place) else { return };
         if let Some(session) = session.upgrade() {
-            session.forget(number);
+            session.remove_stream(number);
         }
     }
 
     fn sweep(&mut self, before: Instant) {
         while self.streams.front().is_some_and(|(.., since)| *since <= before) {
-            self.forget_at(0);
+            self.expire_at(0);
         }
     }
 }
 
 /// The streams of one session that are over and kept, oldest first, each with its bytes.
-struct Over {
+struct FinishedStream {
     streams: VecDeque<(u64, Reservation)>,
     bytes: usize,
     /// The bytes that all sessions keep.
     of_all: Arc<ByteBudget>,
 }
 
-impl Over {
+impl FinishedStream {
     /// Adds a stream, and returns those that are to be forgotten for it.
     fn add(&mut self, number: u64, principal: &Principal, bytes: usize) -> Vec<u64> {
         self.streams.push_back((number, self.of_all.take(principal, bytes)));
@@ -141,12 +141,12 @@ impl Over {
 pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
     /// What belongs to no request.
-    standing: Arc<Replay>,
-    streams: Mutex<HashMap<u64, Arc<Replay>>>,
-    over: Mutex<Over>,
+    stream: Arc<EventStream>,
+    streams: Mutex<HashMap<u64, Arc<EventStream>>>,
+    over: Mutex<FinishedStream>,
     next: AtomicU64,
     /// When a request last named it.
-    asked: Mutex<Instant>,
+    incoming: Mutex<Instant>,
     /// Counts answers that its client has not read.
     pub(super) unread: UnreadMessages,
     /// What its client takes of the budget, once it is open.
@@ -155,16 +155,16 @@ pub(super) struct HttpSession {
 
 impl HttpSession {
     /// A stream for one request.
-    pub(super) fn stream(&self) -> Arc<Replay> {
+    pub(super) fn stream(&self) -> Arc<EventStream> {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let stream = Replay::new(number, self.unread.clone());
+        let stream = EventStream::new(number, self.unread.clone());
         lock(&self.streams).insert(number, Arc::clone(&stream));
         stream
     }
 
     /// Keeps a stream that is over for those who missed some of it, and forgets the oldest if there
     /// are too many.
-    fn keep(&self, stream: &Replay) {
+    fn retain(&self, stream: &EventStream) {
         let (number, bytes) = (stream.number(), stream.bytes());
         let forgotten = lock(&self.over).add(number, self.principal(), bytes);
         let mut streams = lock(&self.streams);
@@ -172,22 +172,22 @@ impl HttpSession {
     }
 
     /// Forgets a stream that is over, if it is not forgotten yet.
-    fn forget(&self, number: u64) {
+    fn remove_stream(&self, number: u64) {
         if lock(&self.over).remove(number).is_some() {
             lock(&self.streams).remove(&number);
         }
     }
 
     /// A stream as the answer to a request.
-    pub(super) fn answer(&self, stream: &Arc<Replay>, after: u64) -> Response {
+    pub(super) fn answer(&self, stream: &Arc<EventStream>, after: u64) -> Response {
         // Older clients take an event without content for a broken one.
         let primes = &*self.session.client.version == FIRST_PRIMED_VERSION;
         events(stream.body(after, primes))
     }
 
-    fn find(&self, number: u64) -> Option<Arc<Replay>> {
+    fn find(&self, number: u64) -> Option<Arc<EventStream>> {
         match number {
-            0 => Some(Arc::clone(&self.standing)),
+            0 => Some(Arc::clone(&self.stream)),
             _ => lock(&self.streams).get(&number).cloned(),
         }
     }
@@ -199,17 +199,17 @@ impl HttpSession {
     /// When its client last did something with it: began a request, had one that was not over, or read
     /// its stream.
     fn last_use(&self) -> Instant {
-        let ends = [self.session.last_end(), self.standing.left()];
-        ends.into_iter().flatten().fold(*lock(&self.asked), Instant::max)
+        let ends = [self.session.last_end(), self.stream.unread_bytes()];
+        ends.into_iter().flatten().fold(*lock(&self.incoming), Instant::max)
     }
 
     fn is_unused(&self, since: Instant) -> bool {
-        self.last_use() < since && !self.session.is_busy() && !self.standing.is_read()
+        self.last_use() < since && !self.session.is_busy() && !self.stream.is_read()
     }
 }
 
-impl Standing for Replay {
-    fn tell(&self, message: Bytes) {
+impl SessionStream for EventStream {
+    fn notify(&self, message: Bytes) {
         self.push(message);
     }
 
@@ -236,25 +236,29 @@ impl Sessions {
     }
 
     /// A session that is not open yet: nothing remains of it if its client gives up.
-    pub(super) fn prepare(&self, client: Client, identity: &Arc<Identity>) -> Arc<HttpSession> {
+    pub(super) fn prepare(
+        &self,
+        client: ClientProfile,
+        identity: &Arc<CallerIdentity>,
+    ) -> Arc<HttpSession> {
         let id = session::new_id();
         let principal = identity.principal.of_client(&id);
-        let standing = Replay::new(0, self.unread.notifications_to(principal.clone()));
-        let tell: Arc<dyn Standing> = Arc::clone(&standing) as _;
+        let stream = EventStream::new(0, self.unread.notifications_to(principal.clone()));
+        let tell: Arc<dyn SessionStream> = Arc::clone(&stream) as _;
         let host = Arc::clone(&self.gateway.host);
         let identity = Arc::clone(identity);
         Arc::new(HttpSession {
             session: Arc::new(Session::new(id, host, client, identity, tell)),
             unread: self.unread.answers_to(principal),
-            standing,
+            stream,
             streams: Mutex::default(),
-            over: Mutex::new(Over {
+            over: Mutex::new(FinishedStream {
                 streams: VecDeque::new(),
                 bytes: 0,
                 of_all: Arc::clone(&lock(&self.kept).bytes),
             }),
             next: AtomicU64::new(0),
-            asked: Mutex::new(Instant::now()),
+            incoming: Mutex::new(Instant::now()),
             reservation: Mutex::default(),
         })
     }
@@ -265,7 +269,7 @@ impl Sessions {
         let mut ended = Vec::new();
         let has_room = self.has_room_for(session, &mut open, &mut ended);
         if has_room {
-            *lock(&session.asked) = Instant::now();
+            *lock(&session.incoming) = Instant::now();
             open.insert(session.session.id.clone(), Arc::clone(session));
         }
         // Dropping them runs code of others, which must not find the table locked.
@@ -284,7 +288,7 @@ impl Sessions {
         ended: &mut Vec<Arc<HttpSession>>,
     ) -> bool {
         if open.len() >= self.limits.sessions {
-            let Some(unused) = make_room(open, session.principal()) else { return false };
+            let Some(unused) = evict_for(open, session.principal()) else { return false };
             ended.push(unused);
         }
         let bytes = session.session.client.bytes();
@@ -294,8 +298,8 @@ impl Sessions {
                     *lock(&session.reservation) = Some(reservation);
                     return true;
                 }
-                Err(Exhausted::Share) => session.principal().clone(),
-                Err(Exhausted::Total) => self.identities.largest().unwrap_or_default(),
+                Err(BudgetExhausted::Share) => session.principal().clone(),
+                Err(BudgetExhausted::Total) => self.identities.largest().unwrap_or_default(),
             };
             let Some(unused) = take_unused(open, &of_whom) else { return false };
             // Whoever still holds it keeps its memory, and nobody finds it any more.
@@ -307,7 +311,7 @@ impl Sessions {
     /// The session that a request names, if it is of the same client; or how to say that it is not.
     pub(super) fn find(
         &self,
-        identity: &Identity,
+        identity: &CallerIdentity,
         headers: &HeaderMap,
     ) -> Result<Arc<HttpSession>, Box<Response>> {
         let refuse =
@@ -327,19 +331,19 @@ impl Sessions {
             let text = "the MCP-Protocol-Version header names no revision that opens sessions\n";
             return Err(refuse(StatusCode::BAD_REQUEST, text));
         }
-        *lock(&session.asked) = Instant::now();
+        *lock(&session.incoming) = Instant::now();
         Ok(session)
     }
 
     /// Says that nothing more comes on a stream, which is kept for a client that missed some of it.
-    pub(super) fn finish(&self, session: &Arc<HttpSession>, stream: &Replay) {
+    pub(super) fn finish(&self, session: &Arc<HttpSession>, stream: &EventStream) {
         stream.finish();
-        session.keep(stream);
+        session.retain(stream);
         lock(&self.kept).add(session, stream.number());
     }
 
     /// Opens the stream for what belongs to no request, or takes up one that broke.
-    pub(super) fn open_stream(&self, identity: &Identity, headers: &HeaderMap) -> Response {
+    pub(super) fn open_stream(&self, identity: &CallerIdentity, headers: &HeaderMap) -> Response {
         if !headers.contains_key(SESSION) && is_modern(headers) {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
         }
@@ -360,7 +364,7 @@ impl Sessions {
                 return (StatusCode::BAD_REQUEST, "there is no such event\n").into_response();
             }
         };
-        self.gateway.announce_to(&session.session);
+        self.gateway.start_notifications(&session.session);
         match session.find(number) {
             Some(stream) => session.answer(&stream, after.unwrap_or_else(|| stream.read())),
             None => (StatusCode::NOT_FOUND, "that stream is over\n").into_response(),
@@ -368,7 +372,7 @@ impl Sessions {
     }
 
     /// Ends a session because its client says so.
-    pub(super) fn end(&self, identity: &Identity, headers: &HeaderMap) -> Response {
+    pub(super) fn end(&self, identity: &CallerIdentity, headers: &HeaderMap) -> Response {
         if !headers.contains_key(SESSION) && is_modern(headers) {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
         }
@@ -378,7 +382,7 @@ impl Sessions {
         let id = headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
         let ended = lock(&self.open).remove(&ClientId::from(id));
         if let Some(ended) = &ended {
-            ended.standing.finish();
+            ended.stream.finish();
             ended.session.cancel_all();
             release(&self.gateway, &ended.session);
         }
@@ -406,7 +410,7 @@ impl Sessions {
 
 /// Ends a session for another one of this principal: of whoever has most, so that nobody takes the
 /// room of others, the one that has not been used for longest, if one is not in use.
-fn make_room(
+fn evict_for(
     open: &mut HashMap<ClientId, Arc<HttpSession>>,
     principal: &Principal,
 ) -> Option<Arc<HttpSession>> {
@@ -441,7 +445,7 @@ fn is_modern(headers: &HeaderMap) -> bool {
 /// Ends what was kept for a session.
 fn release(gateway: &Arc<Gateway>, session: &Session) {
     let (gateway, id) = (Arc::clone(gateway), session.id.clone());
-    tokio::spawn(async move { gateway.host.release(id.as_str()).await });
+    tokio::spawn(async move { gateway.host.close_client(id.as_str()).await });
 }
 
 /// A stream of events as an answer.
@@ -467,7 +471,8 @@ mod tests {
         let ann = Principal::Token("ann".into());
         let of_all = ByteBudget::new(usize::MAX, usize::MAX);
         let kept = || of_all.used();
-        let mut over = Over { streams: VecDeque::new(), bytes: 0, of_all: Arc::clone(&of_all) };
+        let mut over =
+            FinishedStream { streams: VecDeque::new(), bytes: 0, of_all: Arc::clone(&of_all) };
         assert!(over.add(1, &ann, 1000).is_empty());
         assert_eq!(over.add(2, &ann, MAX_KEPT), [1], "the oldest goes first");
         assert_eq!(over.add(3, &ann, MAX_KEPT + 1), [2, 3], "also itself, if it is too long");

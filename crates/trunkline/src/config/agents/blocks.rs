@@ -16,7 +16,7 @@ const SIGNS: [char; 5] = [',', '[', ']', '{', '}'];
 
 /// A block of YAML between two lines of `---`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct FrontmatterBlock {
     /// The line that opens it.
     pub(super) opening: Span,
     /// What is between the lines.
@@ -30,8 +30,8 @@ pub(super) struct Block {
 ///
 /// A file may start with one. Any other line of `---` may as well be a rule between paragraphs: it
 /// opens a block only if a line `name:` follows before the next one. What is fenced as code is text.
-pub(super) fn blocks(text: &str) -> Vec<Block> {
-    let lines: Vec<Line<'_>> = lines(text).collect();
+pub(super) fn blocks(text: &str) -> Vec<FrontmatterBlock> {
+    let lines: Vec<MarkdownLine<'_>> = lines(text).collect();
     let mut blocks = Vec::new();
     let mut fence: Option<&str> = None;
     let mut is_first = true;
@@ -55,26 +55,26 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-struct Line<'t> {
+struct MarkdownLine<'t> {
     start: usize,
     /// Without its line break, and without a byte order mark.
     text: &'t str,
 }
 
-impl Line<'_> {
+impl MarkdownLine<'_> {
     fn span(&self) -> Span {
         Span::new(self.start, self.start + self.text.trim_end().len())
     }
 }
 
-fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+fn lines(text: &str) -> impl Iterator<Item = MarkdownLine<'_>> {
     let mut start = 0;
     text.split_inclusive('\n').map(move |whole| {
-        let mut line = Line { start, text: whole.trim_end_matches(['\n', '\r']) };
+        let mut line = MarkdownLine { start, text: whole.trim_end_matches(['\n', '\r']) };
         if start == 0
             && let Some(rest) = line.text.strip_prefix('\u{feff}')
         {
-            line = Line { start: '\u{feff}'.len_utf8(), text: rest };
+            line = MarkdownLine { start: '\u{feff}'.len_utf8(), text: rest };
         }
         start += whole.len();
         line
@@ -90,7 +90,11 @@ fn is_closing(line: &str) -> bool {
 }
 
 /// The block that a line of `---` opens, if it does, and the line after it.
-fn block_at(lines: &[Line<'_>], opening: usize, is_first: bool) -> Option<(Block, usize)> {
+fn block_at(
+    lines: &[MarkdownLine<'_>],
+    opening: usize,
+    is_first: bool,
+) -> Option<(FrontmatterBlock, usize)> {
     let inside = &lines[opening + 1..];
     let closing = inside.iter().position(|line| is_closing(line.text));
     // Without its end a block is as long as its first paragraph.
@@ -104,7 +108,7 @@ fn block_at(lines: &[Line<'_>], opening: usize, is_first: bool) -> Option<(Block
     let start = inside.first().map_or(opening_line.span().end(), |line| line.start);
     let last = inside[..length].last();
     let end = last.map_or(start, |line| line.start + line.text.len());
-    let block = Block {
+    let block = FrontmatterBlock {
         opening: opening_line.span(),
         yaml: Span::new(start, end),
         is_closed: closing.is_some(),

@@ -1,10 +1,10 @@
 //! What other hosts' keys take away from an agent: Claude Code's `disallowedTools` and opencode's
 //! `permission`, as patterns.
 
-use crate::config::decode::{Decoder, FromNode as _, Spanned};
+use crate::config::decode::{Decoder, FromNode as _, WithSpan};
 use crate::config::diagnostic::Code;
-use crate::config::syntax::{Member, Node, Value};
-use crate::config::written::PatternsEntry;
+use crate::config::jsonc::{Node, ObjectMember, Value};
+use crate::config::raw::PatternsEntry;
 
 /// Names of opencode's own tools and permissions. Rules inside of one of them are about its arguments.
 const OPENCODE_PERMISSIONS: &[&str] = &[
@@ -30,14 +30,14 @@ const OPENCODE_PERMISSIONS: &[&str] = &[
 /// The patterns of `disallowedTools` and `permission`, in their order; `None` if they cannot be read, which
 /// has been reported.
 pub(super) fn exclusions(
-    members: &[Member],
+    members: &[ObjectMember],
     decoder: &mut Decoder<'_>,
-) -> Option<Vec<Spanned<Box<str>>>> {
+) -> Option<Vec<WithSpan<Box<str>>>> {
     let mut patterns = Vec::new();
-    for Member { key, value } in members {
+    for ObjectMember { key, value } in members {
         match &*key.text {
-            "disallowedTools" => patterns.extend(disallowed(value, decoder)?),
-            "permission" => patterns.extend(denied(value, decoder)?),
+            "disallowedTools" => patterns.extend(disallowed_tools(value, decoder)?),
+            "permission" => patterns.extend(denied_permissions(value, decoder)?),
             _ => {}
         }
     }
@@ -45,7 +45,7 @@ pub(super) fn exclusions(
 }
 
 /// The tools that Claude Code takes away. Of `Bash(git:*)` only some arguments are, not the tool.
-fn disallowed(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<Spanned<Box<str>>>> {
+fn disallowed_tools(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<WithSpan<Box<str>>>> {
     let subject = "`disallowedTools`".to_owned();
     let PatternsEntry(names) =
         decoder.about(subject, |decoder| PatternsEntry::from_node(node, decoder))?;
@@ -59,15 +59,15 @@ fn disallowed(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<Spanned<Box<
             decoder.push(found.help(help));
             return None;
         }
-        patterns.push(Spanned { value: format!("!{}", name.value).into(), ..name });
+        patterns.push(WithSpan { value: format!("!{}", name.value).into(), ..name });
     }
     Some(patterns)
 }
 
 /// The tools that opencode denies.
-fn denied(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<Spanned<Box<str>>>> {
+fn denied_permissions(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<WithSpan<Box<str>>>> {
     let excluded =
-        |name: &str| Spanned { value: format!("!{name}").into(), span: node.span, key: node.span };
+        |name: &str| WithSpan { value: format!("!{name}").into(), span: node.span, key: node.span };
     match &node.value {
         Value::String(rule) => match &**rule {
             "allow" | "ask" => Some(Vec::new()),
@@ -79,7 +79,7 @@ fn denied(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<Spanned<Box<str>
         },
         Value::Object(members) => {
             let mut patterns = Vec::new();
-            for Member { key, value } in members {
+            for ObjectMember { key, value } in members {
                 match &value.value {
                     Value::String(rule) if matches!(&**rule, "allow" | "ask") => {}
                     Value::String(rule) if &**rule == "deny" => patterns.push(excluded(&key.text)),

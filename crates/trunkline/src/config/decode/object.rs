@@ -30,12 +30,12 @@ macro_rules! written {
         $(#[doc = $doc])*
         #[derive(Clone, Default)]
         pub(crate) struct $name {
-            $($(#[doc = $field_doc])* pub(crate) $field: Option<crate::config::decode::Spanned<$type>>,)*
+            $($(#[doc = $field_doc])* pub(crate) $field: Option<crate::config::decode::WithSpan<$type>>,)*
             /// Members under keys that are not known.
-            pub(crate) unknown: Vec<crate::config::syntax::Member>,
+            pub(crate) unknown: Vec<crate::config::jsonc::ObjectMember>,
         }
 
-        impl crate::config::decode::Written for $name {
+        impl crate::config::decode::RawObject for $name {
             const KEYS: &'static [&'static str] = &[$($key $(, $alias)*),*];
             const RULES: &'static [&'static [&'static str]] =
                 &[$(written!(@rules [$($mark)?] $key $(, $alias)*)),*];
@@ -47,7 +47,7 @@ macro_rules! written {
 
         impl crate::config::decode::FromNode for $name {
             fn from_node(
-                node: &crate::config::syntax::Node,
+                node: &crate::config::jsonc::Node,
                 decoder: &mut crate::config::decode::Decoder<'_>,
             ) -> Option<Self> {
                 let mut object = Self::default();

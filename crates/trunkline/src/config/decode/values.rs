@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::{Decoder, Definitions, FromNode, Spanned, word};
+use super::{Decoder, Definitions, FromNode, WithSpan, word};
+use crate::config::jsonc::{Node, ObjectKey, ObjectMember, Value};
 use crate::config::redact::quoted;
-use crate::config::syntax::{Key, Member, Node, Value};
 
 impl FromNode for Box<str> {
     fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
@@ -30,7 +30,7 @@ impl FromNode for bool {
     }
 }
 
-impl<T: FromNode> FromNode for Vec<Spanned<T>> {
+impl<T: FromNode> FromNode for Vec<WithSpan<T>> {
     fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
         let Value::Array(items) = &node.value else {
             decoder.wrong_type(node, "an array");
@@ -40,7 +40,7 @@ impl<T: FromNode> FromNode for Vec<Spanned<T>> {
         let items = decoder.about(subject, |decoder| {
             let item = |item: &Node| {
                 let value = T::from_node(item, decoder)?;
-                Some(Spanned { value, span: item.span, key: item.span })
+                Some(WithSpan { value, span: item.span, key: item.span })
             };
             items.iter().map(item).collect::<Vec<_>>()
         });
@@ -54,14 +54,14 @@ impl<T: FromNode> FromNode for Vec<Spanned<T>> {
 
 /// An object whose keys are names.
 #[derive(Clone)]
-pub(crate) struct Map<T>(pub(crate) Vec<(Key, Spanned<T>)>);
+pub(crate) struct NamedValues<T>(pub(crate) Vec<(ObjectKey, WithSpan<T>)>);
 
-impl<T: FromNode> FromNode for Map<T> {
+impl<T: FromNode> FromNode for NamedValues<T> {
     fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
         let members = decoder.members(node, "an object")?;
         let mut first_uses = std::collections::HashMap::new();
         let mut entries = Vec::with_capacity(members.len());
-        for Member { key, value: node } in members {
+        for ObjectMember { key, value: node } in members {
             let first = *first_uses.entry(&*key.text).or_insert(key.span);
             if first != key.span {
                 decoder.duplicate_key(key, first);
@@ -69,7 +69,7 @@ impl<T: FromNode> FromNode for Map<T> {
             }
             let subject = format!("{} in {}", quoted(&key.text), decoder.subject());
             if let Some(value) = decoder.about(subject, |decoder| T::from_node(node, decoder)) {
-                entries.push((key.clone(), Spanned { value, span: node.span, key: key.span }));
+                entries.push((key.clone(), WithSpan { value, span: node.span, key: key.span }));
             }
         }
         Some(Self(entries))
@@ -82,9 +82,9 @@ impl<T: FromNode> FromNode for Map<T> {
 
 /// Anything: kept as it is.
 #[derive(Clone)]
-pub(crate) struct Anything(pub(crate) Node);
+pub(crate) struct AnyValue(pub(crate) Node);
 
-impl FromNode for Anything {
+impl FromNode for AnyValue {
     fn from_node(node: &Node, _: &mut Decoder<'_>) -> Option<Self> {
         Some(Self(node.clone()))
     }

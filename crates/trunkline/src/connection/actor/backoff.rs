@@ -13,20 +13,20 @@ const REACHING: Backoff =
     Backoff { limit: u32::MAX, delay: Duration::from_secs(1), max_delay: Duration::from_secs(60) };
 
 /// The attempts to start a server again, counted.
-pub(in crate::connection) struct Attempts {
+pub(in crate::connection) struct RestartAttempts {
     /// As it is configured.
     configured: Restart,
     rule: Restart,
     in_a_row: u32,
 }
 
-impl Attempts {
+impl RestartAttempts {
     pub(in crate::connection) fn new(rule: Restart) -> Self {
         Self { configured: rule, rule, in_a_row: 0 }
     }
 
     /// Goes over to another rule, if that is configured by now.
-    pub(in crate::connection) fn follow(&mut self, rule: Restart) {
+    pub(in crate::connection) fn apply_settings(&mut self, rule: Restart) {
         if rule != self.configured {
             (self.configured, self.rule) = (rule, rule);
         }
@@ -41,22 +41,22 @@ impl Attempts {
     }
 
     /// How many there have been in a row.
-    pub(in crate::connection) fn in_a_row(&self) -> u32 {
+    pub(in crate::connection) fn consecutive(&self) -> u32 {
         self.in_a_row
     }
 
     /// Begins anew: somebody asks for the server, or it has proved itself.
-    pub(in crate::connection) fn forget(&mut self) {
+    pub(in crate::connection) fn reset(&mut self) {
         self.in_a_row = 0;
     }
 
     /// The server was of use for this long before it failed. One that lived longer than the longest
     /// pause does not fail in a row.
-    pub(in crate::connection) fn lived(&mut self, uptime: Duration) {
+    pub(in crate::connection) fn record_lifetime(&mut self, uptime: Duration) {
         if let Restart::OnFailure(backoff) = self.rule
             && uptime > backoff.max_delay
         {
-            self.forget();
+            self.reset();
         }
     }
 
@@ -93,8 +93,8 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    fn attempts() -> Attempts {
-        Attempts::new(Restart::OnFailure(Backoff {
+    fn attempts() -> RestartAttempts {
+        RestartAttempts::new(Restart::OnFailure(Backoff {
             limit: 4,
             delay: Duration::from_secs(1),
             max_delay: Duration::from_secs(3),
@@ -114,9 +114,9 @@ mod tests {
             assert!(pause >= longest / 2 && pause <= longest, "{pause:?}");
         }
         assert_eq!(attempts.pause_after(&exited()), None);
-        attempts.lived(Duration::from_secs(2));
+        attempts.record_lifetime(Duration::from_secs(2));
         assert_eq!(attempts.pause_after(&exited()), None);
-        attempts.lived(Duration::from_secs(4));
+        attempts.record_lifetime(Duration::from_secs(4));
         assert!(attempts.pause_after(&exited()).is_some());
     }
 
@@ -124,13 +124,13 @@ mod tests {
     fn what_cannot_get_better_is_not_tried_again() {
         let missing = Error::new(ErrorKind::CommandNotFound, "it is not there");
         assert_eq!(attempts().pause_after(&missing), None);
-        assert_eq!(Attempts::new(Restart::Never).pause_after(&exited()), None);
+        assert_eq!(RestartAttempts::new(Restart::Never).pause_after(&exited()), None);
     }
 
     #[test]
     fn an_address_that_was_there_is_tried_for_as_long_as_it_takes() {
         let away = Error::new(ErrorKind::Unreachable, "it is away");
-        let mut attempts = Attempts::new(Restart::Never);
+        let mut attempts = RestartAttempts::new(Restart::Never);
         attempts.keep_reaching();
         let pauses: Vec<_> = (0..1000).map(|_| attempts.pause_after(&away).unwrap()).collect();
         assert!(pauses[0] <= REACHING.delay && pauses[999] >= REACHING.max_delay / 2);

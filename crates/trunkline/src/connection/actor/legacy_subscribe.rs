@@ -6,11 +6,11 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 
-use super::list_refresh::Asking;
-use super::subscriptions::{Errand, Watched};
-use crate::connection::session::{Answer, Session, gone};
-use crate::connection::state::status::Described;
-use crate::connection::subscription::Subject;
+use super::list_refresh::InternalRequests;
+use super::subscriptions::{SubscribeOp, Subscriptions};
+use crate::connection::session::{RequestOutcome, Session, closed_error};
+use crate::connection::state::status::ServerDescription;
+use crate::connection::subscription::SubscriptionSubject;
 use crate::error::ErrorKind;
 use crate::message::{Raw, RpcError};
 use crate::protocol::code;
@@ -20,21 +20,21 @@ use crate::protocol::code;
 const MAX_RUNNING: usize = 16;
 
 /// What was asked for, and what came of it.
-pub(super) struct Done {
-    subject: Subject,
-    errand: Errand,
-    answer: Answer,
+pub(super) struct CompletedOp {
+    subject: SubscriptionSubject,
+    errand: SubscribeOp,
+    answer: RequestOutcome,
 }
 
 /// Requests to hear of resources, and not to hear of them any more.
-pub(super) struct Errands {
+pub(super) struct LegacySubscriptions {
     /// Whether the server says that it knows how.
     is_offered: bool,
-    running: FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>,
+    running: FuturesUnordered<Pin<Box<dyn Future<Output = CompletedOp> + Send>>>,
 }
 
-impl Errands {
-    pub(super) fn of(described: &Described) -> Self {
+impl LegacySubscriptions {
+    pub(super) fn of(described: &ServerDescription) -> Self {
         let capabilities = described.capabilities.as_ref();
         let resources = capabilities.and_then(|capabilities| capabilities.get("resources"));
         let subscribe = resources.and_then(|resources| resources.get("subscribe"));
@@ -43,33 +43,38 @@ impl Errands {
     }
 
     /// Asks for what has to be asked for, as far as there is room.
-    pub(super) fn run(&mut self, session: &mut Session, watched: &mut Watched, asking: Asking<'_>) {
+    pub(super) fn run(
+        &mut self,
+        session: &mut Session,
+        watched: &mut Subscriptions,
+        asking: InternalRequests<'_>,
+    ) {
         if !self.is_offered {
             return watched.fail(&Ok(not_offered()));
         }
         while self.running.len() < MAX_RUNNING
-            && let Some((subject, errand)) = watched.next_errand()
+            && let Some((subject, errand)) = watched.next_op()
         {
-            let Subject::Resource(uri) = &subject else {
-                watched.refused(&subject, &Ok(without_tasks()));
+            let SubscriptionSubject::Resource(uri) = &subject else {
+                watched.on_refused(&subject, &Ok(without_tasks()));
                 continue;
             };
             let method = match errand {
-                Errand::Subscribe => "resources/subscribe",
-                Errand::Unsubscribe => "resources/unsubscribe",
+                SubscribeOp::Subscribe => "resources/subscribe",
+                SubscribeOp::Unsubscribe => "resources/unsubscribe",
             };
             let params = Raw::from_value(&json!({ "uri": &**uri }));
             let requester = watched.requester(&subject);
             let answer = asking.request_for(requester, session, method, Some(params));
             self.running.push(Box::pin(async move {
-                let answer = answer.await.unwrap_or_else(|_| Err(gone()));
-                Done { subject, errand, answer }
+                let answer = answer.await.unwrap_or_else(|_| Err(closed_error()));
+                CompletedOp { subject, errand, answer }
             }));
         }
     }
 
     /// The next one that is done; waits for ever if none is on its way.
-    pub(super) async fn next(&mut self) -> Done {
+    pub(super) async fn next(&mut self) -> CompletedOp {
         match self.running.next().await {
             Some(done) => done,
             None => std::future::pending().await,
@@ -77,17 +82,17 @@ impl Errands {
     }
 }
 
-impl Done {
+impl CompletedOp {
     /// Takes note of what came of it.
-    pub(super) fn settle(self, watched: &mut Watched) {
+    pub(super) fn settle(self, watched: &mut Subscriptions) {
         let Self { subject, errand, answer } = self;
         match (errand, answer) {
-            (Errand::Subscribe, Ok(Ok(_))) => watched.heard(&subject),
-            (Errand::Subscribe, Ok(Err(error))) => watched.refused(&subject, &Ok(error)),
+            (SubscribeOp::Subscribe, Ok(Ok(_))) => watched.on_subscribed(&subject),
+            (SubscribeOp::Subscribe, Ok(Err(error))) => watched.on_refused(&subject, &Ok(error)),
             // It is asked for again in the next conversation.
-            (Errand::Subscribe, Err(error)) if error.kind() == ErrorKind::SessionExpired => {}
-            (Errand::Subscribe, Err(error)) => watched.refused(&subject, &Err(error)),
-            (Errand::Unsubscribe, _) => watched.left(&subject),
+            (SubscribeOp::Subscribe, Err(error)) if error.kind() == ErrorKind::SessionExpired => {}
+            (SubscribeOp::Subscribe, Err(error)) => watched.on_refused(&subject, &Err(error)),
+            (SubscribeOp::Unsubscribe, _) => watched.on_unsubscribed(&subject),
         }
     }
 }

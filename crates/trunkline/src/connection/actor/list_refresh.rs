@@ -7,12 +7,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::Task;
+use super::ServerActor;
 use crate::config::Trust;
-use crate::connection::pagination::{List, Next, Pages, page_params};
-use crate::connection::session::{Answer, Asked, Ids, Session, gone};
+use crate::connection::pagination::{ItemList, NextPage, PageReader, page_params};
+use crate::connection::session::{
+    RequestIds, RequestOutcome, Session, SessionRequest, closed_error,
+};
 use crate::error::{Error, ErrorKind};
-use crate::item::Kind;
+use crate::item::ItemKind;
 use crate::message::Raw;
 use crate::principal::Requester;
 use crate::protocol::code;
@@ -22,9 +24,9 @@ use crate::protocol::code;
 const PACE: Duration = Duration::from_secs(1);
 
 /// A list of a kind, perhaps being asked for again.
-pub(super) struct Relisting {
-    kind: Kind,
-    listing: Option<Listing>,
+pub(super) struct ListRefresh {
+    kind: ItemKind,
+    listing: Option<InFlightPage>,
     /// When it is asked for next, because it has changed.
     due: Option<Instant>,
     /// When it was asked for last.
@@ -33,37 +35,37 @@ pub(super) struct Relisting {
     waiting: Vec<oneshot::Sender<Result<(), Error>>>,
 }
 
-struct Listing {
-    pages: Pages,
-    answer: oneshot::Receiver<Answer>,
+struct InFlightPage {
+    pages: PageReader,
+    answer: oneshot::Receiver<RequestOutcome>,
 }
 
 /// How the task makes requests of its own.
 #[derive(Clone, Copy)]
-pub(super) struct Asking<'a> {
-    ids: &'a Ids,
+pub(super) struct InternalRequests<'a> {
+    ids: &'a RequestIds,
     patience: Duration,
     trust: Trust,
 }
 
-impl Task {
-    pub(super) fn asking(&self) -> Asking<'_> {
+impl ServerActor {
+    pub(super) fn request_page(&self) -> InternalRequests<'_> {
         let patience = self.behaviour().timeouts.list;
-        Asking { trust: self.server.trust, ..Asking::new(&self.ids, patience) }
+        InternalRequests { trust: self.server.trust, ..InternalRequests::new(&self.ids, patience) }
     }
 }
 
-impl<'a> Asking<'a> {
-    pub(super) fn new(ids: &'a Ids, patience: Duration) -> Self {
+impl<'a> InternalRequests<'a> {
+    pub(super) fn new(ids: &'a RequestIds, patience: Duration) -> Self {
         Self { ids, patience, trust: Trust::Trusted }
     }
 
     fn page(
         &self,
         session: &mut Session,
-        kind: Kind,
+        kind: ItemKind,
         cursor: Option<&Raw>,
-    ) -> oneshot::Receiver<Answer> {
+    ) -> oneshot::Receiver<RequestOutcome> {
         self.request_for(None, session, kind.list_method(), cursor.map(page_params))
     }
 
@@ -74,9 +76,9 @@ impl<'a> Asking<'a> {
         session: &mut Session,
         method: &str,
         params: Option<Raw>,
-    ) -> oneshot::Receiver<Answer> {
+    ) -> oneshot::Receiver<RequestOutcome> {
         let (reply, answer) = oneshot::channel();
-        session.ask(Asked {
+        session.send_request(SessionRequest {
             id: self.ids.next(),
             method: method.into(),
             params,
@@ -93,13 +95,13 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Relisting {
+impl ListRefresh {
     /// A list that is not being asked for.
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: ItemKind) -> Self {
         Self { kind, listing: None, due: None, last: None, waiting: Vec::new() }
     }
 
-    pub(super) fn is_on(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         self.listing.is_some()
     }
 
@@ -117,19 +119,19 @@ impl Relisting {
     }
 
     /// Asks for the list, unless that goes on already.
-    pub(super) fn start(&mut self, session: &mut Session, asking: Asking<'_>) {
-        if self.is_on() {
+    pub(super) fn start(&mut self, session: &mut Session, asking: InternalRequests<'_>) {
+        if self.is_running() {
             return;
         }
         self.due = None;
         self.last = Some(Instant::now());
-        let pages = Pages::new(self.kind, session.mirrors()).of(asking.trust);
+        let pages = PageReader::new(self.kind, session.sends_param_headers()).of(asking.trust);
         let answer = asking.page(session, self.kind, None);
-        self.listing = Some(Listing { pages, answer });
+        self.listing = Some(InFlightPage { pages, answer });
     }
 
     /// Tells those who wait what came of it.
-    pub(super) fn tell(&mut self, result: &Result<(), Error>) {
+    pub(super) fn notify_waiters(&mut self, result: &Result<(), Error>) {
         for done in self.waiting.drain(..) {
             let _ = done.send(result.clone());
         }
@@ -141,40 +143,40 @@ impl Relisting {
     }
 
     /// The answer for the next page; never, if none was asked for.
-    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Answer> {
+    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<RequestOutcome> {
         let Some(listing) = &mut self.listing else { return Poll::Pending };
         let answer = std::task::ready!(Pin::new(&mut listing.answer).poll(context));
-        Poll::Ready(answer.unwrap_or_else(|_| Err(gone())))
+        Poll::Ready(answer.unwrap_or_else(|_| Err(closed_error())))
     }
 
     /// Takes a page. Returns the list when it is complete, or why it cannot be had.
-    pub(super) fn took(
+    pub(super) fn on_page(
         &mut self,
         session: &mut Session,
-        asking: Asking<'_>,
-        answer: Answer,
-    ) -> Option<Result<List, Error>> {
+        asking: InternalRequests<'_>,
+        answer: RequestOutcome,
+    ) -> Option<Result<ItemList, Error>> {
         let mut listing = self.listing.take()?;
         let added = answer.and_then(|page| {
             match page {
                 Ok(page) => listing.pages.add(&page),
                 // A server that has none need not know how to list them.
-                Err(error) if error.code() == code::METHOD_NOT_FOUND => Ok(Next::Done),
+                Err(error) if error.code() == code::METHOD_NOT_FOUND => Ok(NextPage::Done),
                 Err(error) => {
                     let what = self.kind.as_str();
-                    let said = session.wire().quoted(&error.message());
+                    let said = session.transport().quoted(&error.message());
                     let message = format!("it did not list its {what}s: {said}");
-                    Err(Error::new(ErrorKind::NotMcp, message))
+                    Err(Error::new(ErrorKind::ProtocolViolation, message))
                 }
             }
         });
         let result = match added {
-            Ok(Next::Page(cursor)) => {
+            Ok(NextPage::Page(cursor)) => {
                 listing.answer = asking.page(session, self.kind, Some(&cursor));
                 self.listing = Some(listing);
                 return None;
             }
-            Ok(Next::Done) => Ok(listing.pages.finish()),
+            Ok(NextPage::Done) => Ok(listing.pages.finish()),
             Err(error) => Err(error),
         };
         Some(result)
@@ -182,35 +184,35 @@ impl Relisting {
 }
 
 /// The lists of all kinds.
-pub(super) struct Relistings([Relisting; Kind::ALL.len()]);
+pub(super) struct ListRefreshes([ListRefresh; ItemKind::ALL.len()]);
 
-impl Relistings {
+impl ListRefreshes {
     /// Lists of which none is being asked for.
     pub(super) fn new() -> Self {
-        Self(Kind::ALL.map(Relisting::new))
+        Self(ItemKind::ALL.map(ListRefresh::new))
     }
 
-    pub(super) fn of(&mut self, kind: Kind) -> &mut Relisting {
+    pub(super) fn of(&mut self, kind: ItemKind) -> &mut ListRefresh {
         &mut self.0[kind as usize]
     }
 
     /// Tells all who wait for a list why there will be none.
     pub(super) fn fail(&mut self, error: &Error) {
-        self.0.iter_mut().for_each(|relisting| relisting.tell(&Err(error.clone())));
+        self.0.iter_mut().for_each(|relisting| relisting.notify_waiters(&Err(error.clone())));
     }
 
-    pub(super) fn is_any_on(&self) -> bool {
-        self.0.iter().any(Relisting::is_on)
+    pub(super) fn any_running(&self) -> bool {
+        self.0.iter().any(ListRefresh::is_running)
     }
 
     /// When the next list is due that has changed, and whose list that is.
-    pub(super) fn next_due(&self) -> Option<(Instant, Kind)> {
-        let due = self.0.iter().filter(|relisting| !relisting.is_on());
+    pub(super) fn next_due(&self) -> Option<(Instant, ItemKind)> {
+        let due = self.0.iter().filter(|relisting| !relisting.is_running());
         due.filter_map(|relisting| Some((relisting.due?, relisting.kind))).min()
     }
 
     /// The answer for the next page of any list; never, if none was asked for.
-    pub(super) async fn answer(&mut self) -> (Kind, Answer) {
+    pub(super) async fn answer(&mut self) -> (ItemKind, RequestOutcome) {
         std::future::poll_fn(|context| {
             for relisting in &mut self.0 {
                 if let Poll::Ready(answer) = relisting.poll_answer(context) {

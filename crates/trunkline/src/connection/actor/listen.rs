@@ -11,20 +11,20 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::backoff::jittered;
-use super::subscriptions::Watched;
-use crate::connection::handler::Abandoned;
-use crate::connection::session::{Answer, Asked, Session, at, gone};
-use crate::connection::state::status::Described;
-use crate::connection::subscription::Subject;
-use crate::item::Kind;
+use super::subscriptions::Subscriptions;
+use crate::connection::handler::CancelledRequest;
+use crate::connection::session::{
+    RequestOutcome, Session, SessionRequest, closed_error, wait_until,
+};
+use crate::connection::state::status::ServerDescription;
+use crate::connection::subscription::SubscriptionSubject;
+use crate::item::ItemKind;
 use crate::message::{Notification, Raw, RpcError};
 use crate::protocol::meta::SUBSCRIPTION_ID;
 use crate::protocol::{Era, code};
 
 /// What the server says first when it is subscribed to.
 pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-
-/// What says on which request something is said.
 
 /// The resources that a subscription is about, and the tasks.
 const RESOURCES: &str = "resourceSubscriptions";
@@ -53,15 +53,15 @@ const ACKNOWLEDGING: Duration = Duration::from_secs(10);
 const OVERLAP: Duration = Duration::from_millis(250);
 
 /// A wish to hear of changes, and what has come of it.
-pub(super) struct Subscription {
+pub(super) struct ListenSubscription {
     /// The lists to hear of.
     lists: Map<String, Value>,
     /// Whether the server can be asked.
     is_known: bool,
     /// What is heard now.
-    current: Option<Standing>,
+    current: Option<ListenRequest>,
     /// What takes its place once it is acknowledged.
-    next: Option<Standing>,
+    next: Option<ListenRequest>,
     /// What was heard before, and until when it is kept.
     old: Option<(u64, Instant)>,
     /// What was said on one of the two meanwhile, and not yet on the other: whether on the old one,
@@ -73,36 +73,36 @@ pub(super) struct Subscription {
 }
 
 /// A request that stays open, and is over when it is answered.
-struct Standing {
+struct ListenRequest {
     id: u64,
     since: Instant,
-    answer: oneshot::Receiver<Answer>,
+    answer: oneshot::Receiver<RequestOutcome>,
     /// What it is to hear of; what it does, once that is known.
-    subjects: Vec<Subject>,
+    subjects: Vec<SubscriptionSubject>,
 }
 
 /// What has to be done about a subscription.
-pub(super) enum Step {
+pub(super) enum ListenEvent {
     Make,
     /// The new one has not been acknowledged.
     Late,
     /// The old one is not needed any more.
     Retire,
     /// One is over, with this answer.
-    Over(Which, Answer),
+    Over(ListenSlot, RequestOutcome),
 }
 
 /// One of the two requests there may be.
 #[derive(Clone, Copy)]
-pub(super) enum Which {
+pub(super) enum ListenSlot {
     Current,
     Next,
 }
 
-impl Subscription {
+impl ListenSubscription {
     /// A subscription to every kind of change the server says it announces.
-    pub(super) fn wanted_of(session: &Session, described: &Described) -> Self {
-        let lists = wishes(described);
+    pub(super) fn wanted_filter(session: &Session, described: &ServerDescription) -> Self {
+        let lists = filter_params(described);
         let is_known = session.version.era() == Era::Modern;
         let due = (is_known && !lists.is_empty()).then(Instant::now);
         Self {
@@ -118,7 +118,7 @@ impl Subscription {
     }
 
     /// Takes note that there may be other resources and tasks to hear of.
-    pub(super) fn see_to(&mut self, watched: &mut Watched) {
+    pub(super) fn sync(&mut self, watched: &mut Subscriptions) {
         if !self.is_known {
             let message = "the server does not know `subscriptions/listen`";
             watched.fail(&Ok(RpcError::new(code::METHOD_NOT_FOUND, message)));
@@ -129,21 +129,26 @@ impl Subscription {
     }
 
     /// What has to be done next; waits for ever if nothing has.
-    pub(super) async fn next(&mut self) -> Step {
+    pub(super) async fn next(&mut self) -> ListenEvent {
         let due = self.due.filter(|_| self.next.is_none());
         let late = self.next.as_ref().map(|next| next.since + ACKNOWLEDGING);
         tokio::select! {
             biased;
-            answer = over(&mut self.current) => Step::Over(Which::Current, answer),
-            answer = over(&mut self.next) => Step::Over(Which::Next, answer),
-            () = at(due) => Step::Make,
-            () = at(late) => Step::Late,
-            () = at(self.old.map(|(_, until)| until)) => Step::Retire,
+            answer = over(&mut self.current) => ListenEvent::Over(ListenSlot::Current, answer),
+            answer = over(&mut self.next) => ListenEvent::Over(ListenSlot::Next, answer),
+            () = wait_until(due) => ListenEvent::Make,
+            () = wait_until(late) => ListenEvent::Late,
+            () = wait_until(self.old.map(|(_, until)| until)) => ListenEvent::Retire,
         }
     }
 
     /// Makes the subscription with a request of this id, unless it is what it should be.
-    pub(super) fn make(&mut self, session: &mut Session, watched: &mut Watched, id: u64) {
+    pub(super) fn open_request(
+        &mut self,
+        session: &mut Session,
+        watched: &mut Subscriptions,
+        id: u64,
+    ) {
         self.due = None;
         let subjects = watched.all();
         if self.lists.is_empty() && subjects.is_empty() {
@@ -154,7 +159,7 @@ impl Subscription {
         }
         let params = self.params(&subjects, session);
         let (reply, answer) = oneshot::channel();
-        session.ask(Asked {
+        session.send_request(SessionRequest {
             id,
             method: "subscriptions/listen".into(),
             params: Some(params),
@@ -167,17 +172,17 @@ impl Subscription {
             is_standing: true,
             requester: watched.requester_of_all(),
         });
-        self.next = Some(Standing { id, since: Instant::now(), answer, subjects });
+        self.next = Some(ListenRequest { id, since: Instant::now(), answer, subjects });
     }
 
     /// What is asked for.
-    fn params(&self, subjects: &[Subject], session: &Session) -> Raw {
+    fn params(&self, subjects: &[SubscriptionSubject], session: &Session) -> Raw {
         let mut wishes = self.lists.clone();
         let (mut uris, mut tasks) = (Vec::new(), Vec::new());
         for subject in subjects {
             match subject {
-                Subject::Resource(uri) => uris.push(Value::from(&**uri)),
-                Subject::Task(id) => tasks.push(Value::from(&**id)),
+                SubscriptionSubject::Resource(uri) => uris.push(Value::from(&**uri)),
+                SubscriptionSubject::Task(id) => tasks.push(Value::from(&**id)),
             }
         }
         let is_about_tasks = !tasks.is_empty();
@@ -199,18 +204,18 @@ impl Subscription {
     pub(super) fn acknowledged(
         &mut self,
         session: &mut Session,
-        watched: &mut Watched,
+        watched: &mut Subscriptions,
         params: Option<&Raw>,
     ) -> bool {
         let acknowledgement = Acknowledgement::read(params);
-        let is_it = |next: &mut Standing| acknowledgement.id.is_none_or(|id| id == next.id);
+        let is_it = |next: &mut ListenRequest| acknowledgement.id.is_none_or(|id| id == next.id);
         let Some(mut next) = self.next.take_if(is_it) else { return false };
         let is_first = self.current.is_none();
         for subject in &next.subjects {
             if acknowledgement.subjects.contains(subject) {
-                watched.heard(subject);
+                watched.on_subscribed(subject);
             } else {
-                watched.refused(subject, &Ok(not_honoured()));
+                watched.on_refused(subject, &Ok(not_honoured()));
             }
         }
         next.subjects.retain(|subject| acknowledgement.subjects.contains(subject));
@@ -220,25 +225,25 @@ impl Subscription {
     }
 
     /// The kinds of list whose changes the server announces to this subscription.
-    pub(super) fn announced_kinds(&self) -> impl Iterator<Item = Kind> {
-        Kind::ALL.iter().copied().filter(|kind| self.lists.contains_key(change_key(*kind)))
+    pub(super) fn announced_kinds(&self) -> impl Iterator<Item = ItemKind> {
+        ItemKind::ALL.iter().copied().filter(|kind| self.lists.contains_key(change_key(*kind)))
     }
 
     /// The server has not acknowledged it in time. It may do what it was asked all the same.
-    pub(super) fn late(&mut self, session: &mut Session, watched: &mut Watched) {
+    pub(super) fn late(&mut self, session: &mut Session, watched: &mut Subscriptions) {
         let Some(mut next) = self.next.take() else { return };
         // Whoever wants one of them again has it asked for again.
         next.subjects.clear();
         session.settle(next.id);
         let message = "the server did not acknowledge the subscription";
-        watched.unanswered(&Ok(RpcError::new(code::INTERNAL_ERROR, message)));
+        watched.on_timeout(&Ok(RpcError::new(code::INTERNAL_ERROR, message)));
         self.replace(session, watched, next);
     }
 
-    fn replace(&mut self, session: &mut Session, watched: &mut Watched, next: Standing) {
+    fn replace(&mut self, session: &mut Session, watched: &mut Subscriptions, next: ListenRequest) {
         self.close(session);
         self.current = Some(next);
-        self.see_to(watched);
+        self.sync(watched);
     }
 
     /// Ends what is heard now, in a moment.
@@ -271,20 +276,25 @@ impl Subscription {
     pub(super) fn retire(&mut self, session: &mut Session) {
         self.said.clear();
         if let Some((id, _)) = self.old.take() {
-            session.abandon(Abandoned { id, last_words: None });
+            session.cancel_request(CancelledRequest { id, last_words: None });
         }
     }
 
     /// One is over: made again after a pause, unless the server does not know how.
-    pub(super) fn over(&mut self, which: Which, answer: &Answer, watched: &mut Watched) {
+    pub(super) fn over(
+        &mut self,
+        which: ListenSlot,
+        answer: &RequestOutcome,
+        watched: &mut Subscriptions,
+    ) {
         let over = match which {
-            Which::Current => self.current.take(),
-            Which::Next => self.next.take(),
+            ListenSlot::Current => self.current.take(),
+            ListenSlot::Next => self.next.take(),
         };
         let Some(over) = over else { return };
         match (which, answer) {
-            (Which::Next, Ok(Err(error))) => {
-                watched.unanswered(&Ok(error.clone()));
+            (ListenSlot::Next, Ok(Err(error))) => {
+                watched.on_timeout(&Ok(error.clone()));
                 let is_bare = over.subjects.is_empty();
                 self.is_known = match error.code() {
                     code::METHOD_NOT_FOUND => false,
@@ -292,19 +302,19 @@ impl Subscription {
                     _ => true,
                 };
             }
-            (Which::Next, _) => watched.ask_again(),
+            (ListenSlot::Next, _) => watched.request_again(),
             // The one that comes asks for the same.
-            (Which::Current, _) if self.next.is_some() => return,
-            (Which::Current, _) => watched.lost(),
+            (ListenSlot::Current, _) if self.next.is_some() => return,
+            (ListenSlot::Current, _) => watched.on_session_lost(),
         }
         if !self.is_known {
-            self.see_to(watched);
+            self.sync(watched);
         } else if self.current.is_none() || watched.is_open() {
             self.pause_after(&over);
         }
     }
 
-    fn pause_after(&mut self, over: &Standing) {
+    fn pause_after(&mut self, over: &ListenRequest) {
         if over.since.elapsed() >= WORKING {
             self.pause = FIRST_PAUSE;
         }
@@ -314,9 +324,9 @@ impl Subscription {
 }
 
 /// The answer with which a subscription is over; never, if there is none.
-async fn over(standing: &mut Option<Standing>) -> Answer {
+async fn over(standing: &mut Option<ListenRequest>) -> RequestOutcome {
     match standing {
-        Some(standing) => (&mut standing.answer).await.unwrap_or_else(|_| Err(gone())),
+        Some(standing) => (&mut standing.answer).await.unwrap_or_else(|_| Err(closed_error())),
         None => std::future::pending().await,
     }
 }
@@ -325,7 +335,7 @@ async fn over(standing: &mut Option<Standing>) -> Answer {
 struct Acknowledgement {
     /// Of which request, if it says so.
     id: Option<u64>,
-    subjects: BTreeSet<Subject>,
+    subjects: BTreeSet<SubscriptionSubject>,
 }
 
 impl Acknowledgement {
@@ -333,12 +343,13 @@ impl Acknowledgement {
         let [meta, notifications] =
             params.map(|params| params.get_all(["_meta", "notifications"])).unwrap_or_default();
         let id = meta.and_then(|meta| meta.get(SUBSCRIPTION_ID));
-        let named = |key, subject: fn(&str) -> Subject| {
+        let named = |key, subject: fn(&str) -> SubscriptionSubject| {
             let names = notifications.as_ref().and_then(|told| told.get(key));
             let names = names.map(|names| names.items()).unwrap_or_default();
             names.into_iter().filter_map(move |name| name.as_str().map(|name| subject(&name)))
         };
-        let subjects = named(RESOURCES, Subject::resource).chain(named(TASKS, Subject::task));
+        let subjects = named(RESOURCES, SubscriptionSubject::resource)
+            .chain(named(TASKS, SubscriptionSubject::task));
         Self { id: id.and_then(|id| id.as_u64()), subjects: subjects.collect() }
     }
 }
@@ -349,14 +360,14 @@ fn not_honoured() -> RpcError {
 }
 
 /// The kinds of change that a server says it announces, as the protocol asks for them.
-fn wishes(described: &Described) -> Map<String, Value> {
+fn filter_params(described: &ServerDescription) -> Map<String, Value> {
     let capabilities = described.capabilities.as_ref();
     let announces = |what: &str| {
         let capability = capabilities.and_then(|capabilities| capabilities.get(what));
         let flag = capability.and_then(|capability| capability.get("listChanged"));
         flag.and_then(|flag| flag.as_bool()) == Some(true)
     };
-    [Kind::Tool, Kind::Prompt, Kind::Resource]
+    [ItemKind::Tool, ItemKind::Prompt, ItemKind::Resource]
         .into_iter()
         .filter(|kind| announces(kind.capability()))
         .map(|kind| (change_key(kind).to_owned(), Value::Bool(true)))
@@ -364,11 +375,11 @@ fn wishes(described: &Described) -> Map<String, Value> {
 }
 
 /// The key that asks for list changes of a kind.
-fn change_key(kind: Kind) -> &'static str {
+fn change_key(kind: ItemKind) -> &'static str {
     match kind {
-        Kind::Tool => "toolsListChanged",
-        Kind::Prompt => "promptsListChanged",
-        Kind::Resource | Kind::ResourceTemplate => "resourcesListChanged",
+        ItemKind::Tool => "toolsListChanged",
+        ItemKind::Prompt => "promptsListChanged",
+        ItemKind::Resource | ItemKind::ResourceTemplate => "resourcesListChanged",
     }
 }
 
@@ -380,8 +391,8 @@ mod tests {
     fn only_what_a_server_announces_is_asked_for() {
         let text = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":false},"x":1}"#;
         let capabilities = Raw::from_text(text).ok();
-        let described = Described { capabilities, ..Described::default() };
-        let wishes = Value::Object(wishes(&described));
+        let described = ServerDescription { capabilities, ..ServerDescription::default() };
+        let wishes = Value::Object(filter_params(&described));
         assert_eq!(wishes, json!({ "toolsListChanged": true }));
     }
 
@@ -393,8 +404,8 @@ mod tests {
         });
         let read = Acknowledgement::read(Some(&Raw::from_value(&params)));
         assert_eq!((read.id, read.subjects.len()), (Some(7), 2));
-        assert!(read.subjects.contains(&Subject::resource("a:b")));
-        assert!(read.subjects.contains(&Subject::task("c:d")));
+        assert!(read.subjects.contains(&SubscriptionSubject::resource("a:b")));
+        assert!(read.subjects.contains(&SubscriptionSubject::task("c:d")));
         let nothing = Acknowledgement::read(None);
         assert!(nothing.id.is_none() && nothing.subjects.is_empty());
     }

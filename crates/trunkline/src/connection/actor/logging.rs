@@ -2,21 +2,21 @@
 
 use serde_json::json;
 
-use super::list_refresh::Asking;
+use super::list_refresh::InternalRequests;
 use crate::connection::session::Session;
-use crate::connection::state::log_level::{LogLevel, WantedLog};
-use crate::connection::state::status::Described;
+use crate::connection::state::log_level::{LogLevel, RequestedLogLevel};
+use crate::connection::state::status::ServerDescription;
 use crate::message::Raw;
 use crate::protocol::Era;
 
 /// How much of its log a server has been asked for in this conversation.
-pub(super) struct Logging {
+pub(super) struct LogLevelSync {
     is_offered: bool,
     asked: Option<LogLevel>,
 }
 
-impl Logging {
-    pub(super) fn of(session: &Session, described: &Described) -> Self {
+impl LogLevelSync {
+    pub(super) fn of(session: &Session, described: &ServerDescription) -> Self {
         let capabilities = described.capabilities.as_ref();
         let declared = capabilities.and_then(|capabilities| capabilities.get("logging"));
         let is_legacy = session.version.era() == Era::Legacy;
@@ -24,11 +24,11 @@ impl Logging {
     }
 
     /// Asks for more, if that is more than was asked for. Nobody waits for the answer.
-    pub(super) fn ask(
+    pub(super) fn request_level(
         &mut self,
         session: &mut Session,
-        asking: Asking<'_>,
-        (level, requester): WantedLog,
+        asking: InternalRequests<'_>,
+        (level, requester): RequestedLogLevel,
     ) {
         let is_more = self.asked.is_none_or(|asked| level < asked);
         if !is_more || !self.is_offered {

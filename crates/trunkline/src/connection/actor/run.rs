@@ -4,21 +4,24 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::backoff::Attempts;
-use super::legacy_subscribe::Errands;
-use super::list_refresh::{Asking, Relistings};
-use super::listen::{ACKNOWLEDGED, Step, Subscription};
-use super::logging::Logging;
+use super::backoff::RestartAttempts;
+use super::legacy_subscribe::LegacySubscriptions;
+use super::list_refresh::{InternalRequests, ListRefreshes};
+use super::listen::{ACKNOWLEDGED, ListenEvent, ListenSubscription};
+use super::logging::LogLevelSync;
 use super::{
-    After, Command, Down, End, PAUSE_AFTER_FORGOTTEN, Task, begun_anew, refuse, too_many, unread,
+    Command, DownReason, ExitReason, NextState, PAUSE_AFTER_FORGOTTEN, ServerActor, queue_full,
+    refuse, stale, too_many,
 };
-use crate::connection::cache::Spoken;
+use crate::connection::cache::NegotiatedProtocol;
 use crate::connection::handler::untrusted;
-use crate::connection::handshake::Opened;
-use crate::connection::pagination::{List, Pages};
+use crate::connection::handshake::ConnectedServer;
+use crate::connection::pagination::{ItemList, PageReader};
 use crate::connection::server_notification::ServerNotification;
-use crate::connection::session::{Answer, Asked, Event, Session, at};
-use crate::item::Kind;
+use crate::connection::session::{
+    RequestOutcome, Session, SessionEvent, SessionRequest, wait_until,
+};
+use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
 use crate::protocol::Era;
 
@@ -29,12 +32,12 @@ const MAX_TOLD_BYTES: usize = 1024 * 1024;
 const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 
 /// What goes on with a server beside the requests of others.
-struct Chores {
-    relistings: Relistings,
-    subscription: Subscription,
-    errands: Errands,
-    logging: Logging,
-    spoken: Spoken,
+struct BackgroundJobs {
+    relistings: ListRefreshes,
+    subscription: ListenSubscription,
+    errands: LegacySubscriptions,
+    logging: LogLevelSync,
+    spoken: NegotiatedProtocol,
 }
 
 /// Why a server is asked for more of its log.
@@ -49,139 +52,148 @@ enum LogReason {
 /// Why a list of tools is not written to a file.
 const HOLDS_SECRET: &str = "a tool repeats a secret of the configuration";
 
-impl Task {
+impl ServerActor {
     /// Serves until the server ends, nobody needs it, or we are told to end.
     pub(super) async fn serve(
         &mut self,
-        opened: Opened,
+        opened: ConnectedServer,
         waiting: Vec<Command>,
-        attempts: &mut Attempts,
-    ) -> After {
+        attempts: &mut RestartAttempts,
+    ) -> NextState {
         let since = Instant::now();
-        let Opened { mut session, described, spoken, tools } = opened;
-        let mut chores = Chores {
-            relistings: Relistings::new(),
-            subscription: Subscription::wanted_of(&session, &described),
-            errands: Errands::of(&described),
-            logging: Logging::of(&session, &described),
+        let ConnectedServer { mut session, described, spoken, tools } = opened;
+        let mut chores = BackgroundJobs {
+            relistings: ListRefreshes::new(),
+            subscription: ListenSubscription::wanted_filter(&session, &described),
+            errands: LegacySubscriptions::of(&described),
+            logging: LogLevelSync::of(&session, &described),
             spoken,
         };
         // Whoever sees that it is ready sees its tools.
-        self.took_list(&mut session, chores.spoken, tools);
-        self.shadow.ready(&session, &described);
-        self.shadow.noticed(&session);
+        self.on_list(&mut session, chores.spoken, tools);
+        self.published.ready(&session, &described);
+        self.published.record_noise(&session);
         self.watched.begin();
-        self.see_to_log(&mut session, &mut chores, LogReason::Start);
+        self.sync_log_level(&mut session, &mut chores, LogReason::Start);
         for command in waiting {
-            self.obey(&mut session, &mut chores, command);
+            self.handle_command(&mut session, &mut chores, command);
         }
-        self.see_to_watched(&mut session, &mut chores);
+        self.sync_subscriptions(&mut session, &mut chores);
         let end = self.run_session(&mut session, &mut chores).await;
-        self.shadow.noticed(&session);
-        attempts.follow(self.behaviour().restart);
-        attempts.lived(since.elapsed());
+        self.published.record_noise(&session);
+        attempts.apply_settings(self.behaviour().restart);
+        attempts.record_lifetime(since.elapsed());
         // Whoever hears that a call came to nothing sees what has become of the server.
-        let down = self.down_after(&end, attempts);
-        if let End::Server(error) | End::OutOfReach(error) = &end {
+        let down = self.down_reason(&end, attempts);
+        if let ExitReason::Server(error) | ExitReason::OutOfReach(error) = &end {
             chores.relistings.fail(&error.clone().of(&self.server.name));
         }
         match &end {
             // Whoever comes next begins anew, beside those who still wait here.
-            End::Forgotten | End::OutOfReach(_) => {
-                self.fading.spawn(session.fade(self.shutdown_patience()));
+            ExitReason::Forgotten | ExitReason::OutOfReach(_) => {
+                self.fading.spawn(session.drain(self.shutdown_timeout()));
             }
             _ => {
-                let remaining = session.close(self.shutdown_patience()).await;
-                self.shadow.left_behind(&self.server.name, remaining, &self.options);
+                let remaining = session.close(self.shutdown_timeout()).await;
+                self.published.record_orphans(&self.server.name, remaining, &self.options);
             }
         }
         match end {
-            End::Told(close) => After::Close(close),
-            _ => After::Down(down),
+            ExitReason::Told(close) => NextState::Close(close),
+            _ => NextState::Down(down),
         }
     }
 
     /// Says what has become of a server that is served no more, and why it does not run.
-    fn down_after(&mut self, end: &End, attempts: &mut Attempts) -> Down {
+    fn down_reason(&mut self, end: &ExitReason, attempts: &mut RestartAttempts) -> DownReason {
         if self.may_return() {
             attempts.keep_reaching();
         }
         match end {
-            End::Server(error) | End::OutOfReach(error) => {
+            ExitReason::Server(error) | ExitReason::OutOfReach(error) => {
                 self.failed(&error.clone().of(&self.server.name), attempts)
             }
-            End::Idle | End::Forgotten => {
+            ExitReason::Idle | ExitReason::Forgotten => {
                 // Calls that come from now on wait for a start.
-                self.shadow.idle();
+                self.published.idle();
                 match end {
-                    End::Forgotten if !self.watched.is_empty() => {
-                        Down::Until(Instant::now() + PAUSE_AFTER_FORGOTTEN)
+                    ExitReason::Forgotten if !self.watched.is_empty() => {
+                        DownReason::Until(Instant::now() + PAUSE_AFTER_FORGOTTEN)
                     }
-                    _ => Down::Idle,
+                    _ => DownReason::Idle,
                 }
             }
-            End::Told(_) => Down::Idle,
+            ExitReason::Told(_) => DownReason::Idle,
         }
     }
 
-    async fn run_session(&mut self, session: &mut Session, chores: &mut Chores) -> End {
+    async fn run_session(
+        &mut self,
+        session: &mut Session,
+        chores: &mut BackgroundJobs,
+    ) -> ExitReason {
         loop {
             let idle_at = self.idle_at(session, chores);
             let due = chores.relistings.next_due();
             tokio::select! {
                 event = session.next() => match event {
-                    Event::Ended(error) => return End::Server(error),
-                    Event::Forgotten => return End::Forgotten,
-                    Event::OutOfReach(error) => return End::OutOfReach(error),
-                    Event::Told(notification, client) => {
-                        self.told(session, chores, ServerNotification { notification, client });
+                    SessionEvent::Closed(error) => return ExitReason::Server(error),
+                    SessionEvent::SessionExpired => return ExitReason::Forgotten,
+                    SessionEvent::Unreachable(error) => return ExitReason::OutOfReach(error),
+                    SessionEvent::Notification(notification, client) => {
+                        self.on_notification(session, chores, ServerNotification { notification, client });
                     }
-                    Event::Noise => self.shadow.noticed(session),
-                    Event::Quiet => {}
+                    SessionEvent::InvalidMessage => self.published.record_noise(session),
+                    SessionEvent::Idle => {}
                 },
                 (kind, answer) = chores.relistings.answer() => {
-                    self.took_page(session, chores, (kind, answer));
+                    self.on_list_page(session, chores, (kind, answer));
                 }
-                () = at(due.map(|(time, _)| time)) => {
-                    due.iter().for_each(|(_, kind)| self.relist(session, chores, *kind));
+                () = wait_until(due.map(|(time, _)| time)) => {
+                    due.iter().for_each(|(_, kind)| self.refresh_list(session, chores, *kind));
                 }
                 step = chores.subscription.next() => self.subscribe(session, chores, step),
                 done = chores.errands.next() => {
                     done.settle(&mut self.watched);
-                    self.see_to_watched(session, chores);
+                    self.sync_subscriptions(session, chores);
                 }
                 Some(hold) = self.holds.recv() => {
                     self.watched.settle(hold);
-                    self.see_to_watched(session, chores);
+                    self.sync_subscriptions(session, chores);
                 }
                 Ok(()) = self.log_level.changed() => {
-                    self.see_to_log(session, chores, LogReason::Client);
+                    self.sync_log_level(session, chores, LogReason::Client);
                 }
                 // Another `idleTimeout` counts from when the server was last needed.
                 Ok(()) = self.behaviour.changed() => {}
-                Some(abandoned) = self.abandoned.recv() => session.abandon(abandoned),
+                Some(abandoned) = self.abandoned.recv() => session.cancel_request(abandoned),
                 command = self.commands.recv() => match command {
                     Some(command) => {
-                        if let Some(close) = self.obey_all(session, chores, command) {
-                            return End::Told(Some(close));
+                        if let Some(close) = self.handle_commands(session, chores, command) {
+                            return ExitReason::Told(Some(close));
                         }
                     }
-                    None => return End::Told(None),
+                    None => return ExitReason::Told(None),
                 },
-                () = at(idle_at) => return End::Idle,
+                () = wait_until(idle_at) => return ExitReason::Idle,
             }
         }
     }
 
     /// When the server is stopped because nobody needs it (CON-14).
-    fn idle_at(&self, session: &Session, chores: &Chores) -> Option<Instant> {
+    fn idle_at(&self, session: &Session, chores: &BackgroundJobs) -> Option<Instant> {
         let patience = self.behaviour().idle_timeout.filter(|_| self.watched.is_empty())?;
-        let since = session.idle_since().filter(|_| !chores.relistings.is_any_on())?;
+        let since = session.idle_since().filter(|_| !chores.relistings.any_running())?;
         since.checked_add(patience)
     }
 
     /// What the server says of its own accord.
-    fn told(&mut self, session: &mut Session, chores: &mut Chores, said: ServerNotification) {
+    fn on_notification(
+        &mut self,
+        session: &mut Session,
+        chores: &mut BackgroundJobs,
+        said: ServerNotification,
+    ) {
         let notification = &said.notification;
         if &*notification.method == ACKNOWLEDGED {
             // That is between the server and us.
@@ -192,19 +204,19 @@ impl Task {
         }
         if notification.params.as_ref().is_some_and(|it| it.bytes().len() > MAX_TOLD_BYTES) {
             session.noise += 1;
-            return self.shadow.noticed(session);
+            return self.published.record_noise(session);
         }
-        for kind in Kind::changed_by(&notification.method) {
-            self.shadow.is_stale(*kind);
+        for kind in ItemKind::list_changed_method(&notification.method) {
+            self.published.is_stale(*kind);
             // What nobody has asked for yet is not asked for now.
-            if self.shadow.listed(*kind).is_known {
+            if self.published.listed(*kind).is_known {
                 chores.relistings.of(*kind).changed();
             }
         }
-        let notification = untrusted::heard(self.server.trust, said.notification);
+        let notification = untrusted::sanitized_notification(self.server.trust, said.notification);
         let said = ServerNotification { notification, ..said };
-        if let Some(attendant) = self.options.attendant() {
-            attendant.on_notification(&said.notification);
+        if let Some(handler) = self.options.handler() {
+            handler.on_notification(&said.notification);
         }
         // There may be no listener.
         let _ = self.told.send(said);
@@ -212,13 +224,18 @@ impl Task {
 
     /// Takes an acknowledgement of `subscriptions/listen`. Lists that changed before it are found by
     /// listing again.
-    fn acknowledged(&mut self, session: &mut Session, chores: &mut Chores, params: Option<&Raw>) {
+    fn acknowledged(
+        &mut self,
+        session: &mut Session,
+        chores: &mut BackgroundJobs,
+        params: Option<&Raw>,
+    ) {
         let is_first = chores.subscription.acknowledged(session, &mut self.watched, params);
         if !is_first {
             return;
         }
         for kind in chores.subscription.announced_kinds() {
-            if self.shadow.listed(kind).is_known {
+            if self.published.listed(kind).is_known {
                 chores.relistings.of(kind).changed();
             }
         }
@@ -226,10 +243,10 @@ impl Task {
 
     /// Obeys what has been commanded so far, so that what is ready together is written together.
     /// Returns the command to end the server, if that is among it.
-    fn obey_all(
+    fn handle_commands(
         &mut self,
         session: &mut Session,
-        chores: &mut Chores,
+        chores: &mut BackgroundJobs,
         first: Command,
     ) -> Option<Command> {
         let mut next = Some(first);
@@ -237,55 +254,64 @@ impl Task {
             if command.ends_server() {
                 return Some(command);
             }
-            self.obey(session, chores, command);
+            self.handle_command(session, chores, command);
             next = self.commands.try_recv().ok();
         }
         None
     }
 
-    fn obey(&mut self, session: &mut Session, chores: &mut Chores, command: Command) {
+    fn handle_command(
+        &mut self,
+        session: &mut Session,
+        chores: &mut BackgroundJobs,
+        command: Command,
+    ) {
         match command {
             Command::Connect(done) => {
                 let _ = done.send(Ok(()));
             }
-            Command::Ask(ref asked) if !session.admits(asked) => refuse(command, &too_many()),
-            Command::Ask(_) if session.is_full() => refuse(command, &unread()),
+            Command::Request(ref asked) if !session.admits(asked) => refuse(command, &too_many()),
+            Command::Request(_) if session.is_full() => refuse(command, &queue_full()),
             // Nobody waits for it any more: it was dropped, or is too late, before it was sent.
-            Command::Ask(asked) if asked.reply.is_closed() || asked.deadline <= Instant::now() => {
+            Command::Request(asked)
+                if asked.reply.is_closed() || asked.deadline <= Instant::now() =>
+            {
                 drop(asked);
             }
             // What somebody has looked at may be another thing by now.
-            Command::Ask(Asked { within: Some(edition), .. })
-                if edition != self.shadow.edition() =>
+            Command::Request(SessionRequest { within: Some(edition), .. })
+                if edition != self.published.tools_revision() =>
             {
-                refuse(command, &begun_anew());
+                refuse(command, &stale());
             }
-            Command::Ask(asked) => {
-                self.shadow.called();
-                session.ask(asked);
+            Command::Request(asked) => {
+                self.published.record_call();
+                session.send_request(asked);
             }
-            Command::Respond { session: number, response } => session.respond(number, response),
+            Command::RespondToServer { session: number, response } => {
+                session.respond(number, response);
+            }
             // Nobody waits for it, and too much waits for the server already.
-            Command::Tell(_) if session.is_full() => {}
+            Command::Notify(_) if session.is_full() => {}
             // That generation asks for roots anew each time it needs them.
-            Command::Tell(Notification { method, .. })
+            Command::Notify(Notification { method, .. })
                 if &*method == ROOTS_CHANGED && session.version.era() == Era::Modern => {}
-            Command::Tell(Notification { method, params }) => session.tell(&method, params),
-            Command::Refresh(kind, done) if self.shadow.listed(kind).is_fresh() => {
+            Command::Notify(Notification { method, params }) => session.notify(&method, params),
+            Command::Refresh(kind, done) if self.published.listed(kind).is_fresh() => {
                 let _ = done.send(Ok(()));
             }
-            Command::Refresh(kind, done) if !self.shadow.offers(kind) => {
-                let none = Pages::new(kind, session.mirrors()).finish();
-                self.took_list(session, chores.spoken, none);
+            Command::Refresh(kind, done) if !self.published.offers(kind) => {
+                let none = PageReader::new(kind, session.sends_param_headers()).finish();
+                self.on_list(session, chores.spoken, none);
                 let _ = done.send(Ok(()));
             }
             Command::Refresh(kind, done) => {
                 chores.relistings.of(kind).wait(done);
-                self.relist(session, chores, kind);
+                self.refresh_list(session, chores, kind);
             }
-            Command::Watch(subject, requester, reply) => {
-                self.watched.want(subject, &requester, reply);
-                self.see_to_watched(session, chores);
+            Command::Subscribe(subject, requester, reply) => {
+                self.watched.subscribe(subject, &requester, reply);
+                self.sync_subscriptions(session, chores);
             }
             // Taken by whoever received it.
             Command::Stop(_) | Command::Close(_) => {}
@@ -293,80 +319,94 @@ impl Task {
     }
 
     /// Takes a list that is complete, for everybody and, if it is of tools, for the next time.
-    fn took_list(&mut self, session: &mut Session, spoken: Spoken, list: List) {
+    fn on_list(&mut self, session: &mut Session, spoken: NegotiatedProtocol, list: ItemList) {
         let ttl = list.ttl.unwrap_or(self.behaviour().tools_ttl);
-        if list.kind != Kind::Tool {
-            return self.shadow.took(list, ttl);
+        if list.kind != ItemKind::Tool {
+            return self.published.set_list(list, ttl);
         }
-        session.set_mirrored(list.mirrored.clone());
-        let record = self.options.memory().record(&self.fingerprint, spoken, &list.items);
-        self.shadow.took(list, ttl);
+        session.set_param_headers(list.mirrored.clone());
+        let record = self.options.cache().store(&self.fingerprint, spoken, &list.items);
+        self.published.set_list(list, ttl);
         let Some(record) = record else { return };
-        if record.holds_secret(&self.shadow.mask()) {
-            self.options.memory().forget_file(&self.fingerprint);
-            return self.shadow.not_remembered(Some(HOLDS_SECRET.into()));
+        if record.holds_secret(&self.published.mask()) {
+            self.options.cache().remove_file(&self.fingerprint);
+            return self.published.record_cache_error(Some(HOLDS_SECRET.into()));
         }
-        let shadow = Arc::clone(&self.shadow);
+        let published = Arc::clone(&self.published);
         while self.writing.try_join_next().is_some() {}
         self.writing.spawn_blocking(move || {
             let failure = record.write().err().map(|error| error.kind().to_string().into());
-            shadow.not_remembered(failure);
+            published.record_cache_error(failure);
         });
     }
 
     /// Takes a page of the list, and perhaps all of it.
-    fn took_page(&mut self, session: &mut Session, chores: &mut Chores, page: (Kind, Answer)) {
+    fn on_list_page(
+        &mut self,
+        session: &mut Session,
+        chores: &mut BackgroundJobs,
+        page: (ItemKind, RequestOutcome),
+    ) {
         let (kind, answer) = page;
-        let asking = self.asking();
-        let Some(list) = chores.relistings.of(kind).took(session, asking, answer) else { return };
-        let result = list.map(|list| self.took_list(session, chores.spoken, list));
+        let asking = self.request_page();
+        let Some(list) = chores.relistings.of(kind).on_page(session, asking, answer) else {
+            return;
+        };
+        let result = list.map(|list| self.on_list(session, chores.spoken, list));
         let relisting = chores.relistings.of(kind);
         if relisting.is_due() {
-            self.shadow.is_stale(kind);
+            self.published.is_stale(kind);
         }
-        relisting.tell(&result);
+        relisting.notify_waiters(&result);
         // The old list is better than none.
         if let Err(error) = result {
-            self.shadow.trouble(error.of(&self.server.name));
+            self.published.record_error(error.of(&self.server.name));
         }
     }
 
     /// Asks the server for what somebody wants to hear of and was not asked for yet.
-    fn see_to_watched(&mut self, session: &mut Session, chores: &mut Chores) {
+    fn sync_subscriptions(&mut self, session: &mut Session, chores: &mut BackgroundJobs) {
         match session.version.era() {
-            Era::Modern => chores.subscription.see_to(&mut self.watched),
+            Era::Modern => chores.subscription.sync(&mut self.watched),
             Era::Legacy => {
                 let patience = self.behaviour().timeouts.list;
-                let asking = Asking::new(&self.ids, patience);
+                let asking = InternalRequests::new(&self.ids, patience);
                 chores.errands.run(session, &mut self.watched, asking);
             }
         }
     }
 
-    fn see_to_log(&mut self, session: &mut Session, chores: &mut Chores, reason: LogReason) {
+    fn sync_log_level(
+        &mut self,
+        session: &mut Session,
+        chores: &mut BackgroundJobs,
+        reason: LogReason,
+    ) {
         let wanted = self.log_level.borrow_and_update().clone();
         let Some((level, requester)) = wanted else { return };
         let requester = match reason {
             LogReason::Start => None,
             LogReason::Client => requester,
         };
-        chores.logging.ask(session, self.asking(), (level, requester));
+        chores.logging.request_level(session, self.request_page(), (level, requester));
     }
 
-    fn subscribe(&mut self, session: &mut Session, chores: &mut Chores, step: Step) {
+    fn subscribe(&mut self, session: &mut Session, chores: &mut BackgroundJobs, step: ListenEvent) {
         match step {
-            Step::Make => chores.subscription.make(session, &mut self.watched, self.ids.next()),
-            Step::Late => chores.subscription.late(session, &mut self.watched),
-            Step::Retire => chores.subscription.retire(session),
-            Step::Over(which, answer) => {
+            ListenEvent::Make => {
+                chores.subscription.open_request(session, &mut self.watched, self.ids.next());
+            }
+            ListenEvent::Late => chores.subscription.late(session, &mut self.watched),
+            ListenEvent::Retire => chores.subscription.retire(session),
+            ListenEvent::Over(which, answer) => {
                 chores.subscription.over(which, &answer, &mut self.watched);
                 // What changed while nobody listened was not heard.
-                Kind::ALL.iter().for_each(|kind| self.shadow.is_stale(*kind));
+                ItemKind::ALL.iter().for_each(|kind| self.published.is_stale(*kind));
             }
         }
     }
 
-    fn relist(&self, session: &mut Session, chores: &mut Chores, kind: Kind) {
-        chores.relistings.of(kind).start(session, self.asking());
+    fn refresh_list(&self, session: &mut Session, chores: &mut BackgroundJobs, kind: ItemKind) {
+        chores.relistings.of(kind).start(session, self.request_page());
     }
 }

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::oneshot;
 
-use crate::connection::subscription::{Held, Hold, Holds, Subject};
+use crate::connection::subscription::{
+    HoldChange, HoldSender, SubscriptionGuard, SubscriptionSubject,
+};
 use crate::error::{Error, ErrorKind};
 use crate::message::RpcError;
-use crate::name::MAX_ADDRESS_BYTES;
+use crate::name::MAX_URI_BYTES;
 use crate::principal::{FairShare, Principal, Requester};
 use crate::protocol::code;
 
@@ -16,39 +18,39 @@ use crate::protocol::code;
 const MAX_WATCHED: usize = 20_000;
 
 /// What came of a wish to hear of something.
-pub(in crate::connection) type Given = Result<Result<Held, RpcError>, Error>;
+pub(in crate::connection) type SubscribeResult = Result<Result<SubscriptionGuard, RpcError>, Error>;
 
 /// Something to ask a server of the older generation for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::connection) enum Errand {
+pub(in crate::connection) enum SubscribeOp {
     Subscribe,
     Unsubscribe,
 }
 
 /// All resources and tasks of a server that somebody wants to hear of. It outlives conversations with
 /// the server: what is held is asked for in each.
-pub(in crate::connection) struct Watched {
-    entries: BTreeMap<Subject, Entry>,
+pub(in crate::connection) struct Subscriptions {
+    entries: BTreeMap<SubscriptionSubject, SubscriptionEntry>,
     /// Those about which the server may have to be asked something.
-    open: BTreeSet<Subject>,
-    holds: Holds,
+    open: BTreeSet<SubscriptionSubject>,
+    holds: HoldSender,
     /// The entries of each principal.
     share: FairShare,
 }
 
-struct Entry {
+struct SubscriptionEntry {
     /// The principal that wanted it first, whose share it uses.
     principal: Principal,
     /// The client or clients that wanted it since it was watched.
     requester: Requester,
     holders: usize,
-    waiting: Vec<oneshot::Sender<Given>>,
-    stage: Stage,
+    waiting: Vec<oneshot::Sender<SubscribeResult>>,
+    stage: SubscriptionState,
 }
 
 /// What the server was asked, in this conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum SubscriptionState {
     Unasked,
     Asked,
     /// It says when it changes.
@@ -59,10 +61,16 @@ enum Stage {
     Leaving,
 }
 
-impl Entry {
+impl SubscriptionEntry {
     fn new(requester: Requester) -> Self {
         let principal = requester.principal.clone();
-        Self { principal, requester, holders: 0, waiting: Vec::new(), stage: Stage::Unasked }
+        Self {
+            principal,
+            requester,
+            holders: 0,
+            waiting: Vec::new(),
+            stage: SubscriptionState::Unasked,
+        }
     }
 
     fn is_wanted(&self) -> bool {
@@ -70,9 +78,9 @@ impl Entry {
     }
 }
 
-impl Watched {
+impl Subscriptions {
     /// Nothing is watched. Whoever holds something says there when that is over.
-    pub(in crate::connection) fn new(holds: Holds) -> Self {
+    pub(in crate::connection) fn new(holds: HoldSender) -> Self {
         let (entries, open) = (BTreeMap::new(), BTreeSet::new());
         Self { entries, open, holds, share: FairShare::new(MAX_WATCHED) }
     }
@@ -88,13 +96,13 @@ impl Watched {
     }
 
     /// Somebody wants to hear of something: at once if that is so already.
-    pub(in crate::connection) fn want(
+    pub(in crate::connection) fn subscribe(
         &mut self,
-        subject: Subject,
+        subject: SubscriptionSubject,
         requester: &Requester,
-        reply: oneshot::Sender<Given>,
+        reply: oneshot::Sender<SubscribeResult>,
     ) {
-        if subject.name().len() > MAX_ADDRESS_BYTES {
+        if subject.name().len() > MAX_URI_BYTES {
             let error = RpcError::new(code::INVALID_PARAMS, "the name is longer than 8 KiB");
             let _ = reply.send(Ok(Err(error)));
             return;
@@ -107,62 +115,69 @@ impl Watched {
         entry.waiting.retain(|reply| !reply.is_closed());
         entry.waiting.push(reply);
         match entry.stage {
-            Stage::Heard => self.give(&subject),
-            Stage::Unasked | Stage::Refused => {
-                entry.stage = Stage::Unasked;
+            SubscriptionState::Heard => self.respond(&subject),
+            SubscriptionState::Unasked | SubscriptionState::Refused => {
+                entry.stage = SubscriptionState::Unasked;
                 self.open.insert(subject);
             }
-            Stage::Asked | Stage::Leaving => {}
+            SubscriptionState::Asked | SubscriptionState::Leaving => {}
         }
     }
 
     /// Somebody says what becomes of something that they hold.
-    pub(in crate::connection) fn settle(&mut self, hold: Hold) {
+    pub(in crate::connection) fn settle(&mut self, hold: HoldChange) {
         match hold {
-            Hold::Begun(subject, requester) => self.hold(subject, &requester),
-            Hold::Over(subject) => self.release(&subject),
+            HoldChange::Begun(subject, requester) => self.hold(subject, &requester),
+            HoldChange::Over(subject) => self.release(&subject),
         }
     }
 
     /// Somebody holds something that the server may not have been asked for. There is no bound: they
     /// held it before, and of another connection.
-    fn hold(&mut self, subject: Subject, requester: &Requester) {
+    fn hold(&mut self, subject: SubscriptionSubject, requester: &Requester) {
         let entry = self.entry(&subject, requester);
         entry.holders += 1;
-        if matches!(entry.stage, Stage::Unasked | Stage::Refused) {
-            entry.stage = Stage::Unasked;
+        if matches!(entry.stage, SubscriptionState::Unasked | SubscriptionState::Refused) {
+            entry.stage = SubscriptionState::Unasked;
             self.open.insert(subject);
         }
     }
 
     /// Somebody does not hold something any more.
-    fn release(&mut self, subject: &Subject) {
+    fn release(&mut self, subject: &SubscriptionSubject) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
         entry.holders = entry.holders.saturating_sub(1);
         if entry.is_wanted() {
             return;
         }
         match entry.stage {
-            Stage::Heard => {
+            SubscriptionState::Heard => {
                 self.open.insert(subject.clone());
             }
             // The answer is on its way, and finds nobody.
-            Stage::Asked | Stage::Leaving => {}
-            Stage::Unasked | Stage::Refused => self.forget(subject),
+            SubscriptionState::Asked | SubscriptionState::Leaving => {}
+            SubscriptionState::Unasked | SubscriptionState::Refused => self.remove(subject),
         }
     }
 
-    fn entry(&mut self, subject: &Subject, requester: &Requester) -> &mut Entry {
+    fn entry(
+        &mut self,
+        subject: &SubscriptionSubject,
+        requester: &Requester,
+    ) -> &mut SubscriptionEntry {
         let entry = self.entries.entry(subject.clone()).or_insert_with(|| {
             self.share.add(&requester.principal);
-            Entry::new(requester.clone())
+            SubscriptionEntry::new(requester.clone())
         });
         entry.requester = entry.requester.joined(requester);
         entry
     }
 
     /// The requester on whose behalf the server is asked about something.
-    pub(in crate::connection) fn requester(&self, subject: &Subject) -> Option<Requester> {
+    pub(in crate::connection) fn requester(
+        &self,
+        subject: &SubscriptionSubject,
+    ) -> Option<Requester> {
         self.entries.get(subject).map(|entry| entry.requester.clone())
     }
 
@@ -174,7 +189,7 @@ impl Watched {
         Some(requesters.fold(first, |all, one| all.joined(one)))
     }
 
-    fn forget_unwanted(&mut self) {
+    fn remove_unwanted(&mut self) {
         for (_, unwanted) in self.entries.extract_if(.., |_, entry| !entry.is_wanted()) {
             self.share.remove(&unwanted.principal);
         }
@@ -182,25 +197,25 @@ impl Watched {
 
     /// A conversation begins, in which nothing has been asked.
     pub(in crate::connection) fn begin(&mut self) {
-        self.forget_unwanted();
-        self.entries.values_mut().for_each(|entry| entry.stage = Stage::Unasked);
+        self.remove_unwanted();
+        self.entries.values_mut().for_each(|entry| entry.stage = SubscriptionState::Unasked);
         self.open = self.entries.keys().cloned().collect();
     }
 
     /// What the server is asked for next, if it is asked for one after the other.
-    pub(in crate::connection) fn next_errand(&mut self) -> Option<(Subject, Errand)> {
+    pub(in crate::connection) fn next_op(&mut self) -> Option<(SubscriptionSubject, SubscribeOp)> {
         while let Some(subject) = self.open.pop_first() {
             let Some(entry) = self.entries.get_mut(&subject) else { continue };
             match (entry.stage, entry.is_wanted()) {
-                (Stage::Unasked, true) => {
-                    entry.stage = Stage::Asked;
-                    return Some((subject, Errand::Subscribe));
+                (SubscriptionState::Unasked, true) => {
+                    entry.stage = SubscriptionState::Asked;
+                    return Some((subject, SubscribeOp::Subscribe));
                 }
-                (Stage::Heard, false) => {
-                    entry.stage = Stage::Leaving;
-                    return Some((subject, Errand::Unsubscribe));
+                (SubscriptionState::Heard, false) => {
+                    entry.stage = SubscriptionState::Leaving;
+                    return Some((subject, SubscribeOp::Unsubscribe));
                 }
-                (Stage::Unasked, false) => self.forget(&subject),
+                (SubscriptionState::Unasked, false) => self.remove(&subject),
                 _ => {}
             }
         }
@@ -208,51 +223,54 @@ impl Watched {
     }
 
     /// Everything the server is to be asked for, if it is asked for all at once, in order.
-    pub(in crate::connection) fn all(&mut self) -> Vec<Subject> {
+    pub(in crate::connection) fn all(&mut self) -> Vec<SubscriptionSubject> {
         self.open.clear();
-        self.forget_unwanted();
-        for entry in self.entries.values_mut().filter(|entry| entry.stage == Stage::Unasked) {
-            entry.stage = Stage::Asked;
+        self.remove_unwanted();
+        for entry in
+            self.entries.values_mut().filter(|entry| entry.stage == SubscriptionState::Unasked)
+        {
+            entry.stage = SubscriptionState::Asked;
         }
-        let asked = self.entries.iter().filter(|(_, entry)| entry.stage != Stage::Refused);
+        let asked =
+            self.entries.iter().filter(|(_, entry)| entry.stage != SubscriptionState::Refused);
         asked.map(|(subject, _)| subject.clone()).collect()
     }
 
     /// What was asked for got no answer, and has to be asked for again.
-    pub(in crate::connection) fn ask_again(&mut self) {
-        self.reopen(|stage| stage == Stage::Asked);
+    pub(in crate::connection) fn request_again(&mut self) {
+        self.reopen(|stage| stage == SubscriptionState::Asked);
     }
 
     /// The server says nothing any more of all it was asked for.
-    pub(in crate::connection) fn lost(&mut self) {
-        self.reopen(|stage| matches!(stage, Stage::Asked | Stage::Heard));
+    pub(in crate::connection) fn on_session_lost(&mut self) {
+        self.reopen(|stage| matches!(stage, SubscriptionState::Asked | SubscriptionState::Heard));
     }
 
-    fn reopen(&mut self, is_lost: impl Fn(Stage) -> bool) {
+    fn reopen(&mut self, is_lost: impl Fn(SubscriptionState) -> bool) {
         for (subject, entry) in &mut self.entries {
             if is_lost(entry.stage) {
-                entry.stage = Stage::Unasked;
+                entry.stage = SubscriptionState::Unasked;
                 self.open.insert(subject.clone());
             }
         }
     }
 
     /// The server does not do what it was asked last.
-    pub(in crate::connection) fn unanswered(&mut self, why: &Result<RpcError, Error>) {
-        self.refuse_all(why, |entry| entry.stage == Stage::Asked);
+    pub(in crate::connection) fn on_timeout(&mut self, why: &Result<RpcError, Error>) {
+        self.refuse_all(why, |entry| entry.stage == SubscriptionState::Asked);
     }
 
     /// The server says from now on what becomes of something.
-    pub(in crate::connection) fn heard(&mut self, subject: &Subject) {
+    pub(in crate::connection) fn on_subscribed(&mut self, subject: &SubscriptionSubject) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
-        entry.stage = Stage::Heard;
-        self.give(subject);
+        entry.stage = SubscriptionState::Heard;
+        self.respond(subject);
     }
 
     /// The server does not say what becomes of something.
-    pub(in crate::connection) fn refused(
+    pub(in crate::connection) fn on_refused(
         &mut self,
-        subject: &Subject,
+        subject: &SubscriptionSubject,
         why: &Result<RpcError, Error>,
     ) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
@@ -260,20 +278,20 @@ impl Watched {
             let _ = reply.send(why.clone().map(Err));
         }
         // Those who hold it keep it: it may be there again the next time.
-        entry.stage = Stage::Refused;
+        entry.stage = SubscriptionState::Refused;
         if entry.holders == 0 {
-            self.forget(subject);
+            self.remove(subject);
         }
     }
 
     /// The server does not say any more what becomes of something.
-    pub(in crate::connection) fn left(&mut self, subject: &Subject) {
+    pub(in crate::connection) fn on_unsubscribed(&mut self, subject: &SubscriptionSubject) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
-        entry.stage = Stage::Unasked;
+        entry.stage = SubscriptionState::Unasked;
         if entry.is_wanted() {
             self.open.insert(subject.clone());
         } else {
-            self.forget(subject);
+            self.remove(subject);
         }
     }
 
@@ -282,27 +300,31 @@ impl Watched {
         self.refuse_all(why, |entry| !entry.waiting.is_empty());
     }
 
-    fn refuse_all(&mut self, why: &Result<RpcError, Error>, is_meant: impl Fn(&Entry) -> bool) {
+    fn refuse_all(
+        &mut self,
+        why: &Result<RpcError, Error>,
+        is_meant: impl Fn(&SubscriptionEntry) -> bool,
+    ) {
         let meant = self.entries.iter().filter(|(_, entry)| is_meant(entry));
         let subjects: Vec<_> = meant.map(|(subject, _)| subject.clone()).collect();
-        subjects.iter().for_each(|subject| self.refused(subject, why));
+        subjects.iter().for_each(|subject| self.on_refused(subject, why));
     }
 
     /// Gives what is heard of to those who wait for it.
-    fn give(&mut self, subject: &Subject) {
+    fn respond(&mut self, subject: &SubscriptionSubject) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
         for reply in entry.waiting.drain(..).filter(|reply| !reply.is_closed()) {
             entry.holders += 1;
             let (subject, holds) = (subject.clone(), self.holds.clone());
             // If they are gone by now, it is released like any other.
-            let _ = reply.send(Ok(Ok(Held { subject, holds })));
+            let _ = reply.send(Ok(Ok(SubscriptionGuard { subject, holds })));
         }
         if entry.holders == 0 {
             self.open.insert(subject.clone());
         }
     }
 
-    fn forget(&mut self, subject: &Subject) {
+    fn remove(&mut self, subject: &SubscriptionSubject) {
         if let Some(forgotten) = self.entries.remove(subject) {
             self.share.remove(&forgotten.principal);
         }

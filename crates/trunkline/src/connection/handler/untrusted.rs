@@ -2,29 +2,32 @@
 
 use std::sync::Arc;
 
-use super::{Answering, CallHandler, Question};
-use crate::clean::{cleaned, cleaned_json};
+use super::{CallHandler, HandlerFuture, ServerRequest};
 use crate::config::Trust;
-use crate::connection::state::status::Described;
+use crate::connection::state::status::ServerDescription;
 use crate::message::{Notification, Raw, RpcError};
+use crate::sanitize::{sanitize_json, sanitize_text};
 
 /// Parameters of notifications by which something is found again. They stay as they are: those who pass
 /// a notification on put words of their own in their place.
 const KEYS: [&str; 4] = ["uri", "taskId", "elicitationId", "progressToken"];
 
 /// A notification as everybody may hear it.
-pub(in crate::connection) fn heard(trust: Trust, notification: Notification) -> Notification {
+pub(in crate::connection) fn sanitized_notification(
+    trust: Trust,
+    notification: Notification,
+) -> Notification {
     match trust {
         Trust::Trusted => notification,
         Trust::Untrusted => Notification {
-            method: cleaned(&notification.method).into(),
-            params: notification.params.as_ref().map(cleaned_params),
+            method: sanitize_text(&notification.method).into(),
+            params: notification.params.as_ref().map(sanitized_params),
         },
     }
 }
 
-fn cleaned_params(params: &Raw) -> Raw {
-    let clean = cleaned_json(params);
+fn sanitized_params(params: &Raw) -> Raw {
+    let clean = sanitize_json(params);
     if clean == *params {
         return clean;
     }
@@ -33,43 +36,46 @@ fn cleaned_params(params: &Raw) -> Raw {
 }
 
 /// What a server says of itself, as everybody may read it.
-pub(in crate::connection) fn described(trust: Trust, described: Described) -> Described {
-    let Described { server_info, instructions, .. } = described;
+pub(in crate::connection) fn sanitized_description(
+    trust: Trust,
+    described: ServerDescription,
+) -> ServerDescription {
+    let ServerDescription { server_info, instructions, .. } = described;
     let clean = |said: Option<Raw>| match trust {
         Trust::Trusted => said,
-        Trust::Untrusted => said.as_ref().map(cleaned_json),
+        Trust::Untrusted => said.as_ref().map(sanitize_json),
     };
     // Capabilities are looked up by their names, and shown to nobody.
     let (server_info, instructions) = (clean(server_info), clean(instructions));
-    Described { server_info, instructions, ..described }
+    ServerDescription { server_info, instructions, ..described }
 }
 
 /// The error that a server answered with, as a client may read it.
-pub(in crate::connection) fn refusal(trust: Trust, error: RpcError) -> RpcError {
+pub(in crate::connection) fn sanitized_error(trust: Trust, error: RpcError) -> RpcError {
     match trust {
         Trust::Trusted => error,
-        Trust::Untrusted => RpcError::new(error.code(), &cleaned(&error.message())),
+        Trust::Untrusted => RpcError::new(error.code(), &sanitize_text(&error.message())),
     }
 }
 
 /// An attendant as a server of this trust may address it.
-pub(in crate::connection) fn attended(
+pub(in crate::connection) fn sanitizing_handler(
     trust: Trust,
-    attendant: Arc<dyn CallHandler>,
+    handler: Arc<dyn CallHandler>,
 ) -> Arc<dyn CallHandler> {
     match trust {
-        Trust::Trusted => attendant,
-        Trust::Untrusted => Arc::new(CleanAttendant(attendant)),
+        Trust::Trusted => handler,
+        Trust::Untrusted => Arc::new(UntrustedServerHandler(handler)),
     }
 }
 
 /// Answers questions that belong to no request, of which it sees nothing that deceives.
-struct CleanAttendant(Arc<dyn CallHandler>);
+struct UntrustedServerHandler(Arc<dyn CallHandler>);
 
-impl CallHandler for CleanAttendant {
-    fn asked(&self, question: Question) -> Answering<'_> {
-        let params = question.params.as_ref().map(cleaned_json);
-        self.0.asked(Question { params, ..question })
+impl CallHandler for UntrustedServerHandler {
+    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
+        let params = question.params.as_ref().map(sanitize_json);
+        self.0.on_server_request(ServerRequest { params, ..question })
     }
 }
 
@@ -82,8 +88,8 @@ mod tests {
         let params = r#"{"uri":"x://\u202ea","data":"\u001b[31mred","n":1.0}"#;
         let params = Some(Raw::from_text(params).unwrap());
         let said = Notification { method: "notifications/message\u{200b}".into(), params };
-        assert_eq!(heard(Trust::Trusted, said.clone()), said);
-        let clean = heard(Trust::Untrusted, said);
+        assert_eq!(sanitized_notification(Trust::Trusted, said.clone()), said);
+        let clean = sanitized_notification(Trust::Untrusted, said);
         assert_eq!(&*clean.method, "notifications/message");
         let expected = r#"{"uri":"x://\u202ea","data":"red","n":1.0}"#;
         assert_eq!(clean.params.unwrap().text(), expected);

@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::Server;
-use crate::connection::options::Options;
-use crate::connection::published::Shadow;
+use crate::connection::options::ConnectionOptions;
+use crate::connection::published::PublishedState;
 use crate::connection::session::Session;
 use crate::error::{Error, ErrorKind};
 
@@ -20,23 +20,23 @@ const MAX_ENDING: usize = 4;
 
 /// Sessions of one server that are ending. They end with their owner at the latest.
 #[derive(Default)]
-pub(in crate::connection) struct SessionEndings(Mutex<JoinSet<()>>);
+pub(in crate::connection) struct SessionClosings(Mutex<JoinSet<()>>);
 
-impl SessionEndings {
+impl SessionClosings {
     /// Ends a session, and waits for that no longer than until then.
     pub(in crate::connection) async fn end(
         &self,
         session: Session,
-        (server, options): (&Server, &Options),
-        shadow: &Arc<Shadow>,
+        (server, options): (&Server, &ConnectionOptions),
+        published: &Arc<PublishedState>,
         until: Instant,
     ) {
         let (name, patience) = (server.name.clone(), server.behaviour.timeouts.shutdown);
-        let (options, shadow) = (options.clone(), Arc::clone(shadow));
+        let (options, published) = (options.clone(), Arc::clone(published));
         let (done, ended) = oneshot::channel::<()>();
         self.lock().spawn(async move {
             let remaining = session.close(patience).await;
-            shadow.left_behind(&name, remaining, &options);
+            published.record_orphans(&name, remaining, &options);
             drop(done);
         });
         let _ = timeout_at(until, ended).await;
@@ -48,7 +48,7 @@ impl SessionEndings {
     ///
     /// When too many have not ended by then.
     pub(in crate::connection) async fn make_room(&self, until: Instant) -> Result<(), Error> {
-        let _ = timeout_at(until, self.over()).await;
+        let _ = timeout_at(until, self.wait_for_all()).await;
         let count = self.lock().len();
         if count < MAX_ENDING {
             return Ok(());
@@ -60,7 +60,7 @@ impl SessionEndings {
     }
 
     /// Waits until all have ended. Each has a bound of its own.
-    pub(in crate::connection) async fn over(&self) {
+    pub(in crate::connection) async fn wait_for_all(&self) {
         // Whoever stops waiting leaves them here.
         while poll_fn(|context| self.lock().poll_join_next(context)).await.is_some() {}
     }

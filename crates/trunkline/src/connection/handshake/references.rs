@@ -8,14 +8,14 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{self, ResolvedTransport, Server};
-use crate::connection::options::Options;
+use crate::connection::options::ConnectionOptions;
 use crate::error::{Error, ErrorKind};
 
 /// Fills in what a server refers to, or says why that is not possible, by a deadline at the latest.
 /// Dropping the future leaves the thread behind.
-pub(in crate::connection) async fn resolved(
+pub(in crate::connection) async fn resolve_transport(
     server: &Server,
-    options: &Options,
+    options: &ConnectionOptions,
     deadline: Instant,
 ) -> Result<ResolvedTransport, Error> {
     // A provider of credentials may take as long as a file.
@@ -29,7 +29,7 @@ pub(in crate::connection) async fn resolved(
 
 async fn on_thread(
     server: Server,
-    options: &Options,
+    options: &ConnectionOptions,
     resolvers: Arc<Semaphore>,
 ) -> Result<ResolvedTransport, Error> {
     let permit = resolvers.acquire_owned().await.map_err(|_| no_answer())?;

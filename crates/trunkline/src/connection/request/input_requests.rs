@@ -6,35 +6,34 @@ use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 
-use crate::connection::handler::{CallHandler, Question, answer_within};
+use crate::connection::handler::{CallHandler, ServerRequest, answer_within};
 use crate::message::{Id, Request, Response};
 
 /// An answer, and the conversation with the server in which it is one.
-type Answered = (u64, Response);
+type SessionResponse = (u64, Response);
 
 /// The answers to what a server asks. Dropping them ends all thinking about them.
-pub(in crate::connection) struct Answers<'a> {
-    attendant: &'a dyn CallHandler,
+pub(in crate::connection) struct InputResponses<'a> {
+    handler: &'a dyn CallHandler,
     /// How long each may take.
     bound: Duration,
     /// Most servers ask nothing.
-    thinking: Option<FuturesUnordered<Abortable<BoxFuture<'a, Answered>>>>,
+    thinking: Option<FuturesUnordered<Abortable<BoxFuture<'a, SessionResponse>>>>,
     open: Vec<(Id, AbortHandle)>,
 }
 
-impl<'a> Answers<'a> {
-    pub(in crate::connection) fn new(attendant: &'a dyn CallHandler, bound: Duration) -> Self {
-        Self { attendant, bound, thinking: None, open: Vec::new() }
+impl<'a> InputResponses<'a> {
+    pub(in crate::connection) fn new(handler: &'a dyn CallHandler, bound: Duration) -> Self {
+        Self { handler, bound, thinking: None, open: Vec::new() }
     }
 
     /// Lets the attendant think about a question that the server asks in a conversation.
     pub(in crate::connection) fn begin(&mut self, session: u64, request: Request) {
-        let (attendant, bound, Request { id, method, params }) =
-            (self.attendant, self.bound, request);
+        let (handler, bound, Request { id, method, params }) = (self.handler, self.bound, request);
         let (end, ended) = AbortHandle::new_pair();
         self.open.push((id.clone(), end));
-        let answer: BoxFuture<'a, Answered> = Box::pin(async move {
-            let answer = answer_within(bound, attendant, Question { method, params }).await;
+        let answer: BoxFuture<'a, SessionResponse> = Box::pin(async move {
+            let answer = answer_within(bound, handler, ServerRequest { method, params }).await;
             let outcome = answer.unwrap_or_else(|late| Err(late.into()));
             (session, Response { id, outcome })
         });
@@ -49,13 +48,13 @@ impl<'a> Answers<'a> {
     }
 
     /// Whether nobody thinks about anything.
-    pub(in crate::connection) fn are_over(&self) -> bool {
+    pub(in crate::connection) fn are_finished(&self) -> bool {
         self.thinking.is_none()
     }
 
     /// Waits until the thinking about a question has ended, with an answer if it has not been ended. For
     /// ever, if there is none. May be dropped at any time.
-    pub(in crate::connection) async fn next(&mut self) -> Option<Answered> {
+    pub(in crate::connection) async fn next(&mut self) -> Option<SessionResponse> {
         let Some(thinking) = &mut self.thinking else { return std::future::pending().await };
         let ended = thinking.next().await;
         self.thinking.take_if(|thinking| thinking.is_empty());

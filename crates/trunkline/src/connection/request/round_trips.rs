@@ -3,9 +3,9 @@
 
 use tokio::time::Instant;
 
-use super::{Ask, Budget, Rounds};
+use super::{InputRequired, OutgoingRequest, TimeBudget};
 use crate::connection::Connection;
-use crate::connection::handler::{CallHandler, Question, answer_within};
+use crate::connection::handler::{CallHandler, ServerRequest, answer_within};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Raw, RpcError};
 use crate::protocol::ProtocolVersion;
@@ -14,21 +14,21 @@ use crate::protocol::ProtocolVersion;
 const MAX_ROUNDS: usize = 16;
 
 /// A request that is being made.
-pub(crate) struct Conversing<'c> {
+pub(crate) struct RoundTrips<'c> {
     connection: &'c Connection,
-    attendant: &'c dyn CallHandler,
+    handler: &'c dyn CallHandler,
     /// What is asked in this round.
-    ask: Ask,
+    ask: OutgoingRequest,
     /// What was asked first: what the server needs beside that is said anew in each round.
     first: Option<Raw>,
-    budget: Budget,
+    budget: TimeBudget,
     rounds: usize,
     /// Whether this round is made again because the server did not look at it.
     is_again: bool,
 }
 
 /// What came of a round.
-pub(crate) enum Round {
+pub(crate) enum RoundOutcome {
     /// The answer.
     Last(Result<Raw, RpcError>),
     /// Another one is to be made.
@@ -39,68 +39,68 @@ impl Connection {
     /// Asks the server something and stays in conversation with it until it has answered: what it
     /// tells and asks meanwhile goes to the attendant, in either generation of the protocol. With
     /// [`Rounds::Passed`], an answer that asks for more is an answer too.
-    pub async fn converse(
+    pub async fn request_with(
         &self,
-        ask: Ask,
-        attendant: &dyn CallHandler,
+        ask: OutgoingRequest,
+        handler: &dyn CallHandler,
     ) -> Result<Result<Raw, RpcError>, Error> {
-        let mut conversing = Conversing::begin(self, ask, attendant);
+        let mut round_trips = RoundTrips::begin(self, ask, handler);
         loop {
-            if let Round::Last(answer) = conversing.round().await? {
+            if let RoundOutcome::Last(answer) = round_trips.round().await? {
                 return Ok(answer);
             }
         }
     }
 }
 
-impl<'c> Conversing<'c> {
+impl<'c> RoundTrips<'c> {
     pub(crate) fn begin(
         connection: &'c Connection,
-        ask: Ask,
-        attendant: &'c dyn CallHandler,
+        ask: OutgoingRequest,
+        handler: &'c dyn CallHandler,
     ) -> Self {
-        let (first, budget) = (ask.params.clone(), Budget::of(connection, &ask));
-        Self { connection, attendant, ask, first, budget, rounds: 0, is_again: false }
+        let (first, budget) = (ask.params.clone(), TimeBudget::of(connection, &ask));
+        Self { connection, handler, ask, first, budget, rounds: 0, is_again: false }
     }
 
     /// Makes the next rounds only with this edition of the server's tools.
-    pub(crate) fn within(&mut self, edition: u64) {
+    pub(crate) fn expect_revision(&mut self, edition: u64) {
         self.ask.within = Some(edition);
     }
 
     /// Makes a round.
-    pub(crate) async fn round(&mut self) -> Result<Round, Error> {
-        let (connection, attendant) = (self.connection, self.attendant);
-        let answer = connection.once(&self.ask, &mut self.budget, Some(attendant)).await;
-        if !self.is_again && connection.is_worth_another(&self.ask, &answer).await {
+    pub(crate) async fn round(&mut self) -> Result<RoundOutcome, Error> {
+        let (connection, handler) = (self.connection, self.handler);
+        let answer = connection.request_once(&self.ask, &mut self.budget, Some(handler)).await;
+        if !self.is_again && connection.is_worth_retry(&self.ask, &answer).await {
             self.is_again = true;
-            return Ok(Round::Another);
+            return Ok(RoundOutcome::Another);
         }
         match answer? {
-            Ok(result) if self.needs_more(&result)? => self.answer_questions(&result).await,
-            answer => Ok(Round::Last(answer)),
+            Ok(result) if self.is_input_required(&result)? => self.resolve_inputs(&result).await,
+            answer => Ok(RoundOutcome::Last(answer)),
         }
     }
 
     /// Whether a result asks for more, and it is on us to say it.
-    fn needs_more(&self, result: &Raw) -> Result<bool, Error> {
-        if !self.connection.shadow.speaks(ProtocolVersion::MODERN) {
+    fn is_input_required(&self, result: &Raw) -> Result<bool, Error> {
+        if !self.connection.published.speaks(ProtocolVersion::MODERN) {
             return Ok(false);
         }
         let kind = result.get("resultType");
         match kind.as_ref().and_then(Raw::as_str).as_deref() {
             None | Some("complete" | "task") => Ok(false),
-            Some("input_required") => Ok(self.ask.rounds == Rounds::Driven),
-            Some(_) => Err(self.not_mcp("its answer is of a kind that is not known")),
+            Some("input_required") => Ok(self.ask.rounds == InputRequired::Resolve),
+            Some(_) => Err(self.protocol_violation("its answer is of a kind that is not known")),
         }
     }
 
     /// Gets what the server asked for, to ask once more with it; or the attendant's refusal to say it.
-    async fn answer_questions(&mut self, result: &Raw) -> Result<Round, Error> {
+    async fn resolve_inputs(&mut self, result: &Raw) -> Result<RoundOutcome, Error> {
         self.rounds += 1;
         if self.rounds >= MAX_ROUNDS {
             let message = format!("it asked for more {MAX_ROUNDS} times and did not answer");
-            return Err(self.not_mcp(&message));
+            return Err(self.protocol_violation(&message));
         }
         let [questions, state] = result.get_all(["inputRequests", "requestState"]);
         let mut answers = Raw::empty_object();
@@ -108,8 +108,8 @@ impl<'c> Conversing<'c> {
             match self.answer(&question).await? {
                 Ok(answer) => answers = answers.with(&key, &answer),
                 Err(refusal) => {
-                    self.attendant.ended_by(&refusal);
-                    return Ok(Round::Last(Err(refusal)));
+                    self.handler.on_request_declined(&refusal);
+                    return Ok(RoundOutcome::Last(Err(refusal)));
                 }
             }
         }
@@ -120,24 +120,24 @@ impl<'c> Conversing<'c> {
         }
         self.ask.params = Some(params);
         self.is_again = false;
-        Ok(Round::Another)
+        Ok(RoundOutcome::Another)
     }
 
     /// What the attendant says to a question.
     async fn answer(&mut self, question: &Raw) -> Result<Result<Raw, RpcError>, Error> {
         let [method, params] = question.get_all(["method", "params"]);
         let method = method.as_ref().and_then(Raw::as_str).unwrap_or_default();
-        let question = Question { method: method.into(), params };
+        let question = ServerRequest { method: method.into(), params };
         let server = &self.connection.server;
         let question_timeout = self.connection.behaviour().timeouts.question;
         let bound = question_timeout.min(self.budget.questions);
         let begin = Instant::now();
-        let answer = answer_within(bound, self.attendant, question).await;
+        let answer = answer_within(bound, self.handler, question).await;
         self.budget.questions = self.budget.questions.saturating_sub(begin.elapsed());
         answer.map_err(|late| Error::from(late).of(&server.name))
     }
 
-    fn not_mcp(&self, message: &str) -> Error {
-        Error::new(ErrorKind::NotMcp, message).of(&self.connection.server.name)
+    fn protocol_violation(&self, message: &str) -> Error {
+        Error::new(ErrorKind::ProtocolViolation, message).of(&self.connection.server.name)
     }
 }

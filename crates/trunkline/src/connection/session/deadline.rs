@@ -18,11 +18,11 @@ pub(super) struct Deadline {
     /// How long one question may be open.
     question: Duration,
     /// The questions that are open.
-    open: Option<Open>,
+    open: Option<OpenInputs>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenInputs {
     count: usize,
     /// When the first of them was asked, and the last.
     since: Instant,
@@ -45,19 +45,19 @@ impl Deadline {
     }
 
     /// Since when a question waits for its answer, if one does.
-    pub(super) fn asked_since(&self) -> Option<Instant> {
+    pub(super) fn paused_since(&self) -> Option<Instant> {
         self.open.map(|open| open.since)
     }
 
     /// The server asks something.
-    pub(super) fn asked(&mut self, now: Instant) {
-        let open = self.open.get_or_insert(Open { count: 0, since: now, last: now });
+    pub(super) fn pause(&mut self, now: Instant) {
+        let open = self.open.get_or_insert(OpenInputs { count: 0, since: now, last: now });
         open.count += 1;
         open.last = now;
     }
 
     /// A question of the server has been answered.
-    pub(super) fn answered(&mut self, now: Instant) {
+    pub(super) fn resume(&mut self, now: Instant) {
         let Some(open) = &mut self.open else { return };
         open.count -= 1;
         if open.count == 0 {
@@ -83,17 +83,17 @@ mod tests {
     fn after_questions_there_is_what_remained() {
         let (now, mut deadline) = begun();
         assert_eq!(deadline.time(), now + 10 * SECOND);
-        deadline.asked(now + 4 * SECOND);
+        deadline.pause(now + 4 * SECOND);
         // Six seconds remain for the server, and a minute for whoever answers.
         assert_eq!(deadline.time(), now + (4 + 60 + 6) * SECOND);
-        deadline.asked(now + 14 * SECOND);
+        deadline.pause(now + 14 * SECOND);
         assert_eq!(deadline.time(), now + (14 + 60 + 6) * SECOND);
-        deadline.answered(now + 20 * SECOND);
+        deadline.resume(now + 20 * SECOND);
         assert_eq!(deadline.time(), now + (14 + 60 + 6) * SECOND);
-        deadline.answered(now + 30 * SECOND);
+        deadline.resume(now + 30 * SECOND);
         assert_eq!(deadline.time(), now + (30 + 6) * SECOND);
         // An answer to nothing changes nothing.
-        deadline.answered(now + 31 * SECOND);
+        deadline.resume(now + 31 * SECOND);
         assert_eq!(deadline.time(), now + (30 + 6) * SECOND);
     }
 
@@ -102,9 +102,9 @@ mod tests {
         let (now, mut deadline) = begun();
         let latest = now + 10 * SECOND + 60 * SECOND * QUESTIONS;
         for minute in 0..20 {
-            deadline.asked(now + SECOND + 60 * SECOND * minute);
+            deadline.pause(now + SECOND + 60 * SECOND * minute);
             assert!(deadline.time() <= latest, "{minute}");
-            deadline.answered(now + SECOND + 60 * SECOND * (minute + 1));
+            deadline.resume(now + SECOND + 60 * SECOND * (minute + 1));
             assert!(deadline.time() <= latest, "{minute}");
         }
         assert_eq!(deadline.time(), latest);

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use crate::message::Raw;
-use crate::transport::{Incoming, SecretMask};
+use crate::transport::{InboundEvent, SecretMask};
 
 /// What the server said, without secrets if there is a mask.
-pub(super) fn masked(mask: Option<&SecretMask>, incoming: Incoming) -> Incoming {
+pub(super) fn masked(mask: Option<&SecretMask>, incoming: InboundEvent) -> InboundEvent {
     let Some(mask) = mask else { return incoming };
     let line = |line: Bytes| match str::from_utf8(&line) {
         Ok(text) => mask.masked_json(text, true).map_or(line, Bytes::from),
@@ -14,16 +14,20 @@ pub(super) fn masked(mask: Option<&SecretMask>, incoming: Incoming) -> Incoming 
         Err(_) => line,
     };
     match incoming {
-        Incoming::Message(it) => Incoming::Message(line(it)),
-        Incoming::Aside { id, line: it } => Incoming::Aside { id, line: line(it) },
-        Incoming::Answer(mut response) => {
+        InboundEvent::Message(it) => InboundEvent::Message(line(it)),
+        InboundEvent::OnRequestStream { id, line: it } => {
+            InboundEvent::OnRequestStream { id, line: line(it) }
+        }
+        InboundEvent::Response(mut response) => {
             response.outcome = match response.outcome {
                 Ok(result) => Ok(masked_raw(mask, result)),
                 Err(error) => Err(error.map(|raw| masked_raw(mask, raw))),
             };
-            Incoming::Answer(response)
+            InboundEvent::Response(response)
         }
-        Incoming::Lost { .. } | Incoming::Empty { .. } | Incoming::Ended(_) => incoming,
+        InboundEvent::RequestFailed { .. }
+        | InboundEvent::EmptyReply { .. }
+        | InboundEvent::Closed(_) => incoming,
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a server tells: whom it is for.
 
 use super::Session;
-use super::pending::{Waiting, Whose};
-use crate::connection::handler::Update;
+use super::pending::{PendingRequest, Recipient};
+use crate::connection::handler::CallEvent;
 use crate::message::{Notification, Raw};
 use crate::principal::ClientId;
 use crate::protocol::is_mcp_method;
@@ -14,27 +14,29 @@ const VISITED: &str = "notifications/elicitation/complete";
 impl Session {
     /// Passes on what is about one request; returns what is not, or not only, with the only client it
     /// can be about.
-    pub(super) fn told(
+    pub(super) fn on_notification(
         &mut self,
         notification: Notification,
         about: Option<u64>,
     ) -> Option<(Notification, Option<ClientId>)> {
-        if self.took_back(&notification) {
+        if self.on_cancelled(&notification) {
             return None;
         }
         if &*notification.method == VISITED {
-            self.pending.attended().for_each(|(_, waiting)| tell(waiting, notification.clone()));
+            self.pending
+                .handler_events()
+                .for_each(|(_, waiting)| deliver(waiting, notification.clone()));
             let client = self.pending.client(about).cloned();
             return Some((notification, client));
         }
         let Some(waiting) = self.listener(&notification, about).filter(|it| it.updates.is_some())
         else {
-            let is_of_client = is_for_one(&notification.method);
+            let is_of_client = is_request_scoped(&notification.method);
             let client = self.pending.client(about).filter(|_| is_of_client).cloned();
             return Some((notification, client));
         };
-        let others = (!is_for_one(&notification.method)).then(|| notification.clone());
-        tell(waiting, notification);
+        let others = (!is_request_scoped(&notification.method)).then(|| notification.clone());
+        deliver(waiting, notification);
         others.map(|notification| (notification, None))
     }
 
@@ -45,17 +47,17 @@ impl Session {
     }
 
     /// The request that something is about.
-    fn listener(&self, notification: &Notification, about: Option<u64>) -> Option<&Waiting> {
+    fn listener(&self, notification: &Notification, about: Option<u64>) -> Option<&PendingRequest> {
         match &*notification.method {
             "notifications/progress" => {
                 let params = notification.params.as_ref();
                 let token = params.and_then(|params| params.get("progressToken"));
                 token.and_then(|token| token.as_u64()).and_then(|id| self.pending.get(id))
             }
-            method if is_for_one(method) => match self.pending.whose(about) {
-                Whose::Of(_, waiting) => Some(waiting),
-                Whose::Crossing(id) => self.pending.listener_of_log(id),
-                Whose::Nobody | Whose::Unclear => None,
+            method if is_request_scoped(method) => match self.pending.recipient_of(about) {
+                Recipient::Of(_, waiting) => Some(waiting),
+                Recipient::Crossing(id) => self.pending.listener_of_log(id),
+                Recipient::Nobody | Recipient::Unclear => None,
             },
             _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),
         }
@@ -63,16 +65,16 @@ impl Session {
 }
 
 /// Tells whoever made a request. A caller that is slow misses something; nobody else does.
-fn tell(waiting: &Waiting, notification: Notification) {
+fn deliver(waiting: &PendingRequest, notification: Notification) {
     let Some(updates) = &waiting.updates else { return };
-    let update = Update::Told(with_token(notification, waiting.token.as_ref()));
+    let update = CallEvent::Notification(with_token(notification, waiting.token.as_ref()));
     let weight = update.weight();
-    let _ = updates.send_weighing(update, weight);
+    let _ = updates.try_send_sized(update, weight);
 }
 
 /// Whether something is about one request, if it can be said about which. What the protocol does not
 /// know is said to somebody, like a line of a log.
-fn is_for_one(method: &str) -> bool {
+fn is_request_scoped(method: &str) -> bool {
     matches!(method, "notifications/progress" | "notifications/message") || !is_mcp_method(method)
 }
 
@@ -82,7 +84,7 @@ fn with_token(notification: Notification, token: Option<&Raw>) -> Notification {
         (Notification { method, params: Some(params) }, Some(token))
             if &*method == "notifications/progress" =>
         {
-            let params = params.with_unmistakable("progressToken", token);
+            let params = params.with_unambiguous("progressToken", token);
             Notification { method, params: Some(params) }
         }
         (notification, _) => notification,

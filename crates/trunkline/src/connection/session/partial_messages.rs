@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::Answer;
+use super::RequestOutcome;
 use crate::error::{Error, ErrorKind};
-use crate::message::{Malformed, Message, Raw, RpcError};
+use crate::message::{Message, ParseError, Raw, RpcError};
 
 /// Whether the results of a method are cut to a bound, and so may be cut while they are read. A part of a
 /// list, or of what a server says about itself, would pass for the whole.
@@ -13,7 +13,10 @@ pub(super) fn is_cuttable(method: &str) -> bool {
 }
 
 /// An answer, unless a part of its result is missing that cannot be done without.
-pub(super) fn whole_or_cuttable(outcome: Result<Raw, RpcError>, is_cuttable: bool) -> Answer {
+pub(super) fn whole_or_cuttable(
+    outcome: Result<Raw, RpcError>,
+    is_cuttable: bool,
+) -> RequestOutcome {
     match outcome {
         Ok(result) if result.missing() > 0 && !is_cuttable => {
             let message = "the answer is longer than 16 MiB";
@@ -24,11 +27,11 @@ pub(super) fn whole_or_cuttable(outcome: Result<Raw, RpcError>, is_cuttable: boo
 }
 
 /// The request that a line seems to answer, and why it does not.
-pub(super) fn unreadable(line: &Bytes, malformed: Malformed) -> Option<(u64, &'static str)> {
+pub(super) fn unreadable(line: &Bytes, malformed: ParseError) -> Option<(u64, &'static str)> {
     let (id, problem) = match malformed {
-        Malformed::NotRpc(id) => (id?, "the answer is not a JSON-RPC message"),
-        Malformed::TooDeep(id) => (id?, "the answer is nested deeper than 512 levels"),
-        Malformed::NotJson => (Message::garbled_answer(line)?, "the answer is not UTF-8"),
+        ParseError::NotRpc(id) => (id?, "the answer is not a JSON-RPC message"),
+        ParseError::TooDeep(id) => (id?, "the answer is nested deeper than 512 levels"),
+        ParseError::NotJson => (Message::partial_response(line)?, "the answer is not UTF-8"),
     };
     Some((id.as_number()?, problem))
 }

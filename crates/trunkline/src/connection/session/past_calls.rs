@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Answer;
+use super::RequestOutcome;
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
 use crate::principal::{ClientId, Principal, Requester};
@@ -44,7 +44,7 @@ pub(super) enum CallEnd {
 impl CallEnd {
     /// End of a call with this answer. A connection that broke leaves the server working on it, and so
     /// does an answer that says that the call has become a task.
-    pub(super) fn with(answer: &Answer, era: Era) -> Self {
+    pub(super) fn with(answer: &RequestOutcome, era: Era) -> Self {
         let is_task = |result: &Raw| {
             let kind = result.get("resultType");
             kind.as_ref().and_then(Raw::as_str).as_deref() == Some("task")
@@ -101,7 +101,7 @@ impl Default for PastCalls {
 
 impl PastCalls {
     /// Notes the end of a client's call.
-    pub(super) fn note(&mut self, id: u64, requester: &Requester, end: CallEnd, now: Instant) {
+    pub(super) fn record(&mut self, id: u64, requester: &Requester, end: CallEnd, now: Instant) {
         if end == CallEnd::Unsent {
             return;
         }
@@ -119,7 +119,7 @@ impl PastCalls {
     }
 
     /// Notes that the server answered a call after it was given up.
-    pub(super) fn note_late_answer(&mut self, id: u64, now: Instant) {
+    pub(super) fn record_late_answer(&mut self, id: u64, now: Instant) {
         let Some(client) = self.given_up.remove(&id) else { return };
         if let Some(past) = self.clients.get_mut(&client) {
             past.unanswered = past.unanswered.saturating_sub(1);
@@ -223,7 +223,7 @@ mod tests {
             (result("task"), Era::Legacy, CallEnd::Answered),
             (error(ErrorKind::Broken), Era::Legacy, CallEnd::GivenUp),
             (error(ErrorKind::TimedOut), Era::Legacy, CallEnd::GivenUp),
-            (error(ErrorKind::Refused(500)), Era::Legacy, CallEnd::Answered),
+            (error(ErrorKind::HttpStatus(500)), Era::Legacy, CallEnd::Answered),
         ] {
             assert_eq!(CallEnd::with(&answer, era), end, "{answer:?}");
         }
@@ -233,7 +233,7 @@ mod tests {
     async fn an_answered_call_is_suspect_for_a_while() {
         let ([ann, bob], now) = (bearers(), Instant::now());
         let mut past = PastCalls::default();
-        past.note(1, &ann, CallEnd::Answered, now);
+        past.record(1, &ann, CallEnd::Answered, now);
         assert!(!past.has_other_than(&ann.client, now));
         assert!(past.has_other_than(&bob.client, after(now, 2900)));
         assert_eq!(past.sole_client(iter::once(&bob), now), None);
@@ -255,8 +255,8 @@ mod tests {
         for principal in [Principal::Anonymous, Principal::Token("team".into())] {
             let [ann, bob] = ["ann", "bob"].map(|name| client(name, &principal));
             let mut past = PastCalls::default();
-            past.note(1, &ann, CallEnd::Answered, now);
-            past.note(2, &bob, CallEnd::Answered, after(now, 10));
+            past.record(1, &ann, CallEnd::Answered, now);
+            past.record(2, &bob, CallEnd::Answered, after(now, 10));
             let later = after(now, 20);
             assert!(past.has_other_than(&bob.client, later), "a question is refused");
             assert!(!past.keeps_log_from(&bob, later));
@@ -265,10 +265,10 @@ mod tests {
             let carol = bearer("carol");
             assert!(past.keeps_log_from(&carol, later), "another token");
             assert_eq!(past.sole_client(iter::once(&carol), later), None);
-            past.note(3, &ann, CallEnd::GivenUp, later);
+            past.record(3, &ann, CallEnd::GivenUp, later);
             assert!(past.keeps_log_from(&bob, later), "the server still works for ann");
             assert_eq!(past.sole_client(iter::empty(), later), Some(&ann.client));
-            past.note(4, &carol, CallEnd::Answered, later);
+            past.record(4, &carol, CallEnd::Answered, later);
             assert_eq!(past.sole_client(iter::empty(), later), None);
         }
     }
@@ -277,19 +277,19 @@ mod tests {
     async fn a_call_that_was_given_up_is_suspect_until_it_is_answered() {
         let ([ann, bob], now) = (bearers(), Instant::now());
         let mut past = PastCalls::default();
-        past.note(1, &ann, CallEnd::GivenUp, now);
-        past.note(2, &ann, CallEnd::GivenUp, now);
-        past.note(3, &bob, CallEnd::Unsent, now);
+        past.record(1, &ann, CallEnd::GivenUp, now);
+        past.record(2, &ann, CallEnd::GivenUp, now);
+        past.record(3, &bob, CallEnd::Unsent, now);
         let day = now + Duration::from_secs(86_400);
         assert!(past.has_other_than(&bob.client, day));
         assert_eq!(past.client_of(1), Some(&ann.client));
-        past.note_late_answer(1, day);
+        past.record_late_answer(1, day);
         assert!(
             past.has_other_than(&bob.client, after(day, 3100)),
             "the other one is not answered"
         );
-        past.note_late_answer(2, day);
-        past.note_late_answer(2, day);
+        past.record_late_answer(2, day);
+        past.record_late_answer(2, day);
         assert!(past.has_other_than(&bob.client, after(day, 2900)));
         assert!(!past.has_other_than(&bob.client, after(day, 3100)));
         assert!(!past.has_other_than(&ann.client, now), "bob's was never sent");
@@ -301,16 +301,16 @@ mod tests {
         let ([ann, bob], now) = (bearers(), Instant::now());
         let mut past = PastCalls::default();
         for id in 0..2 * MAX_GIVEN_UP as u64 {
-            past.note(id, &ann, CallEnd::GivenUp, now);
+            past.record(id, &ann, CallEnd::GivenUp, now);
         }
         assert_eq!(past.given_up.len(), MAX_GIVEN_UP);
         for id in 0..2 * MAX_GIVEN_UP as u64 {
-            past.note_late_answer(id, now);
+            past.record_late_answer(id, now);
         }
         let day = now + Duration::from_secs(86_400);
         assert!(past.has_other_than(&bob.client, day) && !past.has_other_than(&ann.client, day));
         for number in 0..=MAX_PAST_CLIENTS {
-            past.note(0, &bearer(&number.to_string()), CallEnd::Answered, now);
+            past.record(0, &bearer(&number.to_string()), CallEnd::Answered, now);
         }
         assert!(past.clients.len() <= MAX_PAST_CLIENTS);
         assert!(past.has_other_than(&ann.client, day), "it lost count of its clients");
@@ -321,7 +321,7 @@ mod tests {
         let mut now = Instant::now();
         let mut past = PastCalls::default();
         for number in 0..3 * MAX_PAST_CLIENTS {
-            past.note(0, &bearer(&number.to_string()), CallEnd::Answered, now);
+            past.record(0, &bearer(&number.to_string()), CallEnd::Answered, now);
             now += Duration::from_millis(10);
         }
         assert!(!past.is_crowded && past.clients.len() < 1000, "{}", past.clients.len());

@@ -6,25 +6,25 @@ use std::hash::{BuildHasherDefault, Hasher};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::Answer;
+use super::RequestOutcome;
 use super::deadline::Deadline;
 use super::past_calls::{CallEnd, PastCalls};
-use crate::connection::handler::Update;
+use crate::channel::Sender;
+use crate::connection::handler::CallEvent;
 use crate::error::Error;
 use crate::message::Raw;
 use crate::principal::{ClientId, FairShare, Principal, Requester};
-use crate::queue::Sender;
 
 /// Calls that may wait for one server. One principal gets half of them if it is alone, and less while
 /// others call the server, so that there is always room for another principal's first call.
 pub(in crate::connection) const MAX_PENDING_CALLS: usize = 2048;
 
 /// Somebody who waits for an answer.
-pub(super) struct Waiting {
-    pub(super) reply: oneshot::Sender<Answer>,
+pub(super) struct PendingRequest {
+    pub(super) reply: oneshot::Sender<RequestOutcome>,
     pub(super) deadline: Deadline,
     /// Where to say what the server says in the meantime.
-    pub(super) updates: Option<Sender<Update>>,
+    pub(super) updates: Option<Sender<CallEvent>>,
     /// The caller's own token for its progress.
     pub(super) token: Option<Raw>,
     /// Whether it waits for as long as the server lives.
@@ -38,9 +38,9 @@ pub(super) struct Waiting {
 }
 
 /// Whom something is for that the server said.
-pub(super) enum Whose<'p> {
+pub(super) enum Recipient<'p> {
     /// For the one who made this request.
-    Of(u64, &'p Waiting),
+    Of(u64, &'p PendingRequest),
     Nobody,
     /// It could be for any of several.
     Unclear,
@@ -49,7 +49,7 @@ pub(super) enum Whose<'p> {
     Crossing(u64),
 }
 
-impl Waiting {
+impl PendingRequest {
     fn client(&self) -> Option<&ClientId> {
         self.requester.as_ref().map(|requester| &requester.client)
     }
@@ -68,8 +68,8 @@ impl Waiting {
 }
 
 /// All who wait.
-pub(super) struct Pending {
-    waiting: HashMap<u64, Waiting, BuildHasherDefault<OwnIds>>,
+pub(super) struct PendingRequests {
+    waiting: HashMap<u64, PendingRequest, BuildHasherDefault<IdHasher>>,
     /// The requests by when they are over.
     deadlines: BTreeSet<(Instant, u64)>,
     standing: usize,
@@ -78,7 +78,7 @@ pub(super) struct Pending {
     share: FairShare,
 }
 
-impl Default for Pending {
+impl Default for PendingRequests {
     fn default() -> Self {
         Self {
             waiting: HashMap::default(),
@@ -92,9 +92,9 @@ impl Default for Pending {
 
 /// Spreads ids of our own. Nobody else chooses them, so that nothing has to be hidden.
 #[derive(Default)]
-struct OwnIds(u64);
+struct IdHasher(u64);
 
-impl Hasher for OwnIds {
+impl Hasher for IdHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
     }
@@ -109,8 +109,8 @@ impl Hasher for OwnIds {
     }
 }
 
-impl Pending {
-    pub(super) fn insert(&mut self, id: u64, waiting: Waiting) {
+impl PendingRequests {
+    pub(super) fn insert(&mut self, id: u64, waiting: PendingRequest) {
         self.standing += usize::from(waiting.is_standing);
         self.deadlines.insert((waiting.deadline.time(), id));
         if let Some(payer) = waiting.payer() {
@@ -124,7 +124,7 @@ impl Pending {
         self.share.admits(&requester.principal)
     }
 
-    fn take(&mut self, id: u64) -> Option<Waiting> {
+    fn take(&mut self, id: u64) -> Option<PendingRequest> {
         let waiting = self.waiting.remove(&id)?;
         self.standing -= usize::from(waiting.is_standing);
         if let Some(payer) = waiting.payer() {
@@ -135,17 +135,17 @@ impl Pending {
     }
 
     /// Answers a request, if somebody waits for it, which is its end.
-    pub(super) fn answer(&mut self, id: u64, answer: Answer, end: CallEnd) {
+    pub(super) fn answer(&mut self, id: u64, answer: RequestOutcome, end: CallEnd) {
         if let Some(waiting) = self.end(id, end) {
             let _ = waiting.reply.send(answer);
         }
     }
 
     /// Forgets a request, but remembers its client for messages that come after its end.
-    pub(super) fn end(&mut self, id: u64, end: CallEnd) -> Option<Waiting> {
+    pub(super) fn end(&mut self, id: u64, end: CallEnd) -> Option<PendingRequest> {
         let waiting = self.take(id)?;
         if let Some(requester) = waiting.in_flight() {
-            self.past.note(id, requester, end, Instant::now());
+            self.past.record(id, requester, end, Instant::now());
         }
         Some(waiting)
     }
@@ -154,14 +154,14 @@ impl Pending {
     pub(super) fn settle(&mut self, id: u64) {
         let Some(waiting) = self.waiting.get_mut(&id) else { return };
         if let Some(requester) = waiting.in_flight() {
-            self.past.note(id, requester, CallEnd::Answered, Instant::now());
+            self.past.record(id, requester, CallEnd::Answered, Instant::now());
         }
         waiting.is_settled = true;
     }
 
     /// Notes an answer to a request that nobody waits for any more.
     pub(super) fn answered_late(&mut self, id: u64) {
-        self.past.note_late_answer(id, Instant::now());
+        self.past.record_late_answer(id, Instant::now());
     }
 
     pub(super) fn fail_all(&mut self, error: &Error) {
@@ -177,13 +177,13 @@ impl Pending {
         self.waiting.contains_key(&id)
     }
 
-    pub(super) fn get(&self, id: u64) -> Option<&Waiting> {
+    pub(super) fn get(&self, id: u64) -> Option<&PendingRequest> {
         self.waiting.get(&id)
     }
 
     /// Whether a question of the server about a request waits for its answer.
-    pub(super) fn is_asked(&self, id: u64) -> bool {
-        self.get(id).is_some_and(|waiting| waiting.deadline.asked_since().is_some())
+    pub(super) fn has_open_input(&self, id: u64) -> bool {
+        self.get(id).is_some_and(|waiting| waiting.deadline.paused_since().is_some())
     }
 
     /// Whether a part of the result of a request is of use without the rest.
@@ -207,24 +207,24 @@ impl Pending {
     }
 
     /// The requests for which somebody is there who could answer a question.
-    pub(super) fn attended(&self) -> impl Iterator<Item = (u64, &Waiting)> {
+    pub(super) fn handler_events(&self) -> impl Iterator<Item = (u64, &PendingRequest)> {
         let all = self.waiting.iter().map(|(id, waiting)| (*id, waiting));
         all.filter(|(_, waiting)| waiting.updates.is_some())
     }
 
     /// Since when a request waits for somebody to answer a question, if one does.
-    pub(super) fn asked_since(&self) -> Option<Instant> {
-        self.attended().filter_map(|(_, waiting)| waiting.deadline.asked_since()).min()
+    pub(super) fn paused_since(&self) -> Option<Instant> {
+        self.handler_events().filter_map(|(_, waiting)| waiting.deadline.paused_since()).min()
     }
 
     /// The server asks something for the sake of a request, whose time stands still meanwhile.
-    pub(super) fn asked(&mut self, id: u64) {
-        self.change_deadline(id, |deadline| deadline.asked(Instant::now()));
+    pub(super) fn pause_deadline(&mut self, id: u64) {
+        self.change_deadline(id, |deadline| deadline.pause(Instant::now()));
     }
 
     /// What the server asked for the sake of a request has been answered.
-    pub(super) fn answered(&mut self, id: u64) {
-        self.change_deadline(id, |deadline| deadline.answered(Instant::now()));
+    pub(super) fn resume_deadline(&mut self, id: u64) {
+        self.change_deadline(id, |deadline| deadline.resume(Instant::now()));
     }
 
     fn change_deadline(&mut self, id: u64, change: impl FnOnce(&mut Deadline)) {
@@ -235,18 +235,18 @@ impl Pending {
     }
 
     /// Whom something is for: the request on whose stream it came, or the only one there is.
-    pub(super) fn whose(&self, about: Option<u64>) -> Whose<'_> {
+    pub(super) fn recipient_of(&self, about: Option<u64>) -> Recipient<'_> {
         if let Some(id) = about {
-            return self.waiting.get(&id).map_or(Whose::Nobody, |it| Whose::Of(id, it));
+            return self.waiting.get(&id).map_or(Recipient::Nobody, |it| Recipient::Of(id, it));
         }
-        let mut calls = self.attended();
+        let mut calls = self.handler_events();
         match (calls.next(), calls.next()) {
-            (None, _) => Whose::Nobody,
+            (None, _) => Recipient::Nobody,
             (Some((id, waiting)), None) => match waiting.client() {
-                Some(client) if self.may_be_of_other(client) => Whose::Crossing(id),
-                _ => Whose::Of(id, waiting),
+                Some(client) if self.may_be_of_other(client) => Recipient::Crossing(id),
+                _ => Recipient::Of(id, waiting),
             },
-            (Some(_), Some(_)) => Whose::Unclear,
+            (Some(_), Some(_)) => Recipient::Unclear,
         }
     }
 
@@ -258,13 +258,13 @@ impl Pending {
     /// Whether a request of another client is in flight, also one in which it cannot be asked anything:
     /// the connection subscribes on behalf of clients.
     fn has_in_flight_other_than(&self, client: &ClientId) -> bool {
-        let mut in_flight = self.waiting.values().filter_map(Waiting::in_flight);
+        let mut in_flight = self.waiting.values().filter_map(PendingRequest::in_flight);
         in_flight.any(|requester| requester.client != *client)
     }
 
     /// The request that an unattributed log line may be shown to, although it can be about a call of
     /// another client that is over.
-    pub(super) fn listener_of_log(&self, id: u64) -> Option<&Waiting> {
+    pub(super) fn listener_of_log(&self, id: u64) -> Option<&PendingRequest> {
         let waiting = self.get(id)?;
         let requester = waiting.requester.as_ref()?;
         let is_of_other = self.has_in_flight_other_than(&requester.client)
@@ -274,9 +274,11 @@ impl Pending {
 
     /// The only client that a message can be about, which came on the stream of a request or on none.
     pub(super) fn client(&self, about: Option<u64>) -> Option<&ClientId> {
-        let in_flight = self.waiting.values().filter_map(Waiting::in_flight);
+        let in_flight = self.waiting.values().filter_map(PendingRequest::in_flight);
         match about.map(|id| (id, self.waiting.get(&id))) {
-            Some((_, Some(Waiting { requester: Some(requester), .. }))) => Some(&requester.client),
+            Some((_, Some(PendingRequest { requester: Some(requester), .. }))) => {
+                Some(&requester.client)
+            }
             // The stream of a call that is over.
             Some((id, None)) => self.past.client_of(id),
             // Requests of the connection itself are about no client.

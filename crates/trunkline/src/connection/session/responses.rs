@@ -4,28 +4,31 @@ use tokio::time::Instant;
 
 use super::partial_messages::whole_or_cuttable;
 use super::past_calls::CallEnd;
-use super::{Answer, Event, Session};
+use super::{RequestOutcome, Session, SessionEvent};
 use crate::error::Error;
 use crate::message::{Response, RpcError};
 
 impl Session {
     /// Fails the request of an empty reply. After several without an answer between, the session is dead.
-    pub(super) fn on_empty_reply(&mut self, id: u64, error: Error) -> Option<Event> {
+    pub(super) fn on_empty_reply(&mut self, id: u64, error: Error) -> Option<SessionEvent> {
         let is_alone = self.pending.len() <= 1 && self.pending.contains(id);
         if !self.empty_replies.is_last(is_alone) {
             self.answer(id, Err(error));
             return None;
         }
         self.unsaid = Some((Some(id), error));
-        Some(Event::Forgotten)
+        Some(SessionEvent::SessionExpired)
     }
 
-    pub(super) fn answered(&mut self, Response { id, outcome }: Response) -> Option<Event> {
+    pub(super) fn on_response(
+        &mut self,
+        Response { id, outcome }: Response,
+    ) -> Option<SessionEvent> {
         // An answer to nothing we asked is noise; so is a second one.
         let number = id.as_number();
         let Some(id) = number.filter(|id| self.pending.contains(*id)) else {
             number.iter().for_each(|id| self.pending.answered_late(*id));
-            return self.noise();
+            return self.on_noise();
         };
         self.empty_replies.reset();
         let outcome = outcome.map_err(RpcError::bounded);
@@ -33,16 +36,16 @@ impl Session {
         None
     }
 
-    pub(super) fn noise(&mut self) -> Option<Event> {
+    pub(super) fn on_noise(&mut self) -> Option<SessionEvent> {
         self.noise += 1;
-        Some(Event::Noise)
+        Some(SessionEvent::InvalidMessage)
     }
 
-    pub(super) fn answer(&mut self, id: u64, answer: Answer) {
+    pub(super) fn answer(&mut self, id: u64, answer: RequestOutcome) {
         self.last_answer = Instant::now();
         let end = CallEnd::with(&answer, self.version.era());
         self.pending.answer(id, answer, end);
         // It may have come on another stream than its own.
-        self.wire.cancel(id);
+        self.transport.cancel(id);
     }
 }

@@ -9,13 +9,15 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::Session;
-use super::pending::{Waiting, Whose};
-use crate::config::printable;
-use crate::connection::handler::{CallHandler, Question, Update, answer_within, not_offered};
+use super::pending::{PendingRequest, Recipient};
+use crate::config::escape_control;
+use crate::connection::handler::{
+    CallEvent, CallHandler, ServerRequest, answer_within, not_offered,
+};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Id, Message, Notification, Raw, Request, Response, RpcError};
 use crate::protocol::{Era, code};
-use crate::transport::{Outgoing, Purpose};
+use crate::transport::{MessageKind, OutboundMessage};
 
 /// Questions that belong to no request and are being answered at the same time.
 const MAX_ASIDES: usize = 64;
@@ -31,7 +33,7 @@ const MAX_OPEN_BYTES: usize = 32 * 1024 * 1024;
 const ADVICE: &str = "`share: \"per-client\"` gives each client its own process";
 
 /// A question that the server waits for an answer to.
-pub(super) struct Open {
+pub(super) struct OpenServerRequest {
     id: Id,
     /// The requests for the sake of which it may have been asked.
     about: Vec<u64>,
@@ -42,17 +44,17 @@ pub(super) struct Open {
 }
 
 /// Questions that belong to no request, and whoever answers them, if anybody does.
-pub(super) struct Asides {
-    attendant: Option<Arc<dyn CallHandler>>,
+pub(super) struct UnboundRequests {
+    handler: Option<Arc<dyn CallHandler>>,
     /// How long each may take.
     bound: Duration,
     /// Apart from the conversation, which goes on meanwhile. They end with it.
     answering: JoinSet<Response>,
 }
 
-impl Asides {
-    pub(super) fn new(attendant: Option<Arc<dyn CallHandler>>, bound: Duration) -> Self {
-        Self { attendant, bound, answering: JoinSet::new() }
+impl UnboundRequests {
+    pub(super) fn new(handler: Option<Arc<dyn CallHandler>>, bound: Duration) -> Self {
+        Self { handler, bound, answering: JoinSet::new() }
     }
 
     /// The next answer; waits for ever if nothing was asked.
@@ -68,15 +70,15 @@ impl Asides {
     }
 
     /// Lets the attendant answer a question, or says why nobody does.
-    fn ask(&mut self, request: &Request, refusal: RpcError) -> Result<AbortHandle, RpcError> {
-        let Some(attendant) = &self.attendant else { return Err(refusal) };
+    fn forward(&mut self, request: &Request, refusal: RpcError) -> Result<AbortHandle, RpcError> {
+        let Some(handler) = &self.handler else { return Err(refusal) };
         if self.answering.len() >= MAX_ASIDES {
             return Err(busy());
         }
-        let (attendant, Request { id, method, params }) = (Arc::clone(attendant), request.clone());
+        let (handler, Request { id, method, params }) = (Arc::clone(handler), request.clone());
         let bound = self.bound;
         Ok(self.answering.spawn(async move {
-            let answer = answer_within(bound, &*attendant, Question { method, params });
+            let answer = answer_within(bound, &*handler, ServerRequest { method, params });
             let outcome = match AssertUnwindSafe(answer).catch_unwind().await {
                 Ok(outcome) => outcome.unwrap_or_else(|late| Err(late.into())),
                 Err(_) => Err(RpcError::new(code::INTERNAL_ERROR, "answering this panicked")),
@@ -88,14 +90,14 @@ impl Asides {
 
 impl Session {
     /// Passes a question of the server on to whoever it is for, or refuses it.
-    pub(super) fn asked(&mut self, request: Request, about: Option<u64>) {
+    pub(super) fn on_server_request(&mut self, request: Request, about: Option<u64>) {
         // A program such as `cat` sends back what it is sent.
         let ours = request.id.as_number().filter(|id| self.pending.contains(*id));
         if let Some(id) = ours.filter(|_| is_ours(&request.method)) {
             let message = "it repeats what it is sent, which no MCP server does";
-            return self.answer(id, Err(Error::new(ErrorKind::NotMcp, message)));
+            return self.answer(id, Err(Error::new(ErrorKind::ProtocolViolation, message)));
         }
-        if self.version.era() == Era::Modern && self.wire.cancels_by_closing() {
+        if self.version.era() == Era::Modern && self.transport.cancels_by_closing() {
             return self.fail_unanswerable(&request, about);
         }
         if &*request.method == "ping" {
@@ -103,11 +105,11 @@ impl Session {
                 .send_response(Response { id: request.id, outcome: Ok(Raw::empty_object()) });
         }
         let answered = match self.has_room_for(&request) {
-            true => self.passed_on(&request, about),
+            true => self.record_forwarded(&request, about),
             false => Err(busy()),
         };
         match answered {
-            Ok(open) => self.opened(open),
+            Ok(open) => self.record_open(open),
             Err(refusal) => {
                 self.send_response(Response { id: request.id, outcome: Err(refusal) });
             }
@@ -123,9 +125,9 @@ impl Session {
             Some((id, _)) => {
                 let message = format!(
                     "it sent the request `{}`, which revision 2026-07-28 has no answer to",
-                    printable(&request.method)
+                    escape_control(&request.method)
                 );
-                let error = Error::new(ErrorKind::NotMcp, message).with_hint(
+                let error = Error::new(ErrorKind::ProtocolViolation, message).with_hint(
                     "with `\"protocol\": \"legacy\"` it is spoken to in a revision that can answer it",
                 );
                 self.answer(id, Err(error));
@@ -146,8 +148,8 @@ impl Session {
     }
 
     /// Remembers a question that somebody thinks about, which takes none of the server's time.
-    fn opened(&mut self, question: Open) {
-        question.about.iter().for_each(|id| self.pending.asked(*id));
+    fn record_open(&mut self, question: OpenServerRequest) {
+        question.about.iter().for_each(|id| self.pending.pause_deadline(*id));
         self.open.push(question);
     }
 
@@ -160,19 +162,19 @@ impl Session {
 
     fn send_response(&mut self, response: Response) {
         let line = Message::Response(response).write();
-        self.wire.send(Outgoing { line, purpose: Purpose::Response });
+        self.transport.send(OutboundMessage { line, purpose: MessageKind::Response });
     }
 
     /// The question of an id, which is over.
-    fn closed(&mut self, id: &Id) -> Option<Open> {
+    fn closed(&mut self, id: &Id) -> Option<OpenServerRequest> {
         let place = self.open.iter().position(|it| it.id == *id)?;
         let closed = self.open.swap_remove(place);
-        closed.about.iter().for_each(|id| self.pending.answered(*id));
+        closed.about.iter().for_each(|id| self.pending.resume_deadline(*id));
         Some(closed)
     }
 
     /// Ends a question that the server takes back, and says whether it does.
-    pub(super) fn took_back(&mut self, said: &Notification) -> bool {
+    pub(super) fn on_cancelled(&mut self, said: &Notification) -> bool {
         let params = said.params.as_ref().filter(|_| &*said.method == "notifications/cancelled");
         let id = params.and_then(|params| Id::from_raw(&params.get("requestId")?));
         let Some(closed) = id.and_then(|id| self.closed(&id)) else { return false };
@@ -181,7 +183,7 @@ impl Session {
             None => {
                 let asked = closed.about.iter().filter_map(|id| self.pending.get(*id));
                 for updates in asked.filter_map(|it| it.updates.as_ref()) {
-                    let _ = updates.send(Update::TakenBack(closed.id.clone()));
+                    let _ = updates.send(CallEvent::RequestCancelled(closed.id.clone()));
                 }
             }
         }
@@ -189,35 +191,40 @@ impl Session {
     }
 
     /// Passes a question on to somebody who thinks about it.
-    fn passed_on(&mut self, request: &Request, about: Option<u64>) -> Result<Open, RpcError> {
+    fn record_forwarded(
+        &mut self,
+        request: &Request,
+        about: Option<u64>,
+    ) -> Result<OpenServerRequest, RpcError> {
         let method = &request.method;
-        let (concerned, refusal) = match self.pending.whose(about) {
-            Whose::Of(id, Waiting { updates: Some(updates), .. }) => {
-                let asked = Update::Asked { session: self.number, request: request.clone() };
+        let (concerned, refusal) = match self.pending.recipient_of(about) {
+            Recipient::Of(id, PendingRequest { updates: Some(updates), .. }) => {
+                let asked = CallEvent::Request { session: self.number, request: request.clone() };
                 let weight = asked.weight();
-                let is_put = updates.send_weighing(asked, weight);
+                let is_put = updates.try_send_sized(asked, weight);
                 let (about, bytes) = (vec![id], bytes_of(request));
-                let open = || Open { id: request.id.clone(), about, aside: None, bytes };
+                let open =
+                    || OpenServerRequest { id: request.id.clone(), about, aside: None, bytes };
                 return is_put.map(|()| open()).map_err(|_| busy());
             }
-            Whose::Of(id, _) => (vec![id], not_offered(method)),
-            Whose::Nobody => (Vec::new(), unasked(method)),
-            Whose::Crossing(id) => (vec![id], crossing(method)),
-            Whose::Unclear => {
-                let refusal = unclear(method, self.pending.asked_since());
-                (self.pending.attended().map(|(id, _)| id).collect(), refusal)
+            Recipient::Of(id, _) => (vec![id], not_offered(method)),
+            Recipient::Nobody => (Vec::new(), not_in_a_call(method)),
+            Recipient::Crossing(id) => (vec![id], crossing(method)),
+            Recipient::Unclear => {
+                let refusal = ambiguous(method, self.pending.paused_since());
+                (self.pending.handler_events().map(|(id, _)| id).collect(), refusal)
             }
         };
-        let asked = self.asides.ask(request, refusal);
-        for updates in self.pending.attended().filter_map(|(_, it)| it.updates.as_ref()) {
+        let asked = self.asides.forward(request, refusal);
+        for updates in self.pending.handler_events().filter_map(|(_, it)| it.updates.as_ref()) {
             let _ = updates.send(match asked {
-                Ok(_) => Update::AskedAside,
-                Err(_) => Update::PassedOver,
+                Ok(_) => CallEvent::RequestDeferred,
+                Err(_) => CallEvent::RequestRefused,
             });
         }
         let (id, about) = (request.id.clone(), concerned);
         let bytes = bytes_of(request);
-        asked.map(|aside| Open { id, about, aside: Some(aside), bytes })
+        asked.map(|aside| OpenServerRequest { id, about, aside: Some(aside), bytes })
     }
 }
 
@@ -242,7 +249,7 @@ fn busy() -> RpcError {
 ///
 /// Also if all but one of them wait for an answer already: a server may ask a second time before the
 /// first question is answered, and nobody is shown what may be for somebody else.
-fn unclear(method: &str, asked_since: Option<Instant>) -> RpcError {
+fn ambiguous(method: &str, asked_since: Option<Instant>) -> RpcError {
     let others = asked_since.map_or_else(String::new, |since| {
         let seconds = since.elapsed().as_secs();
         format!(
@@ -265,7 +272,7 @@ fn crossing(method: &str) -> RpcError {
     RpcError::new(code::INVALID_REQUEST, &message)
 }
 
-fn unasked(method: &str) -> RpcError {
+fn not_in_a_call(method: &str) -> RpcError {
     let message = format!("this client does not offer `{method}` outside of a request; {ADVICE}");
     RpcError::new(code::METHOD_NOT_FOUND, &message)
 }

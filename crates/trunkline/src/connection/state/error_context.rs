@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use super::stderr_reason::telling;
+use super::stderr_reason::reason_lines;
 use crate::error::{Error, ErrorKind};
 
 /// An error with what the server said as its hint, if it has no other: the lines of its standard error
 /// that say why, and how many lines of its output were no messages (CON-4).
-pub(in crate::connection) fn explained(error: Error, lines: &[String], noise: u64) -> Error {
-    let is_strange = matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::NotMcp);
+pub(in crate::connection) fn with_stderr(error: Error, lines: &[String], noise: u64) -> Error {
+    let is_strange = matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::ProtocolViolation);
     hinted(error, lines, noise, is_strange)
 }
 
 /// The same of a server that is known to speak MCP: it has been initialised.
-pub(in crate::connection) fn explained_by_server(
+pub(in crate::connection) fn with_server_stderr(
     error: Error,
     lines: &[String],
     noise: u64,
@@ -30,7 +30,7 @@ fn hinted(error: Error, lines: &[String], noise: u64, is_strange: bool) -> Error
         1 => Some("a line of its output is not MCP".to_owned()),
         count => Some(format!("{count} lines of its output are not MCP")),
     };
-    let lines = telling(lines);
+    let lines = reason_lines(lines);
     let said = (!lines.is_empty()).then(|| format!("it said: {}", lines.join(" | ")));
     let asks = is_strange && (noise.is_some() || said.is_none());
     let question = asks.then(|| "is this an MCP server?".to_owned());
@@ -42,20 +42,20 @@ fn hinted(error: Error, lines: &[String], noise: u64, is_strange: bool) -> Error
 }
 
 /// That a server did not open the conversation within its bound.
-pub(in crate::connection) fn late_to_start(bound: Duration) -> Error {
+pub(in crate::connection) fn start_timeout(bound: Duration) -> Error {
     let message = format!("it did not answer in time: `timeouts.handshake` is {bound:?}");
     Error::new(ErrorKind::TimedOut, message)
 }
 
 /// That a server did not list what it has within its bound.
-pub(in crate::connection) fn late_to_list(bound: Duration) -> Error {
+pub(in crate::connection) fn list_timeout(bound: Duration) -> Error {
     let message = format!("it did not list what it has in time: `timeouts.list` is {bound:?}");
     Error::new(ErrorKind::TimedOut, message)
 }
 
 /// An error with the lines of a server's standard error that say why as its hint.
-pub(in crate::connection) fn with_last_words(error: Error, lines: &[String]) -> Error {
-    let lines = telling(lines);
+pub(in crate::connection) fn with_stderr_lines(error: Error, lines: &[String]) -> Error {
+    let lines = reason_lines(lines);
     match lines.is_empty() {
         true => error,
         false => error.with_hint(format!("it said: {}", lines.join(" | "))),
@@ -79,7 +79,7 @@ mod tests {
 
     fn hint(kind: ErrorKind, lines: &[&str], noise: u64) -> Option<String> {
         let lines: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
-        explained(Error::new(kind, "x"), &lines, noise).hint().map(str::to_owned)
+        with_stderr(Error::new(kind, "x"), &lines, noise).hint().map(str::to_owned)
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
         let lines = ["a", "b", "c", "d"];
         assert_eq!(hint(ErrorKind::Exited, &lines, 0).unwrap(), "it said: b | c | d");
         assert_eq!(hint(ErrorKind::TimedOut, &lines[..1], 0).unwrap(), "it said: a");
-        assert_eq!(hint(ErrorKind::NotMcp, &[], 0).unwrap(), "is this an MCP server?");
+        assert_eq!(hint(ErrorKind::ProtocolViolation, &[], 0).unwrap(), "is this an MCP server?");
     }
 
     #[test]
@@ -106,6 +106,6 @@ mod tests {
         assert_eq!(said, expected);
         assert_eq!(hint(ErrorKind::Exited, &[], 1).unwrap(), "a line of its output is not MCP");
         let error = Error::new(ErrorKind::TimedOut, "x").with_hint("do this");
-        assert_eq!(explained(error.clone(), &[], 7), error);
+        assert_eq!(with_stderr(error.clone(), &[], 7), error);
     }
 }

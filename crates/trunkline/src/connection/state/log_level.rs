@@ -4,7 +4,7 @@ use crate::principal::Requester;
 
 /// The most that is wanted of a server's log, and the client that wanted it; `None` for nobody in
 /// particular.
-pub(in crate::connection) type WantedLog = (LogLevel, Option<Requester>);
+pub(in crate::connection) type RequestedLogLevel = (LogLevel, Option<Requester>);
 
 /// How important a line of a log is; less important ones are less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,14 +8,14 @@ use crate::error::ErrorKind;
 ///
 /// A server at an address is tried again whenever it is needed. A process that has ended is started
 /// again only where the configuration says so (CON-5).
-pub(in crate::connection) fn may_pass(
+pub(in crate::connection) fn is_retryable(
     (transport, restart): (&Transport, Restart),
     status: &Status,
     kind: ErrorKind,
 ) -> bool {
     match transport {
         // Whoever ended it may have begun anew by then.
-        _ if kind == ErrorKind::Stopping => true,
+        _ if kind == ErrorKind::ShuttingDown => true,
         Transport::Stdio(_) if status.state == State::Failed => status.next_attempt.is_some(),
         // Its end may not have got around yet.
         Transport::Stdio(_) if kind == ErrorKind::Exited => restart != Restart::Never,
@@ -24,9 +24,9 @@ pub(in crate::connection) fn may_pass(
 }
 
 /// Whether a server that cannot be used may be there later, though nobody does anything about it.
-pub(in crate::connection) fn may_return(server: (&Transport, Restart), status: &Status) -> bool {
+pub(in crate::connection) fn will_recover(server: (&Transport, Restart), status: &Status) -> bool {
     match (status.state, &status.last_error) {
-        (State::Failed, Some(error)) => may_pass(server, status, error.kind()),
+        (State::Failed, Some(error)) => is_retryable(server, status, error.kind()),
         _ => true,
     }
 }
@@ -63,34 +63,38 @@ mod tests {
         let again = server(r#"{ "command": "x", "restart": "on-failure" }"#);
         let exited = ErrorKind::Exited;
         for status in [failed(exited), ready()] {
-            assert!(!may_pass(of(&never), &status, exited), "{status:?}");
+            assert!(!is_retryable(of(&never), &status, exited), "{status:?}");
         }
-        assert!(!may_return(of(&never), &failed(ErrorKind::TimedOut)), "it did not start in time");
-        assert!(may_pass(of(&again), &ready(), exited));
-        assert!(!may_return(of(&again), &failed(exited)), "it was tried often enough");
+        assert!(
+            !will_recover(of(&never), &failed(ErrorKind::TimedOut)),
+            "it did not start in time"
+        );
+        assert!(is_retryable(of(&again), &ready(), exited));
+        assert!(!will_recover(of(&again), &failed(exited)), "it was tried often enough");
         let next_attempt = Some(Instant::now());
-        assert!(may_return(of(&again), &Status { next_attempt, ..failed(exited) }));
+        assert!(will_recover(of(&again), &Status { next_attempt, ..failed(exited) }));
     }
 
     #[test]
     fn what_is_at_an_address_may_be_back_later() {
         let remote = server(r#"{ "url": "http://127.0.0.1:1/mcp" }"#);
-        for kind in [ErrorKind::Unreachable, ErrorKind::Broken, ErrorKind::Refused(503)] {
-            assert!(may_return(of(&remote), &failed(kind)), "{kind:?}");
+        for kind in [ErrorKind::Unreachable, ErrorKind::Broken, ErrorKind::HttpStatus(503)] {
+            assert!(will_recover(of(&remote), &failed(kind)), "{kind:?}");
         }
-        for kind in [ErrorKind::Unauthorized, ErrorKind::Refused(404), ErrorKind::MissingSecret] {
-            assert!(!may_return(of(&remote), &failed(kind)), "{kind:?}");
+        for kind in [ErrorKind::Unauthorized, ErrorKind::HttpStatus(404), ErrorKind::MissingSecret]
+        {
+            assert!(!will_recover(of(&remote), &failed(kind)), "{kind:?}");
         }
     }
 
     #[test]
     fn a_call_that_failed_says_nothing_of_the_next() {
         let server = server(r#"{ "command": "x" }"#);
-        assert!(may_pass(of(&server), &ready(), ErrorKind::TimedOut));
-        assert!(!may_pass(of(&server), &ready(), ErrorKind::TooLarge));
-        assert!(may_pass(of(&server), &ready(), ErrorKind::Busy));
-        assert!(may_pass(of(&server), &ready(), ErrorKind::Stopping));
+        assert!(is_retryable(of(&server), &ready(), ErrorKind::TimedOut));
+        assert!(!is_retryable(of(&server), &ready(), ErrorKind::TooLarge));
+        assert!(is_retryable(of(&server), &ready(), ErrorKind::Busy));
+        assert!(is_retryable(of(&server), &ready(), ErrorKind::ShuttingDown));
         let starting = Status { state: State::Starting, ..Status::default() };
-        assert!(may_return(of(&server), &starting));
+        assert!(will_recover(of(&server), &starting));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind};
-use crate::item::Kind;
+use crate::item::ItemKind;
 use crate::message::Raw;
 use crate::transport::RemainingProcess;
 
@@ -53,7 +53,7 @@ pub struct Status {
     /// How many tools it has; those remembered from an earlier time, if it has not been started.
     pub tools: usize,
     /// What it has that cannot be used, and why.
-    pub set_aside: Vec<SetAside>,
+    pub set_aside: Vec<RejectedItem>,
     /// Why it failed, the last time it did.
     pub last_error: Option<Error>,
     /// When it is started or reached again by itself.
@@ -112,7 +112,7 @@ const MAX_INSTRUCTIONS_BYTES: usize = 64 * 1024;
 
 /// What a server says about itself.
 #[derive(Default)]
-pub(in crate::connection) struct Described {
+pub(in crate::connection) struct ServerDescription {
     pub(in crate::connection) server_info: Option<Raw>,
     pub(in crate::connection) capabilities: Option<Raw>,
     pub(in crate::connection) instructions: Option<Raw>,
@@ -120,7 +120,7 @@ pub(in crate::connection) struct Described {
     pub(in crate::connection) speaks_both_eras: bool,
 }
 
-impl Described {
+impl ServerDescription {
     /// The same within bounds, and apart from the message it came in. Of what the server is only its
     /// name and version stay if there is too much, and of its instructions the beginning.
     ///
@@ -132,7 +132,7 @@ impl Described {
         if !self.capabilities.as_ref().is_none_or(is_short) {
             let kibibytes = MAX_DESCRIBED_BYTES / 1024;
             let message = format!("its `capabilities` are larger than {kibibytes} KiB");
-            return Err(Error::new(ErrorKind::NotMcp, message)
+            return Err(Error::new(ErrorKind::ProtocolViolation, message)
                 .with_hint("tell those who make it: they are a few words"));
         }
         let server_info = self.server_info.map(|info| match is_short(&info) {
@@ -171,9 +171,9 @@ impl Status {
 
 /// Something of a server that cannot be used (SEC-3).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
+pub struct RejectedItem {
     /// What it is.
-    pub kind: Kind,
+    pub kind: ItemKind,
     /// Its name, if it has one, cut to a length that can be shown.
     pub name: Option<Box<str>>,
     /// What is wrong with it.
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn what_a_server_says_about_itself_is_bounded() {
         let long = "é".repeat(1_000_000);
-        let described = |capabilities: Raw| Described {
+        let described = |capabilities: Raw| ServerDescription {
             server_info: Some(
                 Raw::empty_object()
                     .with("name", &Raw::from_string("x"))
@@ -195,7 +195,7 @@ mod tests {
             ),
             capabilities: Some(capabilities),
             instructions: Some(Raw::from_string(&long)),
-            ..Described::default()
+            ..ServerDescription::default()
         };
         let bounded = described(Raw::empty_object()).bounded().unwrap();
         assert_eq!(bounded.server_info.unwrap().text(), r#"{"name":"x"}"#);

@@ -54,7 +54,7 @@ const REASONS: &[&str] = &[
 
 /// The lines that say why a server ended: those with a reason, else the last ones that are not part
 /// of a stack trace, else the last ones.
-pub(in crate::connection) fn telling(lines: &[String]) -> Vec<&str> {
+pub(in crate::connection) fn reason_lines(lines: &[String]) -> Vec<&str> {
     let texts: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
     let mut reasons: Vec<&str> = Vec::new();
     let mut goes_on = false;
@@ -100,7 +100,7 @@ mod tests {
 
     fn picked(text: &str) -> Vec<String> {
         let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-        telling(&lines).into_iter().map(|line| line.trim().to_owned()).collect()
+        reason_lines(&lines).into_iter().map(|line| line.trim().to_owned()).collect()
     }
 
     #[test]
@@ -140,6 +140,6 @@ mod tests {
     fn without_a_reason_the_last_lines_are_picked() {
         assert_eq!(picked("a\nb\nc\nd\n}"), ["b", "c", "d"]);
         assert_eq!(picked("}\n---"), ["}", "---"]);
-        assert!(telling(&[]).is_empty());
+        assert!(reason_lines(&[]).is_empty());
     }
 }

@@ -22,13 +22,13 @@ fn spaces(world: &World, options: NameOptions) -> Namespaces {
 }
 
 /// Every name of a world, by server and own name.
-fn names(spaces: &Namespaces, world: &World) -> BTreeMap<(String, String), Exposed> {
+fn names(spaces: &Namespaces, world: &World) -> BTreeMap<(String, String), AssignedName> {
     let servers: Vec<_> = world.keys().map(|name| server(name)).collect();
     let mut claims = Vec::new();
     for (server, (_, owns)) in servers.iter().zip(world.values()) {
-        claims.extend(owns.iter().map(|own| Claim { server, own }));
+        claims.extend(owns.iter().map(|own| NameRequest { server, own }));
     }
-    let key = |claim: &Claim<'_>| (claim.server.to_string(), claim.own.to_owned());
+    let key = |claim: &NameRequest<'_>| (claim.server.to_string(), claim.own.to_owned());
     let exposed = spaces.expose(&claims);
     claims.iter().map(key).zip(exposed).collect()
 }
@@ -97,7 +97,7 @@ fn nobody_takes_a_name_that_looks_like_another_servers() {
     assert!(!moved.name.as_str().starts_with("a_b_"), "{}", moved.name);
     let adjusted = moved.adjusted.as_ref().unwrap();
     assert_eq!(&*adjusted.plain, "a_b_c");
-    assert_eq!(adjusted.reason, Adjustment::Foreign(server("a_b")));
+    assert_eq!(adjusted.reason, AdjustmentReason::Foreign(server("a_b")));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn tools_that_look_alike_are_told_apart_and_the_one_written_so_keeps_its_name() 
     assert_eq!(of("a_b").name.as_str(), "s_a_b");
     for own in ["a.b", "a/b"] {
         assert!(of(own).name.as_str().starts_with("s_a_b_"));
-        assert_eq!(of(own).adjusted.as_ref().unwrap().reason, Adjustment::Clash);
+        assert_eq!(of(own).adjusted.as_ref().unwrap().reason, AdjustmentReason::Clash);
     }
 }
 
@@ -143,7 +143,7 @@ fn names_of_the_host_are_left_alone() {
     let names = names(&spaces(&world, options), &world);
     let file = &names[&("view".to_owned(), "file".to_owned())];
     assert_ne!(file.name.as_str(), "view_file");
-    assert_eq!(file.adjusted.as_ref().unwrap().reason, Adjustment::Reserved);
+    assert_eq!(file.adjusted.as_ref().unwrap().reason, AdjustmentReason::Reserved);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_name_made_to_look_like_a_shortened_one_does_not_take_it() {
 fn the_same_claim_twice_ends() {
     let server = server("s");
     let spaces = Namespaces::new(NameOptions::default(), [(&server, None)]);
-    let claim = Claim { server: &server, own: "t" };
+    let claim = NameRequest { server: &server, own: "t" };
     let names = spaces.expose(&[claim, claim, claim]);
     let unique: BTreeSet<_> = names.iter().map(|exposed| &exposed.name).collect();
     assert_eq!(unique.len(), 3);
@@ -222,7 +222,7 @@ proptest! {
         let servers: Vec<_> = world.keys().map(|name| server(name)).collect();
         let mut claims = Vec::new();
         for (server, (_, owns)) in servers.iter().zip(world.values()) {
-            claims.extend(owns.iter().map(|own| Claim { server, own }));
+            claims.extend(owns.iter().map(|own| NameRequest { server, own }));
         }
         let before: BTreeMap<_, _> = claims.iter().copied().zip(spaces.expose(&claims)).collect();
         claims.sort_by_key(|claim| digest(&[claim.own.as_bytes(), &seed.to_le_bytes()], 8));

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::*;
-use crate::config::{AgentFile, Backoff, LoadOptions, Overrides, Restart, Surroundings};
+use crate::config::{AgentFile, Backoff, Environment, LoadOptions, Overrides, Restart};
 
 const PASTED: &str = r#"{ "mcpServers": { "s": { "command": "x" } } }"#;
 
 fn config_of(text: &str) -> Config {
     let loaded = config::parse("mcp.json", text);
-    assert!(!loaded.fails(false), "{:?}", loaded.diagnostics);
+    assert!(!loaded.has_errors(false), "{:?}", loaded.diagnostics);
     loaded.config
 }
 
@@ -17,14 +17,14 @@ fn world(config: &Config) -> World {
     World::of(config, &[("s", TOOLS)], |_| Availability::Available)
 }
 
-fn why_writing_is_hidden(config: &Config, who: Who<'_>) -> String {
-    world(config).why(who, Kind::Tool, "s_writes")
+fn why_writing_is_hidden(config: &Config, who: CallerSpec<'_>) -> String {
+    world(config).why(who, ItemKind::Tool, "s_writes")
 }
 
 #[test]
 fn a_pasted_configuration_shows_every_tool_and_restarts_servers() {
     let config = config_of(PASTED);
-    assert_eq!(world(&config).seen(Who::default()).len(), TOOLS.len());
+    assert_eq!(world(&config).seen(CallerSpec::default()).len(), TOOLS.len());
     let restart = config.server("s").unwrap().behaviour.restart;
     assert_eq!(restart, Restart::OnFailure(Backoff::default()));
 }
@@ -35,13 +35,13 @@ fn an_agent_lowers_access_and_never_raises_it() {
         "agents": { "reader": { "access": "read-only" },
                     "writer": { "tools": ["*"], "access": "read-write" } } }"#;
     let config = config_of(text);
-    let reader = Who { agent: Some("reader"), ..Who::default() };
+    let reader = CallerSpec { agent: Some("reader"), ..CallerSpec::default() };
     assert_eq!(
         why_writing_is_hidden(&config, reader),
         "access: it declares that it writes, and access of agent `reader` is `read-only` (mcp.json:2:21)"
     );
     let world = World::of(&config, &[("s", TOOLS), ("r", TOOLS)], |_| Availability::Available);
-    let writer = world.seen(Who { agent: Some("writer"), ..Who::default() });
+    let writer = world.seen(CallerSpec { agent: Some("writer"), ..CallerSpec::default() });
     assert!(writer.contains(&"s_writes") && !writer.contains(&"r_writes"), "{writer:?}");
 }
 
@@ -76,7 +76,7 @@ fn no_file_raises_what_an_embedding_host_allows() {
         "plain": { "command": "x" } } }"#;
     let config = config_of(text).within(Access::ReadOnly, Some(Restart::Never));
     assert_eq!(
-        why_writing_is_hidden(&config, Who::default()),
+        why_writing_is_hidden(&config, CallerSpec::default()),
         "access: it declares that it writes, and the host allows at most `read-only`"
     );
     for server in config.servers() {
@@ -103,7 +103,7 @@ fn no_file_raises_what_an_embedding_host_allows() {
 /// Nothing but overrides.
 struct Nowhere;
 
-impl Surroundings for Nowhere {
+impl Environment for Nowhere {
     fn variable(&self, _: &str) -> Option<std::ffi::OsString> {
         None
     }
@@ -126,7 +126,7 @@ fn one_run_has_an_access_rule_of_its_own() {
     assert!(config.servers().all(|it| it.behaviour.access == Access::ReadWrite));
     let config = load(Access::ReadOnlyStrict);
     assert_eq!(
-        why_writing_is_hidden(&config, Who::default()),
+        why_writing_is_hidden(&config, CallerSpec::default()),
         "access: it declares that it writes, and access is `read-only-strict` for this run"
     );
 }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::name::address_of;
-use crate::policy::Chance;
+use crate::name::qualified_uri;
+use crate::policy::Visibility;
 use crate::view::View;
 
 static SERVERS: [&str; 3] = ["a", "b", "c"];
@@ -16,14 +16,14 @@ static AGENTS: [&str; 3] = ["red", "green", "blue"];
 static OWN: [&str; 7] = ["plain", "reads", "writes", "plan", "x://1", "x://2", "x://2/{n}"];
 
 /// What every server has.
-const ITEMS: &[(Kind, &str)] = &[
-    (Kind::Tool, "plain"),
-    (Kind::Tool, r#"reads{"readOnlyHint":true}"#),
-    (Kind::Tool, r#"writes{"readOnlyHint":false}"#),
-    (Kind::Prompt, "plan"),
-    (Kind::Resource, "x://1"),
-    (Kind::Resource, "x://2"),
-    (Kind::ResourceTemplate, "x://2/{n}"),
+const ITEMS: &[(ItemKind, &str)] = &[
+    (ItemKind::Tool, "plain"),
+    (ItemKind::Tool, r#"reads{"readOnlyHint":true}"#),
+    (ItemKind::Tool, r#"writes{"readOnlyHint":false}"#),
+    (ItemKind::Prompt, "plan"),
+    (ItemKind::Resource, "x://1"),
+    (ItemKind::Resource, "x://2"),
+    (ItemKind::ResourceTemplate, "x://2/{n}"),
 ];
 
 /// One limit, in names of its own.
@@ -137,12 +137,12 @@ impl World {
 
     fn limited(&self, limits: &[&Drawn]) -> Caller {
         let within: Vec<_> = limits.iter().map(|it| it.limit()).collect();
-        self.rules.caller(Who { within: &within, ..Who::default() }).unwrap()
+        self.rules.caller(CallerSpec { within: &within, ..CallerSpec::default() }).unwrap()
     }
 
     /// Everything of every kind that a caller sees.
-    fn all_seen(&self, caller: &Caller) -> BTreeSet<(Kind, &str)> {
-        let entries = Kind::ALL.iter().flat_map(|kind| self.catalog.entries(*kind));
+    fn all_seen(&self, caller: &Caller) -> BTreeSet<(ItemKind, &str)> {
+        let entries = ItemKind::ALL.iter().flat_map(|kind| self.catalog.entries(*kind));
         let allowed =
             entries.filter(|it| matches!(decide(&self.rules, caller, it), Decision::Allow));
         allowed.map(|entry| (entry.kind(), entry.exposed())).collect()
@@ -154,7 +154,7 @@ impl World {
         let view = View::new(Arc::new(catalog), Arc::new(rules), Arc::new(caller.clone()));
         let own = ["x://1", "x://2", "x://2/3", "x://2/%33", "X://2//4"];
         let servers = SERVERS.map(|name| ServerName::new(name).unwrap());
-        let addresses = servers.iter().flat_map(|it| own.map(|own| address_of(it, own)));
+        let addresses = servers.iter().flat_map(|it| own.map(|own| qualified_uri(it, own)));
         addresses.filter(|address| view.route_resource(address).is_ok()).collect()
     }
 }
@@ -184,16 +184,16 @@ proptest! {
         let world = World::furnished(&text);
         let caller = world.limited(&[&one, &other]);
         let spaces = world.catalog.namespaces();
-        for entry in Kind::ALL.iter().flat_map(|kind| world.catalog.entries(*kind)) {
+        for entry in ItemKind::ALL.iter().flat_map(|kind| world.catalog.entries(*kind)) {
             let server = &entry.server().name;
             let rules = (&world.rules, &caller);
             if matches!(decide(&world.rules, &caller, entry), Decision::Allow) {
                 prop_assert!(caller.may_have(server, spaces.prefix(server).unwrap()));
                 let chance = match entry.kind() {
-                    Kind::Tool | Kind::Prompt => chance(rules, spaces, server, entry.exposed()),
-                    _ => chance_of_address(rules, server, entry.name()),
+                    ItemKind::Tool | ItemKind::Prompt => visibility(rules, spaces, server, entry.exposed()),
+                    _ => uri_visibility(rules, server, entry.name()),
                 };
-                prop_assert_eq!(chance, Chance::Possible, "{}", entry.exposed());
+                prop_assert_eq!(chance, Visibility::Possible, "{}", entry.exposed());
             }
         }
     }
@@ -205,10 +205,10 @@ proptest! {
         let both = world.limited(&[&one, &other]);
         let seen = world.all_seen(&both);
         prop_assert_eq!(world.all_seen(&world.limited(&[&other, &one])), seen.clone());
-        let again = world.rules.caller_again(&both).unwrap();
+        let again = world.rules.refreshed_caller(&both).unwrap();
         prop_assert_eq!(world.all_seen(&again), seen.clone());
         let Drawn { agent, bundles, access } = &one;
-        let who = Who { agent: *agent, bundles, access: *access, within: &[other.limit()], ..Who::default() };
+        let who = CallerSpec { agent: *agent, bundles, access: *access, within: &[other.limit()], ..CallerSpec::default() };
         prop_assert_eq!(world.all_seen(&world.rules.caller(who).unwrap()), seen);
     }
 }
@@ -226,18 +226,18 @@ fn a_reason_says_which_limit_it_is_about() {
     let address = Limit { name: Some("address"), bundles: &["ops"], ..Limit::default() };
     let token = Limit { name: Some("token"), bundles: &["read"], ..Limit::default() };
     let within = [address, token];
-    let who = || Who { within: &within, ..Who::default() };
+    let who = || CallerSpec { within: &within, ..CallerSpec::default() };
     assert_eq!(
-        world.why(who(), Kind::Tool, "prod_plain"),
+        world.why(who(), ItemKind::Tool, "prod_plain"),
         "bundles: no bundle asked for is of its server (limit of the token)"
     );
     assert_eq!(
-        world.why(who(), Kind::Tool, "docs_plain"),
+        world.why(who(), ItemKind::Tool, "docs_plain"),
         "bundles: no bundle asked for is of its server (limit of the address)"
     );
     let caller = world.rules.caller(who()).unwrap();
     let steps =
-        explain(&world.rules, &caller, world.catalog.get(Kind::Tool, "prod_plain").unwrap());
+        explain(&world.rules, &caller, world.catalog.get(ItemKind::Tool, "prod_plain").unwrap());
     let deciding: Vec<_> =
         steps.iter().filter(|it| it.decides).map(|it| it.reason.limit()).collect();
     assert_eq!(deciding, [Some("token")]);
@@ -252,7 +252,7 @@ fn each_limit_names_what_it_admits_of_an_untrusted_server() {
     let some = Limit { bundles: &["some"], ..Limit::default() };
     let seen = |other: Limit<'_>| {
         let within = [some.clone(), other];
-        world.seen(Who { within: &within, ..Who::default() })
+        world.seen(CallerSpec { within: &within, ..CallerSpec::default() })
     };
     assert_eq!(seen(Limit::default()), ["wild_plain"], "nothing is set, which is no limit");
     assert_eq!(seen(some.clone()), ["wild_plain"]);
@@ -260,7 +260,7 @@ fn each_limit_names_what_it_admits_of_an_untrusted_server() {
         assert_eq!(seen(Limit { agent: Some(agent), ..Limit::default() }), [""; 0]);
     }
     // In one limit they are about the same.
-    let who = Who { agent: Some("wild"), bundles: &["some"], ..Who::default() };
+    let who = CallerSpec { agent: Some("wild"), bundles: &["some"], ..CallerSpec::default() };
     assert_eq!(world.seen(who), ["wild_plain"]);
 }
 
@@ -268,8 +268,8 @@ fn each_limit_names_what_it_admits_of_an_untrusted_server() {
 fn a_limit_whose_agent_or_bundle_is_gone_admits_nobody() {
     let (old, new) = (World::new(TWO, &[]), World::new(r#"{ "agents": { "all": {} } }"#, &[]));
     let token = Limit { bundles: &["read"], ..Limit::default() };
-    let who = Who { agent: Some("all"), within: &[token], ..Who::default() };
+    let who = CallerSpec { agent: Some("all"), within: &[token], ..CallerSpec::default() };
     let caller = old.rules.caller(who).unwrap();
-    let gone = new.rules.caller_again(&caller).unwrap_err();
+    let gone = new.rules.refreshed_caller(&caller).unwrap_err();
     assert_eq!(gone.to_string(), "there is no bundle `read`");
 }

@@ -16,7 +16,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
 use super::connector::Connector;
-use super::proxy::{Detours, Proxies};
+use super::proxy::{Proxies, ProxyMatcher};
 use crate::config::Chain;
 use crate::error::{Error, ErrorKind};
 
@@ -64,11 +64,11 @@ impl Default for HttpOptions {
 ///
 /// Making one reads the certificates of the system, which takes milliseconds: a host makes one.
 #[derive(Clone)]
-pub(crate) struct HttpClient(Arc<Shared>);
+pub(crate) struct HttpClient(Arc<ClientShared>);
 
-struct Shared {
+struct ClientShared {
     pool: Pool,
-    detours: Arc<Detours>,
+    detours: Arc<ProxyMatcher>,
     root_certificates_hint: Option<Box<str>>,
     chain: Option<Chain>,
 }
@@ -91,7 +91,7 @@ impl HttpClient {
 
     /// A client as the options say, for a process.
     pub(crate) fn of_process(options: &HttpOptions, chain: Option<&Chain>) -> Result<Self, Error> {
-        let detours = Arc::new(Detours::new(&options.proxies)?);
+        let detours = Arc::new(ProxyMatcher::new(&options.proxies)?);
         let tls = tls(&options.extra_root_certificates)?;
         let connector = Connector::new(tls, Arc::clone(&detours), options.connect_timeout);
         let pool = Client::builder(TokioExecutor::new())
@@ -103,7 +103,7 @@ impl HttpClient {
             .build(connector);
         let root_certificates_hint = options.root_certificates_hint.clone();
         let chain = chain.cloned();
-        Ok(Self(Arc::new(Shared { pool, detours, root_certificates_hint, chain })))
+        Ok(Self(Arc::new(ClientShared { pool, detours, root_certificates_hint, chain })))
     }
 
     /// The connections to all servers.
@@ -112,7 +112,7 @@ impl HttpClient {
     }
 
     /// The proxies on the way.
-    pub(in crate::transport) fn detours(&self) -> &Detours {
+    pub(in crate::transport) fn detours(&self) -> &ProxyMatcher {
         &self.0.detours
     }
 

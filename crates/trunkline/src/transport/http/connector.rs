@@ -24,8 +24,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
-use super::fair_reader::Pace;
-use super::proxy::Detours;
+use super::fair_reader::FairReader;
+use super::proxy::ProxyMatcher;
 
 /// How long a connection is silent before the other side is asked whether it is there. A stream that
 /// is listened to is silent for hours, and would not notice that a network is gone.
@@ -36,15 +36,15 @@ pub(in crate::transport) const OUR_NAME: HeaderValue =
     HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION")));
 
 type BoxError = Box<dyn StdError + Send + Sync>;
-type Connecting = Pin<Box<dyn Future<Output = Result<TokioIo<Link>, BoxError>> + Send>>;
+type ConnectFuture = Pin<Box<dyn Future<Output = Result<TokioIo<HttpStream>, BoxError>> + Send>>;
 
 /// Makes connections. Cheap to clone, because the client does so for each request.
 #[derive(Clone)]
-pub(in crate::transport) struct Connector(Arc<Ways>);
+pub(in crate::transport) struct Connector(Arc<ConnectorInner>);
 
-struct Ways {
-    direct: Direct,
-    detours: Arc<Detours>,
+struct ConnectorInner {
+    direct: DirectConnector,
+    detours: Arc<ProxyMatcher>,
     patience: Duration,
 }
 
@@ -52,17 +52,17 @@ impl Connector {
     /// A connector that takes no longer than `patience`, whatever is on the way.
     pub(in crate::transport) fn new(
         tls: ClientConfig,
-        detours: Arc<Detours>,
+        detours: Arc<ProxyMatcher>,
         patience: Duration,
     ) -> Self {
         let tls = TlsConnector::from(Arc::new(tls));
-        let direct = Direct { http: tcp(patience), tls };
-        Self(Arc::new(Ways { direct, detours, patience }))
+        let direct = DirectConnector { http: tcp(patience), tls };
+        Self(Arc::new(ConnectorInner { direct, detours, patience }))
     }
 }
 
-fn tcp(patience: Duration) -> HttpConnector<SystemNames> {
-    let mut http = HttpConnector::new_with_resolver(SystemNames);
+fn tcp(patience: Duration) -> HttpConnector<DnsResolver> {
+    let mut http = HttpConnector::new_with_resolver(DnsResolver);
     http.enforce_http(false);
     // Divided among the addresses of a name, so that one that is silent leaves time for the next.
     http.set_connect_timeout(Some(patience));
@@ -75,37 +75,37 @@ fn tcp(patience: Duration) -> HttpConnector<SystemNames> {
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<Link>;
+    type Response = TokioIo<HttpStream>;
     type Error = BoxError;
-    type Future = Connecting;
+    type Future = ConnectFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, server: Uri) -> Connecting {
+    fn call(&mut self, server: Uri) -> ConnectFuture {
         let ways = Arc::clone(&self.0);
         Box::pin(async move {
             let link = timeout(ways.patience, ways.connect(server)).await;
-            link.unwrap_or_else(|_| Err(TookTooLong.into())).map(TokioIo::new)
+            link.unwrap_or_else(|_| Err(ConnectTimeout.into())).map(TokioIo::new)
         })
     }
 }
 
-impl Ways {
-    async fn connect(&self, server: Uri) -> Result<Link, BoxError> {
-        let Some(proxy) = self.detours.before(&server) else {
+impl ConnectorInner {
+    async fn connect(&self, server: Uri) -> Result<HttpStream, BoxError> {
+        let Some(proxy) = self.detours.proxy_for(&server) else {
             return self.direct.connect(server).await;
         };
         if server.scheme_str() == Some("https") {
             return self.tunnel(&proxy, server).await;
         }
         let link = self.direct.connect(proxy.uri().clone()).await?;
-        Ok(Link { is_forwarded: true, ..link })
+        Ok(HttpStream { is_forwarded: true, ..link })
     }
 
     /// Through a proxy that passes bytes on, and cannot read them.
-    async fn tunnel(&self, proxy: &Intercept, server: Uri) -> Result<Link, BoxError> {
+    async fn tunnel(&self, proxy: &Intercept, server: Uri) -> Result<HttpStream, BoxError> {
         let name = HeaderMap::from_iter([(USER_AGENT, OUR_NAME)]);
         let mut tunnel = Tunnel::new(proxy.uri().clone(), self.direct.clone()).with_headers(name);
         if let Some(credentials) = proxy.basic_auth() {
@@ -118,74 +118,74 @@ impl Ways {
 
 /// The way to whoever an address names, server or proxy, with TLS if it says so.
 #[derive(Clone)]
-struct Direct {
-    http: HttpConnector<SystemNames>,
+struct DirectConnector {
+    http: HttpConnector<DnsResolver>,
     tls: TlsConnector,
 }
 
-impl Direct {
-    async fn connect(&self, address: Uri) -> Result<Link, BoxError> {
+impl DirectConnector {
+    async fn connect(&self, address: Uri) -> Result<HttpStream, BoxError> {
         let is_encrypted = match address.scheme_str() {
             Some("http") => false,
             Some("https") => true,
             _ => return Err(UnknownScheme.into()),
         };
         let stream = self.http.clone().call(address.clone()).await?.into_inner();
-        let link = Link::over(Transport::Plain(stream));
+        let link = HttpStream::tls_over(PlainOrTls::Plain(stream));
         if is_encrypted { self.encrypted(link, &address).await } else { Ok(link) }
     }
 
-    async fn encrypted(&self, link: Link, address: &Uri) -> Result<Link, BoxError> {
+    async fn encrypted(&self, link: HttpStream, address: &Uri) -> Result<HttpStream, BoxError> {
         let host = address.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(host.to_owned())?;
         let stream = self.tls.connect(name, link).await?;
-        Ok(Link::over(Transport::Encrypted(Box::new(stream))))
+        Ok(HttpStream::tls_over(PlainOrTls::Encrypted(Box::new(stream))))
     }
 }
 
-impl Service<Uri> for Direct {
-    type Response = TokioIo<Link>;
+impl Service<Uri> for DirectConnector {
+    type Response = TokioIo<HttpStream>;
     type Error = BoxError;
-    type Future = Connecting;
+    type Future = ConnectFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, address: Uri) -> Connecting {
+    fn call(&mut self, address: Uri) -> ConnectFuture {
         let direct = self.clone();
         Box::pin(async move { direct.connect(address).await.map(TokioIo::new) })
     }
 }
 
 /// A connection that can be used.
-pub(in crate::transport) struct Link {
-    transport: Transport,
+pub(in crate::transport) struct HttpStream {
+    transport: PlainOrTls,
     /// Whether a proxy at the other end reads the requests, and has to be told where they go.
     is_forwarded: bool,
-    pace: Pace,
+    pace: FairReader,
 }
 
-impl Link {
-    fn over(transport: Transport) -> Self {
-        Self { transport, is_forwarded: false, pace: Pace::default() }
+impl HttpStream {
+    fn tls_over(transport: PlainOrTls) -> Self {
+        Self { transport, is_forwarded: false, pace: FairReader::default() }
     }
 }
 
-enum Transport {
+enum PlainOrTls {
     Plain(TcpStream),
     /// Over a plain connection, or over one to a proxy that is itself encrypted.
-    Encrypted(Box<TlsStream<Link>>),
+    Encrypted(Box<TlsStream<HttpStream>>),
 }
 
-impl Connection for Link {
+impl Connection for HttpStream {
     fn connected(&self) -> Connected {
         Connected::new().proxy(self.is_forwarded)
     }
 }
 
-impl AsyncRead for Link {
+impl AsyncRead for HttpStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -193,21 +193,21 @@ impl AsyncRead for Link {
     ) -> Poll<io::Result<()>> {
         let Self { transport, pace, .. } = self.get_mut();
         match transport {
-            Transport::Plain(stream) => pace.poll_read(Pin::new(stream), context, buffer),
-            Transport::Encrypted(stream) => pace.poll_read(Pin::new(stream), context, buffer),
+            PlainOrTls::Plain(stream) => pace.poll_read(Pin::new(stream), context, buffer),
+            PlainOrTls::Encrypted(stream) => pace.poll_read(Pin::new(stream), context, buffer),
         }
     }
 }
 
-impl AsyncWrite for Link {
+impl AsyncWrite for HttpStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Transport::Encrypted(stream) => Pin::new(stream).poll_write(context, bytes),
+            PlainOrTls::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            PlainOrTls::Encrypted(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -217,38 +217,38 @@ impl AsyncWrite for Link {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Transport::Encrypted(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            PlainOrTls::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            PlainOrTls::Encrypted(stream) => Pin::new(stream).poll_write_vectored(context, slices),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match &self.transport {
-            Transport::Plain(stream) => stream.is_write_vectored(),
-            Transport::Encrypted(stream) => stream.is_write_vectored(),
+            PlainOrTls::Plain(stream) => stream.is_write_vectored(),
+            PlainOrTls::Encrypted(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Transport::Encrypted(stream) => Pin::new(stream).poll_flush(context),
+            PlainOrTls::Plain(stream) => Pin::new(stream).poll_flush(context),
+            PlainOrTls::Encrypted(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Transport::Encrypted(stream) => Pin::new(stream).poll_shutdown(context),
+            PlainOrTls::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            PlainOrTls::Encrypted(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }
 
 /// Looks names up as the system does, with an error that can be told from others.
 #[derive(Clone)]
-struct SystemNames;
+struct DnsResolver;
 
-impl Service<Name> for SystemNames {
+impl Service<Name> for DnsResolver {
     type Response = vec::IntoIter<SocketAddr>;
     type Error = UnknownHost;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, UnknownHost>> + Send>>;
@@ -280,15 +280,15 @@ impl StdError for UnknownHost {}
 
 /// A connection was not ready in time.
 #[derive(Debug)]
-pub(in crate::transport) struct TookTooLong;
+pub(in crate::transport) struct ConnectTimeout;
 
-impl fmt::Display for TookTooLong {
+impl fmt::Display for ConnectTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the connection took too long")
     }
 }
 
-impl StdError for TookTooLong {}
+impl StdError for ConnectTimeout {}
 
 /// A proxy is to be spoken to in another way than HTTP.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use hyper::header::{ACCEPT, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT
 use url::Url;
 
 use super::connector::OUR_NAME;
-use super::url::{Address, origin};
+use super::url::{ServerUrl, origin};
 use crate::config::{ResolvedRemote, Secret};
 use crate::error::{Error, ErrorKind};
 use crate::transport::mask::SecretMask;
@@ -23,23 +23,23 @@ const SHORTEST_SECRET: usize = 4;
 
 /// The address of a server and the headers that were configured for it.
 #[derive(Clone)]
-pub(crate) struct HttpTarget {
-    pub(in crate::transport) address: Address,
+pub(crate) struct HttpEndpoint {
+    pub(in crate::transport) address: ServerUrl,
     configured: HeaderMap,
     /// What references in either stood for.
     filled_in: Vec<Secret>,
 }
 
-impl fmt::Debug for HttpTarget {
+impl fmt::Debug for HttpEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("HttpTarget").field(&origin(self.address.url())).finish()
     }
 }
 
-impl HttpTarget {
+impl HttpEndpoint {
     /// A target whose address and headers can be sent.
     pub(crate) fn new(remote: &ResolvedRemote) -> Result<Self, Error> {
-        let address = Url::parse(remote.url.expose()).ok().and_then(Address::new);
+        let address = Url::parse(remote.url.expose()).ok().and_then(ServerUrl::new);
         let address =
             address.ok_or_else(|| unusable("the address is not an HTTP address".to_owned()))?;
         let mut configured = HeaderMap::new();
@@ -110,20 +110,20 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::{self, RemoteProtocol, ResolvedTransport, Resolver};
+    use crate::config::{self, RemoteTransport, ResolvedTransport, Resolver};
 
-    fn target(url: &str, headers: &[(&str, &str)]) -> Result<HttpTarget, Error> {
+    fn target(url: &str, headers: &[(&str, &str)]) -> Result<HttpEndpoint, Error> {
         let header = |(name, value): &(&str, &str)| ((*name).into(), Secret::new(*value));
-        HttpTarget::new(&ResolvedRemote {
+        HttpEndpoint::new(&ResolvedRemote {
             url: Secret::new(url),
             headers: headers.iter().map(header).collect(),
-            protocol: RemoteProtocol::Streamable,
+            protocol: RemoteTransport::Streamable,
             filled_in: Vec::new(),
         })
     }
 
     /// A target whose configuration is this, with one value for all that it refers to.
-    fn filled(entry: &str, value: &'static str) -> HttpTarget {
+    fn filled(entry: &str, value: &'static str) -> HttpEndpoint {
         struct Vault(&'static str);
 
         impl Resolver for Vault {
@@ -139,7 +139,7 @@ mod tests {
         let text = format!(r#"{{ "mcpServers": {{ "s": {entry} }} }}"#);
         let config = config::parse("test", text).config;
         match config::resolve(config.server("s").unwrap(), &Vault(value)).unwrap() {
-            ResolvedTransport::Remote(remote) => HttpTarget::new(&remote).unwrap(),
+            ResolvedTransport::Remote(remote) => HttpEndpoint::new(&remote).unwrap(),
             ResolvedTransport::Stdio(_) => panic!("it is at an address"),
         }
     }

@@ -11,8 +11,8 @@ use rustls::{CertificateError, InvalidMessage};
 use url::Url;
 
 use super::client::{MAX_HEAD_BYTES, MAX_HEADERS};
-use super::connector::{TookTooLong, UnknownHost};
-use super::endpoint::HttpTarget;
+use super::connector::{ConnectTimeout, UnknownHost};
+use super::endpoint::HttpEndpoint;
 use super::informational::MAX_PRELIMINARY;
 use super::url::origin;
 use crate::config::is_hidden;
@@ -59,7 +59,7 @@ pub(in crate::transport) fn unreachable(url: &Url, error: &(dyn StdError + 'stat
 
 fn unreadable(origin: &str, error: &hyper::Error) -> Error {
     if !error.is_parse_too_large() {
-        return Error::new(ErrorKind::NotMcp, format!("{origin} does not speak HTTP"))
+        return Error::new(ErrorKind::ProtocolViolation, format!("{origin} does not speak HTTP"))
             .with_hint("check the port");
     }
     head_too_large(origin)
@@ -85,12 +85,13 @@ pub(in crate::transport) fn broken_off(url: &Url) -> Error {
 }
 
 /// Nothing but answers came that precede one.
-pub(in crate::transport) fn never_final(url: &Url) -> Error {
+pub(in crate::transport) fn too_many_informational(url: &Url) -> Error {
     let message = format!(
         "{} sent more than {MAX_PRELIMINARY} informational answers (1xx) and no answer",
         origin(url)
     );
-    Error::new(ErrorKind::NotMcp, message).with_hint("its own log may say what it is waiting for")
+    Error::new(ErrorKind::ProtocolViolation, message)
+        .with_hint("its own log may say what it is waiting for")
 }
 
 /// What came is larger than it may be.
@@ -104,19 +105,19 @@ pub(in crate::transport) fn too_large(url: &Url) -> Error {
 pub(in crate::transport) fn redirected_away(from: &Url, to: &Url) -> Error {
     let target = origin(to);
     let message = format!("{} redirects to another server, {target}", origin(from));
-    Error::new(ErrorKind::NotMcp, message)
+    Error::new(ErrorKind::ProtocolViolation, message)
         .with_hint(format!("if {target} is meant, configure it as the address"))
 }
 
 /// Redirects without an end.
 pub(in crate::transport) fn redirected_too_often(url: &Url) -> Error {
     let message = format!("{} redirects again and again", origin(url));
-    Error::new(ErrorKind::NotMcp, message).with_hint("check the path of the address")
+    Error::new(ErrorKind::ProtocolViolation, message).with_hint("check the path of the address")
 }
 
 /// An answer of a server that is not the answer to what was asked.
-pub(in crate::transport) struct Answer<'a> {
-    pub(in crate::transport) target: &'a HttpTarget,
+pub(in crate::transport) struct UnexpectedResponse<'a> {
+    pub(in crate::transport) target: &'a HttpEndpoint,
     pub(in crate::transport) status: StatusCode,
     pub(in crate::transport) headers: &'a HeaderMap,
     pub(in crate::transport) body: &'a [u8],
@@ -124,7 +125,7 @@ pub(in crate::transport) struct Answer<'a> {
     pub(in crate::transport) has_session: bool,
 }
 
-impl Answer<'_> {
+impl UnexpectedResponse<'_> {
     /// Whether the status says more than a JSON-RPC error in the body could. The error may name the
     /// request, or be about anything in it.
     pub(in crate::transport) fn is_decided_by_status(&self, names_request: bool) -> bool {
@@ -157,7 +158,7 @@ impl Answer<'_> {
         let kind = match status {
             401 | 403 => ErrorKind::Unauthorized,
             _ if self.is_session_unknown() => ErrorKind::SessionExpired,
-            _ => ErrorKind::Refused(status),
+            _ => ErrorKind::HttpStatus(status),
         };
         let origin = origin(self.target.address.url());
         let mut message = match kind {
@@ -175,7 +176,7 @@ impl Answer<'_> {
     }
 
     /// Something that is no refusal and no answer either.
-    pub(in crate::transport) fn nonsense(&self) -> Error {
+    pub(in crate::transport) fn not_mcp(&self) -> Error {
         let origin = origin(self.target.address.url());
         if self.body.is_empty() {
             return self.no_reply(&origin);
@@ -188,7 +189,7 @@ impl Answer<'_> {
             Some(_) => "have the server, or the proxy on the way, send it as it is",
             None => "is the path of the address right?",
         };
-        Error::new(ErrorKind::NotMcp, message).with_hint(hint)
+        Error::new(ErrorKind::ProtocolViolation, message).with_hint(hint)
     }
 
     /// A success without a reply. In a session that may mean that the session is dead, behind something
@@ -198,7 +199,7 @@ impl Answer<'_> {
         match self.has_session {
             true => Error::new(ErrorKind::Broken, message)
                 .with_hint("its session may have ended; a new one is begun if that happens again"),
-            false => Error::new(ErrorKind::NotMcp, message)
+            false => Error::new(ErrorKind::ProtocolViolation, message)
                 .with_hint("is the path of the address right?"),
         }
     }
@@ -262,7 +263,7 @@ impl Answer<'_> {
 
 /// A text of a server as it can be shown: short, on one line, and nothing in it that the server was
 /// given.
-pub(in crate::transport) fn quoted(target: &HttpTarget, text: &str) -> String {
+pub(in crate::transport) fn quoted(target: &HttpEndpoint, text: &str) -> String {
     printable(&target.redacted(text), EXCERPT_CHARACTERS)
 }
 
@@ -344,7 +345,7 @@ fn is_connect(error: &(dyn StdError + 'static)) -> bool {
 }
 
 fn is_timeout(error: &(dyn StdError + 'static)) -> bool {
-    cause::<TookTooLong>(error).is_some()
+    cause::<ConnectTimeout>(error).is_some()
         || cause::<hyper::Error>(error).is_some_and(hyper::Error::is_timeout)
         || has_kind(error, io::ErrorKind::TimedOut)
 }

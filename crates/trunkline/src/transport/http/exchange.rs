@@ -10,17 +10,17 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::client::HttpClient;
-use super::endpoint::HttpTarget;
-use super::error::{self, Answer};
+use super::endpoint::HttpEndpoint;
+use super::error::{self, UnexpectedResponse};
 use super::headers;
-use super::in_flight::Step;
-use super::reconnect::{Opened, Reopening, is_passing};
+use super::in_flight::ExchangeEvent;
+use super::reconnect::{Reconnect, ReopenedStream, is_passing};
 use super::request::{HttpRequest, HttpResponse, collect_answer, is_event_stream};
-use super::sse_decoder::Event;
+use super::sse_decoder::SseEvent;
 use crate::error::{Error, ErrorKind};
-use crate::message::{Id, MAX_DEPTH, Malformed, Message, Raw, Response, RpcError};
-use crate::transport::Incoming;
-use crate::transport::truncation::ShortMessage;
+use crate::message::{Id, MAX_DEPTH, Message, ParseError, Raw, Response, RpcError};
+use crate::transport::InboundEvent;
+use crate::transport::truncation::TruncatedMessage;
 
 /// How often a stream is opened again without getting any further.
 const MAX_FRUITLESS: u32 = 5;
@@ -30,7 +30,7 @@ const MAX_FRUITLESS: u32 = 5;
 const LINGERING: Duration = Duration::from_secs(1);
 
 /// What is asked, and what may come of it.
-pub(super) struct Question {
+pub(super) struct ExchangeRequest {
     pub(super) id: u64,
     pub(super) request: Arc<HttpRequest>,
     /// Whether the answer may name a session.
@@ -42,16 +42,16 @@ pub(super) struct Question {
 /// A request on its way.
 pub(super) struct Exchange {
     client: HttpClient,
-    target: Arc<HttpTarget>,
-    question: Question,
-    stream: Reopening,
-    stage: Stage,
+    target: Arc<HttpEndpoint>,
+    question: ExchangeRequest,
+    stream: Reconnect,
+    stage: ExchangeStage,
     /// Whether an event has come.
     has_events: bool,
 }
 
 /// What has to be done next, with what that needs.
-enum Stage {
+enum ExchangeStage {
     Post,
     Answer(HttpResponse),
     Events(HttpResponse),
@@ -62,25 +62,29 @@ enum Stage {
 
 impl Exchange {
     /// An exchange that has not begun.
-    pub(super) fn new(client: HttpClient, target: Arc<HttpTarget>, question: Question) -> Self {
-        let stream = Reopening::new(client.clone(), Arc::clone(&question.request));
-        Self { client, target, question, stream, stage: Stage::Post, has_events: false }
+    pub(super) fn new(
+        client: HttpClient,
+        target: Arc<HttpEndpoint>,
+        question: ExchangeRequest,
+    ) -> Self {
+        let stream = Reconnect::new(client.clone(), Arc::clone(&question.request));
+        Self { client, target, question, stream, stage: ExchangeStage::Post, has_events: false }
     }
 
     /// Everything that comes of it, up to the last word.
-    pub(super) fn run(self) -> impl Stream<Item = Step> + Send + 'static {
+    pub(super) fn run(self) -> impl Stream<Item = ExchangeEvent> + Send + 'static {
         stream::unfold(self, Self::step)
     }
 
-    async fn step(mut self) -> Option<(Step, Self)> {
+    async fn step(mut self) -> Option<(ExchangeEvent, Self)> {
         loop {
-            let step = match mem::replace(&mut self.stage, Stage::Over) {
-                Stage::Post => self.post().await,
-                Stage::Answer(response) => self.answer(response).await,
-                Stage::Events(stream) => self.events(stream).await,
-                Stage::Resume => self.resume().await,
-                Stage::Linger(stream) => linger(stream).await,
-                Stage::Over => return None,
+            let step = match mem::replace(&mut self.stage, ExchangeStage::Over) {
+                ExchangeStage::Post => self.post().await,
+                ExchangeStage::Answer(response) => self.answer(response).await,
+                ExchangeStage::Events(stream) => self.events(stream).await,
+                ExchangeStage::Resume => self.resume().await,
+                ExchangeStage::Linger(stream) => drain_stream(stream).await,
+                ExchangeStage::Over => return None,
             };
             if let Some(step) = step {
                 return Some((step, self));
@@ -88,31 +92,31 @@ impl Exchange {
         }
     }
 
-    async fn post(&mut self) -> Option<Step> {
+    async fn post(&mut self) -> Option<ExchangeEvent> {
         let response = match self.client.send(&self.question.request).await {
             Ok(response) => response,
-            Err(error) => return self.lost(error),
+            Err(error) => return self.failed(error),
         };
         let session = response.headers().get(headers::SESSION_ID).cloned();
         let session =
             session.filter(|_| self.question.begins_session && response.status().is_success());
         self.stage = if is_event_stream(&response) {
-            Stage::Events(response)
+            ExchangeStage::Events(response)
         } else {
-            Stage::Answer(response)
+            ExchangeStage::Answer(response)
         };
         session.map(|mut session| {
             session.set_sensitive(true);
-            Step::Session(session)
+            ExchangeEvent::Session(session)
         })
     }
 
     /// The answer is the body, or there is none.
-    async fn answer(&mut self, mut response: HttpResponse) -> Option<Step> {
+    async fn answer(&mut self, mut response: HttpResponse) -> Option<ExchangeEvent> {
         let body = match collect_answer(&mut response).await {
-            Ok(ShortMessage { line, missing: 0 }) => line,
+            Ok(TruncatedMessage { line, missing: 0 }) => line,
             Ok(short) => return self.answered_in_part(short, response.url()),
-            Err(error) => return self.lost(error),
+            Err(error) => return self.failed(error),
         };
         let answer = self.judge(&response, &body);
         let found = answer_to(self.question.id, &body);
@@ -122,19 +126,19 @@ impl Exchange {
         {
             return self.answered(found);
         }
-        if matches!(Message::read(&body), Err(Malformed::TooDeep(_))) {
+        if matches!(Message::read(&body), Err(ParseError::TooDeep(_))) {
             let message = format!("the answer is nested deeper than {MAX_DEPTH} levels");
-            return self.lost(Error::new(ErrorKind::NotMcp, message));
+            return self.failed(Error::new(ErrorKind::ProtocolViolation, message));
         }
         if !response.status().is_success() {
-            return self.lost(answer.refusal());
+            return self.failed(answer.refusal());
         }
-        let error = answer.nonsense();
-        if body.is_empty() && answer.has_session { self.empty(error) } else { self.lost(error) }
+        let error = answer.not_mcp();
+        if body.is_empty() && answer.has_session { self.empty(error) } else { self.failed(error) }
     }
 
-    fn judge<'a>(&'a self, response: &'a HttpResponse, body: &'a [u8]) -> Answer<'a> {
-        Answer {
+    fn judge<'a>(&'a self, response: &'a HttpResponse, body: &'a [u8]) -> UnexpectedResponse<'a> {
+        UnexpectedResponse {
             target: &self.target,
             status: response.status(),
             headers: response.headers(),
@@ -143,103 +147,112 @@ impl Exchange {
         }
     }
 
-    async fn events(&mut self, mut stream: HttpResponse) -> Option<Step> {
+    async fn events(&mut self, mut stream: HttpResponse) -> Option<ExchangeEvent> {
         match self.stream.event(&mut stream).await {
             Ok(Some(event)) => {
                 self.has_events = true;
                 self.take(event, stream)
             }
             Ok(None) if self.is_over_without_event() => {
-                self.empty(self.judge(&stream, b"").nonsense())
+                self.empty(self.judge(&stream, b"").not_mcp())
             }
-            Ok(None) => self.go_on(error::broken_off(self.target.address.url())),
-            Err(error) => self.go_on(error),
+            Ok(None) => self.resume_or_fail(error::broken_off(self.target.address.url())),
+            Err(error) => self.resume_or_fail(error),
         }
     }
 
     /// The answer came without a part of its result.
-    fn answered_in_part(&self, short: ShortMessage, url: &Url) -> Option<Step> {
+    fn answered_in_part(&self, short: TruncatedMessage, url: &Url) -> Option<ExchangeEvent> {
         let is_own = |answer: &Response| answer.id.as_number() == Some(self.question.id);
         match short.answer().filter(is_own) {
-            Some(answer) => Some(Step::Last(self.question.id, Incoming::Answer(answer))),
-            None => self.lost(error::too_large(url)),
+            Some(answer) => {
+                Some(ExchangeEvent::Last(self.question.id, InboundEvent::Response(answer)))
+            }
+            None => self.failed(error::too_large(url)),
         }
     }
 
-    fn take(&mut self, event: Event, stream: HttpResponse) -> Option<Step> {
+    fn take(&mut self, event: SseEvent, stream: HttpResponse) -> Option<ExchangeEvent> {
         if event.missing > 0 {
-            let short = ShortMessage { line: event.data, missing: event.missing };
+            let short = TruncatedMessage { line: event.data, missing: event.missing };
             let step = self.answered_in_part(short, stream.url());
-            self.stage = Stage::Linger(stream);
+            self.stage = ExchangeStage::Linger(stream);
             return step;
         }
         if let Some(found) = answer_to(self.question.id, &event.data).filter(|_| event.is_message())
         {
-            self.stage = Stage::Linger(stream);
+            self.stage = ExchangeStage::Linger(stream);
             return self.answered(found);
         }
-        self.stage = Stage::Events(stream);
+        self.stage = ExchangeStage::Events(stream);
         let is_message = event.is_message();
-        let aside = Incoming::Aside { id: self.question.id, line: event.data };
-        is_message.then_some(Step::Came(aside))
+        let aside = InboundEvent::OnRequestStream { id: self.question.id, line: event.data };
+        is_message.then_some(ExchangeEvent::Came(aside))
     }
 
     /// The stream broke: on to the next one, if there can be one.
-    fn go_on(&mut self, error: Error) -> Option<Step> {
-        let can_resume = self.question.is_resumable && self.stream.has_place();
+    fn resume_or_fail(&mut self, error: Error) -> Option<ExchangeEvent> {
+        let can_resume = self.question.is_resumable && self.stream.can_resume();
         let is_hopeless = error.kind() == ErrorKind::TooLarge;
-        if !can_resume || is_hopeless || self.stream.fruitless() >= MAX_FRUITLESS {
-            return self.lost(error);
+        if !can_resume || is_hopeless || self.stream.record_failure() >= MAX_FRUITLESS {
+            return self.failed(error);
         }
-        self.stage = Stage::Resume;
+        self.stage = ExchangeStage::Resume;
         None
     }
 
-    async fn resume(&mut self) -> Option<Step> {
+    async fn resume(&mut self) -> Option<ExchangeEvent> {
         self.stream.wait().await;
         match self.stream.open().await {
-            Opened::Stream(stream) => {
-                self.stage = Stage::Events(stream);
+            ReopenedStream::Stream(stream) => {
+                self.stage = ExchangeStage::Events(stream);
                 None
             }
-            Opened::Refused(response) => {
+            ReopenedStream::Refused(response) => {
                 let error = self.judge(&response, b"").refusal();
-                if is_passing(response.status()) { self.go_on(error) } else { self.lost(error) }
+                if is_passing(response.status()) {
+                    self.resume_or_fail(error)
+                } else {
+                    self.failed(error)
+                }
             }
-            Opened::NotNow(error) => self.go_on(error),
-            Opened::Never(error) => self.lost(error),
+            ReopenedStream::NotNow(error) => self.resume_or_fail(error),
+            ReopenedStream::Never(error) => self.failed(error),
         }
     }
 
-    fn answered(&self, found: Found) -> Option<Step> {
+    fn answered(&self, found: ExchangeResult) -> Option<ExchangeEvent> {
         let response = Response { id: Id::number(self.question.id), outcome: found.outcome };
-        Some(Step::Last(self.question.id, Incoming::Answer(response)))
+        Some(ExchangeEvent::Last(self.question.id, InboundEvent::Response(response)))
     }
 
     /// Whether a stream of a session that ended has had nothing in it, and can not be taken up again.
     fn is_over_without_event(&self) -> bool {
         let has_session = self.question.request.headers.contains_key(headers::SESSION_ID);
-        has_session && !self.has_events && !self.stream.has_place()
+        has_session && !self.has_events && !self.stream.can_resume()
     }
 
-    fn empty(&self, error: Error) -> Option<Step> {
+    fn empty(&self, error: Error) -> Option<ExchangeEvent> {
         let id = self.question.id;
-        Some(Step::Last(id, Incoming::Empty { id, error }))
+        Some(ExchangeEvent::Last(id, InboundEvent::EmptyReply { id, error }))
     }
 
-    fn lost(&self, error: Error) -> Option<Step> {
-        Some(Step::Last(self.question.id, Incoming::Lost { id: self.question.id, error }))
+    fn failed(&self, error: Error) -> Option<ExchangeEvent> {
+        Some(ExchangeEvent::Last(
+            self.question.id,
+            InboundEvent::RequestFailed { id: self.question.id, error },
+        ))
     }
 }
 
-async fn linger(mut stream: HttpResponse) -> Option<Step> {
+async fn drain_stream(mut stream: HttpResponse) -> Option<ExchangeEvent> {
     let end = async { while let Ok(Some(_)) = stream.chunk().await {} };
     let _ = timeout(LINGERING, end).await;
     None
 }
 
 /// The answer to a request.
-struct Found {
+struct ExchangeResult {
     outcome: Result<Raw, RpcError>,
     /// Whether it says so itself.
     names_request: bool,
@@ -249,18 +262,18 @@ struct Found {
 ///
 /// An error under another id, or none, is about the one message that was posted: servers that
 /// could not read it, or refused it before they did, do not know its id.
-fn answer_to(id: u64, bytes: &Bytes) -> Option<Found> {
+fn answer_to(id: u64, bytes: &Bytes) -> Option<ExchangeResult> {
     let error = match Message::read(bytes) {
         Ok(Message::Response(Response { id: named, outcome })) => {
             if named.as_number() == Some(id) {
-                return Some(Found { outcome, names_request: true });
+                return Some(ExchangeResult { outcome, names_request: true });
             }
             outcome.err()
         }
-        Ok(Message::Request(_) | Message::Notification(_)) | Err(Malformed::TooDeep(_)) => None,
+        Ok(Message::Request(_) | Message::Notification(_)) | Err(ParseError::TooDeep(_)) => None,
         Err(_) => Raw::read(bytes).ok()?.get("error").and_then(RpcError::from_raw),
     };
-    Some(Found { outcome: Err(error?), names_request: false })
+    Some(ExchangeResult { outcome: Err(error?), names_request: false })
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@ const MAX_AT_ONCE: usize = 256 * 1024;
 
 /// How much was read since others had their turn.
 #[derive(Debug, Default)]
-pub(in crate::transport) struct Pace {
+pub(in crate::transport) struct FairReader {
     read: usize,
 }
 
-impl Pace {
+impl FairReader {
     /// Reads from a stream, unless it is the turn of others.
     pub(in crate::transport) fn poll_read(
         &mut self,
@@ -48,7 +48,7 @@ mod tests {
     #[tokio::test]
     async fn who_reads_without_a_pause_has_to_make_one() {
         let endless = vec![0; 10 * MAX_AT_ONCE];
-        let (mut stream, mut pace) = (&endless[..], Pace::default());
+        let (mut stream, mut pace) = (&endless[..], FairReader::default());
         let mut room = [0; 1000];
         let (mut turns, mut at_once) = (0, 0);
         poll_fn(|context| {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_has_no_more_is_a_pause_too() {
-        let mut pace = Pace { read: MAX_AT_ONCE - 1 };
+        let mut pace = FairReader { read: MAX_AT_ONCE - 1 };
         let (mut stream, _other) = tokio::io::duplex(10);
         let mut room = [0; 10];
         let mut context = Context::from_waker(std::task::Waker::noop());

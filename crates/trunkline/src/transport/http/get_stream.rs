@@ -6,72 +6,74 @@ use std::sync::Arc;
 use futures_util::{Stream, stream};
 
 use super::client::HttpClient;
-use super::in_flight::Step;
-use super::reconnect::{Opened, Reopening, is_passing};
+use super::in_flight::ExchangeEvent;
+use super::reconnect::{Reconnect, ReopenedStream, is_passing};
 use super::request::{HttpRequest, HttpResponse};
-use crate::transport::Incoming;
+use crate::transport::InboundEvent;
 
 /// The stream, kept open for as long as it lives.
-pub(super) struct Listening {
-    stream: Reopening,
-    stage: Stage,
+pub(super) struct GetStream {
+    stream: Reconnect,
+    stage: GetStreamStage,
 }
 
-enum Stage {
+enum GetStreamStage {
     Open,
     Events(HttpResponse),
     Wait,
     Over,
 }
 
-impl Listening {
+impl GetStream {
     /// A stream that has not been opened.
     pub(super) fn new(client: HttpClient, request: HttpRequest) -> Self {
-        Self { stream: Reopening::new(client, Arc::new(request)), stage: Stage::Open }
+        Self { stream: Reconnect::new(client, Arc::new(request)), stage: GetStreamStage::Open }
     }
 
     /// All messages on it. It ends, without a word, when the server has no such stream.
-    pub(super) fn run(self) -> impl Stream<Item = Step> + Send + 'static {
+    pub(super) fn run(self) -> impl Stream<Item = ExchangeEvent> + Send + 'static {
         stream::unfold(self, Self::step)
     }
 
-    async fn step(mut self) -> Option<(Step, Self)> {
+    async fn step(mut self) -> Option<(ExchangeEvent, Self)> {
         loop {
-            match mem::replace(&mut self.stage, Stage::Over) {
-                Stage::Open => self.open().await,
-                Stage::Events(stream) => {
+            match mem::replace(&mut self.stage, GetStreamStage::Over) {
+                GetStreamStage::Open => self.open().await,
+                GetStreamStage::Events(stream) => {
                     if let Some(message) = self.message(stream).await {
-                        return Some((Step::Came(message), self));
+                        return Some((ExchangeEvent::Came(message), self));
                     }
                 }
-                Stage::Wait => {
+                GetStreamStage::Wait => {
                     self.stream.wait().await;
-                    self.stage = Stage::Open;
+                    self.stage = GetStreamStage::Open;
                 }
-                Stage::Over => return None,
+                GetStreamStage::Over => return None,
             }
         }
     }
 
     async fn open(&mut self) {
         self.stage = match self.stream.open().await {
-            Opened::Stream(stream) => Stage::Events(stream),
-            Opened::Refused(response) if is_passing(response.status()) => Stage::Wait,
-            Opened::NotNow(_) => Stage::Wait,
-            Opened::Refused(_) | Opened::Never(_) => Stage::Over,
+            ReopenedStream::Stream(stream) => GetStreamStage::Events(stream),
+            ReopenedStream::Refused(response) if is_passing(response.status()) => {
+                GetStreamStage::Wait
+            }
+            ReopenedStream::NotNow(_) => GetStreamStage::Wait,
+            ReopenedStream::Refused(_) | ReopenedStream::Never(_) => GetStreamStage::Over,
         };
     }
 
-    async fn message(&mut self, mut stream: HttpResponse) -> Option<Incoming> {
+    async fn message(&mut self, mut stream: HttpResponse) -> Option<InboundEvent> {
         let Ok(Some(event)) = self.stream.event(&mut stream).await else {
-            self.stage = Stage::Wait;
+            self.stage = GetStreamStage::Wait;
             return None;
         };
-        self.stream.got_further();
-        self.stage = Stage::Events(stream);
+        self.stream.record_progress();
+        self.stage = GetStreamStage::Events(stream);
         match event.missing {
-            0 => event.is_message().then_some(Incoming::Message(event.data)),
-            _ => event.short_answer().map(Incoming::Answer),
+            0 => event.is_message().then_some(InboundEvent::Message(event.data)),
+            _ => event.short_answer().map(InboundEvent::Response),
         }
     }
 }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use crate::transport::Purpose;
+use crate::transport::MessageKind;
 
 pub(in crate::transport) const PROTOCOL_VERSION: HeaderName =
     HeaderName::from_static("mcp-protocol-version");
@@ -18,22 +18,22 @@ const PARAMETER_PREFIX: &str = "mcp-param-";
 const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 
 /// Says that a message is posted, and that both kinds of answer are understood.
-pub(in crate::transport) fn of_post(headers: &mut HeaderMap) {
+pub(in crate::transport) fn add_post_headers(headers: &mut HeaderMap) {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let both = HeaderValue::from_static("application/json, text/event-stream");
     headers.insert(ACCEPT, both);
 }
 
 /// Says that a stream of events is asked for.
-pub(in crate::transport) fn of_stream(headers: &mut HeaderMap) {
+pub(in crate::transport) fn add_stream_headers(headers: &mut HeaderMap) {
     headers.remove(CONTENT_TYPE);
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
 }
 
 /// Repeats in headers what the message is about, as 2026-07-28 wants it.
-pub(in crate::transport) fn of_purpose(headers: &mut HeaderMap, purpose: &Purpose) {
+pub(in crate::transport) fn add_message_headers(headers: &mut HeaderMap, purpose: &MessageKind) {
     match purpose {
-        Purpose::Request { method, name, parameters, .. } => {
+        MessageKind::Request { method, name, parameters, .. } => {
             headers.insert(METHOD, encoded(method));
             if let Some(name) = name {
                 headers.insert(NAME, encoded(name));
@@ -42,10 +42,10 @@ pub(in crate::transport) fn of_purpose(headers: &mut HeaderMap, purpose: &Purpos
                 add_parameter(headers, name, value);
             }
         }
-        Purpose::Notification { method } => {
+        MessageKind::Notification { method } => {
             headers.insert(METHOD, encoded(method));
         }
-        Purpose::Response => {}
+        MessageKind::Response => {}
     }
 }
 
@@ -102,9 +102,9 @@ mod tests {
     #[test]
     fn a_request_says_its_method_its_name_and_its_parameters() {
         let mut headers = HeaderMap::new();
-        of_purpose(
+        add_message_headers(
             &mut headers,
-            &Purpose::Request {
+            &MessageKind::Request {
                 id: 1,
                 method: "tools/call".into(),
                 name: Some("grüße".into()),

@@ -9,14 +9,14 @@ use futures_util::stream::{AbortHandle, Abortable, SelectAll};
 use futures_util::{Stream, StreamExt};
 use hyper::header::HeaderValue;
 
-use crate::transport::{Incoming, Purpose};
+use crate::transport::{InboundEvent, MessageKind};
 
 /// One thing an exchange has to say.
-pub(in crate::transport) enum Step {
+pub(in crate::transport) enum ExchangeEvent {
     /// Something came.
-    Came(Incoming),
+    Came(InboundEvent),
     /// The last word on a request came.
-    Last(u64, Incoming),
+    Last(u64, InboundEvent),
     /// A request has been delivered; its answer comes another way.
     Posted(u64),
     /// A notification or response has been delivered, or could not be.
@@ -25,7 +25,7 @@ pub(in crate::transport) enum Step {
     Session(HeaderValue),
 }
 
-type Steps = Pin<Box<dyn Stream<Item = Step> + Send>>;
+type ExchangeEvents = Pin<Box<dyn Stream<Item = ExchangeEvent> + Send>>;
 
 /// Messages without answers that are on their way to one server at the same time.
 const MAX_DELIVERING: usize = 4;
@@ -40,53 +40,53 @@ const MAX_UNDELIVERED_BYTES: usize = 32 * 1024 * 1024;
 /// Exchanges, of which each is a lazy stream of steps: nothing moves unless [`next`](Self::next)
 /// is waited for.
 #[derive(Default)]
-pub(in crate::transport) struct Exchanges {
-    running: SelectAll<Abortable<Steps>>,
+pub(in crate::transport) struct InFlight {
+    running: SelectAll<Abortable<ExchangeEvents>>,
     /// What must not overtake a notification that is on its way.
-    held: Option<Vec<Abortable<Steps>>>,
+    held: Option<Vec<Abortable<ExchangeEvents>>>,
     requests: HashMap<u64, AbortHandle>,
     /// How many messages that get no answer are on their way, and which wait for that.
     delivering: usize,
-    undelivered: VecDeque<(Steps, usize)>,
+    undelivered: VecDeque<(ExchangeEvents, usize)>,
     undelivered_bytes: usize,
 }
 
-impl fmt::Debug for Exchanges {
+impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Exchanges").field("requests", &self.requests.len()).finish()
     }
 }
 
-impl Exchanges {
+impl InFlight {
     /// Begins the exchange of a request.
     pub(in crate::transport) fn start_request(
         &mut self,
         id: u64,
-        steps: impl Stream<Item = Step> + Send + 'static,
+        steps: impl Stream<Item = ExchangeEvent> + Send + 'static,
     ) {
         let handle = self.start(steps);
         self.requests.insert(id, handle);
     }
 
     /// Delivers a notification or a response of so many bytes.
-    pub(in crate::transport) fn tell(
+    pub(in crate::transport) fn send_notification(
         &mut self,
-        steps: impl Stream<Item = Step> + Send + 'static,
-        purpose: &Purpose,
+        steps: impl Stream<Item = ExchangeEvent> + Send + 'static,
+        purpose: &MessageKind,
         bytes: usize,
     ) {
         self.deliver(Box::pin(steps), bytes);
         // Posts are on connections of their own. Servers that get a request before they were told
         // that they are initialized refuse it.
         let is_first = |method: &str| method == "notifications/initialized";
-        if matches!(purpose, Purpose::Notification { method } if is_first(method)) {
+        if matches!(purpose, MessageKind::Notification { method } if is_first(method)) {
             self.hold();
         }
     }
 
     /// Delivers a message that gets no answer, after those before it. A server that causes more of
     /// them than it accepts misses some.
-    fn deliver(&mut self, steps: Steps, bytes: usize) {
+    fn deliver(&mut self, steps: ExchangeEvents, bytes: usize) {
         if self.delivering < MAX_DELIVERING {
             self.delivering += 1;
             self.start(steps);
@@ -101,10 +101,10 @@ impl Exchanges {
     /// Begins an exchange.
     pub(in crate::transport) fn start(
         &mut self,
-        steps: impl Stream<Item = Step> + Send + 'static,
+        steps: impl Stream<Item = ExchangeEvent> + Send + 'static,
     ) -> AbortHandle {
         let (handle, registration) = AbortHandle::new_pair();
-        let steps: Steps = Box::pin(steps);
+        let steps: ExchangeEvents = Box::pin(steps);
         let exchange = Abortable::new(steps, registration);
         match &mut self.held {
             Some(held) => held.push(exchange),
@@ -126,13 +126,13 @@ impl Exchanges {
     }
 
     /// What happens next; waits forever when nothing goes on. Cancel-safe.
-    pub(in crate::transport) async fn next(&mut self) -> Step {
+    pub(in crate::transport) async fn next(&mut self) -> ExchangeEvent {
         let Some(step) = self.running.next().await else { return pending().await };
         match &step {
-            Step::Last(id, _) | Step::Posted(id) => {
+            ExchangeEvent::Last(id, _) | ExchangeEvent::Posted(id) => {
                 self.requests.remove(id);
             }
-            Step::Delivered => {
+            ExchangeEvent::Delivered => {
                 self.running.extend(self.held.take().into_iter().flatten());
                 self.delivering -= 1;
                 if let Some((next, bytes)) = self.undelivered.pop_front() {
@@ -140,7 +140,7 @@ impl Exchanges {
                     self.deliver(next, bytes);
                 }
             }
-            Step::Came(_) | Step::Session(_) => {}
+            ExchangeEvent::Came(_) | ExchangeEvent::Session(_) => {}
         }
         step
     }
@@ -154,12 +154,16 @@ mod tests {
 
     #[test]
     fn no_more_bytes_wait_than_may() {
-        let mut exchanges = Exchanges::default();
+        let mut exchanges = InFlight::default();
         for _ in 0..100 {
-            exchanges.tell(stream::pending(), &Purpose::Response, MAX_UNDELIVERED_BYTES / 10);
+            exchanges.send_notification(
+                stream::pending(),
+                &MessageKind::Response,
+                MAX_UNDELIVERED_BYTES / 10,
+            );
         }
         assert_eq!((exchanges.delivering, exchanges.undelivered.len()), (MAX_DELIVERING, 10));
-        exchanges.tell(stream::pending(), &Purpose::Response, 10);
+        exchanges.send_notification(stream::pending(), &MessageKind::Response, 10);
         assert!(exchanges.undelivered_bytes <= MAX_UNDELIVERED_BYTES);
     }
 }

@@ -12,18 +12,18 @@ pub(in crate::transport) const MAX_PRELIMINARY: usize = 1000;
 
 /// Those that have come to one request.
 #[derive(Default)]
-struct Count {
+struct InformationalCount {
     came: AtomicUsize,
     too_many: Notify,
 }
 
 /// Says when too many of them have come to a request.
-pub(in crate::transport) struct Preliminary(Arc<Count>);
+pub(in crate::transport) struct InformationalLimit(Arc<InformationalCount>);
 
-impl Preliminary {
+impl InformationalLimit {
     /// Counts those that come to a request.
     pub(in crate::transport) fn to<B>(request: &mut Request<B>) -> Self {
-        let count = Arc::new(Count::default());
+        let count = Arc::new(InformationalCount::default());
         let counted = Arc::clone(&count);
         on_informational(request, move |_| {
             if count.came.fetch_add(1, Ordering::Relaxed) == MAX_PRELIMINARY {
@@ -34,7 +34,7 @@ impl Preliminary {
     }
 
     /// Waits until too many have come.
-    pub(in crate::transport) async fn are_too_many(&self) {
+    pub(in crate::transport) async fn too_many(&self) {
         self.0.too_many.notified().await;
     }
 }

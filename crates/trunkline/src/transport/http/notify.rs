@@ -6,7 +6,7 @@ use futures_util::{Stream, stream};
 use tokio::time::timeout;
 
 use super::client::HttpClient;
-use super::in_flight::Step;
+use super::in_flight::ExchangeEvent;
 use super::request::{HttpRequest, collect};
 
 /// How long a server may take to accept a message that is not answered. Nobody waits for it but
@@ -18,10 +18,10 @@ const ACCEPTANCE: Duration = Duration::from_secs(10);
 pub(in crate::transport) fn deliver(
     client: HttpClient,
     request: HttpRequest,
-) -> impl Stream<Item = Step> + Send + 'static {
+) -> impl Stream<Item = ExchangeEvent> + Send + 'static {
     stream::once(async move {
         let _ = timeout(ACCEPTANCE, post(client, request)).await;
-        Step::Delivered
+        ExchangeEvent::Delivered
     })
 }
 

@@ -22,19 +22,19 @@ pub struct Proxies {
 }
 
 /// The proxies as they are asked: which one stands before an address.
-pub(in crate::transport) struct Detours {
+pub(in crate::transport) struct ProxyMatcher {
     matcher: Matcher,
     /// Whether there is any, so that where there is none nothing is asked.
     exist: bool,
 }
 
-impl fmt::Debug for Detours {
+impl fmt::Debug for ProxyMatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Detours").field("exist", &self.exist).finish_non_exhaustive()
     }
 }
 
-impl Detours {
+impl ProxyMatcher {
     /// The proxies that are configured, if their addresses are some.
     pub(in crate::transport) fn new(proxies: &Proxies) -> Result<Self, Error> {
         let mut builder = Matcher::builder();
@@ -50,12 +50,12 @@ impl Detours {
     }
 
     /// Whether a server that cannot be reached may be one that a proxy cannot reach.
-    pub(in crate::transport) fn exist(&self) -> bool {
+    pub(in crate::transport) fn is_any(&self) -> bool {
         self.exist
     }
 
     /// The proxy before an address.
-    pub(in crate::transport) fn before(&self, address: &Uri) -> Option<Intercept> {
+    pub(in crate::transport) fn proxy_for(&self, address: &Uri) -> Option<Intercept> {
         self.matcher.intercept(address)
     }
 
@@ -65,7 +65,7 @@ impl Detours {
         if !self.exist || address.scheme_str() != Some("http") {
             return None;
         }
-        self.before(address)?.basic_auth().cloned()
+        self.proxy_for(address)?.basic_auth().cloned()
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
             https: None,
             no_proxy: Some(no_proxy.into()),
         };
-        let found = Detours::new(&proxies).unwrap().before(&Uri::from_static(address));
+        let found = ProxyMatcher::new(&proxies).unwrap().proxy_for(&Uri::from_static(address));
         found.map(|proxy| proxy.uri().to_string())
     }
 
@@ -144,7 +144,7 @@ mod tests {
     fn only_a_proxy_that_passes_requests_on_is_told_with_each() {
         let proxy = || Some(Secret::new("http://me:p%40ss@proxy:8080"));
         let proxies = Proxies { http: proxy(), https: proxy(), no_proxy: Some("b.example".into()) };
-        let detours = Detours::new(&proxies).unwrap();
+        let detours = ProxyMatcher::new(&proxies).unwrap();
         let told = |address| detours.credentials(&Uri::from_static(address));
         // `me:p@ss`
         assert_eq!(told("http://a.example/").unwrap(), "Basic bWU6cEBzcw==");
@@ -157,7 +157,7 @@ mod tests {
     fn what_is_no_address_is_refused_without_its_password() {
         for written in ["http://me:hunter2@:70000/", "ftp://me:hunter2@proxy", "http://"] {
             let https = Some(Secret::new(written));
-            let error = Detours::new(&Proxies { https, ..Proxies::default() }).unwrap_err();
+            let error = ProxyMatcher::new(&Proxies { https, ..Proxies::default() }).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::UnusableValue, "{written}");
             assert!(
                 error.to_string().contains("https") && !format!("{error:?}").contains("hunter2")

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::client::HttpClient;
 use super::headers;
 use super::request::{HttpRequest, HttpResponse, is_event_stream, next_event};
-use super::sse_decoder::{Event, EventDecoder};
+use super::sse_decoder::{SseDecoder, SseEvent};
 use crate::error::Error;
 use crate::transport::MAX_MESSAGE_BYTES;
 
@@ -34,7 +34,7 @@ const LASTING: Duration = Duration::from_secs(5);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
 /// What came of opening a stream.
-pub(super) enum Opened {
+pub(super) enum ReopenedStream {
     Stream(HttpResponse),
     /// The server answered, but with no stream.
     Refused(HttpResponse),
@@ -44,12 +44,12 @@ pub(super) enum Opened {
 }
 
 /// A stream of events that is opened again where it broke.
-pub(super) struct Reopening {
+pub(super) struct Reconnect {
     client: HttpClient,
     /// What the stream belongs to. Few streams break, so it is turned into a request for the stream
     /// only then.
     request: Arc<HttpRequest>,
-    decoder: EventDecoder,
+    decoder: SseDecoder,
     /// Where it was opened the last time.
     opened_at: Option<Bytes>,
     fruitless: u32,
@@ -59,10 +59,10 @@ pub(super) struct Reopening {
     opened: Instant,
 }
 
-impl Reopening {
+impl Reconnect {
     /// A stream with the headers of a request that belongs to it.
     pub(super) fn new(client: HttpClient, request: Arc<HttpRequest>) -> Self {
-        let decoder = EventDecoder::new(MAX_MESSAGE_BYTES);
+        let decoder = SseDecoder::new(MAX_MESSAGE_BYTES);
         Self {
             client,
             request,
@@ -78,22 +78,22 @@ impl Reopening {
     pub(super) async fn event(
         &mut self,
         stream: &mut HttpResponse,
-    ) -> Result<Option<Event>, Error> {
+    ) -> Result<Option<SseEvent>, Error> {
         next_event(stream, &mut self.decoder).await
     }
 
     /// Whether the stream can go on where it broke.
-    pub(super) fn has_place(&self) -> bool {
+    pub(super) fn can_resume(&self) -> bool {
         self.decoder.last_id().is_some()
     }
 
     /// How often it was opened without getting any further.
-    pub(super) fn fruitless(&self) -> u32 {
+    pub(super) fn record_failure(&self) -> u32 {
         self.fruitless
     }
 
     /// Counts what has come as getting further, though the place is the same.
-    pub(super) fn got_further(&mut self) {
+    pub(super) fn record_progress(&mut self) {
         self.fruitless = 0;
     }
 
@@ -121,20 +121,20 @@ impl Reopening {
     }
 
     /// Opens the stream, where it broke if it did.
-    pub(super) async fn open(&mut self) -> Opened {
+    pub(super) async fn open(&mut self) -> ReopenedStream {
         self.decoder.restart();
         self.opened = Instant::now();
         match self.client.send(&self.request_from_here()).await {
-            Ok(response) if is_event_stream(&response) => Opened::Stream(response),
-            Ok(response) => Opened::Refused(response),
-            Err(error) if error.kind().is_retryable() => Opened::NotNow(error),
-            Err(error) => Opened::Never(error),
+            Ok(response) if is_event_stream(&response) => ReopenedStream::Stream(response),
+            Ok(response) => ReopenedStream::Refused(response),
+            Err(error) if error.kind().is_retryable() => ReopenedStream::NotNow(error),
+            Err(error) => ReopenedStream::Never(error),
         }
     }
 
     fn request_from_here(&self) -> HttpRequest {
         let mut headers = HeaderMap::clone(&self.request.headers);
-        headers::of_stream(&mut headers);
+        headers::add_stream_headers(&mut headers);
         let place = self.decoder.last_id().and_then(|id| HeaderValue::from_bytes(id).ok());
         if let Some(place) = place {
             headers.insert(headers::LAST_EVENT_ID, place);
@@ -158,12 +158,12 @@ mod tests {
 
     use super::*;
     use crate::protocol::ProtocolVersion;
-    use crate::transport::http::HttpWire;
+    use crate::transport::http::HttpTransport;
     use crate::transport::tests::scripted_server::{Reply, ScriptedServer, client, request};
 
     /// Connections that a server gets in some seconds which ends every stream at once, wants no delay,
     /// and each time seems to have got further.
-    async fn connections(seconds: u64, starts: impl FnOnce(&mut HttpWire)) -> usize {
+    async fn connections(seconds: u64, starts: impl FnOnce(&mut HttpTransport)) -> usize {
         let number = AtomicU32::new(0);
         let server = ScriptedServer::start(move |_| {
             let id = number.fetch_add(1, Ordering::Relaxed);
@@ -171,12 +171,12 @@ mod tests {
             Reply::events(&format!("retry: 0\nid: {id}\ndata: {told}\n\n"))
         })
         .await;
-        let mut wire = HttpWire::new(client(), server.target());
-        wire.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap());
-        starts(&mut wire);
+        let mut transport = HttpTransport::new(client(), server.target());
+        transport.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap());
+        starts(&mut transport);
         let endless = async {
             loop {
-                wire.next().await;
+                transport.next().await;
             }
         };
         let _ = timeout(Duration::from_secs(seconds), endless).await;
@@ -186,8 +186,8 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_wants_no_delay_is_not_asked_without_one() {
         let (resumed, listened) = tokio::join!(
-            connections(3, |wire| wire.send(request(1, "tools/call"))),
-            connections(3, HttpWire::open_listening_stream),
+            connections(3, |transport| transport.send(request(1, "tools/call"))),
+            connections(3, HttpTransport::open_get_stream),
         );
         // One at once, then after 0.1, 0.3, 0.7, 1.5 and 2.5 seconds.
         for count in [resumed, listened] {

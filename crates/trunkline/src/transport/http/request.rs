@@ -14,14 +14,14 @@ use hyper_util::client::legacy;
 use url::Url;
 
 use super::client::{HttpClient, MAX_HEAD_BYTES};
-use super::informational::Preliminary;
-use super::sse_decoder::{Event, EventDecoder};
-use super::url::{Address, origin};
+use super::informational::InformationalLimit;
+use super::sse_decoder::{SseDecoder, SseEvent};
+use super::url::{ServerUrl, origin};
 use super::{error, headers};
 use crate::config::CHAIN_HEADER;
 use crate::error::{Error, ErrorKind};
-use crate::transport::truncation::{ShortMessage, Shortener};
-use crate::transport::{MAX_MESSAGE_BYTES, Purpose};
+use crate::transport::truncation::{MessageTruncator, TruncatedMessage};
+use crate::transport::{MAX_MESSAGE_BYTES, MessageKind};
 
 /// Redirects that are followed at most: one adds a slash, one changes a path; more is a loop.
 const MAX_REDIRECTS: usize = 5;
@@ -29,11 +29,11 @@ const MAX_REDIRECTS: usize = 5;
 /// What is sent.
 pub(in crate::transport) struct HttpRequest {
     pub(in crate::transport) method: Method,
-    pub(in crate::transport) address: Address,
+    pub(in crate::transport) address: ServerUrl,
     /// What is said in many requests, and kept once for them.
     pub(in crate::transport) headers: Arc<HeaderMap>,
     /// What is said in headers of this one only: what its message is about.
-    pub(in crate::transport) about: Option<Purpose>,
+    pub(in crate::transport) about: Option<MessageKind>,
     pub(in crate::transport) body: Bytes,
 }
 
@@ -41,7 +41,7 @@ impl HttpRequest {
     /// A request that only asks.
     pub(in crate::transport) fn without_body(
         method: Method,
-        address: Address,
+        address: ServerUrl,
         headers: HeaderMap,
     ) -> Self {
         let headers = Arc::new(headers);
@@ -49,10 +49,10 @@ impl HttpRequest {
     }
 
     /// All that is said to an address, which may be another one after a redirect.
-    fn headers_for(&self, address: &Address) -> HeaderMap {
+    fn headers_for(&self, address: &ServerUrl) -> HeaderMap {
         let mut headers = HeaderMap::clone(&self.headers);
         if let Some(purpose) = &self.about {
-            headers::of_purpose(&mut headers, purpose);
+            headers::add_message_headers(&mut headers, purpose);
         }
         if let Some(credentials) = address.credentials() {
             headers.entry(AUTHORIZATION).or_insert_with(|| credentials.clone());
@@ -65,7 +65,7 @@ impl HttpRequest {
 pub(in crate::transport) struct HttpResponse {
     head: Parts,
     body: Incoming,
-    address: Address,
+    address: ServerUrl,
 }
 
 impl HttpResponse {
@@ -78,7 +78,7 @@ impl HttpResponse {
     }
 
     /// Where it came from, which may be another address than was asked.
-    pub(in crate::transport) fn address(&self) -> &Address {
+    pub(in crate::transport) fn address(&self) -> &ServerUrl {
         &self.address
     }
 
@@ -122,7 +122,7 @@ impl HttpClient {
         let explained = error::unreachable(url, error);
         let is_on_the_way =
             matches!(explained.kind(), ErrorKind::Unreachable | ErrorKind::TimedOut);
-        if self.detours().exist() && is_on_the_way && error.is_connect() {
+        if self.detours().is_any() && is_on_the_way && error.is_connect() {
             return explained.with_hint("check the proxy that is configured, and the server");
         }
         if let Some(hint) = self.root_certificates_hint()
@@ -135,7 +135,7 @@ impl HttpClient {
 
     async fn send_to(
         &self,
-        address: &Address,
+        address: &ServerUrl,
         request: &HttpRequest,
     ) -> Result<(Parts, Incoming), Error> {
         let mut sent = Request::new(Full::new(request.body.clone()));
@@ -148,7 +148,7 @@ impl HttpClient {
         if let Some(credentials) = self.detours().credentials(address.uri()) {
             sent.headers_mut().entry(PROXY_AUTHORIZATION).or_insert(credentials);
         }
-        let preliminary = Preliminary::to(&mut sent);
+        let preliminary = InformationalLimit::to(&mut sent);
         tokio::select! {
             response = self.pool().request(sent) => {
                 let response = response.map_err(|error| self.explain(address.url(), &error))?;
@@ -158,7 +158,7 @@ impl HttpClient {
                     false => Ok(response.into_parts()),
                 }
             }
-            () = preliminary.are_too_many() => Err(error::never_final(address.url())),
+            () = preliminary.too_many() => Err(error::too_many_informational(address.url())),
         }
     }
 }
@@ -170,7 +170,7 @@ fn head_bytes(headers: &HeaderMap) -> usize {
 
 /// Where an answer points to, if it is a redirect. The method stays: a message is always a POST,
 /// and what made browsers turn it into a GET has no meaning here.
-fn redirect(address: &Address, head: &Parts) -> Result<Option<Address>, Error> {
+fn redirect(address: &ServerUrl, head: &Parts) -> Result<Option<ServerUrl>, Error> {
     if !matches!(head.status.as_u16(), 301 | 302 | 307 | 308) {
         return Ok(None);
     }
@@ -214,13 +214,15 @@ pub(in crate::transport) async fn collect(response: &mut HttpResponse) -> Result
 /// The body of an answer to a request. Of one that is too long, and is JSON, what can be kept of it.
 pub(in crate::transport) async fn collect_answer(
     response: &mut HttpResponse,
-) -> Result<ShortMessage, Error> {
+) -> Result<TruncatedMessage, Error> {
     let length = usize::try_from(response.body.size_hint().lower()).unwrap_or(usize::MAX);
     if !is_json(response) || (length > 0 && length <= MAX_MESSAGE_BYTES) {
-        return collect(response).await.map(ShortMessage::whole);
+        return collect(response).await.map(TruncatedMessage::whole);
     }
-    let Some(first) = response.chunk().await? else { return Ok(ShortMessage::whole(Bytes::new())) };
-    let Some(second) = response.chunk().await? else { return Ok(ShortMessage::whole(first)) };
+    let Some(first) = response.chunk().await? else {
+        return Ok(TruncatedMessage::whole(Bytes::new()));
+    };
+    let Some(second) = response.chunk().await? else { return Ok(TruncatedMessage::whole(first)) };
     let mut body = BytesMut::from(first);
     body.extend_from_slice(&second);
     while let Some(chunk) = response.chunk().await? {
@@ -230,12 +232,12 @@ pub(in crate::transport) async fn collect_answer(
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(ShortMessage::whole(body.freeze()))
+    Ok(TruncatedMessage::whole(body.freeze()))
 }
 
 /// What can be kept of a body that began like this.
-async fn shortened(response: &mut HttpResponse, begin: &[u8]) -> Result<ShortMessage, Error> {
-    let mut shortener = Shortener::new(MAX_MESSAGE_BYTES);
+async fn shortened(response: &mut HttpResponse, begin: &[u8]) -> Result<TruncatedMessage, Error> {
+    let mut shortener = MessageTruncator::new(MAX_MESSAGE_BYTES);
     shortener.push(begin);
     while let Some(chunk) = response.chunk().await? {
         shortener.push(&chunk);
@@ -265,8 +267,8 @@ fn within_bound(response: &HttpResponse, length: usize) -> Result<(), Error> {
 /// the decoder.
 pub(in crate::transport) async fn next_event(
     response: &mut HttpResponse,
-    decoder: &mut EventDecoder,
-) -> Result<Option<Event>, Error> {
+    decoder: &mut SseDecoder,
+) -> Result<Option<SseEvent>, Error> {
     loop {
         let event = decoder.next().map_err(|_| error::too_large(response.url()))?;
         if event.is_some() {
@@ -289,12 +291,12 @@ mod tests {
     use tokio::time::{sleep, timeout};
 
     use super::*;
-    use crate::transport::http::endpoint::HttpTarget;
+    use crate::transport::http::endpoint::HttpEndpoint;
     use crate::transport::http::informational::MAX_PRELIMINARY;
     use crate::transport::tests::scripted_server::{PATIENCE, Reply, ScriptedServer, Seen, client};
 
     fn get(url: &str, headers: HeaderMap) -> HttpRequest {
-        let address = Address::new(Url::parse(url).unwrap()).unwrap();
+        let address = ServerUrl::new(Url::parse(url).unwrap()).unwrap();
         HttpRequest::without_body(Method::GET, address, headers)
     }
 
@@ -426,7 +428,7 @@ mod tests {
         let floods = join_all((0..4).map(|_| body(&client, &flooded)));
         let (floods, ()) = tokio::join!(floods, answers);
         for error in floods.into_iter().map(Result::unwrap_err) {
-            assert_eq!(error.kind(), ErrorKind::NotMcp);
+            assert_eq!(error.kind(), ErrorKind::ProtocolViolation);
             assert!(error.to_string().ends_with("informational answers (1xx) and no answer"));
         }
         for _ in 0..4 {
@@ -437,10 +439,10 @@ mod tests {
     #[tokio::test]
     async fn what_many_requests_say_and_what_one_says_is_said_together() {
         let server = ScriptedServer::start(|_| Reply::new(200, &[], "")).await;
-        let target: HttpTarget = server.target();
+        let target: HttpEndpoint = server.target();
         let mut request =
             HttpRequest::without_body(Method::GET, target.address.clone(), target.headers());
-        request.about = Some(Purpose::Notification { method: "ping".into() });
+        request.about = Some(MessageKind::Notification { method: "ping".into() });
         body(&client(), &request).await.unwrap();
         let seen = server.seen().remove(0);
         assert_eq!(seen.header("mcp-method"), Some("ping"));

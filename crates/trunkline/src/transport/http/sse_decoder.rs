@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::{memchr, memchr2};
 
 use crate::message::Response;
-use crate::transport::truncation::{ShortMessage, Shortener};
+use crate::transport::truncation::{MessageTruncator, TruncatedMessage};
 
 /// Bytes of an event's id that are kept at most: it goes back in a header, and servers accept few.
 /// For the same reason it must not hold control characters.
@@ -17,7 +17,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event that has data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     /// What the server calls it; empty when it gives no name.
     pub(crate) name: Bytes,
     pub(crate) data: Bytes,
@@ -25,10 +25,10 @@ pub(crate) struct Event {
     pub(crate) missing: usize,
 }
 
-impl Event {
+impl SseEvent {
     /// The answer in it, if a part of its result was left out.
     pub(crate) fn short_answer(self) -> Option<Response> {
-        ShortMessage { line: self.data, missing: self.missing }.answer()
+        TruncatedMessage { line: self.data, missing: self.missing }.answer()
     }
 
     /// Whether its data is a message: others, such as `ping`, say nothing that matters here.
@@ -44,7 +44,7 @@ pub(crate) struct EventTooLarge;
 /// Makes events of bytes. What it knows of the stream (the last id, the delay before reconnecting)
 /// outlives a connection; see [`restart`](Self::restart).
 #[derive(Debug)]
-pub(crate) struct EventDecoder {
+pub(crate) struct SseDecoder {
     limit: usize,
     /// What came and has not been read.
     buffer: BytesMut,
@@ -56,7 +56,7 @@ pub(crate) struct EventDecoder {
     name: Bytes,
     data: Option<Bytes>,
     /// Reads the data of an event that is larger than it may be.
-    shortener: Option<Shortener>,
+    shortener: Option<MessageTruncator>,
     /// Whether the line that is being read goes to the shortener.
     is_in_long_line: bool,
     /// The id of the event being read. It counts once the event is complete: otherwise an event
@@ -66,7 +66,7 @@ pub(crate) struct EventDecoder {
     retry: Option<Duration>,
 }
 
-impl EventDecoder {
+impl SseDecoder {
     /// Decodes events of up to `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl EventDecoder {
     }
 
     /// The next event that is complete.
-    pub(crate) fn next(&mut self) -> Result<Option<Event>, EventTooLarge> {
+    pub(crate) fn next(&mut self) -> Result<Option<SseEvent>, EventTooLarge> {
         loop {
             if self.is_in_long_line && !self.end_long_line()? {
                 return Ok(None);
@@ -152,7 +152,7 @@ impl EventDecoder {
         if held + added > self.limit { Err(EventTooLarge) } else { Ok(()) }
     }
 
-    fn read_line(&mut self, line: &Bytes) -> Result<Option<Event>, EventTooLarge> {
+    fn read_line(&mut self, line: &Bytes) -> Result<Option<SseEvent>, EventTooLarge> {
         if line.is_empty() {
             return self.finish_event();
         }
@@ -208,7 +208,7 @@ impl EventDecoder {
     fn shorten(&mut self, value: &[u8]) -> Result<(), EventTooLarge> {
         let limit = self.limit;
         let is_first = self.shortener.is_none() && self.data.is_none();
-        let shortener = self.shortener.get_or_insert_with(|| Shortener::new(limit));
+        let shortener = self.shortener.get_or_insert_with(|| MessageTruncator::new(limit));
         if let Some(before) = self.data.take() {
             shortener.push(&before);
         }
@@ -248,17 +248,18 @@ impl EventDecoder {
         self.retry = milliseconds.map(Duration::from_millis).or(self.retry);
     }
 
-    fn finish_event(&mut self) -> Result<Option<Event>, EventTooLarge> {
+    fn finish_event(&mut self) -> Result<Option<SseEvent>, EventTooLarge> {
         if let Some(id) = self.pending_id.take() {
             self.last_id = id;
         }
         let name = mem::take(&mut self.name);
         if let Some(shortener) = self.shortener.take() {
-            let ShortMessage { line: data, missing } = shortener.finish().ok_or(EventTooLarge)?;
-            return Ok(Some(Event { name, data, missing }));
+            let TruncatedMessage { line: data, missing } =
+                shortener.finish().ok_or(EventTooLarge)?;
+            return Ok(Some(SseEvent { name, data, missing }));
         }
         let data = self.data.take().filter(|data| !data.is_empty());
-        Ok(data.map(|data| Event { name, data, missing: 0 }))
+        Ok(data.map(|data| SseEvent { name, data, missing: 0 }))
     }
 }
 
@@ -266,7 +267,7 @@ impl EventDecoder {
 mod tests {
     use super::*;
 
-    fn all(decoder: &mut EventDecoder) -> Vec<(String, String)> {
+    fn all(decoder: &mut SseDecoder) -> Vec<(String, String)> {
         let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
         let mut events = Vec::new();
         while let Some(event) = decoder.next().unwrap() {
@@ -276,7 +277,7 @@ mod tests {
     }
 
     fn decode(stream: &str) -> Vec<(String, String)> {
-        let mut decoder = EventDecoder::new(1000);
+        let mut decoder = SseDecoder::new(1000);
         decoder.push(stream.as_bytes());
         all(&mut decoder)
     }
@@ -301,7 +302,7 @@ mod tests {
         let expected = [event("message", "{\"a\":\n1}"), event("", "é"), event("", "x")];
         assert_eq!(whole, expected);
         for cut in 0..=stream.len() {
-            let mut decoder = EventDecoder::new(1000);
+            let mut decoder = SseDecoder::new(1000);
             let mut events = Vec::new();
             for part in [&stream.as_bytes()[..cut], &stream.as_bytes()[cut..]] {
                 decoder.push(part);
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_stream_may_come_byte_by_byte() {
-        let mut decoder = EventDecoder::new(1000);
+        let mut decoder = SseDecoder::new(1000);
         let mut events = Vec::new();
         for byte in b"data: a\r\n\r\ndata: b\r\n\r\n" {
             decoder.push(&[*byte]);
@@ -333,7 +334,7 @@ mod tests {
 
     #[test]
     fn an_id_counts_once_its_event_is_complete() {
-        let mut decoder = EventDecoder::new(1000);
+        let mut decoder = SseDecoder::new(1000);
         decoder.push(b"id: 1\ndata:\n\nid: 2\ndata: half");
         assert_eq!(all(&mut decoder), [], "an event without data only carries an id");
         assert_eq!(decoder.last_id().unwrap(), "1");
@@ -347,7 +348,7 @@ mod tests {
 
     #[test]
     fn ids_and_delays_that_cannot_be_used_are_ignored() {
-        let mut decoder = EventDecoder::new(10_000);
+        let mut decoder = SseDecoder::new(10_000);
         decoder.push(
             format!("id: 1\nid: {}\nid: a\0b\nid: a\tb\nretry: 5\n", "x".repeat(2000)).as_bytes(),
         );
@@ -359,10 +360,10 @@ mod tests {
 
     #[test]
     fn an_event_that_is_too_large_is_noticed_before_it_is_complete() {
-        let mut decoder = EventDecoder::new(20);
+        let mut decoder = SseDecoder::new(20);
         decoder.push(b"data: 12345678901234567890");
         assert_eq!(decoder.next(), Err(EventTooLarge));
-        let mut decoder = EventDecoder::new(20);
+        let mut decoder = SseDecoder::new(20);
         decoder.push("data: 123456\n".repeat(4).as_bytes());
         assert_eq!(decoder.next(), Err(EventTooLarge));
     }

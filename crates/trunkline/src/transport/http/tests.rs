@@ -4,29 +4,29 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-use super::HttpWire;
+use super::HttpTransport;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Response};
 use crate::protocol::ProtocolVersion;
 use crate::transport::tests::scripted_server::{
     PATIENCE, Reply, ScriptedServer, Seen, client, notification, request, result, target,
 };
-use crate::transport::{Incoming, MAX_MESSAGE_BYTES, Outgoing, Purpose};
+use crate::transport::{InboundEvent, MAX_MESSAGE_BYTES, MessageKind, OutboundMessage};
 
-fn wire(server: &ScriptedServer) -> HttpWire {
-    HttpWire::new(client(), server.target())
+fn transport(server: &ScriptedServer) -> HttpTransport {
+    HttpTransport::new(client(), server.target())
 }
 
-async fn next(wire: &mut HttpWire) -> Incoming {
-    timeout(PATIENCE, wire.next()).await.expect("something happens")
+async fn next(transport: &mut HttpTransport) -> InboundEvent {
+    timeout(PATIENCE, transport.next()).await.expect("something happens")
 }
 
-async fn message(wire: &mut HttpWire) -> String {
-    match next(wire).await {
-        Incoming::Message(bytes) | Incoming::Aside { line: bytes, .. } => {
+async fn message(transport: &mut HttpTransport) -> String {
+    match next(transport).await {
+        InboundEvent::Message(bytes) | InboundEvent::OnRequestStream { line: bytes, .. } => {
             String::from_utf8(bytes.to_vec()).unwrap()
         }
-        Incoming::Answer(response) => text(response),
+        InboundEvent::Response(response) => text(response),
         other => panic!("{other:?}"),
     }
 }
@@ -35,9 +35,9 @@ fn text(response: Response) -> String {
     String::from_utf8(Message::Response(response).write().to_vec()).unwrap()
 }
 
-async fn lost(wire: &mut HttpWire) -> (u64, Error) {
-    match next(wire).await {
-        Incoming::Lost { id, error } => (id, error),
+async fn lost(transport: &mut HttpTransport) -> (u64, Error) {
+    match next(transport).await {
+        InboundEvent::RequestFailed { id, error } => (id, error),
         other => panic!("{other:?}"),
     }
 }
@@ -45,9 +45,9 @@ async fn lost(wire: &mut HttpWire) -> (u64, Error) {
 /// What becomes of a request that gets this reply.
 async fn error_of(reply: Reply) -> Error {
     let server = ScriptedServer::in_turn(vec![reply]).await;
-    let mut wire = wire(&server);
-    wire.send(request(7, "tools/list"));
-    let (id, error) = lost(&mut wire).await;
+    let mut transport = transport(&server);
+    transport.send(request(7, "tools/list"));
+    let (id, error) = lost(&mut transport).await;
     assert_eq!(id, 7);
     assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     assert!(!format!("{error:?}").contains("sesame"), "{error:?}");
@@ -80,12 +80,12 @@ async fn an_encoding_that_nobody_asked_for_is_named_and_not_quoted() {
 }
 
 /// A wire that has a session.
-async fn wire_with_session(server: &ScriptedServer) -> HttpWire {
-    let mut wire = wire(server);
-    wire.send(request(1, "initialize"));
-    assert_eq!(message(&mut wire).await, result(1));
-    wire.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap());
-    wire
+async fn wire_with_session(server: &ScriptedServer) -> HttpTransport {
+    let mut transport = transport(server);
+    transport.send(request(1, "initialize"));
+    assert_eq!(message(&mut transport).await, result(1));
+    transport.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap());
+    transport
 }
 
 fn session(id: u64) -> Reply {
@@ -96,12 +96,15 @@ fn session(id: u64) -> Reply {
 #[tokio::test]
 async fn a_request_is_posted_and_its_answer_comes_back() {
     let server = ScriptedServer::start(|seen| Reply::json(&result(seen.id()))).await;
-    let mut wire = wire(&server);
+    let mut transport = transport(&server);
     for id in 1..=3 {
-        wire.send(request(id, "tools/list"));
+        transport.send(request(id, "tools/list"));
     }
-    let mut answers =
-        [message(&mut wire).await, message(&mut wire).await, message(&mut wire).await];
+    let mut answers = [
+        message(&mut transport).await,
+        message(&mut transport).await,
+        message(&mut transport).await,
+    ];
     answers.sort();
     assert_eq!(answers, [result(1), result(2), result(3)]);
     let all = server.seen();
@@ -118,29 +121,32 @@ async fn a_request_is_posted_and_its_answer_comes_back() {
 #[tokio::test]
 async fn nothing_happens_while_nothing_goes_on() {
     let server = ScriptedServer::in_turn(Vec::new()).await;
-    let mut wire = wire(&server);
-    assert!(timeout(Duration::from_millis(50), wire.next()).await.is_err());
+    let mut transport = transport(&server);
+    assert!(timeout(Duration::from_millis(50), transport.next()).await.is_err());
 }
 
 #[tokio::test]
 async fn waiting_can_be_given_up_and_taken_up_again() {
     let server = ScriptedServer::start(|seen| Reply::json(&result(seen.id()))).await;
-    let mut wire = wire(&server);
-    wire.send(request(1, "ping"));
+    let mut transport = transport(&server);
+    transport.send(request(1, "ping"));
     for _ in 0..20 {
         let _ = timeout(Duration::from_micros(50), std::future::pending::<()>()).await;
-        if let Ok(Incoming::Answer(response)) = timeout(Duration::ZERO, wire.next()).await {
+        if let Ok(InboundEvent::Response(response)) =
+            timeout(Duration::ZERO, transport.next()).await
+        {
             assert_eq!(text(response), result(1));
             return;
         }
     }
-    assert_eq!(message(&mut wire).await, result(1));
+    assert_eq!(message(&mut transport).await, result(1));
 }
 
 #[tokio::test]
 async fn nothing_secret_is_printed() {
-    let wire = HttpWire::new(client(), target("https://me:hunter3@a.example/hunter4?k=hunter5"));
-    let printed = format!("{wire:?}");
+    let transport =
+        HttpTransport::new(client(), target("https://me:hunter3@a.example/hunter4?k=hunter5"));
+    let printed = format!("{transport:?}");
     assert!(printed.contains("https://a.example") && !printed.contains("hunter"), "{printed}");
 }
 
@@ -150,13 +156,13 @@ async fn notifications_come_before_the_answer_and_the_connection_is_used_again()
     let events = format!(": hi\n\ndata: {told}\n\nevent: ping\ndata: x\n\ndata: {}\n\n", result(1));
     let replies = vec![Reply::finished_events(&events), Reply::json(&result(2))];
     let server = ScriptedServer::in_turn(replies).await;
-    let mut wire = wire(&server);
-    wire.send(request(1, "tools/call"));
-    assert_eq!(message(&mut wire).await, told);
-    assert_eq!(message(&mut wire).await, result(1));
-    assert!(timeout(Duration::from_millis(100), wire.next()).await.is_err());
-    wire.send(request(2, "ping"));
-    assert_eq!(message(&mut wire).await, result(2));
+    let mut transport = transport(&server);
+    transport.send(request(1, "tools/call"));
+    assert_eq!(message(&mut transport).await, told);
+    assert_eq!(message(&mut transport).await, result(1));
+    assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
+    transport.send(request(2, "ping"));
+    assert_eq!(message(&mut transport).await, result(2));
     let ports: Vec<_> = server.seen().iter().map(|seen| seen.port).collect();
     assert_eq!(ports[0], ports[1]);
 }
@@ -169,12 +175,12 @@ async fn the_session_is_repeated_and_ended() {
         _ => Reply::new(202, &[], ""),
     };
     let server = ScriptedServer::start(ok).await;
-    let mut wire = wire_with_session(&server).await;
-    wire.send(request(2, "tools/list"));
-    assert_eq!(message(&mut wire).await, result(2));
-    wire.send(request(3, "initialize"));
-    assert_eq!(message(&mut wire).await, result(3));
-    wire.close().await;
+    let mut transport = wire_with_session(&server).await;
+    transport.send(request(2, "tools/list"));
+    assert_eq!(message(&mut transport).await, result(2));
+    transport.send(request(3, "initialize"));
+    assert_eq!(message(&mut transport).await, result(3));
+    transport.close().await;
     let seen = server.seen();
     let sessions: Vec<_> = seen.iter().map(|seen| seen.header("mcp-session-id")).collect();
     assert_eq!(sessions, [None, Some("s1"), None, Some("s1")]);
@@ -190,13 +196,13 @@ async fn a_session_that_is_gone_is_told_from_a_path_that_never_was() {
     for reply in [Reply::new(404, &[], gone), Reply::new(400, &[], gone), Reply::new(400, &[], "")]
     {
         let server = ScriptedServer::in_turn(vec![session(1), reply]).await;
-        let mut wire = wire_with_session(&server).await;
-        wire.send(request(2, "tools/list"));
-        let (id, error) = lost(&mut wire).await;
+        let mut transport = wire_with_session(&server).await;
+        transport.send(request(2, "tools/list"));
+        let (id, error) = lost(&mut transport).await;
         assert_eq!((id, error.kind()), (2, ErrorKind::SessionExpired), "{error}");
     }
     let error = error_of(Reply::new(404, &[("content-type", "text/html")], "<html>")).await;
-    assert_eq!(error.kind(), ErrorKind::Refused(404));
+    assert_eq!(error.kind(), ErrorKind::HttpStatus(404));
     assert!(error.hint().unwrap().contains("path") && !error.to_string().contains("html"));
 }
 
@@ -204,9 +210,9 @@ async fn a_session_that_is_gone_is_told_from_a_path_that_never_was() {
 async fn an_error_about_the_request_is_an_answer_even_with_a_session() {
     let answer = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no"}}"#;
     let server = ScriptedServer::in_turn(vec![session(1), Reply::new(400, &[], answer)]).await;
-    let mut wire = wire_with_session(&server).await;
-    wire.send(request(2, "tools/call"));
-    assert_eq!(message(&mut wire).await, answer);
+    let mut transport = wire_with_session(&server).await;
+    transport.send(request(2, "tools/call"));
+    assert_eq!(message(&mut transport).await, answer);
 }
 
 #[tokio::test]
@@ -216,16 +222,16 @@ async fn the_modern_generation_repeats_in_headers_what_a_message_is_about() {
         false => Reply::new(202, &[], ""),
     })
     .await;
-    let mut wire = wire(&server);
-    wire.set_protocol_version(ProtocolVersion::parse("2026-07-28").unwrap());
+    let mut transport = transport(&server);
+    transport.set_protocol_version(ProtocolVersion::parse("2026-07-28").unwrap());
     let mut call = request(1, "tools/call");
-    let Purpose::Request { name, parameters, .. } = &mut call.purpose else { unreachable!() };
+    let MessageKind::Request { name, parameters, .. } = &mut call.purpose else { unreachable!() };
     *name = Some("grüße".into());
     parameters.push(("Region".into(), "eu".into()));
-    wire.send(call);
-    assert_eq!(message(&mut wire).await, result(1));
-    wire.send(notification("notifications/cancelled"));
-    assert!(timeout(Duration::from_millis(100), wire.next()).await.is_err());
+    transport.send(call);
+    assert_eq!(message(&mut transport).await, result(1));
+    transport.send(notification("notifications/cancelled"));
+    assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
     server.saw(2).await;
     let seen = server.seen();
     assert_eq!(seen[0].header("mcp-protocol-version"), Some("2026-07-28"));
@@ -233,8 +239,8 @@ async fn the_modern_generation_repeats_in_headers_what_a_message_is_about() {
     assert_eq!(seen[0].header("mcp-name"), Some("=?base64?Z3LDvMOfZQ==?="));
     assert_eq!(seen[0].header("mcp-param-region"), Some("eu"));
     assert_eq!(seen[1].header("mcp-method"), Some("notifications/cancelled"));
-    wire.send(request(2, "initialize"));
-    assert_eq!(message(&mut wire).await, result(2));
+    transport.send(request(2, "initialize"));
+    assert_eq!(message(&mut transport).await, result(2));
     assert_eq!(server.seen()[2].header("mcp-method"), None);
     assert_eq!(server.seen()[2].header("mcp-protocol-version"), None);
 }
@@ -249,27 +255,27 @@ async fn requests_do_not_overtake_the_news_that_all_is_initialized() {
         Reply::json(&result(seen.id()))
     })
     .await;
-    let mut wire = wire(&server);
-    wire.send(notification("notifications/initialized"));
-    wire.send(request(1, "tools/list"));
-    wire.send(request(2, "prompts/list"));
-    wire.cancel(2);
+    let mut transport = transport(&server);
+    transport.send(notification("notifications/initialized"));
+    transport.send(request(1, "tools/list"));
+    transport.send(request(2, "prompts/list"));
+    transport.cancel(2);
     tokio::select! {
         biased;
         () = server.saw(1) => {}
-        _ = wire.next() => panic!("the news is on its way"),
+        _ = transport.next() => panic!("the news is on its way"),
     }
     assert_eq!(server.seen().len(), 1, "only the notification is on its way");
-    assert_eq!(message(&mut wire).await, result(1));
+    assert_eq!(message(&mut transport).await, result(1));
     assert_eq!(server.seen().len(), 2, "what was cancelled is not sent");
 }
 
 #[tokio::test]
 async fn a_response_of_ours_is_posted() {
     let server = ScriptedServer::start(|_| Reply::new(202, &[], "")).await;
-    let mut wire = wire(&server);
-    wire.send(Outgoing { line: result(9).into(), purpose: Purpose::Response });
-    assert!(timeout(Duration::from_millis(100), wire.next()).await.is_err());
+    let mut transport = transport(&server);
+    transport.send(OutboundMessage { line: result(9).into(), purpose: MessageKind::Response });
+    assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
     server.saw(1).await;
     assert_eq!(server.seen()[0].body, result(9));
 }
@@ -282,9 +288,9 @@ async fn redirects_are_followed_within_the_same_server() {
         _ => Reply::json(&result(seen.id())),
     })
     .await;
-    let mut wire = wire(&server);
-    wire.send(request(1, "ping"));
-    assert_eq!(message(&mut wire).await, result(1));
+    let mut transport = transport(&server);
+    transport.send(request(1, "ping"));
+    assert_eq!(message(&mut transport).await, result(1));
     let last = server.seen().pop().unwrap();
     assert_eq!((last.method.as_str(), last.path.as_str()), ("POST", "/mcp/v2"));
     assert_eq!(last.header("authorization"), Some("Bearer hunter2"));
@@ -300,9 +306,9 @@ async fn redirects_to_another_server_and_without_end_are_not_followed() {
     assert!(other.seen().is_empty());
 
     let looping = ScriptedServer::start(|_| Reply::new(307, &[("location", "/mcp")], "")).await;
-    let mut wire = wire(&looping);
-    wire.send(request(1, "ping"));
-    let (_, error) = lost(&mut wire).await;
+    let mut transport = transport(&looping);
+    transport.send(request(1, "ping"));
+    let (_, error) = lost(&mut transport).await;
     assert!(error.to_string().contains("again and again"), "{error}");
     assert_eq!(looping.seen().len(), 6);
 }
@@ -322,12 +328,12 @@ async fn credentials_are_asked_for_without_repeating_any() {
 #[tokio::test]
 async fn refusals_say_what_the_server_says() {
     let error = error_of(Reply::new(429, &[("retry-after", "30")], "slow\r\n \u{1b}[1mdown")).await;
-    assert_eq!(error.kind(), ErrorKind::Refused(429));
+    assert_eq!(error.kind(), ErrorKind::HttpStatus(429));
     assert!(error.to_string().ends_with("Too Many Requests: try again in 30 s: slow [1mdown"));
     let error = error_of(Reply::new(405, &[], "")).await;
     assert!(error.hint().unwrap().contains("sse"), "{error:?}");
     let error = error_of(Reply::new(500, &[], &"x".repeat(1000))).await;
-    assert_eq!(error.kind(), ErrorKind::Refused(500));
+    assert_eq!(error.kind(), ErrorKind::HttpStatus(500));
     assert!(error.to_string().chars().count() < 300 && error.to_string().ends_with("xx…"));
 }
 
@@ -336,9 +342,9 @@ async fn a_json_rpc_error_under_any_status_is_an_answer_to_the_request() {
     for status in [200, 400, 404, 500] {
         let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"data":{"supported":[]}}}"#;
         let server = ScriptedServer::in_turn(vec![Reply::new(status, &[], body)]).await;
-        let mut wire = wire(&server);
-        wire.send(request(7, "server/discover"));
-        assert_eq!(message(&mut wire).await, body.replace("null", "7"), "{status}");
+        let mut transport = transport(&server);
+        transport.send(request(7, "server/discover"));
+        assert_eq!(message(&mut transport).await, body.replace("null", "7"), "{status}");
     }
 }
 
@@ -351,7 +357,7 @@ async fn an_answer_that_is_none_fails_its_request() {
         Reply::json(&result(8)),
     ] {
         let error = error_of(reply).await;
-        assert_eq!(error.kind(), ErrorKind::NotMcp, "{error}");
+        assert_eq!(error.kind(), ErrorKind::ProtocolViolation, "{error}");
     }
 }
 
@@ -379,7 +385,7 @@ async fn a_connection_that_breaks_fails_its_request() {
         assert_eq!(error_of(reply).await.kind(), ErrorKind::Broken);
     }
     let error = error_of(Reply::raw("SSH-2.0-OpenSSH_9.9\r\n")).await;
-    assert_eq!(error.kind(), ErrorKind::NotMcp, "{error}");
+    assert_eq!(error.kind(), ErrorKind::ProtocolViolation, "{error}");
 }
 
 #[tokio::test]
@@ -388,9 +394,10 @@ async fn a_server_that_is_not_there_is_named() {
     let origin = server.origin.clone();
     drop(server);
     tokio::task::yield_now().await;
-    let mut wire = HttpWire::new(client(), target(&format!("{origin}/secret-path?key=sesame")));
-    wire.send(request(1, "ping"));
-    let (_, error) = lost(&mut wire).await;
+    let mut transport =
+        HttpTransport::new(client(), target(&format!("{origin}/secret-path?key=sesame")));
+    transport.send(request(1, "ping"));
+    let (_, error) = lost(&mut transport).await;
     assert_eq!(error.kind(), ErrorKind::Unreachable);
     assert_eq!(error.to_string(), format!("{origin} refuses connections"));
     let place = origin.strip_prefix("http://").unwrap();
@@ -399,9 +406,9 @@ async fn a_server_that_is_not_there_is_named() {
 
 #[tokio::test]
 async fn a_host_that_does_not_exist_is_named() {
-    let mut wire = HttpWire::new(client(), target("http://nowhere.invalid/"));
-    wire.send(request(1, "ping"));
-    let (_, error) = lost(&mut wire).await;
+    let mut transport = HttpTransport::new(client(), target("http://nowhere.invalid/"));
+    transport.send(request(1, "ping"));
+    let (_, error) = lost(&mut transport).await;
     assert_eq!(error.to_string(), "the host `nowhere.invalid` is not known");
 }
 
@@ -414,9 +421,9 @@ async fn a_server_that_does_not_speak_tls_is_told_from_one_that_is_away() {
         let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad\r\n\r\n").await;
         tokio::time::sleep(PATIENCE).await;
     });
-    let mut wire = HttpWire::new(client(), target(&plain));
-    wire.send(request(1, "ping"));
-    let (_, error) = lost(&mut wire).await;
+    let mut transport = HttpTransport::new(client(), target(&plain));
+    transport.send(request(1, "ping"));
+    let (_, error) = lost(&mut transport).await;
     assert_eq!(error.kind(), ErrorKind::Tls, "{error}");
     assert!(error.to_string().contains("does not speak TLS"), "{error}");
 }
@@ -432,11 +439,11 @@ async fn a_stream_that_broke_is_resumed_where_it_broke() {
         Reply::events(&format!("id: e3\ndata: {}\n\n", result(2))),
     ])
     .await;
-    let mut wire = wire_with_session(&server).await;
+    let mut transport = wire_with_session(&server).await;
     let start = Instant::now();
-    wire.send(request(2, "tools/call"));
-    assert_eq!(message(&mut wire).await, told);
-    assert_eq!(message(&mut wire).await, result(2));
+    transport.send(request(2, "tools/call"));
+    assert_eq!(message(&mut transport).await, told);
+    assert_eq!(message(&mut transport).await, result(2));
     assert!(start.elapsed() >= Duration::from_millis(400), "{:?}", start.elapsed());
     let seen = &server.seen()[2..];
     let methods: Vec<_> = seen.iter().map(|seen| seen.method.as_str()).collect();
@@ -450,9 +457,9 @@ async fn a_stream_that_broke_is_resumed_where_it_broke() {
 #[tokio::test]
 async fn resuming_ends_when_it_leads_nowhere() {
     let server = ScriptedServer::start(|_| Reply::events("id: e1\nretry: 0\ndata:\n\n")).await;
-    let mut wire = wire(&server);
-    wire.send(request(1, "tools/call"));
-    let (_, error) = lost(&mut wire).await;
+    let mut transport = transport(&server);
+    transport.send(request(1, "tools/call"));
+    let (_, error) = lost(&mut transport).await;
     assert_eq!(error.kind(), ErrorKind::Broken);
     assert_eq!(server.seen().len(), 6);
 }
@@ -461,13 +468,13 @@ async fn resuming_ends_when_it_leads_nowhere() {
 async fn nothing_is_resumed_in_the_modern_generation_or_where_the_server_refuses_it() {
     let primed = || Reply::events("id: e1\nretry: 0\ndata:\n\n");
     let server = ScriptedServer::in_turn(vec![primed(), primed(), Reply::new(405, &[], "")]).await;
-    let mut wire = wire(&server);
-    wire.set_protocol_version(ProtocolVersion::parse("2026-07-28").unwrap());
-    wire.send(request(1, "tools/call"));
-    assert_eq!(lost(&mut wire).await.1.kind(), ErrorKind::Broken);
-    wire.set_protocol_version(ProtocolVersion::parse("2025-06-18").unwrap());
-    wire.send(request(2, "tools/call"));
-    assert_eq!(lost(&mut wire).await.1.kind(), ErrorKind::Refused(405));
+    let mut transport = transport(&server);
+    transport.set_protocol_version(ProtocolVersion::parse("2026-07-28").unwrap());
+    transport.send(request(1, "tools/call"));
+    assert_eq!(lost(&mut transport).await.1.kind(), ErrorKind::Broken);
+    transport.set_protocol_version(ProtocolVersion::parse("2025-06-18").unwrap());
+    transport.send(request(2, "tools/call"));
+    assert_eq!(lost(&mut transport).await.1.kind(), ErrorKind::HttpStatus(405));
 }
 
 #[tokio::test]
@@ -475,14 +482,14 @@ async fn a_request_that_is_given_up_closes_its_connection() {
     let hanging = [Reply::events(": hi\n\n").then_hang(), Reply::raw("").then_hang()];
     for reply in hanging {
         let mut server = ScriptedServer::in_turn(vec![reply]).await;
-        let mut wire = wire(&server);
-        wire.send(request(1, "tools/call"));
-        assert!(timeout(Duration::from_millis(100), wire.next()).await.is_err());
+        let mut transport = transport(&server);
+        transport.send(request(1, "tools/call"));
+        assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
         server.saw(1).await;
-        wire.cancel(1);
+        transport.cancel(1);
         tokio::select! {
             () = server.client_left() => {}
-            incoming = wire.next() => panic!("{incoming:?}"),
+            incoming = transport.next() => panic!("{incoming:?}"),
         }
     }
 }
@@ -490,11 +497,11 @@ async fn a_request_that_is_given_up_closes_its_connection() {
 #[tokio::test]
 async fn a_wire_that_is_dropped_closes_its_connections() {
     let mut server = ScriptedServer::in_turn(vec![Reply::events("").then_hang()]).await;
-    let mut wire = wire(&server);
-    wire.send(request(1, "tools/call"));
-    assert!(timeout(Duration::from_millis(100), wire.next()).await.is_err());
+    let mut transport = transport(&server);
+    transport.send(request(1, "tools/call"));
+    assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
     server.saw(1).await;
-    drop(wire);
+    drop(transport);
     server.client_left().await;
 }
 
@@ -509,11 +516,11 @@ async fn a_server_can_speak_of_its_own_accord_and_again_after_its_stream_broke()
         Reply::new(200, &[], ""),
     ])
     .await;
-    let mut wire = wire_with_session(&server).await;
-    wire.open_listening_stream();
-    assert_eq!(message(&mut wire).await, told(1));
-    assert_eq!(message(&mut wire).await, told(2));
-    wire.close().await;
+    let mut transport = wire_with_session(&server).await;
+    transport.open_get_stream();
+    assert_eq!(message(&mut transport).await, told(1));
+    assert_eq!(message(&mut transport).await, told(2));
+    transport.close().await;
     server.client_left().await;
     let seen = server.seen();
     let places: Vec<_> = seen.iter().map(|seen| seen.header("last-event-id")).collect();
@@ -526,9 +533,9 @@ async fn a_server_can_speak_of_its_own_accord_and_again_after_its_stream_broke()
 async fn a_server_without_a_stream_of_its_own_is_left_alone() {
     for status in [405, 404, 400, 501] {
         let server = ScriptedServer::in_turn(vec![Reply::new(status, &[], "")]).await;
-        let mut wire = wire(&server);
-        wire.open_listening_stream();
-        assert!(timeout(Duration::from_millis(300), wire.next()).await.is_err());
+        let mut transport = transport(&server);
+        transport.open_get_stream();
+        assert!(timeout(Duration::from_millis(300), transport.next()).await.is_err());
         assert_eq!(server.seen().len(), 1, "{status}");
     }
 }

@@ -14,10 +14,10 @@ use crate::config::is_like_credential;
 
 /// Where a request goes. Cheap to clone, and prints nothing but its origin.
 #[derive(Clone)]
-pub(in crate::transport) struct Address(Arc<Forms>);
+pub(in crate::transport) struct ServerUrl(Arc<UrlForms>);
 
 #[derive(Clone)]
-struct Forms {
+struct UrlForms {
     url: Url,
     /// Without what is not for everybody on the way: user, password and fragment.
     uri: Uri,
@@ -25,13 +25,13 @@ struct Forms {
     credentials: Option<HeaderValue>,
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Address").field(&origin(self.url())).finish()
     }
 }
 
-impl Address {
+impl ServerUrl {
     /// An address, if it is one of HTTP that can be sent.
     pub(in crate::transport) fn new(url: Url) -> Option<Self> {
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
@@ -42,7 +42,7 @@ impl Address {
         let uri = Uri::try_from(format!("{}://{authority}{path}", url.scheme())).ok()?;
         let host = HeaderValue::from_str(authority).ok()?;
         let credentials = credentials(&url);
-        Some(Self(Arc::new(Forms { url, uri, host, credentials })))
+        Some(Self(Arc::new(UrlForms { url, uri, host, credentials })))
     }
 
     /// What a server that is at this address means by another. One of the same server that names no
@@ -140,8 +140,8 @@ pub(in crate::transport) fn origin(url: &Url) -> String {
 mod tests {
     use super::*;
 
-    fn address(url: &str) -> Address {
-        Address::new(Url::parse(url).unwrap()).unwrap()
+    fn address(url: &str) -> ServerUrl {
+        ServerUrl::new(Url::parse(url).unwrap()).unwrap()
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn what_is_not_of_http_is_no_address() {
         for other in ["ftp://a.example/", "file:///a", "mailto:a@b.example"] {
-            assert!(Address::new(Url::parse(other).unwrap()).is_none(), "{other}");
+            assert!(ServerUrl::new(Url::parse(other).unwrap()).is_none(), "{other}");
         }
         assert!(address("https://a.example/x/y").join("javascript:0").is_none());
         assert_eq!(address("https://a.example/x/y").join("../z").unwrap().url().path(), "/z");

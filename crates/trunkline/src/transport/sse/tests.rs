@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::SseWire;
+use super::SseTransport;
 use crate::error::{Error, ErrorKind};
 use crate::protocol::ProtocolVersion;
-use crate::transport::Incoming;
+use crate::transport::InboundEvent;
 use crate::transport::tests::scripted_server::{
     PATIENCE, Reply, ScriptedServer, client, notification, request, result,
 };
 
 const ENDPOINT: &str = "event: endpoint\ndata: /messages?session=s1\n\n";
 
-async fn open(server: &ScriptedServer) -> Result<SseWire, Error> {
-    timeout(PATIENCE, SseWire::open(client(), server.target())).await.expect("an end")
+async fn open(server: &ScriptedServer) -> Result<SseTransport, Error> {
+    timeout(PATIENCE, SseTransport::open(client(), server.target())).await.expect("an end")
 }
 
-async fn next(wire: &mut SseWire) -> Incoming {
-    timeout(PATIENCE, wire.next()).await.expect("something happens")
+async fn next(transport: &mut SseTransport) -> InboundEvent {
+    timeout(PATIENCE, transport.next()).await.expect("something happens")
 }
 
 /// A server whose stream is `stream`, and which answers every POST with `status`.
@@ -35,13 +35,13 @@ async fn server(stream: String, status: u16) -> ScriptedServer {
 async fn messages_are_posted_to_the_endpoint_and_come_on_the_stream() {
     let stream = format!("{ENDPOINT}event: message\ndata: {}\n\n", result(1));
     let mut server = server(stream, 202).await;
-    let mut wire = open(&server).await.unwrap();
-    wire.set_protocol_version(ProtocolVersion::parse("2024-11-05").unwrap());
-    wire.send(notification("notifications/initialized"));
-    wire.send(request(1, "tools/list"));
-    let Incoming::Message(answer) = next(&mut wire).await else { panic!() };
+    let mut transport = open(&server).await.unwrap();
+    transport.set_protocol_version(ProtocolVersion::parse("2024-11-05").unwrap());
+    transport.send(notification("notifications/initialized"));
+    transport.send(request(1, "tools/list"));
+    let InboundEvent::Message(answer) = next(&mut transport).await else { panic!() };
     assert_eq!(answer, result(1));
-    assert!(timeout(Duration::from_millis(200), wire.next()).await.is_err());
+    assert!(timeout(Duration::from_millis(200), transport.next()).await.is_err());
     let seen = server.seen();
     assert_eq!((seen[0].method.as_str(), seen[0].path.as_str()), ("GET", "/mcp?key=sesame"));
     assert_eq!(seen[0].header("accept"), Some("text/event-stream"));
@@ -49,8 +49,8 @@ async fn messages_are_posted_to_the_endpoint_and_come_on_the_stream() {
     assert!(seen[1..].iter().all(|seen| seen.path == "/messages?session=s1"));
     assert!(seen[1].body.contains("initialized") && seen[2].body.contains("tools/list"));
     assert_eq!(seen[2].header("mcp-protocol-version"), Some("2024-11-05"));
-    assert!(!format!("{wire:?}").contains("session"), "{wire:?}");
-    wire.close().await;
+    assert!(!format!("{transport:?}").contains("session"), "{transport:?}");
+    transport.close().await;
     server.client_left().await;
 }
 
@@ -61,7 +61,7 @@ async fn an_endpoint_on_another_server_is_refused() {
     {
         let server = server(format!("event: endpoint\ndata: {endpoint}\n\n"), 202).await;
         let error = open(&server).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotMcp);
+        assert_eq!(error.kind(), ErrorKind::ProtocolViolation);
         assert!(error.to_string().contains("another server"), "{error}");
         assert!(!error.to_string().contains("steal"), "{error}");
     }
@@ -72,8 +72,8 @@ async fn an_endpoint_on_another_server_is_refused() {
 #[tokio::test]
 async fn the_loss_of_the_stream_is_the_end() {
     let server = ScriptedServer::in_turn(vec![Reply::events(ENDPOINT)]).await;
-    let mut wire = open(&server).await.unwrap();
-    let Incoming::Ended(error) = next(&mut wire).await else { panic!() };
+    let mut transport = open(&server).await.unwrap();
+    let InboundEvent::Closed(error) = next(&mut transport).await else { panic!() };
     assert_eq!(error.kind(), ErrorKind::Broken);
     let server = ScriptedServer::in_turn(vec![Reply::events(": nothing\n\n")]).await;
     assert_eq!(open(&server).await.unwrap_err().kind(), ErrorKind::Broken);
@@ -81,11 +81,13 @@ async fn the_loss_of_the_stream_is_the_end() {
 
 #[tokio::test]
 async fn a_post_that_is_refused_fails_its_request_only() {
-    for (status, kind) in [(500, ErrorKind::Refused(500)), (404, ErrorKind::SessionExpired)] {
+    for (status, kind) in [(500, ErrorKind::HttpStatus(500)), (404, ErrorKind::SessionExpired)] {
         let server = server(ENDPOINT.to_owned(), status).await;
-        let mut wire = open(&server).await.unwrap();
-        wire.send(request(3, "tools/list"));
-        let Incoming::Lost { id, error } = next(&mut wire).await else { panic!() };
+        let mut transport = open(&server).await.unwrap();
+        transport.send(request(3, "tools/list"));
+        let InboundEvent::RequestFailed { id, error } = next(&mut transport).await else {
+            panic!()
+        };
         assert_eq!((id, error.kind()), (3, kind));
     }
 }
@@ -93,8 +95,8 @@ async fn a_post_that_is_refused_fails_its_request_only() {
 #[tokio::test]
 async fn what_is_no_stream_is_refused() {
     let server = ScriptedServer::in_turn(vec![Reply::json("{}"), Reply::new(404, &[], "")]).await;
-    assert_eq!(open(&server).await.unwrap_err().kind(), ErrorKind::NotMcp);
-    assert_eq!(open(&server).await.unwrap_err().kind(), ErrorKind::Refused(404));
+    assert_eq!(open(&server).await.unwrap_err().kind(), ErrorKind::ProtocolViolation);
+    assert_eq!(open(&server).await.unwrap_err().kind(), ErrorKind::HttpStatus(404));
 }
 
 #[tokio::test]
@@ -104,13 +106,13 @@ async fn a_post_that_is_given_up_closes_its_connection() {
         _ => Reply::raw("").then_hang(),
     })
     .await;
-    let mut wire = open(&server).await.unwrap();
-    wire.send(request(1, "tools/call"));
-    assert!(timeout(Duration::from_millis(100), wire.next()).await.is_err());
+    let mut transport = open(&server).await.unwrap();
+    transport.send(request(1, "tools/call"));
+    assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
     server.saw(2).await;
-    wire.cancel(1);
+    transport.cancel(1);
     tokio::select! {
         () = server.client_left() => {}
-        incoming = wire.next() => panic!("{incoming:?}"),
+        incoming = transport.next() => panic!("{incoming:?}"),
     }
 }

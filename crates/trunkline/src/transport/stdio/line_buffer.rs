@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::message::Response;
-use crate::transport::truncation::Shortener;
+use crate::transport::truncation::MessageTruncator;
 
 /// Lines up to this size are copied out, so that one that is kept does not keep its neighbours in
 /// memory; longer ones are cut off and handed over without a copy.
@@ -21,19 +21,19 @@ const KEPT_BYTES: usize = 1024;
 
 /// A line.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::transport) enum Line {
+pub(in crate::transport) enum BufferedLine {
     /// A whole line, without its line break.
     Whole(Bytes),
     /// A line that was too long to keep.
-    TooLong(Box<Oversized>),
+    TooLong(Box<OversizedLine>),
 }
 
 /// What is left of a line that was too long to keep.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::transport) struct Oversized {
+pub(in crate::transport) struct OversizedLine {
     head: Vec<u8>,
     tail: Vec<u8>,
-    shortener: Shortener,
+    shortener: MessageTruncator,
 }
 
 /// Bytes that have been read and not yet been taken as lines.
@@ -45,7 +45,7 @@ pub(in crate::transport) struct LineBuffer {
     is_large: bool,
     longest: usize,
     /// The line that is being thrown away, if one is.
-    oversized: Option<Oversized>,
+    oversized: Option<OversizedLine>,
 }
 
 impl LineBuffer {
@@ -65,7 +65,7 @@ impl LineBuffer {
     }
 
     /// The next line that is complete.
-    pub(in crate::transport) fn next_line(&mut self) -> Option<Line> {
+    pub(in crate::transport) fn next_line(&mut self) -> Option<BufferedLine> {
         loop {
             let found = memchr::memchr(b'\n', &self.bytes[self.searched..]);
             let Some(length) = found.map(|at| self.searched + at) else {
@@ -76,7 +76,7 @@ impl LineBuffer {
             let line = self.take(length);
             if line
                 .as_ref()
-                .is_none_or(|line| !matches!(line, Line::Whole(line) if line.is_empty()))
+                .is_none_or(|line| !matches!(line, BufferedLine::Whole(line) if line.is_empty()))
             {
                 return line;
             }
@@ -84,7 +84,7 @@ impl LineBuffer {
     }
 
     /// What came after the last line break, once nothing more comes.
-    pub(in crate::transport) fn last_line(&mut self) -> Option<Line> {
+    pub(in crate::transport) fn last_line(&mut self) -> Option<BufferedLine> {
         if self.bytes.is_empty() && self.oversized.is_none() {
             return None;
         }
@@ -92,36 +92,36 @@ impl LineBuffer {
         self.next_line()
     }
 
-    fn take(&mut self, length: usize) -> Option<Line> {
+    fn take(&mut self, length: usize) -> Option<BufferedLine> {
         self.searched = 0;
         if let Some(mut oversized) = self.oversized.take() {
             oversized.add(&self.bytes[..length]);
             advance(&mut self.bytes, length + 1);
-            return Some(Line::TooLong(Box::new(oversized)));
+            return Some(BufferedLine::TooLong(Box::new(oversized)));
         }
         if length > self.longest {
-            let mut oversized = Oversized::new(self.longest);
+            let mut oversized = OversizedLine::new(self.longest);
             oversized.add(&self.bytes[..length]);
             advance(&mut self.bytes, length + 1);
-            return Some(Line::TooLong(Box::new(oversized)));
+            return Some(BufferedLine::TooLong(Box::new(oversized)));
         }
         let content = self.bytes[..length].strip_suffix(b"\r").unwrap_or(&self.bytes[..length]);
         if content.len() <= COPIED_BYTES {
             let line = Bytes::copy_from_slice(content);
             advance(&mut self.bytes, length + 1);
-            return Some(Line::Whole(line));
+            return Some(BufferedLine::Whole(line));
         }
         let kept = content.len();
         self.is_large = true;
         let mut line = self.bytes.split_to(length + 1);
         line.truncate(kept);
-        Some(Line::Whole(line.freeze()))
+        Some(BufferedLine::Whole(line.freeze()))
     }
 
     /// Throws away what has come of a line that is too long already.
     fn shed(&mut self) {
         if self.bytes.len() > self.longest || self.oversized.is_some() {
-            let oversized = self.oversized.get_or_insert_with(|| Oversized::new(self.longest));
+            let oversized = self.oversized.get_or_insert_with(|| OversizedLine::new(self.longest));
             oversized.add(&self.bytes);
             self.bytes.clear();
             self.searched = 0;
@@ -138,9 +138,9 @@ fn advance(bytes: &mut BytesMut, count: usize) {
     bytes::Buf::advance(bytes, count);
 }
 
-impl Oversized {
+impl OversizedLine {
     fn new(budget: usize) -> Self {
-        let shortener = Shortener::new(budget);
+        let shortener = MessageTruncator::new(budget);
         Self { head: Vec::new(), tail: Vec::new(), shortener }
     }
 
@@ -181,13 +181,13 @@ impl Oversized {
 mod tests {
     use super::*;
 
-    fn fed(buffer: &mut LineBuffer, bytes: &[u8]) -> Vec<Line> {
+    fn fed(buffer: &mut LineBuffer, bytes: &[u8]) -> Vec<BufferedLine> {
         buffer.room().extend_from_slice(bytes);
         std::iter::from_fn(|| buffer.next_line()).collect()
     }
 
-    fn whole(text: &str) -> Line {
-        Line::Whole(Bytes::copy_from_slice(text.as_bytes()))
+    fn whole(text: &str) -> BufferedLine {
+        BufferedLine::Whole(Bytes::copy_from_slice(text.as_bytes()))
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
             assert!(buffer.bytes.len() <= 1500);
         }
         lines.extend(fed(&mut buffer, b"\"}\nnext\n"));
-        let [Line::TooLong(oversized), next] = &lines[..] else { panic!("{lines:?}") };
+        let [BufferedLine::TooLong(oversized), next] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!(oversized.id(), Some(17));
         assert_eq!(*next, whole("next"));
     }
@@ -234,7 +234,7 @@ mod tests {
         let oversized = |text: &str| {
             let mut buffer = LineBuffer::new(10);
             match fed(&mut buffer, format!("{text}\n").as_bytes()).pop() {
-                Some(Line::TooLong(oversized)) => oversized.id(),
+                Some(BufferedLine::TooLong(oversized)) => oversized.id(),
                 other => panic!("{other:?}"),
             }
         };

@@ -6,7 +6,7 @@
 use std::io;
 
 #[cfg(target_os = "linux")]
-pub(in crate::transport) use linux::Pause;
+pub(in crate::transport) use linux::SpawnPause;
 pub(in crate::transport) use linux::is_own;
 
 /// Starts a process, and knows it for one of ours before anybody can take it for an orphan.
@@ -34,12 +34,12 @@ mod linux {
     use std::collections::HashSet;
     use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-    use crate::transport::stdio::procfs::{Identity, Process};
+    use crate::transport::stdio::procfs::{Process, ProcessIdentity};
 
     /// Shared by those who start processes, exclusive for who looks at our children.
     static STARTING: RwLock<()> = RwLock::new(());
 
-    static OWN: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
+    static OWN: Mutex<Option<HashSet<ProcessIdentity>>> = Mutex::new(None);
 
     /// Children that are remembered before those that are gone are forgotten.
     const MAX_REMEMBERED: usize = 256;
@@ -59,15 +59,17 @@ mod linux {
     }
 
     /// While it is there, every child of this process that is not [`is_own`] is an orphan.
-    pub(crate) struct Pause(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>);
+    pub(crate) struct SpawnPause(
+        #[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>,
+    );
 
-    impl Pause {
+    impl SpawnPause {
         pub(crate) fn begin() -> Self {
             Self(STARTING.write().unwrap_or_else(PoisonError::into_inner))
         }
     }
 
-    pub(crate) fn is_own(child: Identity) -> bool {
+    pub(crate) fn is_own(child: ProcessIdentity) -> bool {
         let own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
         own.as_ref().is_some_and(|own| own.contains(&child))
     }

@@ -21,8 +21,8 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::own_children;
-use super::process_group::{Group, Order};
-use super::watchdog::{self, Reserved};
+use super::process_group::{GroupSignal, ProcessGroup};
+use super::watchdog::{self, ReservedGroup};
 use crate::config::{CHAIN_VARIABLE, Chain, InheritEnv, ResolvedStdio, Secret};
 use crate::error::{Error, ErrorKind};
 use ancestry::ChainMarker;
@@ -120,13 +120,13 @@ pub(in crate::transport) struct ServerProcess {
     /// What was started with it. Nothing once it was stopped.
     processes: Option<Arc<Mutex<ServerProcesses>>>,
     /// What kept the group for it, until it has said something.
-    reserved: Option<Reserved>,
+    reserved: Option<ReservedGroup>,
     #[cfg(windows)]
     job: Option<crate::transport::stdio::job::ServerJob>,
 }
 
 /// The streams of a process.
-pub(in crate::transport) struct Streams {
+pub(in crate::transport) struct ChildStreams {
     pub(in crate::transport) input: ChildStdin,
     pub(in crate::transport) output: ChildStdout,
     pub(in crate::transport) errors: ChildStderr,
@@ -136,7 +136,7 @@ impl ServerProcess {
     pub(in crate::transport) fn start(
         program: &ResolvedStdio,
         options: &ChildOptions,
-    ) -> Result<(Self, Streams), Error> {
+    ) -> Result<(Self, ChildStreams), Error> {
         let mut command = Command::new(program.command.expose());
         command
             .args(program.args.iter().map(Secret::expose))
@@ -170,7 +170,7 @@ impl ServerProcess {
             processes: processes.map(|processes| Arc::new(Mutex::new(processes))),
             reserved,
         };
-        Ok((process, Streams { input, output, errors }))
+        Ok((process, ChildStreams { input, output, errors }))
     }
 
     pub(in crate::transport) fn id(&self) -> Option<u32> {
@@ -193,14 +193,14 @@ impl ServerProcess {
     pub(in crate::transport) async fn stop(mut self, patience: Duration) -> Vec<RemainingProcess> {
         self.reserved = None;
         let deadline = Instant::now() + patience;
-        if !self.gone_by(Instant::now() + QUIET_END.min(patience)).await {
-            self.tell(Order::Terminate).await;
-            if !self.gone_by(deadline).await {
+        if !self.wait_until_gone(Instant::now() + QUIET_END.min(patience)).await {
+            self.signal(GroupSignal::Terminate).await;
+            if !self.wait_until_gone(deadline).await {
                 let last = Instant::now() + AFTER_KILL;
                 loop {
-                    self.tell(Order::Kill).await;
+                    self.signal(GroupSignal::Kill).await;
                     let next = Instant::now() + KILL_PAUSE;
-                    if self.gone_by(next.min(last)).await || Instant::now() >= last {
+                    if self.wait_until_gone(next.min(last)).await || Instant::now() >= last {
                         break;
                     }
                 }
@@ -212,9 +212,9 @@ impl ServerProcess {
         off_worker(move || processes::end_orphans(&remaining)).await
     }
 
-    async fn tell(&mut self, order: Order) {
-        self.with_processes(move |processes| processes.tell(order)).await;
-        if order == Order::Kill {
+    async fn signal(&mut self, order: GroupSignal) {
+        self.with_processes(move |processes| processes.signal(order)).await;
+        if order == GroupSignal::Kill {
             self.kill_child();
         }
     }
@@ -226,13 +226,13 @@ impl ServerProcess {
     }
 
     /// Whether the process and everything it started are gone by a time.
-    async fn gone_by(&mut self, deadline: Instant) -> bool {
+    async fn wait_until_gone(&mut self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         if timeout(left, self.child.wait()).await.is_err() {
             return false;
         }
         let mut pause = SEARCH_PAUSE;
-        while self.with_processes(ServerProcesses::are_gone).await == Some(false) {
+        while self.with_processes(ServerProcesses::all_gone).await == Some(false) {
             if Instant::now() >= deadline {
                 return false;
             }
@@ -267,14 +267,14 @@ impl Drop for ServerProcess {
     /// Nobody stopped it in order: a panic, an abandoned task. There is no time to be patient.
     fn drop(&mut self) {
         let Some(processes) = self.processes.take() else { return self.kill_child() };
-        lock(&processes).tell(Order::Kill);
+        lock(&processes).signal(GroupSignal::Kill);
         self.kill_child();
         // Until they are gone, the guard knows of them: we may be about to end.
         let wait = move || {
             let begun = Instant::now();
-            while !lock(&processes).are_gone() && begun.elapsed() < AFTER_KILL {
+            while !lock(&processes).all_gone() && begun.elapsed() < AFTER_KILL {
                 thread::sleep(SEARCH_PAUSE);
-                lock(&processes).tell(Order::Kill);
+                lock(&processes).signal(GroupSignal::Kill);
             }
             drop(processes);
             processes::end_orphans(&[]);
@@ -287,7 +287,7 @@ impl Drop for ServerProcess {
 fn spawn_in_group(
     command: &mut Command,
     options: &ChildOptions,
-) -> io::Result<(Child, Option<ServerProcesses>, Option<Reserved>)> {
+) -> io::Result<(Child, Option<ServerProcesses>, Option<ReservedGroup>)> {
     #[cfg(target_os = "linux")]
     if options.is_subreaper {
         tracker::become_subreaper();
@@ -299,7 +299,7 @@ fn spawn_in_group(
         #[cfg(unix)]
         command.process_group(0);
         let child = own_children::spawn(|| command.spawn(), Child::id)?;
-        let processes = child.id().and_then(Group::led_by).map(|group| begin(group).0);
+        let processes = child.id().and_then(ProcessGroup::led_by).map(|group| begin(group).0);
         note_start(processes.as_ref(), &child);
         return Ok((child, processes, None));
     };

@@ -2,14 +2,14 @@
 
 /// A group of processes, named after its first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport) struct Group {
+pub(in crate::transport) struct ProcessGroup {
     #[cfg(unix)]
     leader: rustix::process::Pid,
 }
 
 /// What a group can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport) enum Order {
+pub(in crate::transport) enum GroupSignal {
     /// Stand still.
     Pause,
     /// Please end.
@@ -19,7 +19,7 @@ pub(in crate::transport) enum Order {
 }
 
 #[cfg(unix)]
-impl Group {
+impl ProcessGroup {
     /// The group of a process that leads one.
     pub(in crate::transport) fn led_by(process: u32) -> Option<Self> {
         let leader = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw)?;
@@ -32,11 +32,11 @@ impl Group {
     }
 
     /// Tells every process of the group. That there is none any more is what was wanted.
-    pub(in crate::transport) fn tell(self, order: Order) {
+    pub(in crate::transport) fn signal(self, order: GroupSignal) {
         let signal = match order {
-            Order::Pause => rustix::process::Signal::STOP,
-            Order::Terminate => rustix::process::Signal::TERM,
-            Order::Kill => rustix::process::Signal::KILL,
+            GroupSignal::Pause => rustix::process::Signal::STOP,
+            GroupSignal::Terminate => rustix::process::Signal::TERM,
+            GroupSignal::Kill => rustix::process::Signal::KILL,
         };
         let _ = rustix::process::kill_process_group(self.leader, signal);
     }
@@ -50,7 +50,7 @@ impl Group {
 
 /// Elsewhere there are no groups: a child is stopped alone.
 #[cfg(not(unix))]
-impl Group {
+impl ProcessGroup {
     pub(in crate::transport) fn led_by(_: u32) -> Option<Self> {
         None
     }
@@ -59,7 +59,7 @@ impl Group {
         0
     }
 
-    pub(in crate::transport) fn tell(self, _: Order) {}
+    pub(in crate::transport) fn tell(self, _: GroupSignal) {}
 
     pub(in crate::transport) fn is_alive(self) -> bool {
         false

@@ -11,7 +11,7 @@ const MAX_ENVIRONMENT_BYTES: u64 = 256 * 1024;
 
 /// A process, told apart from later ones with the same number by when it was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Identity {
+pub(crate) struct ProcessIdentity {
     pub(crate) id: i32,
     /// Clock ticks since boot.
     pub(crate) started: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Identity {
 /// A process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
-    pub(crate) identity: Identity,
+    pub(crate) identity: ProcessIdentity,
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
@@ -43,7 +43,7 @@ impl Process {
         let group = fields.next()?.parse().ok()?;
         let session = fields.next()?.parse().ok()?;
         let started = fields.nth(15)?.parse().ok()?;
-        Some(Self { identity: Identity { id, started }, parent, group, session, is_zombie })
+        Some(Self { identity: ProcessIdentity { id, started }, parent, group, session, is_zombie })
     }
 
     /// Sends it a signal, unless its number is that of another process by now.
@@ -95,7 +95,7 @@ mod tests {
     fn a_process_is_read_whatever_its_name_is() {
         let rest = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 1 2 3";
         let process = Process::parse(5, &format!("5 (a) Z 1 1 1\n (b)) {rest}")).unwrap();
-        let identity = Identity { id: 5, started: 4711 };
+        let identity = ProcessIdentity { id: 5, started: 4711 };
         let expected = Process { identity, parent: 7, group: 8, session: 9, is_zombie: false };
         assert_eq!(process, expected);
         for cut in ["", "5 (a", "5 (a) ", "5 (a) S 1 2", "5 (a) S 1 2 x 4"] {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::{ConfigIdentity, InheritEnv};
 use crate::name::NamePattern;
-use crate::transport::Purpose;
+use crate::transport::MessageKind;
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,29 +26,29 @@ fn options() -> ChildOptions {
     ChildOptions::from_environment(std::env::vars_os())
 }
 
-fn shell(script: &str) -> StdioWire {
-    StdioWire::start(&program("sh", &["-c", script]), &options()).unwrap()
+fn shell(script: &str) -> StdioTransport {
+    StdioTransport::start(&program("sh", &["-c", script]), &options()).unwrap()
 }
 
-fn message(line: &str) -> Outgoing {
-    let purpose = Purpose::Notification { method: "test".into() };
-    Outgoing { line: bytes::Bytes::copy_from_slice(line.as_bytes()), purpose }
+fn message(line: &str) -> OutboundMessage {
+    let purpose = MessageKind::Notification { method: "test".into() };
+    OutboundMessage { line: bytes::Bytes::copy_from_slice(line.as_bytes()), purpose }
 }
 
-async fn next(wire: &mut StdioWire) -> Incoming {
-    timeout(PATIENCE, wire.next()).await.expect("something happens")
+async fn next(transport: &mut StdioTransport) -> InboundEvent {
+    timeout(PATIENCE, transport.next()).await.expect("something happens")
 }
 
-async fn next_line(wire: &mut StdioWire) -> String {
-    match next(wire).await {
-        Incoming::Message(line) => String::from_utf8(line.to_vec()).unwrap(),
+async fn next_line(transport: &mut StdioTransport) -> String {
+    match next(transport).await {
+        InboundEvent::Message(line) => String::from_utf8(line.to_vec()).unwrap(),
         other => panic!("{other:?}"),
     }
 }
 
-async fn end(wire: &mut StdioWire) -> Error {
-    match next(wire).await {
-        Incoming::Ended(error) => error,
+async fn end(transport: &mut StdioTransport) -> Error {
+    match next(transport).await {
+        InboundEvent::Closed(error) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -72,58 +72,58 @@ async fn is_gone(process: &str) -> bool {
 
 #[tokio::test]
 async fn lines_go_in_and_come_out() {
-    let mut wire = shell("cat");
+    let mut transport = shell("cat");
     for number in 0..1000 {
-        wire.send(message(&format!("line {number}")));
+        transport.send(message(&format!("line {number}")));
     }
     for number in 0..1000 {
-        assert_eq!(next_line(&mut wire).await, format!("line {number}"));
+        assert_eq!(next_line(&mut transport).await, format!("line {number}"));
     }
-    wire.close(PATIENCE).await;
+    transport.close(PATIENCE).await;
 }
 
 #[tokio::test]
 async fn both_ways_at_once_do_not_lock_up() {
-    let mut wire = shell("cat");
+    let mut transport = shell("cat");
     let long = "x".repeat(1024 * 1024);
     for _ in 0..8 {
-        wire.send(message(&long));
+        transport.send(message(&long));
     }
     for _ in 0..8 {
-        assert_eq!(next_line(&mut wire).await.len(), long.len());
+        assert_eq!(next_line(&mut transport).await.len(), long.len());
     }
-    wire.close(PATIENCE).await;
+    transport.close(PATIENCE).await;
 }
 
 #[tokio::test]
 async fn next_may_be_dropped_without_losing_anything() {
-    let mut wire = shell("cat");
+    let mut transport = shell("cat");
     for number in 0..200 {
-        wire.send(message(&format!("{number}{}", "x".repeat(5000))));
+        transport.send(message(&format!("{number}{}", "x".repeat(5000))));
     }
     let mut lines = Vec::new();
     while lines.len() < 200 {
         let wait = Duration::from_micros(lines.len() as u64 % 7);
-        if let Ok(Incoming::Message(line)) = timeout(wait, wire.next()).await {
+        if let Ok(InboundEvent::Message(line)) = timeout(wait, transport.next()).await {
             lines.push(line);
         }
     }
     for (number, line) in lines.iter().enumerate() {
         assert!(line.starts_with(number.to_string().as_bytes()));
     }
-    wire.close(PATIENCE).await;
+    transport.close(PATIENCE).await;
 }
 
 #[tokio::test]
 async fn the_end_of_a_process_is_told_after_its_last_words() {
-    let mut wire = shell("echo first; echo trouble >&2; printf last; exit 3");
-    assert_eq!(next_line(&mut wire).await, "first");
-    assert_eq!(next_line(&mut wire).await, "last");
-    let error = end(&mut wire).await;
+    let mut transport = shell("echo first; echo trouble >&2; printf last; exit 3");
+    assert_eq!(next_line(&mut transport).await, "first");
+    assert_eq!(next_line(&mut transport).await, "last");
+    let error = end(&mut transport).await;
     assert_eq!(error.kind(), ErrorKind::Exited);
     assert!(error.to_string().contains("exit status: 3"), "{error}");
-    assert_eq!(wire.tail().lines(), ["trouble"]);
-    wire.close(PATIENCE).await;
+    assert_eq!(transport.tail().lines(), ["trouble"]);
+    transport.close(PATIENCE).await;
 }
 
 /// What is a part of an argument is repeated without the rest.
@@ -134,56 +134,58 @@ async fn what_was_filled_in_is_not_in_the_last_words_of_a_process() {
         filled_in: vec![Secret::new("hunter22")],
         ..program("sh", &["-c", script, "sh", "--key=hunter22"])
     };
-    let mut wire = StdioWire::start(&program, &options()).unwrap();
-    end(&mut wire).await;
-    assert_eq!(wire.tail().lines(), ["no such key: ***"]);
-    wire.close(PATIENCE).await;
+    let mut transport = StdioTransport::start(&program, &options()).unwrap();
+    end(&mut transport).await;
+    assert_eq!(transport.tail().lines(), ["no such key: ***"]);
+    transport.close(PATIENCE).await;
 }
 
 #[tokio::test]
 async fn a_process_that_ends_while_others_hold_its_output_is_ended() {
-    let mut wire = shell("sleep 1000 & echo $!");
-    let grandchild = next_line(&mut wire).await;
-    assert_eq!(end(&mut wire).await.kind(), ErrorKind::Exited);
-    wire.close(Duration::from_secs(1)).await;
+    let mut transport = shell("sleep 1000 & echo $!");
+    let grandchild = next_line(&mut transport).await;
+    assert_eq!(end(&mut transport).await.kind(), ErrorKind::Exited);
+    transport.close(Duration::from_secs(1)).await;
     assert!(is_gone(&grandchild).await);
 }
 
 #[tokio::test]
 async fn a_process_that_closes_its_output_and_lives_is_ended() {
-    let mut wire = shell("exec >&-; sleep 1000");
-    let error = end(&mut wire).await;
-    assert_eq!(error.kind(), ErrorKind::NotMcp);
-    wire.close(Duration::from_secs(1)).await;
+    let mut transport = shell("exec >&-; sleep 1000");
+    let error = end(&mut transport).await;
+    assert_eq!(error.kind(), ErrorKind::ProtocolViolation);
+    transport.close(Duration::from_secs(1)).await;
 }
 
 #[tokio::test]
 async fn a_flood_on_standard_error_is_drained_and_bounded() {
-    let mut wire = shell("yes trouble | head -c 20000000 >&2; echo done");
-    assert_eq!(next_line(&mut wire).await, "done");
-    assert!(wire.tail().lines().len() <= 21);
-    wire.close(PATIENCE).await;
+    let mut transport = shell("yes trouble | head -c 20000000 >&2; echo done");
+    assert_eq!(next_line(&mut transport).await, "done");
+    assert!(transport.tail().lines().len() <= 21);
+    transport.close(PATIENCE).await;
 }
 
 #[tokio::test]
 async fn a_line_too_long_fails_only_the_request_it_answers() {
     let script = r#"printf '{"jsonrpc":"2.0","id":5,"result":"'; head -c 20000000 /dev/zero | tr '\0' x; echo '"}'; echo next"#;
-    let mut wire = shell(script);
-    match next(&mut wire).await {
-        Incoming::Lost { id: 5, error } => assert_eq!(error.kind(), ErrorKind::TooLarge),
+    let mut transport = shell(script);
+    match next(&mut transport).await {
+        InboundEvent::RequestFailed { id: 5, error } => {
+            assert_eq!(error.kind(), ErrorKind::TooLarge);
+        }
         other => panic!("{other:?}"),
     }
-    assert_eq!(next_line(&mut wire).await, "next");
-    wire.close(PATIENCE).await;
+    assert_eq!(next_line(&mut transport).await, "next");
+    transport.close(PATIENCE).await;
 }
 
 #[tokio::test]
 async fn closing_stops_a_process_that_ignores_the_signal_and_what_it_started() {
-    let mut wire = shell(
+    let mut transport = shell(
         "trap '' TERM; sh -c 'trap \"\" TERM; echo $$; sleep 1000' & echo $$; while :; do sleep 1; done",
     );
-    let processes = [next_line(&mut wire).await, next_line(&mut wire).await];
-    wire.close(Duration::from_millis(700)).await;
+    let processes = [next_line(&mut transport).await, next_line(&mut transport).await];
+    transport.close(Duration::from_millis(700)).await;
     for process in processes {
         assert!(!is_running(&process), "{process} is left");
     }
@@ -191,17 +193,17 @@ async fn closing_stops_a_process_that_ignores_the_signal_and_what_it_started() {
 
 #[tokio::test]
 async fn a_process_that_ends_with_its_input_is_not_told_to() {
-    let wire = shell("trap 'echo told > /dev/null; exit 9' TERM; cat > /dev/null; exit 0");
-    let process = wire.process_id().unwrap().to_string();
-    wire.close(PATIENCE).await;
+    let transport = shell("trap 'echo told > /dev/null; exit 9' TERM; cat > /dev/null; exit 0");
+    let process = transport.process_id().unwrap().to_string();
+    transport.close(PATIENCE).await;
     assert!(!is_running(&process));
 }
 
 #[tokio::test]
 async fn an_abandoned_wire_leaves_nothing_behind() {
-    let mut wire = shell("sleep 1000 & echo $!; echo $$; wait");
-    let processes = [next_line(&mut wire).await, next_line(&mut wire).await];
-    drop(wire);
+    let mut transport = shell("sleep 1000 & echo $!; echo $$; wait");
+    let processes = [next_line(&mut transport).await, next_line(&mut transport).await];
+    drop(transport);
     for process in processes {
         assert!(is_gone(&process).await, "{process} is left");
     }
@@ -217,10 +219,10 @@ fn first_of_group(process: &str) -> std::path::PathBuf {
 
 #[tokio::test]
 async fn what_kept_the_group_is_gone_once_a_server_has_spoken() {
-    let mut wire = shell("echo $$; cat");
-    let first = first_of_group(&next_line(&mut wire).await);
+    let mut transport = shell("echo $$; cat");
+    let first = first_of_group(&next_line(&mut transport).await);
     assert!(!first.exists(), "{first:?} is left, also if only to be asked after");
-    wire.close(PATIENCE).await;
+    transport.close(PATIENCE).await;
 }
 
 #[tokio::test]
@@ -238,10 +240,10 @@ async fn what_kept_the_group_is_gone_with_a_server_that_never_spoke() {
 
 #[tokio::test]
 async fn a_panic_leaves_nothing_behind() {
-    let mut wire = shell("sleep 1000 & echo $!; wait");
-    let process = next_line(&mut wire).await;
+    let mut transport = shell("sleep 1000 & echo $!; wait");
+    let process = next_line(&mut transport).await;
     let task = tokio::spawn(async move {
-        let _wire = wire;
+        let _wire = transport;
         panic!("on purpose");
     });
     assert!(task.await.is_err());
@@ -250,21 +252,21 @@ async fn a_panic_leaves_nothing_behind() {
 
 /// A server with a child in a session of its own, and with one that has lost its parent too.
 #[cfg(target_os = "linux")]
-async fn escaping() -> (StdioWire, Vec<String>) {
+async fn escaping() -> (StdioTransport, Vec<String>) {
     let away = "setsid sh -c 'echo $$; exec sleep 1000'";
-    let mut wire = shell(&format!("{away} & ({away} &); echo $$; cat"));
+    let mut transport = shell(&format!("{away} & ({away} &); echo $$; cat"));
     let mut processes = Vec::new();
     for _ in 0..3 {
-        processes.push(next_line(&mut wire).await);
+        processes.push(next_line(&mut transport).await);
     }
-    (wire, processes)
+    (transport, processes)
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn closing_stops_what_has_left_the_group() {
-    let (wire, processes) = escaping().await;
-    assert_eq!(wire.close(Duration::from_secs(1)).await, []);
+    let (transport, processes) = escaping().await;
+    assert_eq!(transport.close(Duration::from_secs(1)).await, []);
     for process in processes {
         assert!(!is_running(&process), "{process} is left");
     }
@@ -273,8 +275,8 @@ async fn closing_stops_what_has_left_the_group() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_abandoned_wire_leaves_nothing_behind_that_has_left_the_group() {
-    let (wire, processes) = escaping().await;
-    drop(wire);
+    let (transport, processes) = escaping().await;
+    drop(transport);
     for process in processes {
         assert!(is_gone(&process).await, "{process} is left");
     }
@@ -284,8 +286,8 @@ async fn an_abandoned_wire_leaves_nothing_behind_that_has_left_the_group() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_end_that_nobody_waits_for_leaves_nothing_behind() {
-    let (wire, processes) = escaping().await;
-    let closing = tokio::spawn(wire.close(PATIENCE));
+    let (transport, processes) = escaping().await;
+    let closing = tokio::spawn(transport.close(PATIENCE));
     tokio::time::sleep(Duration::from_millis(20)).await;
     closing.abort();
     for process in processes {
@@ -301,9 +303,9 @@ async fn children_see_only_what_they_may() {
     program.env.insert("OWN".into(), Some(Secret::new("1")));
     program.env.insert("LANG".into(), None);
     let options = ChildOptions::from_environment(variables);
-    let mut wire = StdioWire::start(&program, &options).unwrap();
+    let mut transport = StdioTransport::start(&program, &options).unwrap();
     let mut seen = Vec::new();
-    while let Incoming::Message(line) = next(&mut wire).await {
+    while let InboundEvent::Message(line) = next(&mut transport).await {
         seen.push(String::from_utf8(line.to_vec()).unwrap());
     }
     seen.retain(|line| {
@@ -315,7 +317,7 @@ async fn children_see_only_what_they_may() {
     assert_eq!(chain.strip_prefix("TRUNKLINE_CHAIN="), Some(own.as_str()));
     assert_eq!(seen, ["OWN=1", "PATH=/usr/bin:/bin"]);
     assert_eq!(mark.strip_prefix("TRUNKLINE_SPAWN_ID=").map(str::len), Some(32), "{mark}");
-    wire.close(PATIENCE).await;
+    transport.close(PATIENCE).await;
 }
 
 /// CON-7: patterns add variables, and what they add is masked like everything secret.
@@ -334,10 +336,10 @@ async fn children_inherit_what_patterns_name_and_secrets_stay_secret() {
     let script = "echo $APP_MODE $OTHER_TOKEN $HTTPS_PROXY $APP_TOKEN >&2";
     let mut program = program("sh", &["-c", script]);
     program.inherit_env = InheritEnv::Matching(vec![NamePattern::new("APP_*").unwrap()]);
-    let mut wire = StdioWire::start(&program, &options).unwrap();
-    end(&mut wire).await;
-    assert_eq!(wire.tail().lines(), ["fast http://***@proxy:1 ***"]);
-    wire.close(PATIENCE).await;
+    let mut transport = StdioTransport::start(&program, &options).unwrap();
+    end(&mut transport).await;
+    assert_eq!(transport.tail().lines(), ["fast http://***@proxy:1 ***"]);
+    transport.close(PATIENCE).await;
     program.inherit_env = InheritEnv::Everything;
     let names = options.inherited(&program.inherit_env).count();
     assert_eq!(names, 5);
@@ -345,7 +347,7 @@ async fn children_inherit_what_patterns_name_and_secrets_stay_secret() {
 
 #[tokio::test]
 async fn a_program_that_cannot_be_started_is_explained() {
-    let error = |program: ResolvedStdio| match StdioWire::start(&program, &options()) {
+    let error = |program: ResolvedStdio| match StdioTransport::start(&program, &options()) {
         Err(error) => (error.kind(), format!("{error}; {}", error.hint().unwrap_or_default())),
         Ok(_) => panic!("it started"),
     };

@@ -11,17 +11,17 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::own_children;
-use super::process_group::{Group, Order};
+use super::process_group::{GroupSignal, ProcessGroup};
 
 /// The program of the guard.
 const SCRIPT: &str = include_str!("watchdog.sh");
 
 /// The guard of this process. It starts with the first server and ends with us.
-static GUARD: OnceLock<Option<Mutex<Guard>>> = OnceLock::new();
+static GUARD: OnceLock<Option<Mutex<Watchdog>>> = OnceLock::new();
 
-struct Guard {
+struct Watchdog {
     input: ChildStdin,
-    slots: Slots,
+    slots: RecordSlots,
     /// Kept so that it is known to be ours; it ends when `input` closes, which is when we end.
     _process: Child,
 }
@@ -29,12 +29,12 @@ struct Guard {
 /// The numbers of records, each used again when its server is gone, so that the guard never has more
 /// to look through than there were servers at the same time.
 #[derive(Default)]
-struct Slots {
+struct RecordSlots {
     free: BTreeSet<u32>,
     next: u32,
 }
 
-impl Slots {
+impl RecordSlots {
     fn take(&mut self) -> u32 {
         self.free.pop_first().unwrap_or_else(|| {
             self.next += 1;
@@ -45,11 +45,11 @@ impl Slots {
 
 /// What the guard knows about a server: how to find its processes. Dropping it says that the server
 /// is gone, and that its numbers may be another's soon.
-pub(in crate::transport) struct Record {
+pub(in crate::transport) struct WatchdogRecord {
     slot: Option<u32>,
 }
 
-impl Record {
+impl WatchdogRecord {
     /// An empty record. Without a guard nothing is recorded, and servers end when their input does.
     pub(in crate::transport) fn new() -> Self {
         let guard = GUARD.get_or_init(start).as_ref();
@@ -58,14 +58,14 @@ impl Record {
 
     /// Replaces what the guard knows. Says whether there is a guard that can be told.
     pub(in crate::transport) fn write(&self, items: &[String]) -> bool {
-        self.slot.is_some_and(|slot| tell(&format!("+ {slot} {}\n", items.join(" "))))
+        self.slot.is_some_and(|slot| send(&format!("+ {slot} {}\n", items.join(" "))))
     }
 }
 
-impl Drop for Record {
+impl Drop for WatchdogRecord {
     fn drop(&mut self) {
         if let (Some(slot), Some(Some(guard))) = (self.slot, GUARD.get()) {
-            tell(&format!("- {slot}\n"));
+            send(&format!("- {slot}\n"));
             lock(guard).slots.free.insert(slot);
         }
     }
@@ -80,21 +80,21 @@ impl Drop for Record {
 ///
 /// It has to be a program of its own: nothing else makes a group before a server is in it, not even
 /// job control, for which most shells want a terminal, and then take it from us.
-pub(in crate::transport) struct Reserved {
-    group: Group,
+pub(in crate::transport) struct ReservedGroup {
+    group: ProcessGroup,
     first: Child,
 }
 
 /// A group for a server that is about to be started. There is none where there are no groups, or no
 /// shell; then a server leads its own.
-pub(in crate::transport) fn reserve() -> Option<Reserved> {
+pub(in crate::transport) fn reserve() -> Option<ReservedGroup> {
     let first = shell("read -r line").ok()?;
-    let group = Group::led_by(first.id())?;
-    Some(Reserved { group, first })
+    let group = ProcessGroup::led_by(first.id())?;
+    Some(ReservedGroup { group, first })
 }
 
-impl Reserved {
-    pub(in crate::transport) fn group(&self) -> Group {
+impl ReservedGroup {
+    pub(in crate::transport) fn group(&self) -> ProcessGroup {
         self.group
     }
 
@@ -102,7 +102,7 @@ impl Reserved {
     /// which is most of what it costs. Only for a group that the guard knows: paused, the process
     /// does not see our end by itself.
     pub(in crate::transport) fn pause(&self) {
-        self.group.tell(Order::Pause);
+        self.group.signal(GroupSignal::Pause);
     }
 
     /// Ends the first process, without waiting until it is gone: when many servers start, that takes
@@ -112,7 +112,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedGroup {
     fn drop(&mut self) {
         self.release();
         let _ = self.first.wait();
@@ -120,19 +120,19 @@ impl Drop for Reserved {
 }
 
 /// Writes a line in one piece, so that the guard never sees half of one.
-fn tell(line: &str) -> bool {
+fn send(line: &str) -> bool {
     let Some(Some(guard)) = GUARD.get() else { return false };
     lock(guard).input.write_all(line.as_bytes()).is_ok()
 }
 
-fn lock(guard: &Mutex<Guard>) -> MutexGuard<'_, Guard> {
+fn lock(guard: &Mutex<Watchdog>) -> MutexGuard<'_, Watchdog> {
     guard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn start() -> Option<Mutex<Guard>> {
+fn start() -> Option<Mutex<Watchdog>> {
     let mut process = shell(SCRIPT).ok()?;
     let input = process.stdin.take()?;
-    Some(Mutex::new(Guard { input, slots: Slots::default(), _process: process }))
+    Some(Mutex::new(Watchdog { input, slots: RecordSlots::default(), _process: process }))
 }
 
 /// A shell that knows nothing of our surroundings, in a group of its own.

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 
 use bytes::{Buf as _, Bytes};
 
-use crate::transport::{MAX_MESSAGE_BYTES, Outgoing, Purpose};
+use crate::transport::{MAX_MESSAGE_BYTES, MessageKind, OutboundMessage};
 
 /// Answers to a server's own requests that may wait. One that asks and does not read gets no more.
 const MAX_RESPONSES: usize = 1024;
@@ -21,15 +21,15 @@ const MAX_BYTES_OF_ALL: usize = MAX_BYTES + MAX_MESSAGE_BYTES;
 const WRITTEN_AT_ONCE: usize = 64;
 
 /// A message on its way.
-struct Waiting {
+struct QueuedMessage {
     /// What is left of the line; its end is always left.
     line: Bytes,
-    purpose: Kind,
+    purpose: QueuedKind,
     is_begun: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum QueuedKind {
     Request(u64),
     Response,
     Notification,
@@ -37,35 +37,35 @@ enum Kind {
 
 /// Messages that wait.
 #[derive(Default)]
-pub(in crate::transport) struct Outbox {
-    waiting: VecDeque<Waiting>,
+pub(in crate::transport) struct WriteQueue {
+    waiting: VecDeque<QueuedMessage>,
     bytes: usize,
     responses: usize,
     /// Whether something was not taken because too many bytes wait.
     has_overflowed: bool,
 }
 
-impl Outbox {
+impl WriteQueue {
     /// Takes a message, unless it answers a server that does not read.
-    pub(in crate::transport) fn push(&mut self, message: Outgoing) {
+    pub(in crate::transport) fn push(&mut self, message: OutboundMessage) {
         if self.bytes + message.line.len() > MAX_BYTES_OF_ALL {
             self.has_overflowed = true;
             return;
         }
         let purpose = match message.purpose {
-            Purpose::Request { id, .. } => Kind::Request(id),
-            Purpose::Notification { .. } => Kind::Notification,
-            Purpose::Response if self.responses >= MAX_RESPONSES => return,
-            Purpose::Response => Kind::Response,
+            MessageKind::Request { id, .. } => QueuedKind::Request(id),
+            MessageKind::Notification { .. } => QueuedKind::Notification,
+            MessageKind::Response if self.responses >= MAX_RESPONSES => return,
+            MessageKind::Response => QueuedKind::Response,
         };
-        self.responses += usize::from(purpose == Kind::Response);
+        self.responses += usize::from(purpose == QueuedKind::Response);
         self.bytes += message.line.len();
-        self.waiting.push_back(Waiting { line: message.line, purpose, is_begun: false });
+        self.waiting.push_back(QueuedMessage { line: message.line, purpose, is_begun: false });
     }
 
     /// Takes a request back, if nothing of it has been written. Says whether that was so.
-    pub(in crate::transport) fn take_back(&mut self, id: u64) -> bool {
-        let is_it = |it: &Waiting| it.purpose == Kind::Request(id) && !it.is_begun;
+    pub(in crate::transport) fn remove(&mut self, id: u64) -> bool {
+        let is_it = |it: &QueuedMessage| it.purpose == QueuedKind::Request(id) && !it.is_begun;
         let Some(place) = self.waiting.iter().position(is_it) else { return false };
         if let Some(taken) = self.waiting.remove(place) {
             self.bytes -= taken.line.len();
@@ -104,7 +104,7 @@ impl Outbox {
     }
 
     /// Takes note of how much was written.
-    pub(in crate::transport) fn wrote(&mut self, mut written: usize) -> io::Result<()> {
+    pub(in crate::transport) fn advance(&mut self, mut written: usize) -> io::Result<()> {
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
@@ -118,7 +118,7 @@ impl Outbox {
             }
             written -= first.line.len() + 1;
             self.bytes -= first.line.len();
-            self.responses -= usize::from(first.purpose == Kind::Response);
+            self.responses -= usize::from(first.purpose == QueuedKind::Response);
             self.waiting.pop_front();
         }
         Ok(())
@@ -129,14 +129,14 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    fn request(id: u64, line: &'static str) -> Outgoing {
+    fn request(id: u64, line: &'static str) -> OutboundMessage {
         let (method, name, parameters) = ("m".into(), None, Vec::new());
-        let purpose = Purpose::Request { id, method, name, parameters };
-        Outgoing { line: Bytes::from_static(line.as_bytes()), purpose }
+        let purpose = MessageKind::Request { id, method, name, parameters };
+        OutboundMessage { line: Bytes::from_static(line.as_bytes()), purpose }
     }
 
     /// Writes everything, so many bytes at a time.
-    fn written(outbox: &mut Outbox, at_once: usize) -> String {
+    fn written(outbox: &mut WriteQueue, at_once: usize) -> String {
         let mut text = Vec::new();
         while !outbox.is_empty() {
             let (slices, count) = outbox.slices();
@@ -144,7 +144,7 @@ mod tests {
             let part = &all[..at_once.min(all.len())];
             text.extend_from_slice(part);
             let length = part.len();
-            outbox.wrote(length).unwrap();
+            outbox.advance(length).unwrap();
         }
         assert_eq!((outbox.bytes, outbox.responses), (0, 0));
         String::from_utf8(text).unwrap()
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn lines_come_whole_and_in_order_however_they_are_cut() {
         for at_once in 1..12 {
-            let mut outbox = Outbox::default();
+            let mut outbox = WriteQueue::default();
             for (id, line) in [(1, "one"), (2, ""), (3, "three")] {
                 outbox.push(request(id, line));
             }
@@ -163,35 +163,38 @@ mod tests {
 
     #[test]
     fn a_request_is_taken_back_unless_it_is_begun() {
-        let mut outbox = Outbox::default();
+        let mut outbox = WriteQueue::default();
         outbox.push(request(1, "one"));
         outbox.push(request(2, "two"));
-        outbox.wrote(1).unwrap();
-        assert!(!outbox.take_back(1));
-        assert!(outbox.take_back(2));
-        assert!(!outbox.take_back(2));
+        outbox.advance(1).unwrap();
+        assert!(!outbox.remove(1));
+        assert!(outbox.remove(2));
+        assert!(!outbox.remove(2));
         assert_eq!(written(&mut outbox, 99), "ne\n");
     }
 
     #[test]
     fn a_server_that_asks_and_does_not_read_gets_no_more_answers() {
-        let mut outbox = Outbox::default();
+        let mut outbox = WriteQueue::default();
         for _ in 0..2 * MAX_RESPONSES {
-            outbox.push(Outgoing { line: Bytes::from_static(b"pong"), purpose: Purpose::Response });
+            outbox.push(OutboundMessage {
+                line: Bytes::from_static(b"pong"),
+                purpose: MessageKind::Response,
+            });
         }
         assert_eq!(written(&mut outbox, 4096).lines().count(), MAX_RESPONSES);
     }
 
     #[test]
     fn no_more_bytes_wait_than_may() {
-        let mut outbox = Outbox::default();
+        let mut outbox = WriteQueue::default();
         let line = Bytes::from(vec![b'x'; MAX_MESSAGE_BYTES]);
         for number in 0..20 {
             let purpose = match number % 2 {
-                0 => Purpose::Response,
-                _ => Purpose::Notification { method: "notifications/cancelled".into() },
+                0 => MessageKind::Response,
+                _ => MessageKind::Notification { method: "notifications/cancelled".into() },
             };
-            outbox.push(Outgoing { line: line.clone(), purpose });
+            outbox.push(OutboundMessage { line: line.clone(), purpose });
             assert!(outbox.bytes <= MAX_BYTES_OF_ALL);
         }
         assert!(outbox.is_full() && outbox.has_overflowed());

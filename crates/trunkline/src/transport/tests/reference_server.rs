@@ -12,9 +12,9 @@ use trunkline_testkit::peers;
 use super::scripted_server::{client, notification, request, target};
 use crate::message::{Message, Raw};
 use crate::protocol::ProtocolVersion;
-use crate::transport::http::HttpWire;
-use crate::transport::sse::SseWire;
-use crate::transport::{Incoming, Outgoing, Purpose};
+use crate::transport::http::HttpTransport;
+use crate::transport::sse::SseTransport;
+use crate::transport::{InboundEvent, MessageKind, OutboundMessage};
 
 /// Node.js starts slowly on a machine that builds at the same time.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -42,52 +42,52 @@ async fn start(transport: &str) -> (Child, String) {
     (server, format!("http://127.0.0.1:{port}"))
 }
 
-fn initialize() -> Outgoing {
+fn initialize() -> OutboundMessage {
     let line = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":
         "2025-11-25","capabilities":{},"clientInfo":{"name":"trunkline","version":"0"}}}"#;
-    Outgoing { line: line.replace('\n', "").into(), ..request(1, "initialize") }
+    OutboundMessage { line: line.replace('\n', "").into(), ..request(1, "initialize") }
 }
 
 /// A call that tells of its progress before it answers.
-fn long_call() -> Outgoing {
+fn long_call() -> OutboundMessage {
     let line = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"
         trigger-long-running-operation","arguments":{"duration":0.2,"steps":2},"_meta":{"progressToken":7}}}"#;
     let words: String = line.split_whitespace().collect();
-    Outgoing { line: words.into(), ..request(3, "tools/call") }
+    OutboundMessage { line: words.into(), ..request(3, "tools/call") }
 }
 
 enum Wire {
-    Http(HttpWire),
-    Sse(SseWire),
+    Http(HttpTransport),
+    Sse(SseTransport),
 }
 
 impl Wire {
-    fn send(&mut self, message: Outgoing) {
+    fn send(&mut self, message: OutboundMessage) {
         match self {
-            Self::Http(wire) => wire.send(message),
-            Self::Sse(wire) => wire.send(message),
+            Self::Http(transport) => transport.send(message),
+            Self::Sse(transport) => transport.send(message),
         }
     }
 
     async fn next(&mut self) -> Message {
         let next = async {
             match self {
-                Self::Http(wire) => wire.next().await,
-                Self::Sse(wire) => wire.next().await,
+                Self::Http(transport) => transport.next().await,
+                Self::Sse(transport) => transport.next().await,
             }
         };
         match timeout(PATIENCE, next).await.expect("something happens") {
-            Incoming::Message(bytes) | Incoming::Aside { line: bytes, .. } => {
+            InboundEvent::Message(bytes) | InboundEvent::OnRequestStream { line: bytes, .. } => {
                 Message::read(&bytes).unwrap()
             }
-            Incoming::Answer(response) => Message::Response(response),
+            InboundEvent::Response(response) => Message::Response(response),
             other => panic!("{other:?}"),
         }
     }
 
     /// The result of a request, and how many notifications of a kind came before it.
-    async fn ask(&mut self, message: Outgoing, counted: &str) -> (Raw, usize) {
-        let Purpose::Request { id, .. } = message.purpose else { unreachable!() };
+    async fn ask(&mut self, message: OutboundMessage, counted: &str) -> (Raw, usize) {
+        let MessageKind::Request { id, .. } = message.purpose else { unreachable!() };
         self.send(message);
         let mut count = 0;
         loop {
@@ -106,17 +106,17 @@ impl Wire {
         let (welcome, _) = self.ask(initialize(), "").await;
         assert_eq!(welcome.get("protocolVersion").unwrap().as_str().unwrap(), "2025-11-25");
         match self {
-            Self::Http(wire) => {
-                wire.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap())
+            Self::Http(transport) => {
+                transport.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap());
             }
-            Self::Sse(wire) => {
-                wire.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap())
+            Self::Sse(transport) => {
+                transport.set_protocol_version(ProtocolVersion::parse("2025-11-25").unwrap());
             }
         }
         self.send(notification("notifications/initialized"));
         match self {
-            Self::Http(wire) => wire.open_listening_stream(),
-            Self::Sse(wire) => wire.open_listening_stream(),
+            Self::Http(transport) => transport.open_get_stream(),
+            Self::Sse(transport) => transport.open_listening_stream(),
         }
         let (list, _) = self.ask(request(2, "tools/list"), "").await;
         assert!(list.get("tools").unwrap().items().len() >= 10, "{list}");
@@ -129,10 +129,10 @@ impl Wire {
 #[tokio::test]
 async fn the_reference_server_is_understood_over_streamable_http() {
     let (mut server, origin) = start("streamableHttp").await;
-    let mut wire = Wire::Http(HttpWire::new(client(), target(&format!("{origin}/mcp"))));
-    wire.get_to_know().await;
-    let Wire::Http(wire) = wire else { unreachable!() };
-    wire.close().await;
+    let mut transport = Wire::Http(HttpTransport::new(client(), target(&format!("{origin}/mcp"))));
+    transport.get_to_know().await;
+    let Wire::Http(transport) = transport else { unreachable!() };
+    transport.close().await;
     server.kill().await.unwrap();
 }
 
@@ -140,10 +140,10 @@ async fn the_reference_server_is_understood_over_streamable_http() {
 async fn the_reference_server_is_understood_over_http_and_sse() {
     let (mut server, origin) = start("sse").await;
     let target = target(&format!("{origin}/sse"));
-    let wire = timeout(PATIENCE, SseWire::open(client(), target)).await.unwrap().unwrap();
-    let mut wire = Wire::Sse(wire);
-    wire.get_to_know().await;
-    let Wire::Sse(wire) = wire else { unreachable!() };
-    wire.close().await;
+    let transport = timeout(PATIENCE, SseTransport::open(client(), target)).await.unwrap().unwrap();
+    let mut transport = Wire::Sse(transport);
+    transport.get_to_know().await;
+    let Wire::Sse(transport) = transport else { unreachable!() };
+    transport.close().await;
     server.kill().await.unwrap();
 }

@@ -9,10 +9,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use crate::config::{RemoteProtocol, ResolvedRemote, Secret};
+use crate::config::{RemoteTransport, ResolvedRemote, Secret};
 use crate::transport::http::client::{HttpClient, HttpOptions};
-use crate::transport::http::endpoint::HttpTarget;
-use crate::transport::{Outgoing, Purpose};
+use crate::transport::http::endpoint::HttpEndpoint;
+use crate::transport::{MessageKind, OutboundMessage};
 
 /// How long a test waits for what must happen.
 pub(in crate::transport) const PATIENCE: Duration = Duration::from_secs(20);
@@ -181,7 +181,7 @@ impl ScriptedServer {
         timeout(PATIENCE, wait).await.expect("the requests come");
     }
 
-    pub(in crate::transport) fn target(&self) -> HttpTarget {
+    pub(in crate::transport) fn target(&self) -> HttpEndpoint {
         target(&format!("{}/mcp?key=sesame", self.origin))
     }
 }
@@ -241,25 +241,28 @@ pub(in crate::transport) fn client() -> HttpClient {
 }
 
 /// A target with a secret in its headers.
-pub(in crate::transport) fn target(url: &str) -> HttpTarget {
+pub(in crate::transport) fn target(url: &str) -> HttpEndpoint {
     let headers = vec![("Authorization".into(), Secret::new("Bearer hunter2"))];
-    let protocol = RemoteProtocol::Streamable;
+    let protocol = RemoteTransport::Streamable;
     let (url, filled_in) = (Secret::new(url), Vec::new());
-    HttpTarget::new(&ResolvedRemote { url, headers, protocol, filled_in }).unwrap()
+    HttpEndpoint::new(&ResolvedRemote { url, headers, protocol, filled_in }).unwrap()
 }
 
 /// A request without parameters.
-pub(in crate::transport) fn request(id: u64, method: &str) -> Outgoing {
+pub(in crate::transport) fn request(id: u64, method: &str) -> OutboundMessage {
     let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
     let purpose =
-        Purpose::Request { id, method: method.into(), name: None, parameters: Vec::new() };
-    Outgoing { line: line.into(), purpose }
+        MessageKind::Request { id, method: method.into(), name: None, parameters: Vec::new() };
+    OutboundMessage { line: line.into(), purpose }
 }
 
 /// A notification without parameters.
-pub(in crate::transport) fn notification(method: &str) -> Outgoing {
+pub(in crate::transport) fn notification(method: &str) -> OutboundMessage {
     let line = format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#);
-    Outgoing { line: line.into(), purpose: Purpose::Notification { method: method.into() } }
+    OutboundMessage {
+        line: line.into(),
+        purpose: MessageKind::Notification { method: method.into() },
+    }
 }
 
 /// The answer to a request.

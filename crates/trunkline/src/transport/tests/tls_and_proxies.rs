@@ -16,8 +16,8 @@ use tokio_rustls::TlsAcceptor;
 use super::scripted_server::{PATIENCE, Reply, ScriptedServer, request, result, target};
 use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
-use crate::transport::Incoming;
-use crate::transport::http::HttpWire;
+use crate::transport::InboundEvent;
+use crate::transport::http::HttpTransport;
 use crate::transport::http::client::{HttpClient, HttpOptions};
 use crate::transport::http::proxy::Proxies;
 
@@ -130,7 +130,7 @@ async fn tunnel(
 
 const TUNNEL: &str = "HTTP/1.1 200 Connection established\r\n\r\n";
 
-/// Options with a proxy for both kinds of addresses.
+/// ConnectionOptions with a proxy for both kinds of addresses.
 fn through(proxy: &str, no_proxy: &str) -> HttpOptions {
     let proxy = || Some(Secret::new(proxy));
     let proxies = Proxies { http: proxy(), https: proxy(), no_proxy: Some(no_proxy.into()) };
@@ -142,10 +142,12 @@ async fn ask(url: &str, extra_root_certificates: Vec<Vec<u8>>) -> Result<(), Err
 }
 
 async fn ask_with(options: &HttpOptions, url: &str) -> Result<(), Error> {
-    let mut wire = HttpWire::new(HttpClient::new(options).unwrap(), target(url));
-    wire.send(request(1, "ping"));
-    match timeout(PATIENCE, wire.next()).await.unwrap() {
-        Incoming::Lost { error, .. } | Incoming::Empty { error, .. } => Err(error),
+    let mut transport = HttpTransport::new(HttpClient::new(options).unwrap(), target(url));
+    transport.send(request(1, "ping"));
+    match timeout(PATIENCE, transport.next()).await.unwrap() {
+        InboundEvent::RequestFailed { error, .. } | InboundEvent::EmptyReply { error, .. } => {
+            Err(error)
+        }
         _ => Ok(()),
     }
 }

@@ -17,7 +17,7 @@ fn read(view: &View, address: &str) -> String {
 #[test]
 fn the_only_server_with_resources_reads_a_uri_that_no_list_names() {
     let servers = [("a", addressed(&["x://one"])), ("b", vec![named("tool")])];
-    let view = view(TWO, &servers, Who::default());
+    let view = view(TWO, &servers, CallerSpec::default());
     assert_eq!(read(&view, "x://one"), "a lists it");
     assert_eq!(read(&view, "x://other"), "a x://other");
     assert!(read(&view, "https://example.com/a").starts_with("there is no resource"));
@@ -33,10 +33,10 @@ fn the_only_server_with_resources_reads_a_uri_that_no_list_names() {
 #[test]
 fn a_server_that_declares_resources_and_lists_none_can_be_meant() {
     let config = config::parse("mcp.json", TWO).config;
-    let mut sources = Sources::new(&config);
-    let listing = Listing::new([named("tool")]).declaring_resources(true);
+    let mut sources = CatalogBuilder::new(&config);
+    let listing = ServerItems::new([named("tool")]).declare_resources(true);
     sources.add(&ServerName::new("b").unwrap(), Arc::new(listing));
-    sources.add(&ServerName::new("a").unwrap(), Arc::new(Listing::new([named("tool")])));
+    sources.add(&ServerName::new("a").unwrap(), Arc::new(ServerItems::new([named("tool")])));
     let rules = Arc::new(Rules::new(&config, config.agents().named.clone()));
     let view = View::new(Arc::new(Catalog::build(&sources)), rules, Arc::default());
     assert_eq!(read(&view, "x://other"), "b x://other");
@@ -47,7 +47,7 @@ fn a_server_that_declares_resources_and_lists_none_can_be_meant() {
 fn of_several_servers_the_scheme_decides_or_the_message_names_them() {
     let servers =
         [("a", addressed(&["x://one", "z://1"])), ("b", addressed(&["y://{n}/data", "z://2"]))];
-    let view = view(TWO, &servers, Who::default());
+    let view = view(TWO, &servers, CallerSpec::default());
     assert_eq!(read(&view, "x://other"), "a x://other");
     assert_eq!(read(&view, "Y:other"), "b Y:other");
     assert_eq!(
@@ -62,7 +62,7 @@ fn of_several_servers_the_scheme_decides_or_the_message_names_them() {
     );
     assert_eq!(read(&view, "trunkline://b/q://other"), "b q://other");
     // A link of `a` to a URI that no list names leads back to `a`, or to the error above.
-    let exposed = |server: &str, uri| view.exposed_address(&ServerName::new(server).unwrap(), uri);
+    let exposed = |server: &str, uri| view.exposed_uri(&ServerName::new(server).unwrap(), uri);
     assert_eq!(exposed("a", "y://other").as_deref(), Some("trunkline://a/y://other"));
     assert_eq!(exposed("b", "y://other"), None);
     assert_eq!(exposed("a", "q://other"), None);
@@ -74,15 +74,15 @@ fn of_several_servers_the_scheme_decides_or_the_message_names_them() {
 fn a_link_never_leads_to_the_unlisted_resource_of_another_server() {
     let servers =
         [("a", vec![named("tool")]), ("b", addressed(&["y://one", "https://b.example/"]))];
-    let view = view(TWO, &servers, Who::default());
+    let view = view(TWO, &servers, CallerSpec::default());
     let a = ServerName::new("a").unwrap();
     for own in ["y://other", "q://other", "file:///etc/passwd", "https://c.example/", "other"] {
-        let link = view.exposed_address(&a, own).unwrap_or_else(|| own.to_owned());
+        let link = view.exposed_uri(&a, own).unwrap_or_else(|| own.to_owned());
         let led = view.route_resource(&link);
         assert!(led.is_err(), "{own}: {led:?}");
     }
     // No other server can be meant by it, so that it stays as it is.
-    assert_eq!(view.exposed_address(&a, "http://c.example/"), None);
+    assert_eq!(view.exposed_uri(&a, "http://c.example/"), None);
 }
 
 /// Where a rule keeps the caller from the resources of `a`, a link of `a` does not lead to those of `b`.
@@ -90,8 +90,8 @@ fn a_link_never_leads_to_the_unlisted_resource_of_another_server() {
 fn a_link_to_what_is_denied_does_not_lead_to_another_server() {
     let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["q://{any}"] }, "b": { "command": "x" } } }"#;
     let servers = [("a", addressed(&["x://one"])), ("b", addressed(&["y://one"]))];
-    let view = view(text, &servers, Who::default());
-    let link = view.exposed_address(&ServerName::new("a").unwrap(), "q://other").unwrap();
+    let view = view(text, &servers, CallerSpec::default());
+    let link = view.exposed_uri(&ServerName::new("a").unwrap(), "q://other").unwrap();
     assert_eq!(link, "trunkline://a/q://other");
     assert!(view.route_resource(&link).is_err());
 }
@@ -101,7 +101,7 @@ fn a_link_to_what_is_denied_does_not_lead_to_another_server() {
 fn a_denied_uri_is_not_read_from_another_server() {
     let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://secret"] }, "b": { "command": "x" } } }"#;
     let servers = [("a", addressed(&["x://one"])), ("b", addressed(&["y://one"]))];
-    let view = view(text, &servers, Who::default());
+    let view = view(text, &servers, CallerSpec::default());
     for spelling in ["x://secret", "X://%73ecret", "trunkline://a/x://secret"] {
         assert!(view.route_resource(spelling).is_err(), "{spelling}");
     }
@@ -110,7 +110,7 @@ fn a_denied_uri_is_not_read_from_another_server() {
 #[test]
 fn a_server_that_is_down_is_said_to_be_down() {
     let text = r#"{ "servers": { "down": { "command": "x" } } }"#;
-    let view = view(text, &[("down", addressed(&["x://one"]))], Who::default());
+    let view = view(text, &[("down", addressed(&["x://one"]))], CallerSpec::default());
     assert_eq!(read(&view, "x://other"), "server `down` is down: refused");
 }
 
@@ -120,7 +120,7 @@ fn what_is_denied_is_not_read_as_unlisted() {
     let text = r#"{ "servers": { "a": { "command": "x",
         "denyTools": ["x://secret", "x://keys/{name}", "x://{owner}/private"] } } }"#;
     let items = addressed(&["x://one", "x://keys/{name}"]);
-    let view = view(text, &[("a", items)], Who::default());
+    let view = view(text, &[("a", items)], CallerSpec::default());
     for hidden in [
         "x://secret",
         "X://secret",
@@ -151,7 +151,7 @@ fn what_is_denied_is_not_read_as_unlisted() {
 fn patterns_of_an_agent_hold_for_unlisted_uris() {
     let text = r#"{ "servers": { "a": { "command": "x" } },
         "agents": { "few": { "tools": ["a_x://public/*", "!a_x://public/draft*"] } } }"#;
-    let who = Who { agent: Some("few"), ..Who::default() };
+    let who = CallerSpec { agent: Some("few"), ..CallerSpec::default() };
     let view = view(text, &[("a", addressed(&["x://public/one", "x://{+any}"]))], who);
     assert_eq!(read(&view, "x://public/one"), "a lists it");
     assert_eq!(read(&view, "x://public/two"), "a x://public/two");
@@ -176,12 +176,12 @@ fn allow_lists_and_trust_hold_for_unlisted_uris() {
             "b": { "command": "x", "trust": "untrusted" } },
         "bundles": { "few": { "serverId": "a", "allowTools": ["x://one"] } } }"#;
     let servers = [("a", addressed(&["x://one"])), ("b", addressed(&["y://one"]))];
-    let all = view(text, &servers, Who::default());
+    let all = view(text, &servers, CallerSpec::default());
     assert_eq!(read(&all, "x://given"), "a x://given");
     for hidden in ["x://other", "X://given", "y://one", "y://other", "trunkline://b/y://other"] {
         assert!(all.route_resource(hidden).is_err(), "{hidden}");
     }
-    let few = view(text, &servers, Who { bundles: &["few"], ..Who::default() });
+    let few = view(text, &servers, CallerSpec { bundles: &["few"], ..CallerSpec::default() });
     assert!(few.route_resource("x://given").is_err());
 }
 
@@ -191,7 +191,9 @@ fn a_more_specific_denied_template_hides_what_it_covers() {
     let text = r#"{ "servers": { "a": { "command": "x" } },
         "agents": { "a": { "tools": ["*", "!a_x://keys/{name}"] }, "b": { "tools": ["a_x://public/{name}"] } } }"#;
     let items = || addressed(&["x://{+any}", "x://keys/{name}", "x://public/{name}"]);
-    let of = |agent| view(text, &[("a", items())], Who { agent: Some(agent), ..Who::default() });
+    let of = |agent| {
+        view(text, &[("a", items())], CallerSpec { agent: Some(agent), ..CallerSpec::default() })
+    };
     assert!(of("a").route_resource("x://keys/1").is_err());
     assert!(of("a").route_resource("x://%6beys/1").is_err());
     assert_eq!(read(&of("a"), "x://other/1"), "a lists it");
@@ -204,7 +206,7 @@ fn a_more_specific_denied_template_hides_what_it_covers() {
 fn patterns_of_lists_hold_for_unlisted_uris() {
     let of = |list: &str| {
         let text = format!(r#"{{ "servers": {{ "a": {{ "command": "x", {list} }} }} }}"#);
-        view(&text, &[("a", addressed(&["x://public/one"]))], Who::default())
+        view(&text, &[("a", addressed(&["x://public/one"]))], CallerSpec::default())
     };
     let denying = of(r#""denyTools": ["x://Keys/*"]"#);
     assert_eq!(read(&denying, "x://other"), "a x://other");

@@ -6,9 +6,9 @@ use serde_json::json;
 use trunkline::call::{CallErrorKind, CallOptions};
 use trunkline::config::{Access, Restart};
 use trunkline::host::{Host, HostOptions};
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline::message::Raw;
-use trunkline::policy::{Disclosure, Who};
+use trunkline::policy::{CallerSpec, Disclosure};
 
 use super::{configuration, gather, host_with, tools, view};
 use crate::lively::{Folder, options, within};
@@ -32,7 +32,7 @@ async fn no_file_raises_the_ceilings_of_a_host() {
         },
     );
     for _ in 0..2 {
-        gather(&host, &[Kind::Tool]).await;
+        gather(&host, &[ItemKind::Tool]).await;
         let (seen, hidden) = (view(&host), host.config());
         assert!(tools(&seen).contains(&"s_look") && !tools(&seen).contains(&"s_write"));
         assert_eq!(hidden.server("s").unwrap().behaviour.restart, Restart::Never);
@@ -48,9 +48,9 @@ async fn only_the_owner_hears_that_something_is_hidden() {
     folder.write("writing", "write");
     let entry = folder.server("legacy", &json!({}));
     let host = host_with(&json!({ "access": "read-only", "mcpServers": { "s": entry } }), &[]);
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let call = async |disclosure, name: &str| {
-        let view = host.view(Who { disclosure, ..Who::default() }).unwrap();
+        let view = host.view(CallerSpec { disclosure, ..CallerSpec::default() }).unwrap();
         let arguments = Raw::from_value(&json!({}));
         within(host.call(&view, name, arguments, CallOptions::default())).await.unwrap_err()
     };

@@ -5,12 +5,12 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use trunkline::call::{CallErrorKind, CallOptions, Client};
-use trunkline::connection::{Answering, CallHandler, Question, State};
+use trunkline::call::{CallErrorKind, CallOptions, ClientContext};
+use trunkline::connection::{CallHandler, HandlerFuture, ServerRequest, State};
 use trunkline::host::{Host, HostOptions};
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline::message::Raw;
-use trunkline::policy::Who;
+use trunkline::policy::CallerSpec;
 use trunkline::principal::Principal;
 use trunkline::registry::Registry;
 use trunkline::view::View;
@@ -41,7 +41,7 @@ async fn a_tool_that_has_changed_since_it_was_shown_does_not_run() {
     let folder = Folder::new();
     let reading = json!({ "access": "read-only" });
     let host = host_of(&json!({ "s": folder.server("legacy", &reading) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let shown = view(&host);
     assert_eq!(call_in(&host, &shown, "s_started").await.unwrap(), "1");
     folder.write("writing", "started");
@@ -62,7 +62,7 @@ async fn a_tool_that_has_changed_when_its_server_starts_again_does_not_run() {
     let folder = Folder::new();
     let idle = json!({ "idleTimeout": "200ms" });
     let host = host_of(&json!({ "s": folder.server("legacy", &idle) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let shown = view(&host);
     let connection = host.servers().get("s").unwrap();
     within(connection.watch().wait_for(|status| status.state == State::Idle)).await.unwrap();
@@ -81,14 +81,14 @@ async fn a_tool_that_has_changed_when_its_server_starts_again_does_not_run() {
 async fn a_tool_that_is_another_in_a_clients_own_process_does_not_run() {
     let folder = Folder::new();
     let host = host_of(&json!({ "s": folder.server("legacy", &json!({ "share": "per-client" })) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let shown = view(&host);
     folder.write("writing", "started");
-    let client = Client {
+    let client = ClientContext {
         id: "ann".into(),
         owner: Principal::Anonymous,
         capabilities: Raw::empty_object(),
-        attendant: None,
+        handler: None,
         log_level: None,
         idle: None,
     };
@@ -107,7 +107,7 @@ async fn a_tool_that_is_another_in_a_clients_own_process_does_not_run() {
 async fn a_tool_that_has_changed_before_a_call_is_made_again_does_not_run() {
     let folder = Folder::new();
     let host = host_of(&json!({ "s": folder.server("modern", &json!({})) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let shown = view(&host);
     folder.write("mismatched", "work");
     assert_eq!(call_in(&host, &shown, "s_work").await.unwrap(), "worked");
@@ -127,7 +127,7 @@ struct Slow<'h> {
 }
 
 impl CallHandler for Slow<'_> {
-    fn asked(&self, _: Question) -> Answering<'_> {
+    fn on_server_request(&self, _: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(async {
             self.folder.write("writing", "ask");
             call(self.host, "s_change", &json!({ "name": "other" })).await.unwrap();
@@ -142,7 +142,7 @@ impl CallHandler for Slow<'_> {
 async fn a_tool_that_has_changed_between_two_rounds_does_not_run() {
     let folder = Folder::new();
     let host = host_of(&json!({ "s": folder.server("modern", &json!({})) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     // Changes are announced to subscribers only.
     within(async {
         while folder.asked("subscriptions/listen") == 0 {
@@ -151,7 +151,7 @@ async fn a_tool_that_has_changed_between_two_rounds_does_not_run() {
     })
     .await;
     let slow = Slow { host: &host, folder: &folder };
-    let options = CallOptions { attendant: &slow, ..CallOptions::default() };
+    let options = CallOptions { handler: &slow, ..CallOptions::default() };
     let refused = call_with(&host, "s_ask", &json!({}), options).await.unwrap_err();
     assert!(refused.to_string().contains("is not what was shown any more"), "{refused}");
     assert_eq!(folder.called("ask"), 1);
@@ -167,7 +167,7 @@ async fn a_tool_that_was_denied_while_a_call_waited_does_not_run() {
         json!({ "mcpServers": { "s": folder.server("legacy", &more) } })
     };
     let host = host_with(&with(&[]), &[]);
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let shown = view(&host);
     let nothing = json!({});
     let mut first = Box::pin(call(&host, "s_wait", &nothing));
@@ -185,7 +185,7 @@ async fn a_tool_that_was_denied_while_a_call_waited_does_not_run() {
 async fn another_server_under_the_same_name_is_not_called_for_the_first() {
     let (one, two) = (Folder::new(), Folder::new());
     let host = host_of(&json!({ "s": one.server("legacy", &json!({})) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let shown = view(&host);
     reload(&host, &json!({ "mcpServers": { "s": two.server("legacy", &json!({})) } })).await;
     let refused = call_in(&host, &shown, "s_started").await.unwrap_err();
@@ -205,9 +205,9 @@ async fn agents_and_bundles_of_now_hold_for_views_of_before() {
     };
     let all = json!({ "g": { "tools": ["*"] } });
     let host = host_with(&with(&all, &json!(["die"])), &[]);
-    gather(&host, &[Kind::Tool]).await;
-    let agent = host.view(Who { agent: Some("g"), ..Who::default() }).unwrap();
-    let bundle = host.view(Who { bundles: &["b"], ..Who::default() }).unwrap();
+    gather(&host, &[ItemKind::Tool]).await;
+    let agent = host.view(CallerSpec { agent: Some("g"), ..CallerSpec::default() }).unwrap();
+    let bundle = host.view(CallerSpec { bundles: &["b"], ..CallerSpec::default() }).unwrap();
     for shown in [&agent, &bundle] {
         assert_eq!(call_in(&host, shown, "s_started").await.unwrap(), "1");
     }
@@ -237,7 +237,7 @@ async fn hosts_with_one_registry_share_equal_servers() {
     };
     let (one, two) = (start(), start());
     for host in [&one, &two] {
-        gather(host, &[Kind::Tool]).await;
+        gather(host, &[ItemKind::Tool]).await;
         assert_eq!(call(host, "s_started", &json!({})).await.unwrap().text(), "1");
     }
     within(one.shutdown()).await;

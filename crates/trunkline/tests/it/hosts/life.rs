@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trunkline::call::{CallErrorKind, CallOptions, Client};
+use trunkline::call::{CallErrorKind, CallOptions, ClientContext};
 use trunkline::catalog::Availability;
 use trunkline::connection::State;
 use trunkline::error::ErrorKind;
-use trunkline::host::{Host, HostOptions, Patience};
-use trunkline::item::Kind;
+use trunkline::host::{Host, HostOptions, WaitFor};
+use trunkline::item::ItemKind;
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
 use trunkline::principal::Principal;
 use trunkline::protocol::meta::RETRY;
-use trunkline::registry::Reloaded;
+use trunkline::registry::ReloadSummary;
 
 use super::{call, configuration, gather, host_of, tools, until_there, view};
 use crate::lively::{Folder, options, until_state, within};
 
 /// All names in the catalog, whoever may see them.
 fn names(host: &Host) -> Vec<String> {
-    host.catalog().entries(Kind::Tool).iter().map(|entry| entry.exposed().to_owned()).collect()
+    host.catalog().entries(ItemKind::Tool).iter().map(|entry| entry.exposed().to_owned()).collect()
 }
 
 /// Waits until the catalog says that a server is down.
@@ -34,7 +34,7 @@ async fn until_down(host: &Host, server: &str) {
     within(catalog.wait_for(is_down)).await.unwrap();
 }
 
-async fn reload(host: &Host, value: &Value) -> Reloaded {
+async fn reload(host: &Host, value: &Value) -> ReloadSummary {
     let config = configuration(value);
     let agents = config.agents().named.clone();
     within(host.reload(config, agents)).await
@@ -50,7 +50,7 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
         "alive": alive.server("legacy", &json!({})),
     });
     let host = host_of(&servers);
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let (before, old_view) = (names(&host), view(&host));
     assert_eq!(before.len(), 12);
     let died = call(&host, "dead_die", &json!({})).await.unwrap_err();
@@ -81,7 +81,7 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
     let gone = within(host.call(&old_view, "dead_started", arguments, Default::default())).await;
     assert_eq!(gone.unwrap_err().kind(), CallErrorKind::Unavailable);
     within(host.servers().get("dead").unwrap().connect()).await.unwrap();
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     assert_eq!(call(&host, "dead_started", &json!({})).await.unwrap().text(), "2");
     within(host.shutdown()).await;
 }
@@ -93,7 +93,7 @@ async fn tools_of_a_server_that_comes_back_are_never_unknown() {
     let restart =
         json!({ "policy": "on-failure", "limit": 3, "delay": "10ms", "maxDelay": "20ms" });
     let host = host_of(&json!({ "s": folder.server("legacy", &json!({ "restart": restart })) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let before = names(&host);
     folder.write("slow", "");
     let died = call(&host, "s_die", &json!({})).await.unwrap_err();
@@ -119,7 +119,7 @@ async fn tools_of_a_server_that_comes_back_are_never_unknown() {
 async fn a_call_waits_for_the_next_attempt_of_its_server() {
     let folder = Folder::new();
     let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     call(&host, "s_die", &json!({})).await.unwrap_err();
     until_down(&host, "s").await;
     assert_eq!(call(&host, "s_started", &json!({})).await.unwrap().text(), "2");
@@ -134,7 +134,7 @@ async fn servers_that_a_host_has_closed_connect_again_with_the_next_call() {
         "one": one.server("legacy", &json!({})),
         "other": other.server("modern", &json!({})),
     }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let shown = view(&host);
     within(host.close("one")).await;
     within(host.close("nobody")).await;
@@ -166,7 +166,7 @@ async fn the_status_has_servers_that_are_switched_off_or_broken() {
         status.iter().map(|it| format!("{} {}", it.server, it.condition.as_str())).collect()
     };
     assert_eq!(words(&host), ["broken failed", "off disabled", "on idle"]);
-    within(host.gather(&[Kind::Tool], Patience::UntilAllAreReady)).await;
+    within(host.refresh(&[ItemKind::Tool], WaitFor::AllReady)).await;
     assert_eq!(words(&host), ["broken failed", "off disabled", "on ready"]);
     within(host.shutdown()).await;
     assert_eq!(folder.starts(), 1);
@@ -180,7 +180,7 @@ async fn a_server_that_cannot_start_is_said_and_stops_nobody() {
         "good": folder.server("legacy", &json!({})),
         "missing": { "command": "no-such-program" },
     }));
-    let failures = within(host.gather(&[Kind::Tool], Patience::UntilAllAreReady)).await;
+    let failures = within(host.refresh(&[ItemKind::Tool], WaitFor::AllReady)).await;
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0].kind(), ErrorKind::CommandNotFound);
     assert_eq!(failures[0].server().unwrap().as_str(), "missing");
@@ -198,7 +198,7 @@ async fn a_server_that_comes_late_is_announced() {
         "quick": quick.server("legacy", &json!({ "timeouts": { "grace": "60s", "shutdown": "1s" } })),
         "slow": slow.server("legacy", &hurried),
     }));
-    let failures = within(host.gather(&[Kind::Tool], Patience::Grace)).await;
+    let failures = within(host.refresh(&[ItemKind::Tool], WaitFor::Grace)).await;
     let late: Vec<_> = failures.iter().map(|it| it.server().unwrap().as_str()).collect();
     assert_eq!(late, ["slow"]);
     assert_eq!(failures[0].kind(), ErrorKind::TimedOut);
@@ -214,7 +214,7 @@ async fn a_server_that_comes_late_is_announced() {
 async fn a_list_that_changed_is_announced() {
     let folder = Folder::new();
     let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let old_view = view(&host);
     call(&host, "s_change", &json!({ "name": "zebra" })).await.unwrap();
     until_there(&host, "s_zebra").await;
@@ -229,7 +229,7 @@ async fn new_rules_hold_at_once_and_restart_nobody() {
     let folder = Folder::new();
     let with = |more: &Value| json!({ "s": folder.server("legacy", more) });
     let host = host_of(&with(&json!({})));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let connection = host.servers().get("s").unwrap();
     // Often, because what is tested is that no race lets an old catalog through.
     for round in 0..20 {
@@ -247,7 +247,7 @@ async fn new_rules_hold_at_once_and_restart_nobody() {
     reload(&host, &json!({ "mcpServers": { "t": folder.server("legacy", &json!({})) } })).await;
     assert!(names(&host).is_empty());
     until_state(&connection, State::Stopped).await;
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     assert_eq!(call(&host, "t_started", &json!({})).await.unwrap().text(), "2");
     within(host.shutdown()).await;
 }
@@ -258,7 +258,7 @@ async fn an_old_view_does_not_keep_what_new_rules_take_away() {
     let folder = Folder::new();
     let with = |more: &Value| json!({ "s": folder.server("legacy", more) });
     let host = host_of(&with(&json!({})));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let old = view(&host);
     let call = |name: &'static str| {
         let arguments = Raw::from_value(&json!({}));
@@ -279,11 +279,11 @@ async fn what_a_client_has_for_itself_does_not_wait_for_others_to_end() {
     let own = |folder: &Folder| folder.server("legacy", &json!({ "share": "per-client" }));
     let stays = json!({ "timeouts": { "shutdown": "3s" } });
     let host = host_of(&json!({ "stays": stubborn.server("legacy", &stays), "own": own(&before) }));
-    let client = Client {
+    let client = ClientContext {
         id: "ann".into(),
         owner: Principal::Token("ann".into()),
         capabilities: Raw::from_value(&json!({})),
-        attendant: None,
+        handler: None,
         log_level: None,
         idle: None,
     };

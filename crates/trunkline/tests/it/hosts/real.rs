@@ -4,9 +4,9 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use trunkline::call::{ArtifactFolder, CallErrorKind, CallOptions, Completion, CompletionOf};
+use trunkline::call::{ArtifactDir, CallErrorKind, CallOptions, Completion, CompletionRef};
 use trunkline::host::Host;
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline::message::Raw;
 use trunkline_testkit::peers;
 
@@ -36,7 +36,7 @@ fn python(name: &str) -> Value {
 /// The same call past the host.
 async fn directly(host: &Host, tool: &str, arguments: &Value) -> Raw {
     let view = view(host);
-    let entry = view.route(Kind::Tool, tool).unwrap();
+    let entry = view.route(ItemKind::Tool, tool).unwrap();
     let connection = host.servers().get(entry.server().name.as_str()).unwrap();
     let params = Raw::from_value(&json!({ "name": entry.name(), "arguments": arguments }));
     within(connection.request("tools/call", Some(params))).await.unwrap().unwrap()
@@ -61,7 +61,7 @@ async fn results_of_real_servers_are_what_they_sent() {
         "git": python("git"),
     }));
     // All of them: a link names its server while another was not asked for its resources.
-    gather(&host, &Kind::ALL).await;
+    gather(&host, &ItemKind::ALL).await;
     let noon =
         json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" });
     for (tool, arguments) in [
@@ -95,14 +95,14 @@ async fn the_filesystem_is_written_only_if_that_is_allowed() {
     let mut open = server.clone();
     open["access"] = json!("read-write");
     let host = host_of(&json!({ "files": server, "open": open }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let file = path.join("new.txt");
     let arguments = json!({ "path": file, "content": "written" });
     let view = view(&host);
     let seen = tools(&view);
     assert!(seen.contains(&"files_read_text_file") && seen.contains(&"open_write_file"));
     assert!(!seen.contains(&"files_write_file") && !seen.contains(&"files_move_file"));
-    let (hidden, reason) = view.hidden(Kind::Tool).next().unwrap();
+    let (hidden, reason) = view.hidden(ItemKind::Tool).next().unwrap();
     assert_eq!(hidden.server().name.as_str(), "files");
     assert_eq!(reason.to_string(), "it declares that it writes, and access is `read-only`");
     let refused = call(&host, "files_write_file", &arguments).await.unwrap_err();
@@ -118,7 +118,7 @@ async fn the_filesystem_is_written_only_if_that_is_allowed() {
 async fn blocks_of_every_kind_come_through_and_have_a_text() {
     let folder = Folder::new();
     let host = host_of(&json!({ "e": everything() }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let image = call(&host, "e_get-tiny-image", &json!({})).await.unwrap();
     let text = image.text();
     let lines: Vec<_> = text.lines().collect();
@@ -126,7 +126,7 @@ async fn blocks_of_every_kind_come_through_and_have_a_text() {
     assert!(lines[1].starts_with("[image: image/png, ") && lines[1].ends_with(" bytes]"));
     assert_eq!(lines[2], "The image above is the MCP logo.");
 
-    let kept = ArtifactFolder::new(folder.path().join("artifacts"));
+    let kept = ArtifactDir::new(folder.path().join("artifacts"));
     let options = CallOptions { artifacts: Some(&kept), ..CallOptions::default() };
     let image = call_with(&host, "e_get-tiny-image", &json!({}), options).await.unwrap();
     let files: Vec<_> = fs::read_dir(folder.path().join("artifacts")).unwrap().collect();
@@ -156,9 +156,9 @@ async fn blocks_of_every_kind_come_through_and_have_a_text() {
 #[tokio::test]
 async fn resources_are_read_and_prompts_filled_in() {
     let host = host_of(&json!({ "e": everything() }));
-    gather(&host, &Kind::ALL).await;
+    gather(&host, &ItemKind::ALL).await;
     let view = view(&host);
-    let resource = view.entries(Kind::Resource).next().unwrap().exposed().to_owned();
+    let resource = view.entries(ItemKind::Resource).next().unwrap().exposed().to_owned();
     let read = within(host.read(&view, &resource, CallOptions::default())).await.unwrap();
     assert!(read.text().len() > 100, "{}", read.text());
     let made = "demo://resource/dynamic/text/7";
@@ -181,21 +181,21 @@ async fn resources_are_read_and_prompts_filled_in() {
 #[tokio::test]
 async fn arguments_of_prompts_and_templates_are_completed() {
     let host = host_of(&json!({ "e": everything(), "f": everything() }));
-    gather(&host, &Kind::ALL).await;
+    gather(&host, &ItemKind::ALL).await;
     let view = view(&host);
     let complete = async |of, argument, value, known: Option<&Raw>| {
         let completion = Completion { of, argument, value, known };
         let asked = host.complete(&view, &completion, CallOptions::default());
         within(asked).await.map(|outcome| outcome.text())
     };
-    let prompt = CompletionOf::Prompt("e_completable-prompt");
+    let prompt = CompletionRef::Prompt("e_completable-prompt");
     assert_eq!(complete(prompt, "department", "E", None).await.unwrap(), "Engineering");
     let sales = Raw::from_value(&json!({ "department": "Sales" }));
     assert_eq!(complete(prompt, "name", "D", Some(&sales)).await.unwrap(), "David");
     let template = "trunkline://f/demo://resource/dynamic/text/{resourceId}";
-    let template = CompletionOf::Template(template);
+    let template = CompletionRef::Template(template);
     assert_eq!(complete(template, "resourceId", "7", None).await.unwrap(), "7");
-    let unknown = complete(CompletionOf::Prompt("e_nothing"), "a", "", None).await.unwrap_err();
+    let unknown = complete(CompletionRef::Prompt("e_nothing"), "a", "", None).await.unwrap_err();
     assert_eq!(unknown.kind(), CallErrorKind::Unknown);
     within(host.shutdown()).await;
 }
@@ -204,7 +204,7 @@ async fn arguments_of_prompts_and_templates_are_completed() {
 #[tokio::test]
 async fn links_lead_where_they_came_from() {
     let host = host_of(&json!({ "e": everything(), "f": everything() }));
-    gather(&host, &Kind::ALL).await;
+    gather(&host, &ItemKind::ALL).await;
     let view = view(&host);
     let links = call(&host, "f_get-resource-links", &json!({ "count": 1 })).await.unwrap();
     let content = links.result.get("content").unwrap().items();
@@ -226,7 +226,7 @@ async fn links_lead_where_they_came_from() {
 #[tokio::test]
 async fn a_long_call_tells_of_its_progress_and_can_be_given_up() {
     let host = host_of(&json!({ "e": everything() }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let tool = "e_trigger-long-running-operation";
     let caller = Caller::default();
     let short = json!({ "duration": 0.3, "steps": 3 });
@@ -254,7 +254,7 @@ async fn a_long_call_tells_of_its_progress_and_can_be_given_up() {
 #[tokio::test]
 async fn elicitation_and_sampling_are_answered_by_the_caller() {
     let host = host_of(&json!({ "e": everything() }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     // It has these tools only once it knows what its client can do, and says so later.
     until_there(&host, "e_trigger-elicitation-request").await;
     until_there(&host, "e_trigger-sampling-request").await;

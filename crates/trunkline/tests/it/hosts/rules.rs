@@ -2,13 +2,13 @@
 
 use futures_util::FutureExt as _;
 use serde_json::json;
-use trunkline::call::{CallErrorKind, CallOptions, Completion, CompletionOf};
+use trunkline::call::{CallErrorKind, CallOptions, Completion, CompletionRef};
 use trunkline::error::ErrorKind;
-use trunkline::item::Kind;
+use trunkline::item::ItemKind;
 use trunkline::message::Raw;
-use trunkline::policy::{Switch, Switches, Who};
+use trunkline::policy::{CallerSpec, Toggle, Toggles};
 use trunkline::protocol::meta::UNTRUSTED;
-use trunkline::view::Describe;
+use trunkline::view::DescriptionStyle;
 
 use super::{Caller, call, call_with, gather, host_of, host_with, tools, view};
 use crate::lively::{Folder, params, within};
@@ -29,7 +29,7 @@ async fn a_result_is_not_written_anew() {
     let result = result.replace('\n', " ");
     let folder = saying(&result);
     let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let outcome = call(&host, "s_say", &json!({})).await.unwrap();
     assert_eq!(outcome.result.text(), result);
     assert_eq!(outcome.text(), "[audio: audio/wav, 3 bytes]\n[hologram]");
@@ -45,7 +45,7 @@ async fn the_text_of_a_tool_result_does_not_depend_on_keys_of_other_methods() {
             r#"{{"{key}":[],"content":[{{"type":"text","text":"called"}}],"resultType":"task"}}"#
         ));
         let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
-        gather(&host, &[Kind::Tool]).await;
+        gather(&host, &[ItemKind::Tool]).await;
         assert_eq!(call(&host, "s_say", &json!({})).await.unwrap().text(), "called", "{key}");
         within(host.shutdown()).await;
     }
@@ -63,7 +63,7 @@ async fn an_answer_that_is_longer_than_a_message_may_be_is_cut() {
     ] {
         let folder = saying(&format!(r#"{{"content":[{content}],"isError":true,"later":1}}"#));
         let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
-        gather(&host, &[Kind::Tool]).await;
+        gather(&host, &[ItemKind::Tool]).await;
         let outcome = call(&host, "s_say", &json!({})).await.unwrap();
         assert!(outcome.is_error && outcome.missing > 14_000_000, "{}", outcome.missing);
         assert!(outcome.result.bytes().len() <= 5 * 1024 * 1024);
@@ -87,9 +87,13 @@ async fn what_is_no_object_is_no_result() {
     for nonsense in ["[1,2]", "7", "null"] {
         let folder = saying(nonsense);
         let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
-        gather(&host, &[Kind::Tool]).await;
+        gather(&host, &[ItemKind::Tool]).await;
         let error = call(&host, "s_say", &json!({})).await.unwrap_err();
-        assert_eq!(error.kind(), CallErrorKind::Failed(ErrorKind::NotMcp), "{nonsense}: {error}");
+        assert_eq!(
+            error.kind(),
+            CallErrorKind::Failed(ErrorKind::ProtocolViolation),
+            "{nonsense}: {error}"
+        );
         within(host.shutdown()).await;
     }
 }
@@ -102,7 +106,7 @@ async fn a_refusal_does_not_repeat_what_the_server_was_given() {
     folder.write("tools", "tell");
     let env = json!({ "env": { "TOKEN": "sup3rS3cretTOKEN" } });
     let host = host_of(&json!({ "s": folder.server("legacy", &env) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let error = call(&host, "s_tell", &json!({})).await.unwrap_err();
     assert_eq!(error.to_string(), "server `s` says: bad token *** (-32000)");
     assert_eq!(error.refusal().unwrap().message(), "bad token sup3rS3cretTOKEN");
@@ -115,8 +119,8 @@ async fn a_server_that_completes_nothing_is_not_asked() {
     let folder = Folder::new();
     folder.write("prompts", "greet");
     let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
-    gather(&host, &[Kind::Prompt]).await;
-    let of = CompletionOf::Prompt("s_greet");
+    gather(&host, &[ItemKind::Prompt]).await;
+    let of = CompletionRef::Prompt("s_greet");
     let completion = Completion { of, argument: "name", value: "A", known: None };
     let outcome = within(host.complete(&view(&host), &completion, CallOptions::default())).await;
     assert_eq!(outcome.unwrap().result.text(), r#"{"completion":{"values":[]}}"#);
@@ -131,7 +135,7 @@ async fn a_result_is_cut_to_its_bound() {
     let folder = saying(&json!({ "content": [{ "type": "text", "text": text }] }).to_string());
     let server = folder.server("legacy", &json!({ "maxResultBytes": 2_000 }));
     let host = host_of(&json!({ "s": server }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let outcome = call(&host, "s_say", &json!({})).await.unwrap();
     assert!(outcome.result.bytes().len() <= 2_000 && outcome.missing > 8_000);
     assert!(outcome.text().contains("bytes are missing]"), "{}", outcome.text());
@@ -144,7 +148,7 @@ async fn a_result_is_cut_to_its_bound() {
 async fn calls_wait_for_their_slot() {
     let folder = Folder::new();
     let host = host_of(&json!({ "s": folder.server("legacy", &json!({ "concurrency": 1 })) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let connection = host.servers().get("s").unwrap();
     let past = || connection.request("tools/call", params("work", &json!({})));
     let nothing = json!({});
@@ -176,7 +180,7 @@ async fn an_untrusted_server_shows_what_is_allowed_and_marked() {
     let shy = folder.server("legacy", &json!({ "trust": "untrusted" }));
     let bold = folder.server("legacy", &json!({ "trust": "untrusted", "allowTools": ["say"] }));
     let host = host_of(&json!({ "shy": shy, "bold": bold }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     assert_eq!(tools(&view(&host)), ["bold_say"]);
     let unknown = call(&host, "shy_say", &json!({})).await.unwrap_err();
     assert_eq!(unknown.kind(), CallErrorKind::Unknown);
@@ -197,7 +201,7 @@ async fn an_untrusted_server_does_not_deceive_those_who_attend() {
         folder.write("word", "a\u{200b}b");
         let more = json!({ "trust": trust, "allowTools": ["work", "ask"] });
         let host = host_of(&json!({ "s": folder.server("legacy", &more) }));
-        gather(&host, &[Kind::Tool]).await;
+        gather(&host, &[ItemKind::Tool]).await;
         let caller = Caller::answering([("elicitation/create", json!({ "action": "decline" }))]);
         call_with(&host, "s_work", &json!({}), caller.options()).await.unwrap();
         let heard = caller.told.lock().unwrap().last().unwrap().params.clone().unwrap();
@@ -215,19 +219,19 @@ async fn names_of_the_host_are_not_given_away() {
     let folder = Folder::new();
     let servers = json!({ "mcpServers": { "s": folder.server("legacy", &json!({})) } });
     let host = host_with(&servers, &["s_started"]);
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let view = view(&host);
     let names = tools(&view);
     assert_eq!(names.len(), 6);
     assert!(!names.contains(&"s_started") && names.is_sorted());
-    let renamed = view.entries(Kind::Tool).find(|entry| entry.name() == "started").unwrap();
-    assert!(renamed.adjusted().is_some());
+    let renamed = view.entries(ItemKind::Tool).find(|entry| entry.name() == "started").unwrap();
+    assert!(renamed.adjustment().is_some());
     let outcome = call(&host, renamed.exposed(), &json!({})).await.unwrap();
     assert_eq!((outcome.text(), outcome.server().as_str()), ("1".to_owned(), "s"));
-    let listed = view.list(Kind::Tool, host.describes());
+    let listed = view.list(ItemKind::Tool, host.description_style());
     let ask = r#"{"name": "s_ask", "inputSchema": {"type": "object"},"description":"[s]"}"#;
     assert_eq!(listed[0].text(), ask);
-    let plain = view.list(Kind::Tool, Describe::AsWritten);
+    let plain = view.list(ItemKind::Tool, DescriptionStyle::AsWritten);
     assert_eq!(plain[0].text(), r#"{"name": "s_ask", "inputSchema": {"type": "object"}}"#);
     within(host.shutdown()).await;
 }
@@ -247,12 +251,12 @@ async fn what_is_not_listed_cannot_be_called() {
         }),
         &[],
     );
-    gather(&host, &[Kind::Tool]).await;
-    let worker = Who { agent: Some("worker"), ..Who::default() };
-    let few = Who { bundles: &["few"], ..Who::default() };
-    let mut switches = Switches::default();
-    switches.set(&host.config().server("two").unwrap().name, Switch::Off);
-    let alone = Who { switches, ..Who::default() };
+    gather(&host, &[ItemKind::Tool]).await;
+    let worker = CallerSpec { agent: Some("worker"), ..CallerSpec::default() };
+    let few = CallerSpec { bundles: &["few"], ..CallerSpec::default() };
+    let mut switches = Toggles::default();
+    switches.set(&host.config().server("two").unwrap().name, Toggle::Off);
+    let alone = CallerSpec { switches, ..CallerSpec::default() };
     for (who, count, missing) in
         [(worker, 10, "one_die"), (few, 2, "one_ask"), (alone, 6, "two_work")]
     {
@@ -264,7 +268,8 @@ async fn what_is_not_listed_cannot_be_called() {
         let called = host.call(&view, "one_started", nothing, CallOptions::default());
         assert_eq!(within(called).await.unwrap().text(), "1");
     }
-    let nobody = host.view(Who { agent: Some("workers"), ..Who::default() }).unwrap_err();
+    let nobody =
+        host.view(CallerSpec { agent: Some("workers"), ..CallerSpec::default() }).unwrap_err();
     assert_eq!(nobody.to_string(), "there is no agent `workers`; did you mean `worker`?");
     assert_eq!((one.called("die"), two.called("work")), (0, 0));
     within(host.shutdown()).await;
@@ -275,7 +280,7 @@ async fn what_is_not_listed_cannot_be_called() {
 async fn bad_input_is_said_before_anything_is_sent() {
     let folder = Folder::new();
     let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
-    gather(&host, &[Kind::Tool]).await;
+    gather(&host, &[ItemKind::Tool]).await;
     let unknown = call(&host, "s_wrok", &json!({})).await.unwrap_err();
     assert_eq!(unknown.to_string(), "there is no tool `s_wrok`; did you mean `s_work`?");
     let list = call(&host, "s_work", &json!([])).await.unwrap_err();
@@ -290,7 +295,7 @@ async fn a_caller_hears_and_answers_in_both_generations() {
     for generation in ["legacy", "modern"] {
         let folder = Folder::new();
         let host = host_of(&json!({ "s": folder.server(generation, &json!({})) }));
-        gather(&host, &[Kind::Tool]).await;
+        gather(&host, &[ItemKind::Tool]).await;
         let answer = json!({ "action": "accept", "content": { "n": 7 } });
         let caller = Caller::answering([("elicitation/create", answer.clone())]);
         let asked = call_with(&host, "s_ask", &json!({}), caller.options()).await.unwrap();

@@ -6,23 +6,23 @@ use super::*;
 use crate::connection::subscription::ResourceSubscription;
 
 struct Table {
-    watched: Watched,
-    holds: mpsc::UnboundedReceiver<Hold>,
+    watched: Subscriptions,
+    holds: mpsc::UnboundedReceiver<HoldChange>,
 }
 
 impl Table {
     fn new() -> Self {
         let (sender, holds) = mpsc::unbounded_channel();
-        Self { watched: Watched::new(sender), holds }
+        Self { watched: Subscriptions::new(sender), holds }
     }
 
-    fn want(&mut self, uri: &str) -> oneshot::Receiver<Given> {
+    fn want(&mut self, uri: &str) -> oneshot::Receiver<SubscribeResult> {
         self.want_for(&Requester::default(), uri)
     }
 
-    fn want_for(&mut self, requester: &Requester, uri: &str) -> oneshot::Receiver<Given> {
+    fn want_for(&mut self, requester: &Requester, uri: &str) -> oneshot::Receiver<SubscribeResult> {
         let (reply, given) = oneshot::channel();
-        self.watched.want(Subject::resource(uri), requester, reply);
+        self.watched.subscribe(SubscriptionSubject::resource(uri), requester, reply);
         given
     }
 
@@ -32,22 +32,22 @@ impl Table {
         }
     }
 
-    fn errand(&mut self) -> Option<(String, Errand)> {
+    fn errand(&mut self) -> Option<(String, SubscribeOp)> {
         self.settle();
-        self.watched.next_errand().map(|(subject, errand)| (subject.name().to_owned(), errand))
+        self.watched.next_op().map(|(subject, errand)| (subject.name().to_owned(), errand))
     }
 }
 
-fn held(mut given: oneshot::Receiver<Given>) -> ResourceSubscription {
+fn held(mut given: oneshot::Receiver<SubscribeResult>) -> ResourceSubscription {
     ResourceSubscription(given.try_recv().unwrap().unwrap().unwrap())
 }
 
-fn subscribe(uri: &str) -> Option<(String, Errand)> {
-    Some((uri.to_owned(), Errand::Subscribe))
+fn subscribe(uri: &str) -> Option<(String, SubscribeOp)> {
+    Some((uri.to_owned(), SubscribeOp::Subscribe))
 }
 
-fn unsubscribe(uri: &str) -> Option<(String, Errand)> {
-    Some((uri.to_owned(), Errand::Unsubscribe))
+fn unsubscribe(uri: &str) -> Option<(String, SubscribeOp)> {
+    Some((uri.to_owned(), SubscribeOp::Unsubscribe))
 }
 
 #[test]
@@ -55,14 +55,14 @@ fn the_first_asks_and_the_last_takes_it_back() {
     let mut table = Table::new();
     let (first, second) = (table.want("a"), table.want("a"));
     assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
-    table.watched.heard(&Subject::resource("a"));
+    table.watched.on_subscribed(&SubscriptionSubject::resource("a"));
     let (first, second, third) = (held(first), held(second), held(table.want("a")));
     drop((first, second));
     assert_eq!(table.errand(), None);
     assert_eq!(third.uri(), "a");
     drop(third);
     assert_eq!(table.errand(), unsubscribe("a"));
-    table.watched.left(&Subject::resource("a"));
+    table.watched.on_unsubscribed(&SubscriptionSubject::resource("a"));
     assert!(table.watched.is_empty() && !table.watched.is_open());
 }
 
@@ -71,14 +71,14 @@ fn whoever_comes_while_it_is_taken_back_gets_it_anew() {
     let mut table = Table::new();
     let first = table.want("a");
     table.errand();
-    table.watched.heard(&Subject::resource("a"));
+    table.watched.on_subscribed(&SubscriptionSubject::resource("a"));
     drop(held(first));
     assert_eq!(table.errand(), unsubscribe("a"));
     let second = table.want("a");
     assert_eq!(table.errand(), None, "the server has not answered");
-    table.watched.left(&Subject::resource("a"));
+    table.watched.on_unsubscribed(&SubscriptionSubject::resource("a"));
     assert_eq!(table.errand(), subscribe("a"));
-    table.watched.heard(&Subject::resource("a"));
+    table.watched.on_subscribed(&SubscriptionSubject::resource("a"));
     held(second);
 }
 
@@ -91,12 +91,12 @@ fn whoever_gave_up_holds_nothing() {
     let given = table.want("a");
     assert_eq!(table.errand(), subscribe("a"));
     drop(given);
-    table.watched.heard(&Subject::resource("a"));
+    table.watched.on_subscribed(&SubscriptionSubject::resource("a"));
     assert_eq!(table.errand(), unsubscribe("a"));
     // Given, and dropped before it was looked at.
     let given = table.want("b");
     table.errand();
-    table.watched.heard(&Subject::resource("b"));
+    table.watched.on_subscribed(&SubscriptionSubject::resource("b"));
     drop(given);
     assert_eq!(table.errand(), unsubscribe("b"));
 }
@@ -106,7 +106,7 @@ fn what_is_held_is_asked_for_in_every_conversation() {
     let mut table = Table::new();
     let (a, b) = (table.want("a"), table.want("b"));
     assert_eq!((table.errand(), table.errand()), (subscribe("a"), subscribe("b")));
-    table.watched.heard(&Subject::resource("a"));
+    table.watched.on_subscribed(&SubscriptionSubject::resource("a"));
     let a = held(a);
     table.watched.begin();
     assert_eq!((table.errand(), table.errand()), (subscribe("a"), subscribe("b")));
@@ -114,7 +114,7 @@ fn what_is_held_is_asked_for_in_every_conversation() {
     table.watched.begin();
     assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
     let no = RpcError::new(code::INVALID_PARAMS, "no");
-    table.watched.refused(&Subject::resource("a"), &Ok(no));
+    table.watched.on_refused(&SubscriptionSubject::resource("a"), &Ok(no));
     assert!(!table.watched.is_empty(), "it is held");
     drop(a);
     assert_eq!(table.errand(), None);
@@ -125,12 +125,14 @@ fn what_is_held_is_asked_for_in_every_conversation() {
 fn what_is_held_is_asked_for_once_the_server_is_there() {
     let mut table = Table::new();
     let holds = table.watched.holds.clone();
-    let held = [1, 2].map(|_| Held::begin(Subject::resource("a"), Requester::default(), &holds));
+    let held = [1, 2].map(|_| {
+        SubscriptionGuard::begin(SubscriptionSubject::resource("a"), Requester::default(), &holds)
+    });
     table.settle();
     table.watched.fail(&Err(too_many()));
     table.watched.begin();
     assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
-    table.watched.heard(&Subject::resource("a"));
+    table.watched.on_subscribed(&SubscriptionSubject::resource("a"));
     drop(held);
     assert_eq!((table.errand(), table.errand()), (unsubscribe("a"), None));
 }
@@ -140,7 +142,10 @@ fn a_refusal_goes_to_those_who_wait() {
     let mut table = Table::new();
     let mut given = table.want("a");
     table.errand();
-    table.watched.refused(&Subject::resource("a"), &Ok(RpcError::new(code::INVALID_PARAMS, "no")));
+    table.watched.on_refused(
+        &SubscriptionSubject::resource("a"),
+        &Ok(RpcError::new(code::INVALID_PARAMS, "no")),
+    );
     assert_eq!(given.try_recv().unwrap().unwrap().unwrap_err().message(), "no");
     let mut given = table.want("b");
     table.watched.fail(&Err(too_many()));
@@ -155,23 +160,23 @@ fn all_at_once_is_what_is_wanted_now() {
     drop(c);
     let all = |table: &mut Table| {
         let all = table.watched.all();
-        all.iter().map(Subject::name).collect::<Vec<_>>().join(" ")
+        all.iter().map(SubscriptionSubject::name).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(all(&mut table), "a b");
     assert!(!table.watched.is_open());
-    table.watched.heard(&Subject::resource("a"));
-    table.watched.heard(&Subject::resource("b"));
+    table.watched.on_subscribed(&SubscriptionSubject::resource("a"));
+    table.watched.on_subscribed(&SubscriptionSubject::resource("b"));
     let (a, _b) = (held(a), held(b));
     drop(a);
     table.settle();
     assert!(table.watched.is_open());
     assert_eq!(all(&mut table), "b");
-    table.watched.ask_again();
+    table.watched.request_again();
     assert!(!table.watched.is_open(), "nothing was asked for since");
-    table.watched.lost();
+    table.watched.on_session_lost();
     assert!(table.watched.is_open());
     assert_eq!(all(&mut table), "b");
-    table.watched.unanswered(&Ok(RpcError::new(code::INVALID_PARAMS, "no")));
+    table.watched.on_timeout(&Ok(RpcError::new(code::INVALID_PARAMS, "no")));
     assert_eq!(all(&mut table), "", "it is held, and not asked for again");
     let _again = table.want("b");
     assert_eq!(all(&mut table), "b");
@@ -181,7 +186,7 @@ fn all_at_once_is_what_is_wanted_now() {
 fn only_so_many_are_watched() {
     let mut table = Table::new();
     let given: Vec<_> = (0..MAX_WATCHED / 2).map(|at| table.want(&at.to_string())).collect();
-    let mut too_long = table.want(&"x".repeat(MAX_ADDRESS_BYTES + 1));
+    let mut too_long = table.want(&"x".repeat(MAX_URI_BYTES + 1));
     assert!(too_long.try_recv().unwrap().unwrap().is_err());
     let mut one_more = table.want("more");
     let busy = one_more.try_recv().unwrap().unwrap_err();
@@ -205,7 +210,7 @@ fn bearer(name: &str) -> Requester {
 fn a_request_about_something_is_made_for_all_who_want_it() {
     let mut table = Table::new();
     let (ann, bob) = (bearer("ann"), bearer("bob"));
-    let subject = Subject::resource("a");
+    let subject = SubscriptionSubject::resource("a");
     assert_eq!(table.watched.requester_of_all(), None);
     let _first = table.want_for(&ann, "a");
     assert_eq!(table.watched.requester(&subject), Some(ann.clone()));

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
-use crate::config::{Chain, Link, LocalProcess, links};
+use crate::config::{Chain, ChainLink, LocalProcess, links};
 
 /// Bytes of a published chain that are read, which is more than any chain has.
 #[cfg(target_os = "linux")]
@@ -31,17 +31,17 @@ const MARKER_NAME: &str = "trunkline-chain";
 /// below its ancestors that are Trunkline too.
 pub(super) fn chain_below(variable: &str) -> Chain {
     let namespace = system::namespace();
-    let is_running = |link: &Link| {
+    let is_running = |link: &ChainLink| {
         let local = link.process.local;
         local.is_none_or(|local| local.namespace != namespace || system::is_running(local))
     };
-    let mut above: Vec<Link> = links(variable).into_iter().filter(is_running).collect();
+    let mut above: Vec<ChainLink> = links(variable).into_iter().filter(is_running).collect();
     let named: Vec<_> = above.iter().filter_map(|link| link.process.local).collect();
     // The variable says for which of its configurations an ancestor started its child. The anonymous
     // file only says which it has.
     for text in system::published_by_ancestors(&named) {
         for link in links(&text).into_iter().filter(is_running) {
-            let is_same = |known: &&mut Link| known.process == link.process;
+            let is_same = |known: &&mut ChainLink| known.process == link.process;
             match above.iter_mut().find(is_same) {
                 Some(known) => known.join(link),
                 None => above.push(link),
@@ -53,10 +53,10 @@ pub(super) fn chain_below(variable: &str) -> Chain {
 
 /// Publishes the chain of a process to its descendants.
 #[derive(Default)]
-pub(super) struct ChainMarker(Mutex<Published>);
+pub(super) struct ChainMarker(Mutex<PublishedChain>);
 
 #[derive(Default)]
-struct Published {
+struct PublishedChain {
     chain: String,
     /// Open for as long as it is published.
     file: Option<File>,
@@ -73,7 +73,7 @@ impl ChainMarker {
         }
         // Children that get the variable need no file.
         if let Some(file) = system::anonymous_file(&chain) {
-            *published = Published { chain, file: Some(file) };
+            *published = PublishedChain { chain, file: Some(file) };
         }
     }
 }
@@ -87,7 +87,7 @@ fn joined(known: &str, new: &str) -> String {
             None => all.push(link),
         }
     }
-    all.iter().map(Link::to_string).collect::<Vec<_>>().join(",")
+    all.iter().map(ChainLink::to_string).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(target_os = "linux")]
@@ -233,7 +233,7 @@ mod tests {
             LocalProcess { started: started + 1, namespace: 1, ..local },
         ]
         .map(chain);
-        let is_admitted = |variable: &str| chain_below(variable).admit(&config).is_ok();
+        let is_admitted = |variable: &str| chain_below(variable).check(&config).is_ok();
         assert!(!is_admitted(&running));
         assert!(is_admitted(&reused), "another process has its number");
         assert!(!is_admitted(&elsewhere), "it may run, in another namespace");

@@ -5,16 +5,16 @@ use std::time::Duration;
 use super::spawn_id::SpawnId;
 #[cfg(target_os = "linux")]
 use crate::transport::stdio::process::cgroup::Cgroup;
-use crate::transport::stdio::process_group::{Group, Order};
+use crate::transport::stdio::process_group::{GroupSignal, ProcessGroup};
 #[cfg(not(target_os = "linux"))]
-use crate::transport::stdio::watchdog::Record;
+use crate::transport::stdio::watchdog::WatchdogRecord;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
 use rustix::process::Signal;
 
-use super::tracker::{self, Tracked};
+use super::tracker::{self, TrackerGuard};
 use crate::transport::stdio::procfs::Process;
 
 /// How long orphans of which nobody knows the server get between the request to end and the order.
@@ -39,9 +39,9 @@ pub struct RemainingProcess {
 
 /// The processes of a server.
 pub(super) struct ServerProcesses {
-    group: Group,
+    group: ProcessGroup,
     #[cfg(target_os = "linux")]
-    tracked: Tracked,
+    tracked: TrackerGuard,
     /// Those that were seen last.
     #[cfg(target_os = "linux")]
     seen: Vec<Process>,
@@ -55,9 +55,9 @@ pub(super) struct ServerProcesses {
 impl ServerProcesses {
     /// The processes of a server that is about to be started in a group, as far as they will be.
     /// Also says whether they are stopped if we are killed.
-    pub(super) fn begin(group: Group, spawn_id: SpawnId, with_cgroup: bool) -> (Self, bool) {
+    pub(super) fn begin(group: ProcessGroup, spawn_id: SpawnId, with_cgroup: bool) -> (Self, bool) {
         let cgroup = with_cgroup.then(|| Cgroup::create(&spawn_id).map(Arc::new)).flatten();
-        let (tracked, is_guarded) = Tracked::begin(spawn_id, group, cgroup);
+        let (tracked, is_guarded) = TrackerGuard::begin(spawn_id, group, cgroup);
         (Self { group, tracked, seen: Vec::new() }, is_guarded)
     }
 
@@ -67,21 +67,21 @@ impl ServerProcesses {
     }
 
     /// Looks for them. Says whether there is none.
-    pub(super) fn are_gone(&mut self) -> bool {
+    pub(super) fn all_gone(&mut self) -> bool {
         self.seen = self.tracked.search(Instant::now());
         self.seen.is_empty()
     }
 
     /// Tells all of them.
-    pub(super) fn tell(&mut self, order: Order) {
-        if order == Order::Kill {
+    pub(super) fn signal(&mut self, order: GroupSignal) {
+        if order == GroupSignal::Kill {
             self.tracked.kill_cgroup();
         }
-        self.are_gone();
+        self.all_gone();
         let is_inside = |process: &Process| process.group == self.group.number();
         // All at once, also those that are just being started. An empty group may be another's.
         if self.seen.iter().any(is_inside) {
-            self.group.tell(order);
+            self.group.signal(order);
         }
         self.seen.iter().filter(|it| !is_inside(it)).for_each(|it| it.signal(signal_of(order)));
     }
@@ -124,11 +124,11 @@ pub(super) fn end_orphans(tried: &[RemainingProcess]) -> Vec<RemainingProcess> {
 }
 
 #[cfg(target_os = "linux")]
-fn signal_of(order: Order) -> Signal {
+fn signal_of(order: GroupSignal) -> Signal {
     match order {
-        Order::Pause => Signal::STOP,
-        Order::Terminate => Signal::TERM,
-        Order::Kill => Signal::KILL,
+        GroupSignal::Pause => Signal::STOP,
+        GroupSignal::Terminate => Signal::TERM,
+        GroupSignal::Kill => Signal::KILL,
     }
 }
 
@@ -141,7 +141,7 @@ fn remaining(process: &Process) -> Option<RemainingProcess> {
 /// Elsewhere only the group is known.
 #[cfg(not(target_os = "linux"))]
 impl ServerProcesses {
-    pub(super) fn begin(group: Group, spawn_id: SpawnId, _: bool) -> (Self, bool) {
+    pub(super) fn begin(group: ProcessGroup, spawn_id: SpawnId, _: bool) -> (Self, bool) {
         let record = Record::new();
         let items = [format!("g{}", group.number()), format!("t{}", spawn_id.as_str())];
         let is_guarded = record.write(&items);
@@ -154,7 +154,7 @@ impl ServerProcesses {
         !self.group.is_alive()
     }
 
-    pub(super) fn tell(&mut self, order: Order) {
+    pub(super) fn tell(&mut self, order: GroupSignal) {
         self.group.tell(order);
     }
 

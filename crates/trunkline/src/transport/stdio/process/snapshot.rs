@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::spawn_id::{SpawnId, VARIABLE};
-use crate::transport::stdio::procfs::{self, Identity, Process};
+use crate::transport::stdio::procfs::{self, Process, ProcessIdentity};
 
 /// All processes at one moment.
 pub(super) struct Snapshot {
@@ -16,12 +16,12 @@ pub(super) struct Snapshot {
 }
 
 /// How the processes of a server are recognised.
-pub(super) struct Traits<'a> {
+pub(super) struct ServerTraits<'a> {
     pub(super) spawn_id: &'a SpawnId,
     /// The process group that was made for it, in our session.
     pub(super) group: i32,
     /// Processes that are known to be of it.
-    pub(super) known: &'a HashSet<Identity>,
+    pub(super) known: &'a HashSet<ProcessIdentity>,
     /// The processes in its cgroup.
     pub(super) in_cgroup: &'a [i32],
 }
@@ -52,7 +52,7 @@ impl Snapshot {
     }
 
     /// The processes of a server, without those that have ended.
-    pub(super) fn of_server(&self, traits: &Traits<'_>) -> Vec<Process> {
+    pub(super) fn of_server(&self, traits: &ServerTraits<'_>) -> Vec<Process> {
         let own_session = self.own().map(|own| own.session);
         self.with_descendants(|process| {
             let id = process.identity.id;
@@ -114,7 +114,7 @@ mod tests {
     const OURS: i32 = 50;
 
     fn process(id: i32, parent: i32, group: i32, session: i32) -> Process {
-        let identity = Identity { id, started: 1 };
+        let identity = ProcessIdentity { id, started: 1 };
         Process { identity, parent, group, session, is_zombie: false }
     }
 
@@ -122,14 +122,19 @@ mod tests {
         i32::try_from(std::process::id()).unwrap()
     }
 
-    fn found(processes: Vec<Process>, marks: &[(i32, &str)], known: &[Identity]) -> Vec<i32> {
+    fn found(
+        processes: Vec<Process>,
+        marks: &[(i32, &str)],
+        known: &[ProcessIdentity],
+    ) -> Vec<i32> {
         let marks = marks.iter().map(|(id, mark)| (*id, (*mark).to_owned())).collect();
         let host = process(own(), 1, OURS, OURS);
         let processes = [vec![host], processes].concat();
         let snapshot = Snapshot { begun: Instant::now(), processes, marks };
         let spawn_id = SpawnId::generate().unwrap();
         let known = known.iter().copied().collect();
-        let traits = Traits { spawn_id: &spawn_id, group: 1000, known: &known, in_cgroup: &[] };
+        let traits =
+            ServerTraits { spawn_id: &spawn_id, group: 1000, known: &known, in_cgroup: &[] };
         let mut ids: Vec<_> =
             snapshot.of_server(&traits).iter().map(|process| process.identity.id).collect();
         ids.sort_unstable();
@@ -161,7 +166,7 @@ mod tests {
     #[test]
     fn numbers_that_belong_to_others_by_now_are_not_found() {
         let later = process(1_000_001, 1, 1_000_001, 1_000_001);
-        let earlier = Identity { id: 1_000_001, started: 0 };
+        let earlier = ProcessIdentity { id: 1_000_001, started: 0 };
         // A group of our number in another session is another's.
         let stranger = process(1_000_002, 1, 1000, 77);
         assert_eq!(found(vec![later, stranger], &[], &[earlier]), [0; 0]);

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, WaitOptions};
 
 use super::cgroup::Cgroup;
-use super::snapshot::{Snapshot, Traits};
+use super::snapshot::{ServerTraits, Snapshot};
 use super::spawn_id::{SpawnId, VARIABLE};
-use crate::transport::stdio::own_children::{Pause, is_own};
-use crate::transport::stdio::process_group::Group;
-use crate::transport::stdio::procfs::{self, Identity, Process};
-use crate::transport::stdio::watchdog::Record;
+use crate::transport::stdio::own_children::{SpawnPause, is_own};
+use crate::transport::stdio::process_group::ProcessGroup;
+use crate::transport::stdio::procfs::{self, Process, ProcessIdentity};
+use crate::transport::stdio::watchdog::WatchdogRecord;
 
 /// How often new processes are looked at while servers run. A process that leaves its group, clears
 /// its environment and loses its parent sooner than that is not known to the guard; a shorter time
@@ -33,40 +33,40 @@ static TRACKER: Mutex<Option<Tracker>> = Mutex::new(None);
 
 #[derive(Default)]
 struct Tracker {
-    servers: HashMap<u64, Server>,
+    servers: HashMap<u64, TrackedServer>,
     next: u64,
     /// Processes that belong to no server.
     unrelated: HashSet<i32>,
     /// Whether orphans become our children.
     is_subreaper: bool,
     /// Orphans of which nobody knows from which server they come.
-    orphans: HashSet<Identity>,
-    orphans_record: Option<Record>,
+    orphans: HashSet<ProcessIdentity>,
+    orphans_record: Option<WatchdogRecord>,
     has_surveyor: bool,
 }
 
 /// What is known about the processes of a server.
-struct Server {
+struct TrackedServer {
     spawn_id: SpawnId,
-    group: Group,
+    group: ProcessGroup,
     cgroup: Option<Arc<Cgroup>>,
     /// Its processes so far; some of them are gone.
-    known: HashSet<Identity>,
+    known: HashSet<ProcessIdentity>,
     /// Those that the guard finds only by their number.
-    told: HashSet<Identity>,
-    record: Record,
+    told: HashSet<ProcessIdentity>,
+    record: WatchdogRecord,
 }
 
 /// The server from which a process descends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Owner {
+enum ProcessOwner {
     Server(u64),
     /// An unknown server: an orphan without a mark.
     Unknown,
 }
 
 /// A server whose processes are tracked, until this is dropped.
-pub(crate) struct Tracked {
+pub(crate) struct TrackerGuard {
     key: u64,
 }
 
@@ -84,22 +84,22 @@ pub(super) fn become_subreaper() {
     with(|tracker| tracker.is_subreaper = tracker.is_subreaper || set().is_ok());
 }
 
-impl Tracked {
+impl TrackerGuard {
     /// Tracks a server that is about to be started in a group. Also says whether the guard knows of
     /// it.
     pub(super) fn begin(
         spawn_id: SpawnId,
-        group: Group,
+        group: ProcessGroup,
         cgroup: Option<Arc<Cgroup>>,
     ) -> (Self, bool) {
-        let record = Record::new();
+        let record = WatchdogRecord::new();
         let (known, told) = (HashSet::new(), HashSet::new());
-        let server = Server { spawn_id, group, cgroup, known, told, record };
+        let server = TrackedServer { spawn_id, group, cgroup, known, told, record };
         let is_recorded = server.write_record();
         let key = with(|tracker| {
             tracker.next += 1;
             tracker.servers.insert(tracker.next, server);
-            tracker.begin_to_survey();
+            tracker.start_survey();
             tracker.next
         });
         (Self { key }, is_recorded)
@@ -124,7 +124,7 @@ impl Tracked {
 
     /// All processes of the server that run now.
     pub(super) fn search(&self, moment: Instant) -> Vec<Process> {
-        let pause = with(|tracker| tracker.is_subreaper).then(Pause::begin);
+        let pause = with(|tracker| tracker.is_subreaper).then(SpawnPause::begin);
         let snapshot = Snapshot::since(moment);
         with(|tracker| {
             tracker.reap(snapshot.processes());
@@ -145,7 +145,7 @@ impl Tracked {
     }
 }
 
-impl Drop for Tracked {
+impl Drop for TrackerGuard {
     fn drop(&mut self) {
         let server = with(|tracker| tracker.servers.remove(&self.key));
         drop(server);
@@ -155,7 +155,7 @@ impl Drop for Tracked {
 /// Orphans of servers that are gone, and what they have started; none while a server runs, since
 /// they may be its own.
 pub(super) fn search_orphans(moment: Instant) -> Vec<Process> {
-    let pause = Pause::begin();
+    let pause = SpawnPause::begin();
     if with(|tracker| !tracker.is_subreaper || !tracker.servers.is_empty()) {
         return Vec::new();
     }
@@ -178,14 +178,14 @@ fn is_orphan(process: &Process) -> bool {
         && !is_own(process.identity)
 }
 
-impl Server {
+impl TrackedServer {
     fn in_cgroup(&self) -> Vec<i32> {
         self.cgroup.as_ref().map_or_else(Vec::new, |cgroup| cgroup.processes())
     }
 
-    fn traits<'a>(&'a self, in_cgroup: &'a [i32]) -> Traits<'a> {
+    fn traits<'a>(&'a self, in_cgroup: &'a [i32]) -> ServerTraits<'a> {
         let (spawn_id, group) = (&self.spawn_id, self.group.number());
-        Traits { spawn_id, group, known: &self.known, in_cgroup }
+        ServerTraits { spawn_id, group, known: &self.known, in_cgroup }
     }
 
     fn write_record(&self) -> bool {
@@ -193,17 +193,17 @@ impl Server {
         let mut items = vec![format!("g{}", self.group.number())];
         items.push(format!("t{}", self.spawn_id.as_str()));
         items.extend(cgroup);
-        items.extend(told(&self.told));
+        items.extend(on_told(&self.told));
         self.record.write(&items)
     }
 }
 
-fn told(processes: &HashSet<Identity>) -> impl Iterator<Item = String> {
+fn on_told(processes: &HashSet<ProcessIdentity>) -> impl Iterator<Item = String> {
     processes.iter().take(MAX_TOLD).map(|it| format!("p{}:{}", it.id, it.started))
 }
 
 impl Tracker {
-    fn begin_to_survey(&mut self) {
+    fn start_survey(&mut self) {
         if !self.has_surveyor {
             let thread = thread::Builder::new().name("trunkline-tracker".to_owned());
             let spawned = thread.stack_size(SURVEYOR_STACK_BYTES).spawn(survey_while_servers_run);
@@ -212,15 +212,15 @@ impl Tracker {
     }
 
     /// Takes note of what a survey has found.
-    fn update(&mut self, survey: Survey) {
-        let Survey { ids, related } = survey;
+    fn update(&mut self, survey: ProcessSurvey) {
+        let ProcessSurvey { ids, related } = survey;
         self.unrelated.retain(|id| ids.contains(id));
         // Processes that were started after the survey are not in it.
         let now = |id: i32| match related.get(&id) {
             Some(process) => Some(process.identity),
             None => Process::read(id).map(|process| process.identity),
         };
-        let is_alive = |it: &Identity| now(it.id) == Some(*it);
+        let is_alive = |it: &ProcessIdentity| now(it.id) == Some(*it);
         for server in self.servers.values_mut() {
             server.known.retain(is_alive);
             server.told.retain(is_alive);
@@ -257,47 +257,48 @@ impl Tracker {
         }
         self.unrelated.extend(new.iter().map(|process| process.identity.id));
         for owner in changed {
-            self.tell_guard(owner);
+            self.update_watchdog(owner);
         }
     }
 
     /// The owner of every known process, by process id.
-    fn owners(&self) -> HashMap<i32, Owner> {
+    fn owners(&self) -> HashMap<i32, ProcessOwner> {
         let of_servers = self.servers.iter().flat_map(|(key, server)| {
-            server.known.iter().map(|process| (process.id, Owner::Server(*key)))
+            server.known.iter().map(|process| (process.id, ProcessOwner::Server(*key)))
         });
-        let orphans = self.orphans.iter().map(|process| (process.id, Owner::Unknown));
+        let orphans = self.orphans.iter().map(|process| (process.id, ProcessOwner::Unknown));
         of_servers.chain(orphans).collect()
     }
 
     /// The owner of a process that has become our child as an orphan; nothing if it is not an orphan.
-    fn owner_of_orphan(&self, process: &Process) -> Option<Owner> {
+    fn owner_of_orphan(&self, process: &Process) -> Option<ProcessOwner> {
         if !self.is_subreaper || !is_orphan(process) {
             return None;
         }
         let mark = process.variable(VARIABLE);
-        let is_marked = |server: &Server| mark.as_ref().is_some_and(|it| server.spawn_id.is_in(it));
+        let is_marked =
+            |server: &TrackedServer| mark.as_ref().is_some_and(|it| server.spawn_id.is_in(it));
         let server = self.servers.iter().find(|(_, server)| is_marked(server));
-        Some(server.map_or(Owner::Unknown, |(key, _)| Owner::Server(*key)))
+        Some(server.map_or(ProcessOwner::Unknown, |(key, _)| ProcessOwner::Server(*key)))
     }
 
     /// Takes note of a process. Says whether the guard has to be told.
-    fn learn(&mut self, owner: Owner, process: &Process) -> bool {
+    fn learn(&mut self, owner: ProcessOwner, process: &Process) -> bool {
         match owner {
-            Owner::Unknown => self.orphans.insert(process.identity),
-            Owner::Server(key) => {
+            ProcessOwner::Unknown => self.orphans.insert(process.identity),
+            ProcessOwner::Server(key) => {
                 self.servers.get_mut(&key).is_some_and(|server| server.learn(process))
             }
         }
     }
 
-    fn tell_guard(&mut self, owner: Owner) {
+    fn update_watchdog(&mut self, owner: ProcessOwner) {
         match owner {
-            Owner::Unknown => {
-                let items: Vec<_> = told(&self.orphans).collect();
-                self.orphans_record.get_or_insert_with(Record::new).write(&items);
+            ProcessOwner::Unknown => {
+                let items: Vec<_> = on_told(&self.orphans).collect();
+                self.orphans_record.get_or_insert_with(WatchdogRecord::new).write(&items);
             }
-            Owner::Server(key) => {
+            ProcessOwner::Server(key) => {
                 self.servers.get(&key).inspect(|server| {
                     server.write_record();
                 });
@@ -321,7 +322,7 @@ impl Tracker {
     }
 }
 
-impl Server {
+impl TrackedServer {
     /// Takes note of a process. Says whether the guard has to be told, because it has neither the
     /// group nor the mark.
     fn learn(&mut self, process: &Process) -> bool {
@@ -334,12 +335,12 @@ impl Server {
 }
 
 /// The processes of the machine at one moment, but for those that belong to no server.
-struct Survey {
+struct ProcessSurvey {
     ids: HashSet<i32>,
     related: HashMap<i32, Process>,
 }
 
-impl Survey {
+impl ProcessSurvey {
     fn begin(unrelated: &HashSet<i32>) -> Self {
         let ids: HashSet<i32> = procfs::ids().into_iter().collect();
         let related = ids.difference(unrelated).filter_map(|id| Some((*id, Process::read(*id)?)));
@@ -361,8 +362,8 @@ fn survey_while_servers_run() {
         });
         let Some(unrelated) = unrelated else { return };
         // Reading thousands of processes takes long: starts of servers wait for what comes after only.
-        let survey = Survey::begin(&unrelated);
-        let _pause = Pause::begin();
+        let survey = ProcessSurvey::begin(&unrelated);
+        let _pause = SpawnPause::begin();
         with(|tracker| tracker.update(survey));
     }
 }

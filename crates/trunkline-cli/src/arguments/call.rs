@@ -1,0 +1,234 @@
+//! Arguments of the commands that look at what servers have, and use it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use trunkline::config::Access;
+
+/// Units of a duration, and how many milliseconds each is.
+const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+
+/// Who asks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Who asks")]
+pub(crate) struct CallerArguments {
+    /// See and call as this agent
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+
+    /// Only what this bundle holds; may be repeated
+    #[arg(long = "bundle", value_name = "BUNDLE")]
+    pub(crate) bundles: Vec<String>,
+
+    /// As in this conversation: a file such as {"servers": {"github": false}}
+    #[arg(long, value_name = "FILE")]
+    pub(crate) conversation: Option<PathBuf>,
+
+    /// As if this server were switched off in the conversation; may be repeated
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) off: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+/// Rules for one run, which go over those of the configuration.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Which tools may be seen in this run, instead of `access` in the configuration
+    #[arg(long, value_name = "ACCESS", value_enum)]
+    pub(crate) access: Option<AccessArgument>,
+}
+
+/// Which tools may be seen.
+#[expect(clippy::enum_variant_names, reason = "they are the words of the configuration")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AccessArgument {
+    /// No tools that declare they write
+    ReadOnly,
+    /// Only tools that declare they do not write
+    ReadOnlyStrict,
+    /// All tools
+    ReadWrite,
+}
+
+impl From<AccessArgument> for Access {
+    fn from(argument: AccessArgument) -> Self {
+        match argument {
+            AccessArgument::ReadOnly => Self::ReadOnly,
+            AccessArgument::ReadOnlyStrict => Self::ReadOnlyStrict,
+            AccessArgument::ReadWrite => Self::ReadWrite,
+        }
+    }
+}
+
+impl CallerArguments {
+    /// The same as it would be written again, each part after a blank.
+    pub(crate) fn written(&self) -> String {
+        let agent = self.agent.iter().map(|it| ("agent", it.clone()));
+        let bundles = self.bundles.iter().map(|it| ("bundle", it.clone()));
+        let conversation = self.conversation.iter();
+        let conversation =
+            conversation.map(|it| ("conversation", it.to_string_lossy().into_owned()));
+        let off = self.off.iter().map(|it| ("off", it.clone()));
+        let access = self.run.access.map(Access::from);
+        let access = access.iter().map(|it| ("access", it.as_str().to_owned()));
+        let all = agent.chain(bundles).chain(conversation).chain(off).chain(access);
+        all.map(|(option, it)| format!(" --{option} {}", quoted(&it))).collect()
+    }
+}
+
+/// A word as a shell has to see it to pass it on as it is.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// Arguments of `tools`, `resources` and `prompts`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Only of this server
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+
+    /// Also what is hidden, and why
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Ask every server, also those whose tools are known from an earlier run
+    #[arg(long)]
+    pub(crate) refresh: bool,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
+/// How long something may take, and where files go.
+#[derive(Debug, Args)]
+pub(crate) struct TimeoutArguments {
+    /// How long it may take, such as 500ms, 30s or 5m; never longer than configured
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Keep images, audio and other binary parts of the result as files in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) artifacts: Option<PathBuf>,
+}
+
+/// Arguments of `call`.
+#[derive(Debug, Args)]
+pub(crate) struct CallArguments {
+    /// The tool, as `trunkline tools` shows it
+    pub(crate) name: String,
+
+    /// An argument of the tool; may be repeated
+    #[arg(long = "arg", value_name = "NAME=VALUE", conflicts_with_all = ["json", "input"])]
+    pub(crate) arguments: Vec<String>,
+
+    /// All arguments as one JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "input")]
+    pub(crate) json: Option<String>,
+
+    /// `-` to read the JSON object from standard input
+    #[arg(value_name = "-", value_parser = ["-"])]
+    pub(crate) input: Option<String>,
+
+    /// Check the arguments against the schema of the tool before it is called
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    #[command(flatten)]
+    pub(crate) bounds: TimeoutArguments,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
+/// Arguments of `read`.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArguments {
+    /// The address, as `trunkline resources` shows it, or one that fits a template
+    #[arg(value_name = "URI")]
+    pub(crate) address: String,
+
+    /// Ask only this server
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) bounds: TimeoutArguments,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
+/// Arguments of `prompt`.
+#[derive(Debug, Args)]
+pub(crate) struct PromptArguments {
+    /// The prompt, as `trunkline prompts` shows it
+    pub(crate) name: String,
+
+    /// An argument of the prompt, which is a text; may be repeated
+    #[arg(long = "arg", value_name = "NAME=TEXT")]
+    pub(crate) arguments: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) bounds: TimeoutArguments,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
+/// Arguments of `complete`.
+#[derive(Debug, Args)]
+pub(crate) struct CompleteArguments {
+    /// The prompt, or the template of addresses
+    pub(crate) name: String,
+
+    /// The argument, and what has been written of it
+    #[arg(value_name = "ARGUMENT[=TEXT]")]
+    pub(crate) argument: String,
+
+    /// Another argument that is known already; may be repeated
+    #[arg(long = "arg", value_name = "NAME=TEXT")]
+    pub(crate) arguments: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) bounds: TimeoutArguments,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArguments {
+    /// The tool, prompt or address
+    pub(crate) name: String,
+
+    /// Ask only this server; its own names and addresses will do then
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+
+    /// Ask the server also if its tools are known from an earlier run
+    #[arg(long)]
+    pub(crate) refresh: bool,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(digits).unwrap_or((text, ""));
+    let unit = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, milliseconds)| milliseconds);
+    let milliseconds = unit.zip(number.parse::<u64>().ok());
+    let milliseconds = milliseconds.and_then(|(unit, number)| number.checked_mul(*unit));
+    let is_some_time = |milliseconds: &u64| *milliseconds > 0;
+    let found = milliseconds.filter(is_some_time).map(Duration::from_millis);
+    found.ok_or_else(|| "it is a number and a unit, as in 500ms, 30s, 5m or 1h".to_owned())
+}

@@ -1,0 +1,76 @@
+//! Waiting for files on threads that nobody depends on: a file system that never answers keeps a
+//! thread for ever, and must keep nothing else.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{io, thread};
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use trunkline::config::FileRefusal;
+
+/// How long files may take to be looked at or read, all those of one step together. Slow disks and
+/// networks answer in a second or two; whoever waits longer wants to know why.
+const FILE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Threads that may be left behind in a file system that does not answer. A gateway looks at its files
+/// once a second, and must not add a thread each time.
+const MAX_WAITING_THREADS: usize = 16;
+
+static WAITING_THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs something that waits for files, before there is a runtime.
+pub(crate) fn wait<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    let (done, answer) = mpsc::sync_channel(1);
+    start(move || drop(done.send(work())))?;
+    answer.recv_timeout(FILE_TIMEOUT).map_err(|_| FileRefusal::NoAnswer.into())
+}
+
+/// Runs something that waits for files, beside everything else.
+pub(crate) async fn answered<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let (done, answer) = oneshot::channel();
+    start(move || drop(done.send(work())))?;
+    match timeout(FILE_TIMEOUT, answer).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) | Err(_) => Err(FileRefusal::NoAnswer.into()),
+    }
+}
+
+/// Counts a thread for as long as it runs, also if it panics.
+struct WaitingThread;
+
+impl Drop for WaitingThread {
+    fn drop(&mut self) {
+        WAITING_THREADS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn start(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let running = WAITING_THREADS.fetch_add(1, Ordering::Relaxed);
+    let counted = WaitingThread;
+    if running >= MAX_WAITING_THREADS {
+        return Err(FileRefusal::NoAnswer.into());
+    }
+    let work = move || {
+        let _counted = counted;
+        work();
+    };
+    thread::Builder::new().name("trunkline-files".to_owned()).spawn(work).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_never_answers_keeps_only_its_thread_and_not_without_end() {
+        for _ in 0..MAX_WAITING_THREADS + 4 {
+            let stuck = answered(thread::park).await;
+            assert_eq!(stuck.unwrap_err().to_string(), "the file system does not answer");
+        }
+        assert_eq!(WAITING_THREADS.load(Ordering::Relaxed), MAX_WAITING_THREADS);
+    }
+}

@@ -1,0 +1,90 @@
+//! What was looked at to load something, to know when it would load as something else.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{fs, io};
+
+use trunkline::config::{Consent, DiscoveredFile, Environment};
+
+use super::ProcessEnv;
+use super::file_timeout::answered;
+
+/// What tells one state of a file or folder from another; nothing if it is not there.
+type FileStamp = Option<(SystemTime, u64)>;
+
+/// Everything that was looked at, whether it was there or not: also a file that comes later may be
+/// the one that counts then.
+pub(crate) struct WatchedFiles {
+    environment: ProcessEnv,
+    stamps: RefCell<BTreeMap<PathBuf, FileStamp>>,
+}
+
+impl WatchedFiles {
+    pub(crate) fn with_environment(environment: &ProcessEnv) -> Self {
+        Self { environment: environment.clone(), stamps: RefCell::default() }
+    }
+
+    /// Notes a path as it is now, before it is looked at: what changes meanwhile is seen the next
+    /// time.
+    pub(crate) fn note(&self, path: &Path) {
+        let mut stamps = self.stamps.borrow_mut();
+        stamps.entry(path.to_owned()).or_insert_with(|| stamp(path));
+    }
+
+    /// What is not as it was any more. From now on it is known as it is now.
+    pub(crate) async fn changed(&self) -> io::Result<Vec<PathBuf>> {
+        let paths: Vec<PathBuf> = self.stamps.borrow().keys().cloned().collect();
+        let look = move || paths.into_iter().map(|path| (stamp(&path), path)).collect::<Vec<_>>();
+        let now = answered(look).await?;
+        let mut changed = Vec::new();
+        let mut stamps = self.stamps.borrow_mut();
+        for (now, path) in now {
+            if let Some(known) = stamps.get_mut(&path).filter(|known| **known != now) {
+                *known = now;
+                changed.push(path);
+            }
+        }
+        Ok(changed)
+    }
+}
+
+fn stamp(path: &Path) -> FileStamp {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len()))
+}
+
+impl Environment for WatchedFiles {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        Environment::variable(&self.environment, name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.note(path);
+        self.environment.read(path)
+    }
+
+    fn read_discovered(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.note(path);
+        self.environment.read_discovered(path)
+    }
+
+    fn consent(&self, file: &DiscoveredFile) -> Consent {
+        if let Some(store) = self.environment.trust_file() {
+            self.note(&store);
+        }
+        self.environment.consent(file)
+    }
+
+    fn is_regular_file(&self, path: &Path) -> bool {
+        self.note(path);
+        self.environment.is_regular_file(path)
+    }
+
+    fn files_in(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        self.note(folder);
+        self.environment.files_in(folder)
+    }
+}

@@ -1,0 +1,70 @@
+//! What becomes of a task, for whoever wants to hear of it.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{CallError, Outcome, Route, outcome};
+use crate::catalog::Catalog;
+use crate::config::Server;
+use crate::connection::{ServerNotification, TaskSubscription};
+use crate::content::ResultKind;
+use crate::message::{Notification, Raw};
+use crate::principal::Requester;
+
+/// What a server says that becomes of a task (`notifications/tasks`), while this is held.
+pub struct TaskUpdates {
+    notifications: broadcast::Receiver<ServerNotification>,
+    subscription: TaskSubscription,
+    server: Arc<Server>,
+    catalog: Arc<Catalog>,
+}
+
+impl TaskUpdates {
+    /// What the server says next, as callers are to see it: what `tasks/get` would have said. Nothing
+    /// if nothing more will come. One who does not keep up misses something, and can ask.
+    pub async fn next(&mut self) -> Option<Outcome> {
+        loop {
+            match self.notifications.recv().await {
+                Ok(said) => {
+                    if let Some(said) = self.task_id(&said.notification) {
+                        let exposed = |uri: &str| self.catalog.exposed_uri(&self.server.name, uri);
+                        let tells_apart = self.catalog.qualifies_uris();
+                        let exposed: Option<super::ExposeUri<'_>> =
+                            if tells_apart { Some(&exposed) } else { None };
+                        return Some(outcome((ResultKind::Other, &said), &self.server, exposed));
+                    }
+                }
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    fn task_id(&self, notification: &Notification) -> Option<Raw> {
+        if &*notification.method != "notifications/tasks" {
+            return None;
+        }
+        let said = notification.params.as_ref()?;
+        let is_it = said.get("taskId")?.as_str().as_deref() == Some(self.subscription.id());
+        // On which request of ours it was said is nobody else's business.
+        is_it.then(|| said.without("_meta"))
+    }
+}
+
+impl Route<'_> {
+    /// Asks the server to say what becomes of a task.
+    pub(crate) async fn updates(
+        &self,
+        (task, requester): (&str, &Requester),
+        catalog: Arc<Catalog>,
+    ) -> Result<TaskUpdates, CallError> {
+        // From before it is asked, so that nothing is missed.
+        let notifications = self.connection.notifications();
+        let subscription = self.connection.subscribe_to_task(requester, task).await?;
+        let subscription = subscription.map_err(|error| self.refused(&error))?;
+        let server = Arc::clone(&self.server);
+        Ok(TaskUpdates { notifications, subscription, server, catalog })
+    }
+}

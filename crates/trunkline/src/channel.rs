@@ -1,0 +1,209 @@
+//! A queue between tasks for what seldom comes. A call has several ways on which something may be said
+//! before its answer, and nearly none of them is ever used: nothing is allocated for messages before
+//! there is one.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let (sender, mut receiver) = trunkline::channel::bounded(1);
+//! assert!(sender.send("one").is_ok());
+//! assert!(sender.send("too many").is_err());
+//! assert_eq!(receiver.recv().await, "one");
+//! # });
+//! ```
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// A queue in which so many messages may wait.
+pub fn bounded<T>(most: usize) -> (Sender<T>, Receiver<T>) {
+    bounded_bytes(most, usize::MAX)
+}
+
+/// A queue in which so many messages may wait, and none more that weighs anything once they weigh that
+/// much.
+pub fn bounded_bytes<T>(most: usize, weight: usize) -> (Sender<T>, Receiver<T>) {
+    let shared = Arc::new(ChannelShared { most, weight, state: Mutex::default() });
+    (Sender(Arc::clone(&shared)), Receiver(shared))
+}
+
+struct ChannelShared<T> {
+    most: usize,
+    weight: usize,
+    state: Mutex<ChannelState<T>>,
+}
+
+struct ChannelState<T> {
+    /// Messages with their weights.
+    waiting: VecDeque<(T, usize)>,
+    weight: usize,
+    /// Whom to wake when there is something.
+    reader: Option<Waker>,
+    /// Whether nobody reads any more.
+    is_closed: bool,
+}
+
+impl<T> Default for ChannelState<T> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), weight: 0, reader: None, is_closed: false }
+    }
+}
+
+impl<T> ChannelState<T> {
+    fn pop(&mut self) -> Option<T> {
+        let (message, weight) = self.waiting.pop_front()?;
+        self.weight -= weight;
+        Some(message)
+    }
+}
+
+impl<T> ChannelShared<T> {
+    fn lock(&self) -> MutexGuard<'_, ChannelState<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Too many messages wait, or nobody reads them any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrySendError;
+
+/// The end of a queue that messages are put in at. Clones are the same.
+pub struct Sender<T>(Arc<ChannelShared<T>>);
+
+impl<T> Sender<T> {
+    /// Puts a message in, if there is room for it and somebody to read it.
+    ///
+    /// # Errors
+    ///
+    /// When there is not.
+    pub fn send(&self, message: T) -> Result<(), TrySendError> {
+        self.try_send_sized(message, 0)
+    }
+
+    /// The same for a message that weighs something.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for it, or nobody to read it.
+    pub fn try_send_sized(&self, message: T, weight: usize) -> Result<(), TrySendError> {
+        let mut state = self.0.lock();
+        let is_heavy = weight > 0 && state.weight >= self.0.weight;
+        let is_full = state.waiting.len() >= self.0.most || is_heavy;
+        if state.is_closed || is_full {
+            return Err(TrySendError);
+        }
+        state.weight += weight;
+        state.waiting.push_back((message, weight));
+        let reader = state.reader.take();
+        drop(state);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+        Ok(())
+    }
+}
+
+/// The end of a queue that messages are taken out of. Dropping it closes the queue.
+pub struct Receiver<T>(Arc<ChannelShared<T>>);
+
+impl<T> Receiver<T> {
+    /// Waits for a message: for ever, if nobody is left who could send one. May be dropped at any
+    /// time.
+    pub async fn recv(&mut self) -> T {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    /// A message that is there.
+    pub fn try_recv(&mut self) -> Option<T> {
+        self.0.lock().pop()
+    }
+
+    fn poll(&mut self, context: &Context<'_>) -> Poll<T> {
+        let mut state = self.0.lock();
+        if let Some(message) = state.pop() {
+            return Poll::Ready(message);
+        }
+        if !state.reader.as_ref().is_some_and(|reader| reader.will_wake(context.waker())) {
+            state.reader = Some(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_closed = true;
+        let unread = std::mem::take(&mut state.waiting);
+        // Dropping messages may run anything, which must not find the queue locked.
+        drop(state);
+        drop(unread);
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sender")
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Receiver")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn messages_come_in_their_order_to_whoever_waits() {
+        let (sender, mut receiver) = bounded(10);
+        let sending = sender.clone();
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            while all.len() < 4 {
+                all.push(receiver.recv().await);
+            }
+            all
+        });
+        for number in 0..4 {
+            tokio::task::yield_now().await;
+            sending.send(number).unwrap();
+        }
+        assert_eq!(reading.await.unwrap(), [0, 1, 2, 3]);
+        assert_eq!(sender.send(4), Err(TrySendError), "nobody reads it");
+    }
+
+    #[tokio::test]
+    async fn only_so_many_wait_and_what_nobody_reads_is_dropped() {
+        let (sender, mut receiver) = bounded(2);
+        let message = Arc::new(());
+        for is_room in [true, true, false] {
+            assert_eq!(sender.send(Arc::clone(&message)).is_ok(), is_room);
+        }
+        assert!(receiver.try_recv().is_some());
+        drop(receiver);
+        assert_eq!(Arc::strong_count(&message), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_heavy_lets_fewer_wait() {
+        let (sender, mut receiver) = bounded_bytes(10, 5);
+        for (weight, is_room) in [(4, true), (4, true), (1, false)] {
+            assert_eq!(sender.try_send_sized(weight, weight).is_ok(), is_room);
+        }
+        assert!(sender.send(0).is_ok(), "what weighs nothing has room");
+        assert_eq!(receiver.recv().await, 4);
+        assert!(sender.try_send_sized(1, 1).is_ok());
+    }
+}

@@ -1,0 +1,276 @@
+//! The effective configuration as a value that may be shown: secrets masked, origins named.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::inherit::InheritEnv;
+use super::keywords::{Access, RestartRule};
+use super::model::{
+    AgentPattern, Config, FoundBy, Origin, Provenance, RemoteTransport, Restart, Server,
+    ServerSettings, ToolLists, Transport,
+};
+use super::redact::{self, is_like_credential};
+use super::secret::MASK;
+use super::template::Template;
+use crate::name::BundleName;
+
+impl Config {
+    /// The whole configuration under the keys of `trunkline.json`, with `***` in place of every
+    /// secret, every default filled in, and where each server was written.
+    pub fn to_json(&self) -> Value {
+        let servers = self.servers().map(|server| (server.name.to_string(), server.to_json()));
+        let bundles = self.bundles().map(|(name, bundle)| {
+            let mut shown = tool_lists(&bundle.tools);
+            shown.insert("serverId".to_owned(), bundle.server.as_str().into());
+            shown.insert("mode".to_owned(), bundle.mode.as_str().into());
+            (name.to_string(), Value::Object(shown))
+        });
+        let agents = self.agents.named.iter().map(|(name, agent)| {
+            let texts = |patterns: &Vec<AgentPattern>| -> Vec<String> {
+                patterns.iter().map(|it| it.pattern.to_string()).collect()
+            };
+            let tools = agent.tools.as_ref().map(texts);
+            let disabled = agent.is_disabled.then_some(true);
+            let shown = json!({
+                "tools": tools,
+                "access": agent.access.map(Access::as_str),
+                "description": agent.description,
+                "disabled": disabled,
+            });
+            (name.to_string(), without_nulls(shown))
+        });
+        let mut shown = json!({
+            "mcpServers": servers.collect::<Map<_, _>>(),
+            "bundles": bundles.collect::<Map<_, _>>(),
+            "disabledBundles": self.disabled_bundles.iter().map(BundleName::as_str).collect::<Vec<_>>(),
+            "agents": agents.collect::<Map<_, _>>(),
+            "agentFiles": self.agents.files.iter().map(|it| redact::name(it)).collect::<Vec<_>>(),
+            "naming": {
+                "separator": self.naming.separator,
+                "maxLength": self.naming.max_length,
+                "describeServer": self.naming.describe_server,
+                "addresses": self.naming.addresses.as_str(),
+            },
+        });
+        extend(&mut shown, behaviour_json(&self.defaults));
+        shown
+    }
+}
+
+impl Server {
+    /// How the server is reached, in one line without secrets: its command line or its address.
+    pub fn endpoint(&self) -> String {
+        match &self.transport {
+            Transport::Stdio(stdio) => {
+                let words =
+                    std::iter::once(stdio.command.redacted()).chain(shown_arguments(&stdio.args));
+                words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+            }
+            Transport::Remote(remote) => remote.url.redacted(),
+        }
+    }
+
+    /// This server in the spelling of `trunkline.json`, with `***` in place of every secret.
+    pub fn to_json(&self) -> Value {
+        let mut shown = json!({
+            "enabled": self.enabled,
+            "hold": self.hold.as_ref().map(ToString::to_string),
+            "type": self.transport_word(),
+            "trust": self.trust.as_str(),
+            "authProviderId": self.auth_provider.as_deref().map(redact::name),
+            "prefix": self.prefix,
+            "provenance": provenance_json(&self.provenance),
+        });
+        extend(&mut shown, transport_json(&self.transport));
+        extend(&mut shown, Value::Object(tool_lists(&self.tools)));
+        extend(&mut shown, behaviour_json(&self.behaviour));
+        if !self.unknown.is_empty() {
+            let keys: Vec<_> = self.unknown.iter().map(|kept| redact::name(&kept.key)).collect();
+            extend(&mut shown, json!({ "unknownKeys": keys }));
+        }
+        without_nulls(shown)
+    }
+
+    /// The word for its transport.
+    pub fn transport_word(&self) -> &'static str {
+        match &self.transport {
+            Transport::Stdio(_) => "stdio",
+            Transport::Remote(remote) => match remote.protocol {
+                RemoteTransport::Streamable => "http",
+                RemoteTransport::Sse => "sse",
+                RemoteTransport::Detect => "remote",
+            },
+        }
+    }
+}
+
+impl std::fmt::Debug for Config {
+    /// As it may be shown to anybody.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Config {}", self.to_json())
+    }
+}
+
+impl std::fmt::Debug for Server {
+    /// As it may be shown to anybody.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Server {} {}", self.name, self.to_json())
+    }
+}
+
+/// A word of a command line; in quotes when it could be taken for several.
+fn quoted(word: &str) -> String {
+    let plain =
+        !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || "\"'".contains(c));
+    if plain { word.to_owned() } else { format!("{word:?}") }
+}
+
+fn shown_arguments(args: &[Template]) -> Vec<String> {
+    redact::arguments(&args.iter().map(Template::redaction_input).collect::<Vec<_>>())
+}
+
+fn transport_json(transport: &Transport) -> Value {
+    match transport {
+        Transport::Stdio(stdio) => {
+            let variable = |(name, value): &(Box<str>, Option<Template>)| {
+                (redact::name(name).to_owned(), value.as_ref().map(Template::masked).into())
+            };
+            json!({
+                "command": stdio.command.redacted(),
+                "args": shown_arguments(&stdio.args),
+                "cwd": stdio.cwd.as_ref().map(Template::redacted),
+                "env": stdio.env.iter().map(variable).collect::<Map<_, _>>(),
+                "envFile": stdio.env_file.as_ref().map(Template::redacted),
+            })
+        }
+        Transport::Remote(remote) => {
+            let header = |(name, value): &(Box<str>, Template)| {
+                (redact::name(name).to_owned(), value.masked().into())
+            };
+            json!({
+                "url": remote.url.redacted(),
+                "headers": remote.headers.iter().map(header).collect::<Map<_, _>>(),
+            })
+        }
+    }
+}
+
+fn tool_lists(lists: &ToolLists) -> Map<String, Value> {
+    let mut shown = Map::new();
+    if let Some(allow) = &lists.allow {
+        shown.insert("allowTools".to_owned(), json!(allow));
+    }
+    if !lists.deny.is_empty() {
+        shown.insert("denyTools".to_owned(), json!(lists.deny));
+    }
+    shown
+}
+
+fn behaviour_json(behaviour: &ServerSettings) -> Value {
+    let timeouts = &behaviour.timeouts;
+    without_nulls(json!({
+        "access": behaviour.access.as_str(),
+        "connect": behaviour.connect.as_str(),
+        "protocol": behaviour.protocol.as_str(),
+        "restart": restart_json(&behaviour.restart),
+        "inheritEnv": inherit_env_json(&behaviour.inherit_env),
+        "timeouts": {
+            "connect": milliseconds(timeouts.connect),
+            "handshake": milliseconds(timeouts.handshake),
+            "list": milliseconds(timeouts.list),
+            "call": milliseconds(timeouts.call),
+            "question": milliseconds(timeouts.question),
+            "shutdown": milliseconds(timeouts.shutdown),
+            "grace": milliseconds(timeouts.grace),
+        },
+        "concurrency": behaviour.concurrency,
+        "share": behaviour.share.as_str(),
+        "redact": behaviour.redact.then_some(true),
+        "toolsTtlMs": milliseconds(behaviour.tools_ttl),
+        "idleTimeout": behaviour.idle_timeout.map(milliseconds),
+        "maxResultBytes": behaviour.max_result_bytes,
+    }))
+}
+
+fn inherit_env_json(inherit: &InheritEnv) -> Option<Value> {
+    match inherit {
+        InheritEnv::Everything => Some(true.into()),
+        InheritEnv::Matching(patterns) if patterns.is_empty() => None,
+        InheritEnv::Matching(_) => {
+            let shown =
+                |it: &str| if is_like_credential(it) { MASK.to_owned() } else { it.to_owned() };
+            Some(inherit.written().into_iter().map(shown).collect::<Vec<_>>().into())
+        }
+    }
+}
+
+fn restart_json(restart: &Restart) -> Value {
+    match restart {
+        Restart::Never => RestartRule::Never.as_str().into(),
+        Restart::OnFailure(backoff) => json!({
+            "policy": RestartRule::OnFailure.as_str(),
+            "limit": backoff.limit,
+            "delay": milliseconds(backoff.delay),
+            "maxDelay": milliseconds(backoff.max_delay),
+        }),
+    }
+}
+
+/// A duration as a file writes it: milliseconds, whole where they are.
+fn milliseconds(duration: Duration) -> Value {
+    let whole = Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+    if whole == duration {
+        Value::from(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    } else {
+        Value::from(duration.as_secs_f64() * 1000.0)
+    }
+}
+
+fn provenance_json(provenance: &Provenance) -> Value {
+    let place = |origin: &Origin, location: &super::source::Location| {
+        let start = location.start();
+        let (layer, found) = match origin {
+            Origin::Overrides => ("overrides", None),
+            Origin::Variable(_) => ("variable", None),
+            Origin::Text => ("text", None),
+            Origin::File(file) => ("file", Some(found_word(&file.found))),
+        };
+        without_nulls(json!({
+            "layer": layer,
+            "found": found,
+            "source": location.source().name(),
+            "line": start.line,
+            "column": start.column,
+        }))
+    };
+    let mut shown = place(&provenance.origin, &provenance.location);
+    if let Some((origin, location)) = &provenance.switched_by {
+        extend(&mut shown, json!({ "switchedBy": place(origin, location) }));
+    }
+    shown
+}
+
+fn found_word(found: &FoundBy) -> &'static str {
+    match found {
+        FoundBy::Asked => "given",
+        FoundBy::Variable(_) => "variable",
+        FoundBy::Discovered => "discovered",
+        FoundBy::Fallback => "fallback",
+    }
+}
+
+fn extend(shown: &mut Value, more: Value) {
+    if let (Value::Object(shown), Value::Object(more)) = (shown, more) {
+        shown.extend(more);
+    }
+}
+
+fn without_nulls(shown: Value) -> Value {
+    match shown {
+        Value::Object(members) => {
+            members.into_iter().filter(|(_, value)| !value.is_null()).collect()
+        }
+        other => other,
+    }
+}

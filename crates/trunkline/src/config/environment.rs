@@ -1,0 +1,143 @@
+//! What loading asks of the embedding host: variables, files, and consent to run a file that was
+//! only found.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
+
+use ring::digest;
+
+use super::identity::FileIdentity;
+use super::model::{ConsentHoldReason, FileReach};
+
+/// What loading needs of the world. An embedding host answers from wherever it likes.
+pub trait Environment {
+    /// The value of an environment variable.
+    fn variable(&self, name: &str) -> Option<OsString>;
+
+    /// The content of a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The content of a file that nobody named. A host on a machine with several users refuses files
+    /// that other users can change, with [`FileRefusal::Unsafe`].
+    fn read_discovered(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read(path)
+    }
+
+    /// Whether the servers of a discovered file may be started. Asked only if
+    /// [`LoadOptions::discovered`](super::LoadOptions::discovered) says so. The default is no.
+    fn consent(&self, _file: &DiscoveredFile) -> Consent {
+        Consent::Withheld(ConsentHoldReason::NotTrusted)
+    }
+
+    /// Whether a path that nobody named may be read: a pipe in its place would never end.
+    fn is_regular_file(&self, _path: &Path) -> bool {
+        true
+    }
+
+    /// The identity of a file that was read, by which another process recognises it under another path
+    /// (CON-16). The default asks the file system.
+    fn file_identity(&self, path: &Path) -> Option<FileIdentity> {
+        FileIdentity::of(path)
+    }
+
+    /// The files in a folder, for agents that are kept one to a file.
+    fn files_in(&self, _folder: &Path) -> io::Result<Vec<PathBuf>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// A configuration file that was found beside or above the working directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiscoveredFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// The folder in which it was found.
+    pub workspace: PathBuf,
+    /// The digest of exactly the bytes that were loaded.
+    pub digest: ContentDigest,
+}
+
+/// Whether the servers of a discovered file may be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// They may. `${file:…}` and `envFile` reach as far as this.
+    Given(FileReach),
+    /// They may not, for this reason.
+    Withheld(ConsentHoldReason),
+}
+
+/// The SHA-256 digest of the content of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ContentDigest([u8; 32]);
+
+impl ContentDigest {
+    /// The digest of some bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut content = [0; 32];
+        content.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
+        Self(content)
+    }
+}
+
+impl fmt::Display for ContentDigest {
+    /// In hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ContentDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a host does not read a file, as the inner error of an [`io::Error`]. Unlike other errors of
+/// reading it holds nothing of the content, so that messages show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileRefusal {
+    /// Other users can change it, for this reason: "everybody can write /tmp/x".
+    Unsafe(String),
+    /// It is outside of the folder that a discovered configuration may read from.
+    Outside,
+    /// It is a pipe, a device or a socket, which may never end.
+    NotRegular,
+    /// It is larger than anything that is read here.
+    TooLarge,
+    /// The file system gave no answer in time.
+    NoAnswer,
+}
+
+impl fmt::Display for FileRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unsafe(reason) => reason,
+            Self::Outside => "it is outside of the folder of its configuration",
+            Self::NotRegular => "it is not a regular file",
+            Self::TooLarge => "it is too large",
+            Self::NoAnswer => "the file system does not answer",
+        })
+    }
+}
+
+impl std::error::Error for FileRefusal {}
+
+impl From<FileRefusal> for io::Error {
+    fn from(refusal: FileRefusal) -> Self {
+        let kind = match refusal {
+            FileRefusal::Unsafe(_) | FileRefusal::Outside => io::ErrorKind::PermissionDenied,
+            FileRefusal::NotRegular => io::ErrorKind::InvalidInput,
+            FileRefusal::TooLarge => io::ErrorKind::FileTooLarge,
+            FileRefusal::NoAnswer => io::ErrorKind::TimedOut,
+        };
+        Self::new(kind, refusal)
+    }
+}
+
+impl FileRefusal {
+    /// The refusal, if that is what an error is.
+    pub(crate) fn within(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+}

@@ -1,0 +1,471 @@
+//! From as written to as meant, for one layer: dialects fall away, mistakes are reported, and what
+//! is left can be merged.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::decode::{Decoder, FromNode, RawObject, WithSpan};
+use super::diagnostic::{Code, Diagnostic};
+use super::dialect::Dialect;
+use super::format::foreign_format;
+use super::jsonc::{self, Document, Node, ObjectMember, Value};
+use super::model::{
+    Access, Agents, ConsentHold, Inputs, ListLocations, Origin, ToolLists, UnknownKey,
+};
+use super::raw::{AllowList, DenyList, FileEntry, InputEntry, NamedServer, ServerMap};
+use super::redact::quoted;
+use super::secret::Secret;
+use super::source::{Location, Source, Span};
+use super::suggest::Suggestions;
+use crate::name::{BundleName, ServerName};
+
+mod settings;
+mod transport;
+mod server;
+mod patterns;
+mod choices;
+mod gemini;
+mod global;
+
+pub(crate) use choices::{BundleDraft, WholeBundle};
+pub(crate) use global::UnreadableSetting;
+pub(crate) use patterns::patterns;
+use server::ServerReader;
+pub(crate) use server::{ServerDraft, WholeServer};
+pub(crate) use settings::{NamingLayer, ServerSettingsLayer};
+pub(crate) use transport::usable_url;
+
+/// One layer, checked as far as it can be on its own.
+pub(crate) struct Layer {
+    pub(crate) origin: Origin,
+    /// Why nothing of it may run; absent if it may.
+    pub(crate) hold: Option<Arc<ConsentHold>>,
+    pub(crate) servers: Vec<LayerServer>,
+    pub(crate) bundles: Vec<(BundleName, BundleDraft)>,
+    pub(crate) agents: Option<Agents>,
+    pub(crate) unreadable: UnreadableParts,
+    pub(crate) naming: NamingLayer,
+    pub(crate) behaviour: ServerSettingsLayer,
+    /// Settings for all servers that cannot be read.
+    pub(crate) unreadable_settings: Vec<UnreadableSetting>,
+    /// Where the access rule for all servers was written.
+    pub(crate) access_place: Option<Location>,
+    pub(crate) unknown: Vec<UnknownKey>,
+}
+
+impl Layer {
+    /// A layer of which nothing can be read.
+    pub(crate) fn unreadable(origin: Origin) -> Self {
+        let mut behaviour = ServerSettingsLayer::default();
+        behaviour.limit();
+        Self {
+            origin,
+            servers: Vec::new(),
+            bundles: Vec::new(),
+            agents: None,
+            unreadable: UnreadableParts::ALL,
+            naming: NamingLayer::default(),
+            behaviour,
+            unreadable_settings: Vec::new(),
+            access_place: None,
+            unknown: Vec::new(),
+            hold: None,
+        }
+    }
+}
+
+/// The parts of a layer that are there and cannot be read. They may take something away from lower
+/// layers, so that nothing below them is used.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct UnreadableParts {
+    pub(crate) servers: bool,
+    pub(crate) bundles: bool,
+    pub(crate) agents: bool,
+    /// How names are made: patterns of agents may mean other names.
+    pub(crate) naming: bool,
+}
+
+impl UnreadableParts {
+    /// Those of a layer of which nothing can be read.
+    pub(crate) const ALL: Self = Self { servers: true, bundles: true, agents: true, naming: true };
+}
+
+/// A server of one layer.
+pub(crate) struct LayerServer {
+    pub(crate) name: ServerName,
+    pub(crate) location: Location,
+    pub(crate) draft: ServerDraft,
+}
+
+/// Reads a source into a layer and reports every problem in it.
+pub(crate) fn read_layer(
+    source: &Arc<Source>,
+    origin: Origin,
+    suggestions: &mut Suggestions,
+) -> (Layer, Vec<Diagnostic>) {
+    let Document { mut root, mut mistakes, is_whole } = jsonc::read(source);
+    if let Some(found) = foreign_format(source, root.as_ref()) {
+        (root, mistakes) = (None, vec![found]);
+    }
+    let mut decoder = Decoder::new(source, suggestions);
+    let mut reader = LayerReader { decoder: &mut decoder, source, origin, mistakes, is_whole };
+    let layer = reader.layer(root.as_ref());
+    let mistakes = reader.mistakes;
+    let mut diagnostics = decoder.into_diagnostics();
+    diagnostics.extend(mistakes);
+    diagnostics.sort_by_key(|found| found.location.as_ref().map(|place| place.span().start()));
+    (layer, diagnostics)
+}
+
+struct LayerReader<'r, 'd> {
+    decoder: &'r mut Decoder<'d>,
+    source: &'r Arc<Source>,
+    origin: Origin,
+    mistakes: Vec<Diagnostic>,
+    /// Whether all of the text could be read.
+    is_whole: bool,
+}
+
+impl LayerReader<'_, '_> {
+    fn layer(&mut self, root: Option<&Node>) -> Layer {
+        let file = root.and_then(|root| self.file(root));
+        self.is_whole &= file.is_some();
+        let file = file.unwrap_or_default();
+        self.unknown_keys(&file);
+        let inputs = Arc::new(inputs(&file));
+        let mut behaviour = ServerSettingsLayer::of_file(&file);
+        behaviour.apply_host_wide(&file, self.decoder);
+        let naming = NamingLayer::of_file(&file, self.decoder);
+        let access_place = self.access_place(root, &file, &mut behaviour);
+        let unreadable_settings = self.unreadable_settings(root, &file);
+        Layer {
+            unreadable_settings,
+            servers: self.servers(&file, &inputs),
+            bundles: self.bundles(root, &file),
+            agents: self.agents(root, &file),
+            unreadable: self.unreadable_parts(root),
+            naming,
+            behaviour,
+            access_place,
+            unknown: self.kept(&file),
+            origin: self.origin.clone(),
+            hold: None,
+        }
+    }
+
+    /// Where the access rule for all servers was written. One that cannot be read, or that may be
+    /// missing from a text with mistakes, is taken for the strictest.
+    fn access_place(
+        &mut self,
+        root: Option<&Node>,
+        file: &FileEntry,
+        behaviour: &mut ServerSettingsLayer,
+    ) -> Option<Location> {
+        let written = file.access.as_ref().map(|it| self.decoder.location(it.key));
+        let unreadable = members(root, "access").filter(|_| written.is_none());
+        let again = members(root, "access").skip(1);
+        let is_slip = |it: &&ObjectMember| FileEntry::near_rule(&it.key.text) == Some("access");
+        let slips = file.unknown.iter().filter(is_slip);
+        let mut mistaken = unreadable.chain(again).chain(slips);
+        match mistaken.next() {
+            Some(member) => {
+                behaviour.limit_access(Access::ReadOnlyStrict);
+                Some(self.decoder.location(member.key.span))
+            }
+            None if !self.is_whole => {
+                behaviour.limit();
+                written
+            }
+            None => written,
+        }
+    }
+
+    /// The parts that are there and cannot be read.
+    fn unreadable_parts(&self, root: Option<&Node>) -> UnreadableParts {
+        if !self.is_whole {
+            return UnreadableParts::ALL;
+        }
+        let errors = self.decoder.error_places();
+        let is_unusable = |key: &str, is_part: fn(&Node) -> bool| {
+            let again = members(root, key).count() > 1;
+            again || members(root, key).any(|it| !is_part(&it.value) && errors.any_within(it))
+        };
+        let object = |node: &Node| matches!(node.value, Value::Object(_));
+        let servers = ["mcpServers", "servers", "mcp", "context_servers"];
+        UnreadableParts {
+            servers: servers.into_iter().any(|key| is_unusable(key, object)),
+            bundles: is_unusable("bundles", object),
+            agents: is_unusable("agents", object),
+            naming: ["naming", "separator"].into_iter().any(|key| is_unusable(key, |_| false)),
+        }
+    }
+
+    /// Everything unknown that does not belong to a server.
+    fn kept(&mut self, file: &FileEntry) -> Vec<UnknownKey> {
+        let mut all = kept(self.source, &file.unknown);
+        all.extend(kept(self.source, &self.decoder.take_unknown()));
+        all
+    }
+
+    fn file(&mut self, root: &Node) -> Option<FileEntry> {
+        if let Value::Object(_) = root.value {
+            return FileEntry::from_node(root, self.decoder);
+        }
+        if root.value != Value::Broken {
+            let message = format!("the configuration must be an object, not {}", root.kind());
+            let start = Span::new(root.span.start(), root.span.start() + 1);
+            let found = self.decoder.error(Code::NotAnObject, start, message);
+            let help = "write `{ \"mcpServers\": { \"name\": { \"command\": … } } }`";
+            self.decoder.push(found.help(help));
+        }
+        None
+    }
+
+    /// Reports unknown keys at the top: near misses one by one, the rest in one line, because
+    /// the settings file of a whole host has many that are none of our business.
+    fn unknown_keys(&mut self, file: &FileEntry) {
+        let mut others = Vec::new();
+        for member @ ObjectMember { key, .. } in &file.unknown {
+            if global::is_limit(file, member) && !holds_servers(&member.value) {
+                self.decoder.unknown_key::<FileEntry>(member);
+                continue;
+            }
+            match self.decoder.closest_match(&key.text, FileEntry::KEYS.iter().copied()) {
+                Some(help) => {
+                    let message = format!("{} is not a known key", quoted(&key.text));
+                    let holds_servers = roots(file).is_empty() && holds_servers(&member.value);
+                    if !holds_servers {
+                        self.decoder.unknown_key::<FileEntry>(member);
+                        continue;
+                    }
+                    let found = self.decoder.error(Code::NoServers, key.span, message);
+                    self.decoder.push(found.label("has no effect").help(help));
+                }
+                None if is_comment(&key.text) => {}
+                None => others.push(member),
+            }
+        }
+        if roots(file).is_empty() && self.servers_elsewhere(&others) {
+            return;
+        }
+        let Some(first) = others.first() else { return };
+        let names = others.iter().take(MAX_NAMED).map(|member| quoted(&member.key.text));
+        let mut names = names.collect::<Vec<_>>().join(", ");
+        if let Some(more) = others.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+            names += &format!(" and {more} more");
+        }
+        let message = format!("not known at the top: {names}");
+        let whole_settings = file.mcp.is_some() || file.context_servers.is_some();
+        let found = if whole_settings {
+            self.decoder.note(Code::UnknownKey, first.key.span, message)
+        } else {
+            self.decoder.hint(Code::UnknownKey, first.key.span, message)
+        };
+        self.decoder.push(found.label("has no effect"));
+    }
+
+    /// Reports servers that stand where they are not looked for.
+    fn servers_elsewhere(&mut self, unknown: &[&ObjectMember]) -> bool {
+        let Some((member, message, help)) = unknown.iter().find_map(|member| misplaced(member))
+        else {
+            return false;
+        };
+        let found = self.decoder.error(Code::NoServers, member.key.span, message);
+        self.decoder.push(found.label("not used here").help(help));
+        true
+    }
+
+    fn servers(&mut self, file: &FileEntry, inputs: &Arc<Inputs>) -> Vec<LayerServer> {
+        let roots = roots(file);
+        let doubles = self.duplicate_servers(&roots);
+        let mut servers = Vec::new();
+        for (dialect, root) in roots {
+            for named in &root.0 {
+                match doubles.get(&named.name) {
+                    None => servers.push(self.server(dialect, named, inputs)),
+                    Some(first) if *first == named.key => {
+                        servers.push(self.layer_server(named, ServerDraft::Broken));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        self.gemini_rules(file, &mut servers);
+        servers
+    }
+
+    fn layer_server(&self, named: &NamedServer, draft: ServerDraft) -> LayerServer {
+        let location = self.decoder.location(named.key);
+        LayerServer { name: named.name.clone(), location, draft }
+    }
+
+    fn server(
+        &mut self,
+        dialect: Dialect,
+        named: &NamedServer,
+        inputs: &Arc<Inputs>,
+    ) -> LayerServer {
+        let unreadable = self.claim_mistakes(named);
+        let draft = match &named.entry {
+            Some(entry) if !unreadable => {
+                let (draft, clean) = self.decoder.within_server(&named.name, |decoder| {
+                    ServerReader { decoder, source: self.source, dialect, inputs, named }
+                        .draft(entry)
+                });
+                draft.filter(|_| clean).unwrap_or(ServerDraft::Broken)
+            }
+            _ => ServerDraft::Broken,
+        };
+        let draft = if named.clean { draft } else { ServerDraft::Broken };
+        self.layer_server(named, draft)
+    }
+
+    /// Says of the mistakes inside an entry whose they are; says whether there are any.
+    fn claim_mistakes(&mut self, named: &NamedServer) -> bool {
+        let mut claimed = false;
+        for mistake in &mut self.mistakes {
+            let place = mistake.location.as_ref().map(|location| location.span().start());
+            if place.is_some_and(|place| named.span.range().contains(&place)) {
+                mistake.server = Some(named.name.clone());
+                claimed = true;
+            }
+        }
+        claimed
+    }
+
+    /// Reports names that occur twice in one file; returns them with their first place.
+    fn duplicate_servers(&mut self, roots: &[(Dialect, &ServerMap)]) -> HashMap<ServerName, Span> {
+        let mut firsts: HashMap<&ServerName, Span> = HashMap::new();
+        let mut doubles = HashMap::new();
+        for named in roots.iter().flat_map(|(_, servers)| &servers.0) {
+            let first = *firsts.entry(&named.name).or_insert(named.key);
+            if first == named.key {
+                continue;
+            }
+            doubles.insert(named.name.clone(), first);
+            let message = format!("two servers are called `{}`", named.name);
+            let found = self
+                .decoder
+                .error(Code::DuplicateServer, named.key, message)
+                .label("again here")
+                .related(self.decoder.location(first), "first here")
+                .help("neither is used until one has another name")
+                .of_server(&named.name);
+            self.decoder.push(found);
+        }
+        doubles
+    }
+
+    fn name<T>(&mut self, name: Result<T, crate::name::InvalidName>, key: Span) -> Option<T> {
+        name.map_err(|reason| {
+            let found = self.decoder.error(Code::BadName, key, reason.to_string());
+            self.decoder.push(found);
+        })
+        .ok()
+    }
+}
+
+fn roots(file: &FileEntry) -> Vec<(Dialect, &ServerMap)> {
+    let plain = [
+        (Dialect::McpServers, file.mcp_servers.as_ref()),
+        (Dialect::Servers, file.servers.as_ref()),
+        (Dialect::Zed, file.context_servers.as_ref()),
+    ];
+    let plain = plain.into_iter().filter_map(|(dialect, root)| Some((dialect, &root?.value)));
+    let opencode = file.mcp.as_ref().and_then(|mcp| mcp.value.servers.as_ref());
+    plain.chain(opencode.map(|servers| (Dialect::Opencode, servers))).collect()
+}
+
+/// The members at the top that have a key.
+fn members<'n>(root: Option<&'n Node>, key: &'n str) -> impl Iterator<Item = &'n ObjectMember> {
+    let members = root.map_or(&[][..], |root| match &root.value {
+        Value::Object(members) => members,
+        _ => &[],
+    });
+    members.iter().filter(move |member| &*member.key.text == key)
+}
+
+/// Unknown keys that are named in one message.
+const MAX_NAMED: usize = 8;
+
+/// Whether a value is an object with servers in it.
+fn holds_servers(node: &Node) -> bool {
+    let Value::Object(members) = &node.value else { return false };
+    members.iter().any(|it| it.value.get("command").is_some() || it.value.get("url").is_some())
+}
+
+/// Whether a key is a way to write a comment.
+fn is_comment(key: &str) -> bool {
+    key.starts_with(['_', '/', '#', '$']) || key.eq_ignore_ascii_case("comment")
+}
+
+/// What is wrong with a member at the top that is, or holds, servers, and what to do about it.
+fn misplaced<'m>(member: &&'m ObjectMember) -> Option<(&'m ObjectMember, String, &'static str)> {
+    let has = |node: &Node, keys: [&str; 2]| keys.iter().any(|key| node.get(key).is_some());
+    let name = quoted(&member.key.text);
+    if matches!(&*member.key.text, "command" | "url") {
+        let help = "put it under a name: `{ \"mcpServers\": { \"name\": { … } } }`";
+        return Some((member, "this is a server without a name".to_owned(), help));
+    }
+    if has(&member.value, ["command", "url"]) {
+        let help = "put servers under one key: `{ \"mcpServers\": { … } }`";
+        return Some((member, format!("{name} looks like a server in the wrong place"), help));
+    }
+    let projects = || {
+        let Value::Object(projects) = &member.value.value else { return false };
+        projects.iter().any(|project| project.value.get("mcpServers").is_some())
+    };
+    let vscode = member.value.get("vscode").and_then(|vscode| vscode.get("mcp"));
+    if (&*member.key.text == "projects" && projects()) || vscode.is_some() {
+        let help = "copy the servers you want to a file of their own, under `mcpServers`";
+        return Some((member, format!("the servers inside {name} are not read"), help));
+    }
+    None
+}
+
+fn inputs(file: &FileEntry) -> Inputs {
+    let nested = file.mcp.as_ref().and_then(|mcp| mcp.value.inputs.as_ref());
+    let mut all = declared(file.inputs.as_ref());
+    all.extend(declared(nested));
+    all
+}
+
+fn declared(written: Option<&WithSpan<Vec<WithSpan<InputEntry>>>>) -> Inputs {
+    let entries = written.iter().flat_map(|inputs| &inputs.value);
+    let input = |entry: &WithSpan<InputEntry>| {
+        let default = entry.value.default.as_ref().map(|text| Secret::new(text.value.clone()));
+        Some((entry.value.id.as_ref()?.value.clone(), default))
+    };
+    entries.filter_map(input).collect()
+}
+
+/// Members as they were written, for keeping.
+fn kept(source: &Source, members: &[ObjectMember]) -> Vec<UnknownKey> {
+    let kept = |member: &ObjectMember| {
+        let json = source.text().get(member.value.span.range())?;
+        Some(UnknownKey { key: member.key.text.clone(), json: Secret::new(json) })
+    };
+    members.iter().filter_map(kept).collect()
+}
+
+/// Where lists of tools were written.
+fn list_places(
+    allow: Option<&WithSpan<AllowList>>,
+    deny: Option<&WithSpan<DenyList>>,
+    decoder: &Decoder<'_>,
+) -> ListLocations {
+    ListLocations {
+        allow: allow.map(|it| decoder.location(it.key)),
+        deny: deny.map(|it| decoder.location(it.key)),
+    }
+}
+
+/// A list of allowed tools with `*` in it allows all, as Copilot CLI writes it.
+fn tool_lists(allow: Option<&WithSpan<AllowList>>, deny: Option<&WithSpan<DenyList>>) -> ToolLists {
+    let texts = |names: &[WithSpan<Box<str>>]| -> Vec<Box<str>> {
+        names.iter().map(|name| name.value.clone()).collect()
+    };
+    let allow = allow.map(|list| texts(&list.value.0));
+    let allow = allow.filter(|names| !names.iter().any(|name| &**name == "*"));
+    ToolLists { allow, deny: deny.map(|list| texts(&list.value.0)).unwrap_or_default() }
+}

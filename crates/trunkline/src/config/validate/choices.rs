@@ -1,0 +1,155 @@
+//! Bundles and agents of one layer. Each is read on its own; one with an error is disabled, because
+//! it might show more without the part that cannot be read (BUN-2, TOOL-6).
+
+use std::collections::{HashMap, HashSet};
+
+use super::{LayerReader, list_places, members, patterns, tool_lists};
+use crate::config::decode::{ErrorPlaces, NamedValues, WithSpan};
+use crate::config::diagnostic::Code;
+use crate::config::jsonc::{Node, ObjectMember, Value};
+use crate::config::model::{Agent, Agents, BundleMode, ListLocations, ToolLists};
+use crate::config::raw::{AgentEntry, AgentsEntry, BundleEntry, FileEntry};
+use crate::config::source::{Location, Span};
+use crate::name::{AgentName, BundleName};
+
+/// A bundle of one layer.
+pub(crate) enum BundleDraft {
+    /// A whole entry.
+    Whole(Box<WholeBundle>),
+    /// An entry with errors. It is not used, and nothing from a lower layer takes its place.
+    Broken,
+}
+
+/// A bundle whose server is not yet known to exist.
+pub(crate) struct WholeBundle {
+    pub(crate) server: WithSpan<Box<str>>,
+    pub(crate) mode: BundleMode,
+    pub(crate) tools: ToolLists,
+    pub(crate) places: ListLocations,
+    pub(crate) location: Location,
+    pub(crate) server_location: Location,
+}
+
+impl LayerReader<'_, '_> {
+    pub(super) fn bundles(
+        &mut self,
+        root: Option<&Node>,
+        file: &FileEntry,
+    ) -> Vec<(BundleName, BundleDraft)> {
+        let read = file.bundles.as_ref().map(|bundles| &bundles.value);
+        let read = read.map(by_key).unwrap_or_default();
+        let mut bundles = Vec::new();
+        for (member, is_sound) in self.entries(root, "bundles") {
+            let ObjectMember { key, .. } = member;
+            let Some(name) = self.name(BundleName::new(&key.text), key.span) else { continue };
+            let entry = read.get(&key.span.start()).filter(|_| is_sound);
+            let draft = match entry.and_then(|entry| self.bundle(&name, key.span, entry)) {
+                Some(bundle) => BundleDraft::Whole(Box::new(bundle)),
+                None => {
+                    self.disabled("bundle", name.as_str(), key.span);
+                    BundleDraft::Broken
+                }
+            };
+            bundles.push((name, draft));
+        }
+        bundles
+    }
+
+    fn bundle(
+        &mut self,
+        name: &BundleName,
+        key: Span,
+        entry: &WithSpan<BundleEntry>,
+    ) -> Option<WholeBundle> {
+        let Some(server) = &entry.value.server else {
+            let message = format!("bundle `{name}` does not say which server it is of");
+            let found = self.decoder.error(Code::MissingKey, key, message);
+            self.decoder.push(found.help("add `\"serverId\": \"<name of a server>\"`"));
+            return None;
+        };
+        let lists = (entry.value.allow_tools.as_ref(), entry.value.deny_tools.as_ref());
+        Some(WholeBundle {
+            server_location: self.decoder.location(server.span),
+            server: server.clone(),
+            mode: entry.value.mode.as_ref().map_or(BundleMode::Direct, |mode| mode.value),
+            tools: tool_lists(lists.0, lists.1),
+            places: list_places(lists.0, lists.1, self.decoder),
+            location: self.decoder.location(key),
+        })
+    }
+
+    pub(super) fn agents(&mut self, root: Option<&Node>, file: &FileEntry) -> Option<Agents> {
+        let mut agents = Agents::default();
+        match &file.agents.as_ref()?.value {
+            AgentsEntry::Files(files) => {
+                agents.files = files.iter().map(|file| file.value.clone()).collect();
+            }
+            AgentsEntry::Named(read) => {
+                let read = by_key(read);
+                for (member, is_sound) in self.entries(root, "agents") {
+                    let ObjectMember { key, .. } = member;
+                    let Some(name) = self.name(AgentName::new(&key.text), key.span) else {
+                        continue;
+                    };
+                    let entry = read.get(&key.span.start()).filter(|_| is_sound);
+                    let agent = entry.and_then(|entry| self.agent(&name, key.span, entry));
+                    let agent = agent.unwrap_or_else(|| {
+                        self.disabled("agent", name.as_str(), key.span);
+                        Agent::disabled(self.decoder.location(key.span))
+                    });
+                    agents.named.insert(name, agent);
+                }
+            }
+        }
+        Some(agents)
+    }
+
+    fn agent(
+        &mut self,
+        name: &AgentName,
+        key: Span,
+        entry: &WithSpan<AgentEntry>,
+    ) -> Option<Agent> {
+        let tools = patterns(name, entry.value.tools.as_ref(), self.decoder).ok()?;
+        let description = entry.value.description.as_ref().map(|text| text.value.clone());
+        let location = self.decoder.location(key);
+        let access = entry.value.access.as_ref().map(|access| access.value);
+        Some(Agent { tools, access, description, location, is_disabled: false })
+    }
+
+    /// The entries of an object at the top, each name once, and whether each is without errors. Of a
+    /// name that is written twice nobody knows which entry is meant.
+    fn entries<'n>(&self, root: Option<&'n Node>, key: &'n str) -> Vec<(&'n ObjectMember, bool)> {
+        let errors = self.decoder.error_places();
+        let mistakes = ErrorPlaces::of(&self.mistakes);
+        let Some(Value::Object(entries)) = members(root, key).next().map(|it| &it.value.value)
+        else {
+            return Vec::new();
+        };
+        let (mut seen, mut twice) = (HashSet::new(), HashSet::new());
+        for entry in entries {
+            if !seen.insert(&*entry.key.text) {
+                twice.insert(&*entry.key.text);
+            }
+        }
+        let is_sound = |entry: &&ObjectMember| {
+            let is_single = !twice.contains(&*entry.key.text);
+            is_single && !errors.any_within(entry) && !mistakes.any_within(entry)
+        };
+        let mut firsts = HashSet::new();
+        let firsts = entries.iter().filter(|entry| firsts.insert(&*entry.key.text));
+        firsts.map(|entry| (entry, is_sound(&entry))).collect()
+    }
+
+    /// Says that something with errors is not used.
+    fn disabled(&mut self, what: &str, name: &str, key: Span) {
+        let message = format!("{what} `{name}` is disabled until its errors are corrected");
+        let found = self.decoder.warning(Code::Disabled, key, message);
+        self.decoder.push(found.label("shows nothing"));
+    }
+}
+
+/// What was read, by where its key starts.
+fn by_key<T>(NamedValues(entries): &NamedValues<T>) -> HashMap<usize, &WithSpan<T>> {
+    entries.iter().map(|(key, entry)| (key.span.start(), entry)).collect()
+}

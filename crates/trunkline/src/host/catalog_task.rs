@@ -1,0 +1,219 @@
+//! The task that keeps the catalog: it looks at what the servers have whenever one has changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::ActiveConfig;
+use crate::catalog::{Availability, Catalog, CatalogBuilder, ServerItems};
+use crate::config::{Config, Fingerprint};
+use crate::connection::{Connection, State};
+use crate::item::{Item, ItemKind};
+use crate::message::Raw;
+use crate::name::ServerName;
+use crate::registry::{ServerSet, StatusWatch};
+
+/// Looks that may be asked for at the same time; they are all answered by the next one.
+const MAX_LOOKS: usize = 64;
+
+/// What a server had when it was looked at.
+struct ServerSnapshot {
+    lists: [Arc<[Arc<Item>]>; ItemKind::ALL.len()],
+    state: State,
+    down: Option<Box<str>>,
+    declares_resources: bool,
+    has_unasked_resources: bool,
+    has_unasked_names: bool,
+}
+
+impl ServerSnapshot {
+    fn of(connection: &Connection, before: Option<&Self>) -> Self {
+        let status = connection.status();
+        let down = match status.state {
+            State::Failed => {
+                let error = status.last_error.as_ref();
+                Some(error.map_or("it failed", |error| error.message()).into())
+            }
+            // It is down until it is there: most attempts fail like the one before.
+            State::Starting => before.and_then(|before| before.down.clone()),
+            State::Idle | State::Ready | State::Stopped => None,
+        };
+        let lists = ItemKind::ALL.map(|kind| connection.list(kind));
+        let capability = ItemKind::Resource.capability();
+        let declares = |capabilities: &Raw| capabilities.get(capability).is_some();
+        let declares_resources = status.capabilities.as_ref().is_some_and(declares);
+        let is_known = |kind: &ItemKind| connection.is_loaded(*kind);
+        let addressed = [ItemKind::Resource, ItemKind::ResourceTemplate];
+        let has_unasked_resources =
+            connection.offers(ItemKind::Resource) && !addressed.iter().all(is_known);
+        let has_unasked_names = !is_known(&ItemKind::Tool)
+            || (connection.offers(ItemKind::Prompt) && !is_known(&ItemKind::Prompt));
+        let state = status.state;
+        Self { lists, state, down, declares_resources, has_unasked_resources, has_unasked_names }
+    }
+
+    fn is_as(&self, other: &Self) -> bool {
+        let are_same = |(left, right): (&Arc<[_]>, &Arc<[_]>)| Arc::ptr_eq(left, right);
+        self.down == other.down
+            && self.declares_resources == other.declares_resources
+            && self.has_unasked_resources == other.has_unasked_resources
+            && self.has_unasked_names == other.has_unasked_names
+            && self.has_lists() == other.has_lists()
+            && self.lists.iter().zip(&other.lists).all(are_same)
+    }
+
+    /// Whether its lists say what it has. A server that failed, or is on its way up again, has lost
+    /// them.
+    fn has_lists(&self) -> bool {
+        let is_running = !matches!(self.state, State::Failed | State::Starting);
+        is_running || self.lists.iter().any(|list| !list.is_empty())
+    }
+}
+
+/// What a server had when it last said so, and how it was reached then.
+struct LastKnown {
+    fingerprint: Fingerprint,
+    listing: Arc<ServerItems>,
+}
+
+/// The task that keeps the catalog.
+pub(super) struct CatalogTask {
+    servers: Arc<ServerSet>,
+    standing: watch::Receiver<ActiveConfig>,
+    reserved: BTreeSet<Box<str>>,
+    wanted: mpsc::Receiver<oneshot::Sender<()>>,
+    catalog: watch::Sender<Arc<Catalog>>,
+    config: Arc<Config>,
+    sources: CatalogBuilder,
+    seen: BTreeMap<ServerName, ServerSnapshot>,
+    known: BTreeMap<ServerName, LastKnown>,
+}
+
+/// Asks the keeper to look at once.
+pub(super) struct RefreshHandle(mpsc::Sender<oneshot::Sender<()>>);
+
+impl RefreshHandle {
+    /// Waits until the catalog holds everything that the servers have by now.
+    pub(super) async fn request(&self) {
+        let (done, looked) = oneshot::channel();
+        if self.0.send(done).await.is_ok() {
+            let _ = looked.await;
+        }
+    }
+}
+
+impl CatalogTask {
+    pub(super) fn new(
+        servers: Arc<ServerSet>,
+        standing: watch::Receiver<ActiveConfig>,
+        reserved: BTreeSet<Box<str>>,
+    ) -> (Self, watch::Receiver<Arc<Catalog>>, RefreshHandle) {
+        let (looks, wanted) = mpsc::channel(MAX_LOOKS);
+        let config = Arc::clone(&standing.borrow().config);
+        let sources = CatalogBuilder::with_reserved(&config, reserved.clone());
+        let catalog = watch::Sender::new(Arc::new(Catalog::build(&sources)));
+        let receiver = catalog.subscribe();
+        let (seen, known) = (BTreeMap::new(), BTreeMap::new());
+        let mut keeper =
+            Self { servers, standing, reserved, wanted, catalog, config, sources, seen, known };
+        // What is remembered of servers that do not run yet is there from the beginning.
+        keeper.refresh();
+        (keeper, receiver, RefreshHandle(looks))
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut changes = self.servers.watch();
+        loop {
+            let done = tokio::select! {
+                Some(_) = changes.next() => None,
+                Some(done) = self.wanted.recv() => Some(done),
+                Ok(()) = self.standing.changed() => None,
+                else => return,
+            };
+            drain(&mut changes);
+            // A panic costs one look: the catalog stays as it was, and the next look makes it anew.
+            if panic::catch_unwind(AssertUnwindSafe(|| self.refresh())).is_err() {
+                self.seen.clear();
+            }
+            if let Some(done) = done {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// Goes over to a new configuration, if there is one: other names, other servers, the same
+    /// lists. Every look does that: whoever asks for one has perhaps just changed it.
+    fn follow_configuration(&mut self) -> bool {
+        let config = Arc::clone(&self.standing.borrow_and_update().config);
+        if Arc::ptr_eq(&config, &self.config) {
+            return false;
+        }
+        self.sources = CatalogBuilder::with_reserved(&config, self.reserved.clone());
+        self.config = config;
+        self.seen.clear();
+        true
+    }
+
+    /// Looks at every server, and makes a new catalog if anything is different.
+    fn refresh(&mut self) {
+        let connections = self.servers.connections();
+        let mut is_different = self.follow_configuration();
+        is_different |= self.remove_gone(&connections);
+        for connection in &connections {
+            let name = &connection.server().name;
+            let now = ServerSnapshot::of(connection, self.seen.get(name));
+            if self.seen.get(name).is_some_and(|before| before.is_as(&now)) {
+                continue;
+            }
+            is_different = true;
+            self.take(connection, now);
+        }
+        if is_different {
+            self.catalog.send_replace(Arc::new(Catalog::build(&self.sources)));
+        }
+    }
+
+    /// Takes what a server has. What it had stays while it is down or on its way up again, so that
+    /// names stay what they are.
+    fn take(&mut self, connection: &Connection, now: ServerSnapshot) {
+        let (server, fingerprint) = (&connection.server().name, connection.fingerprint());
+        let known = self.known.get(server).filter(|known| known.fingerprint == *fingerprint);
+        let listing = match known {
+            Some(known) if !now.has_lists() => Arc::clone(&known.listing),
+            _ => {
+                let items = now.lists.iter().flat_map(|list| list.iter().cloned());
+                let listing = ServerItems::new(items).declare_resources(now.declares_resources);
+                let listing = listing.with_unlisted_resources(now.has_unasked_resources);
+                Arc::new(listing.with_unlisted_names(now.has_unasked_names))
+            }
+        };
+        self.sources.add(server, Arc::clone(&listing));
+        if let Some(reason) = &now.down {
+            self.sources.set_availability(server, Availability::Down(reason.clone()));
+        }
+        self.known.insert(server.clone(), LastKnown { fingerprint: *fingerprint, listing });
+        self.seen.insert(server.clone(), now);
+    }
+
+    /// Forgets servers that are not there any more, and says whether there were any.
+    fn remove_gone(&mut self, connections: &[Arc<Connection>]) -> bool {
+        let is_there = |name: &ServerName| {
+            connections.iter().any(|connection| connection.server().name == *name)
+        };
+        let gone: Vec<_> = self.seen.keys().filter(|name| !is_there(name)).cloned().collect();
+        self.known.retain(|name, _| is_there(name));
+        for name in &gone {
+            self.seen.remove(name);
+            self.sources.remove(name);
+        }
+        !gone.is_empty()
+    }
+}
+
+/// Takes changes that are there already: one look is enough for all of them.
+fn drain(changes: &mut StatusWatch) {
+    use futures_util::FutureExt as _;
+    while changes.next().now_or_never().flatten().is_some() {}
+}

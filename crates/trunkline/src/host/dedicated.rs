@@ -1,0 +1,353 @@
+//! Servers of which every client has one of its own (`share: "per-client"`).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::broadcast;
+
+use crate::call::ClientContext;
+use crate::config::{Config, Server, Share};
+use crate::connection::{Connection, ConnectionOptions, OrphanProcess, State};
+use crate::error::{Error, ErrorKind};
+use crate::name::ServerName;
+use crate::principal::{ClientId, FairShare, Principal};
+use crate::registry::{Shutdowns, end, start};
+
+/// Connections that all clients together may have for themselves.
+const MAX_PRIVATE: usize = 256;
+
+/// How many ends may wait for whoever wants to hear of them.
+const MAX_UNHEARD: usize = 256;
+
+/// A server that one client had for itself, and that was ready, has failed.
+#[derive(Clone, Debug)]
+pub struct DedicatedServerFailure {
+    /// The server.
+    pub server: ServerName,
+    /// Why.
+    pub error: Error,
+    /// Whether another one takes its place when its client calls again; otherwise it may be back by
+    /// itself.
+    pub is_replaced: bool,
+}
+
+/// The connections that clients have for themselves.
+pub(super) struct DedicatedConnections {
+    options: ConnectionOptions,
+    ends: broadcast::Sender<DedicatedServerFailure>,
+    connections: Mutex<DedicatedConnectionMap>,
+    endings: Shutdowns,
+}
+
+/// By client and server.
+type DedicatedConnectionMap = HashMap<(ClientId, ServerName), DedicatedConnection>;
+
+struct DedicatedConnection {
+    owner: Principal,
+    connection: Arc<Connection>,
+    /// The entry that is known to be that of the connection, or to mean the same.
+    entry: Arc<Server>,
+    used: Instant,
+    idle: Option<Duration>,
+}
+
+/// Whether a connection to one is a connection to the other: reached in the same way, and with what it
+/// says cleaned and masked alike.
+fn is_reached_alike(one: &Server, other: &Server) -> bool {
+    one.fingerprint() == other.fingerprint()
+        && one.trust == other.trust
+        && one.behaviour.redact == other.behaviour.redact
+}
+
+impl DedicatedConnection {
+    /// Whether another call can be made of it. One that has ended for good is replaced by another at
+    /// the next call: nobody but its client would notice that it is down.
+    fn is_usable(&self) -> bool {
+        !self.connection.is_closed() && !self.connection.is_shut_down()
+    }
+
+    /// Whether it is a connection to what an entry says now, and with its timeouts and restart rule
+    /// from now on. Entries are looked into once.
+    fn is_to(&mut self, entry: &Arc<Server>) -> bool {
+        if Arc::ptr_eq(&self.entry, entry) {
+            return true;
+        }
+        let is_same = is_reached_alike(&self.entry, entry);
+        if is_same {
+            self.connection.apply_settings(&entry.behaviour);
+            self.entry = Arc::clone(entry);
+        }
+        is_same
+    }
+
+    /// Whether somebody waits for an answer on it, or listens: whoever does holds it.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.connection) > 1
+    }
+}
+
+/// Says whenever a server fails that was ready, for as long as there is a connection to it. Whether
+/// that is in use is told by who holds it, so that it must not be held here.
+async fn report_failures(
+    connection: Weak<Connection>,
+    ends: broadcast::Sender<DedicatedServerFailure>,
+) {
+    let Some(mut status) = connection.upgrade().map(|it| it.watch()) else { return };
+    let mut was_ready = false;
+    while status.changed().await.is_ok() {
+        let (state, error) = {
+            let status = status.borrow_and_update();
+            (status.state, status.last_error.clone())
+        };
+        if let (State::Failed, true, Some(error)) = (state, was_ready, error) {
+            let Some(connection) = connection.upgrade() else { return };
+            let server = connection.server().name.clone();
+            // There may be no listener.
+            let _ = ends.send(DedicatedServerFailure {
+                server,
+                error,
+                is_replaced: connection.is_shut_down(),
+            });
+        }
+        was_ready = state == State::Ready;
+    }
+}
+
+impl DedicatedConnections {
+    pub(super) fn new(options: ConnectionOptions) -> Self {
+        let ends = broadcast::Sender::new(MAX_UNHEARD);
+        Self { options, ends, connections: Mutex::default(), endings: Shutdowns::default() }
+    }
+
+    /// The ends of servers from now on.
+    pub(super) fn failures(&self) -> broadcast::Receiver<DedicatedServerFailure> {
+        self.ends.subscribe()
+    }
+
+    /// The connection a client has to a server for itself, if it is to have one.
+    pub(super) fn connection(
+        &self,
+        server: &Arc<Server>,
+        client: Option<&ClientContext>,
+    ) -> Result<Option<Arc<Connection>>, Error> {
+        let Some(client) = client.filter(|_| server.behaviour.share == Share::PerClient) else {
+            return Ok(None);
+        };
+        let key = (client.id.clone(), server.name.clone());
+        let mut connections = lock(&self.connections);
+        let held = connections.get_mut(&key).filter(|held| held.is_usable());
+        if let Some(held) = held.and_then(|held| held.is_to(server).then_some(held)) {
+            held.used = Instant::now();
+            return Ok(Some(Arc::clone(&held.connection)));
+        }
+        if let Some(over) = connections.remove(&key) {
+            self.close_in_background(over);
+        }
+        if connections.len() >= MAX_PRIVATE {
+            let message = format!("{MAX_PRIVATE} processes work for one client each already");
+            let full = || Error::new(ErrorKind::Busy, message).of(&server.name);
+            let ended = evict(&mut connections, &client.owner).ok_or_else(full)?;
+            self.close_in_background(ended);
+        }
+        let mut options = self.options.clone().with_capabilities(client.capabilities.clone());
+        if let Some(handler) = &client.handler {
+            options = options.with_handler(Arc::clone(handler));
+        }
+        let connection = Arc::new(Connection::new(Server::clone(server), options));
+        if let Some(level) = client.log_level {
+            connection.set_log_level(level);
+        }
+        tokio::spawn(report_failures(Arc::downgrade(&connection), self.ends.clone()));
+        let held = DedicatedConnection {
+            owner: client.owner.clone(),
+            connection: Arc::clone(&connection),
+            entry: Arc::clone(server),
+            used: Instant::now(),
+            idle: client.idle,
+        };
+        connections.insert(key, held);
+        Ok(Some(connection))
+    }
+
+    /// The connections a client has for itself.
+    pub(super) fn all_of(&self, client: &str) -> Vec<Arc<Connection>> {
+        let connections = lock(&self.connections);
+        let own = connections.iter().filter(|((id, _), _)| id.as_str() == client);
+        own.map(|(_, held)| Arc::clone(&held.connection)).collect()
+    }
+
+    /// Ends the connections of a client that is gone.
+    pub(super) async fn close_client(&self, client: &str) {
+        self.close(|(id, _), _| id.as_str() == client).await;
+    }
+
+    /// Ends the connections that clients have to one server. Their next calls make others.
+    pub(super) async fn close_server(&self, server: &str) {
+        self.close(|(_, name), _| name.as_str() == server).await;
+    }
+
+    /// Ends the connections that nobody has used for a while.
+    pub(super) async fn close_idle(&self, now: Instant) {
+        for held in lock(&self.connections).values_mut().filter(|held| held.is_in_use()) {
+            held.used = now;
+        }
+        let is_idle = |held: &DedicatedConnection| {
+            held.idle.is_some_and(|idle| now.duration_since(held.used) > idle)
+        };
+        self.close(|_, held| is_idle(held)).await;
+    }
+
+    /// Ends the connections to servers that are other ones by now.
+    pub(super) async fn follow(&self, config: &Config) {
+        let is_same = |held: &DedicatedConnection| {
+            let server = held.connection.server();
+            let now = config.server(server.name.as_str()).filter(|now| now.enabled);
+            now.is_some_and(|now| {
+                is_reached_alike(now, server) && now.behaviour.share == Share::PerClient
+            })
+        };
+        self.close(|_, held| !is_same(held)).await;
+    }
+
+    /// The processes that could not be ended with their servers, since this was asked last.
+    pub(super) fn take_remaining(&self) -> Vec<OrphanProcess> {
+        self.options.take_orphans()
+    }
+
+    pub(super) async fn close_all(&self) {
+        self.close(|_, _| true).await;
+        self.endings.wait_for_all().await;
+    }
+
+    /// Ends a connection while somebody goes on.
+    fn close_in_background(&self, held: DedicatedConnection) {
+        drop(start(held.connection, &[&self.endings]));
+    }
+
+    async fn close(&self, is_over: impl Fn(&(ClientId, ServerName), &DedicatedConnection) -> bool) {
+        let over: Vec<_> = lock(&self.connections)
+            .extract_if(|key, held| is_over(key, held))
+            .map(|(_, held)| held.connection)
+            .collect();
+        end(over, &[&self.endings]).await;
+    }
+}
+
+/// Takes out a connection for another one of this owner: of whoever has most, so that nobody takes the
+/// room of others, the one that has not been used for longest, if one is not in use.
+fn evict(
+    connections: &mut DedicatedConnectionMap,
+    owner: &Principal,
+) -> Option<DedicatedConnection> {
+    let holders = connections.values().map(|held| &held.owner);
+    let share = FairShare::with_holders(MAX_PRIVATE, holders);
+    // The owner itself is the first to make room among those who have equally many.
+    let of_most =
+        |held: &&DedicatedConnection| share.makes_room(&held.owner, owner) && !held.is_in_use();
+    let unused = connections.iter().filter(|(_, held)| of_most(held));
+    let oldest = unused.min_by_key(|(_, held)| (held.owner != *owner, held.used));
+    let key = oldest.map(|(key, _)| key.clone())?;
+    connections.remove(&key)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{EmptyResolver, parse};
+    use crate::connection::{ChildOptions, HttpOptions};
+    use crate::message::Raw;
+
+    /// Connections to one server, of which every client has its own.
+    struct ServerConnections {
+        private: DedicatedConnections,
+        server: Arc<Server>,
+    }
+
+    impl ServerConnections {
+        fn new() -> Self {
+            let child = ChildOptions::from_environment([]);
+            let options =
+                ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
+            Self { private: DedicatedConnections::new(options), server: entry("x") }
+        }
+
+        fn connection(
+            &self,
+            (id, owner): (&str, &str),
+            idle: Option<Duration>,
+        ) -> Result<Arc<Connection>, Error> {
+            let (id, owner) = (id.into(), Principal::Token(owner.into()));
+            let capabilities = Raw::empty_object();
+            let (handler, log_level) = (None, None);
+            let client = ClientContext { id, owner, capabilities, handler, log_level, idle };
+            self.private.connection(&self.server, Some(&client)).map(Option::unwrap)
+        }
+    }
+
+    fn entry(command: &str) -> Arc<Server> {
+        let entry = format!(r#"{{ "command": "{command}", "share": "per-client" }}"#);
+        let text = format!(r#"{{ "mcpServers": {{ "a": {entry} }} }}"#);
+        Arc::new(parse("test", text).config.server("a").unwrap().clone())
+    }
+
+    /// CFG-10: what runs is what the configuration says, however long others take to end.
+    #[tokio::test]
+    async fn nobody_gets_what_another_entry_started() {
+        let mut owned = ServerConnections::new();
+        let first = owned.connection(("ann", ""), None).unwrap();
+        owned.server = entry("x");
+        assert!(Arc::ptr_eq(&first, &owned.connection(("ann", ""), None).unwrap()), "the same");
+        let mut patient = Server::clone(&owned.server);
+        patient.behaviour.timeouts.call = Duration::from_secs(77);
+        owned.server = Arc::new(patient);
+        assert!(Arc::ptr_eq(&first, &owned.connection(("ann", ""), None).unwrap()), "the same");
+        assert_eq!(first.behaviour().timeouts.call, Duration::from_secs(77));
+        owned.server = entry("y");
+        let second = owned.connection(("ann", ""), None).unwrap();
+        assert!(!Arc::ptr_eq(&first, &second));
+        owned.private.close_all().await;
+        for ended in [first, second] {
+            assert_eq!(ended.status().state, State::Stopped);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_in_use_is_not_idle_however_long_it_takes() {
+        let owned = ServerConnections::new();
+        let (minute, now) = (Duration::from_secs(60), Instant::now());
+        let used = owned.connection(("ann", ""), Some(minute)).unwrap();
+        owned.private.close_idle(now + 2 * minute).await;
+        assert!(!used.is_closed(), "somebody waits");
+        drop(used);
+        owned.private.close_idle(now + minute * 5 / 2).await;
+        assert_eq!(owned.private.all_of("ann").len(), 1, "it was in use a moment ago");
+        owned.private.close_idle(now + 4 * minute).await;
+        assert!(owned.private.all_of("ann").is_empty());
+    }
+
+    #[tokio::test]
+    async fn whoever_has_most_makes_room_and_only_what_is_not_in_use() {
+        let owned = ServerConnections::new();
+        let connection = |owner: &str, number: usize| {
+            owned.connection((&format!("{owner} {number}"), owner), None)
+        };
+        let of_bob = connection("bob", 0).unwrap();
+        let mut of_ann: Vec<_> =
+            (1..MAX_PRIVATE).map(|it| connection("ann", it).unwrap()).collect();
+        let full = connection("bob", 1).err().expect("all are in use");
+        assert!(full.kind().is_retryable(), "that passes: {full}");
+        of_ann.drain(1..3);
+        connection("bob", 1).unwrap();
+        assert!(owned.private.all_of("ann 2").is_empty(), "the oldest that is not in use");
+        let _of_ann = connection("ann", 0).unwrap();
+        assert!(owned.private.all_of("ann 3").is_empty());
+        drop(of_bob);
+        assert!(connection("ann", MAX_PRIVATE).is_err(), "that of bob is not taken");
+        owned.private.close_all().await;
+    }
+}

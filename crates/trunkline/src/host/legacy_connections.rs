@@ -1,0 +1,181 @@
+//! Second connections to servers of both eras over HTTP, in the older era, for callers of that era.
+//!
+//! A server of both eras may send requests of its own to clients of either. Over HTTP, revision 2026-07-28
+//! has no way to answer them, so that a sampling or an elicitation would be lost on the way to a caller that
+//! could have answered. In the era of its caller nothing has to be translated. A session of the older era
+//! declares capabilities once, so that there is one for each set of capabilities. Over stdio requests can be
+//! answered in either era, and a second process would have a state of its own: there is no second one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crate::config::{Protocol, ServerSettings};
+use crate::connection::{Connection, ConnectionOptions};
+use crate::message::Raw;
+use crate::name::{ServerName, digest};
+use crate::registry::{Shutdowns, end, start};
+
+/// Second connections at the same time. Clients of one kind declare the same capabilities, so that there are
+/// few sets of them.
+const MAX_SECOND_CONNECTIONS: usize = 64;
+
+/// Time without a call after which a second connection is closed. The next call opens it again.
+const SECOND_CONNECTION_IDLE: Duration = Duration::from_secs(600);
+
+/// Longest set of capabilities that a second connection is opened with, in bytes. Sets of real clients have
+/// a few hundred; a client with a longer one shares the connection in the newer era.
+const MAX_CAPABILITIES_BYTES: usize = 4096;
+
+/// Letters of the digest of a set of capabilities.
+const DIGEST: usize = 32;
+
+/// The second connections.
+pub(super) struct LegacyConnections {
+    options: ConnectionOptions,
+    connections: Mutex<LegacyConnectionMap>,
+    endings: Shutdowns,
+}
+
+/// By server and capabilities.
+type LegacyConnectionMap = HashMap<(ServerName, String), LegacyConnection>;
+
+struct LegacyConnection {
+    /// The connection that all callers share. The second one lives no longer than that.
+    first: Weak<Connection>,
+    connection: Arc<Connection>,
+    /// The bounds and rules of the first that this one follows.
+    behaviour: Arc<ServerSettings>,
+    used: Instant,
+}
+
+impl LegacyConnection {
+    fn is_beside(&self, first: &Arc<Connection>) -> bool {
+        std::ptr::eq(self.first.as_ptr(), Arc::as_ptr(first))
+    }
+
+    /// Takes over the bounds and rules that the first has now.
+    fn follow(&mut self, first: &Connection) {
+        let behaviour = first.behaviour();
+        if !Arc::ptr_eq(&behaviour, &self.behaviour) {
+            self.connection.apply_settings(&in_older_era(&behaviour));
+            self.behaviour = behaviour;
+        }
+    }
+
+    /// Whether somebody waits for an answer on it: whoever does holds it.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.connection) > 1
+    }
+}
+
+impl LegacyConnections {
+    pub(super) fn new(options: ConnectionOptions) -> Self {
+        Self { options, connections: Mutex::default(), endings: Shutdowns::default() }
+    }
+
+    /// The connection in the older era beside the one that all callers share, if the server speaks both eras
+    /// over HTTP and a caller with these capabilities can be asked something.
+    pub(super) fn connection_beside(
+        &self,
+        first: &Arc<Connection>,
+        capabilities: &Raw,
+    ) -> Option<Arc<Connection>> {
+        if !first.speaks_both_eras() || !can_be_asked(capabilities) {
+            return None;
+        }
+        let key = (first.server().name.clone(), digest(&[capabilities.bytes()], DIGEST));
+        let mut connections = lock(&self.connections);
+        let is_usable = |it: &&mut LegacyConnection| {
+            it.is_beside(first) && !it.connection.is_closed() && !it.connection.is_shut_down()
+        };
+        if let Some(second) = connections.get_mut(&key).filter(is_usable) {
+            second.used = Instant::now();
+            second.follow(first);
+            return Some(Arc::clone(&second.connection));
+        }
+        let over = connections.remove(&key).or_else(|| evict(&mut connections));
+        if let Some(over) = over {
+            drop(start(over.connection, &[&self.endings]));
+        }
+        if connections.len() >= MAX_SECOND_CONNECTIONS {
+            return None;
+        }
+        let connection = self.open(first, capabilities);
+        let (behaviour, used) = (first.behaviour(), Instant::now());
+        let second = LegacyConnection { first: Arc::downgrade(first), connection, behaviour, used };
+        let connection = Arc::clone(&second.connection);
+        connections.insert(key, second);
+        Some(connection)
+    }
+
+    fn open(&self, first: &Arc<Connection>, capabilities: &Raw) -> Arc<Connection> {
+        let mut server = first.server().clone();
+        server.behaviour = in_older_era(&first.behaviour());
+        let options = self.options.clone().with_capabilities(capabilities.clone());
+        let connection = Arc::new(Connection::new(server, options));
+        connection.copy_log_level(first);
+        first.forward_notifications_of(&connection);
+        connection
+    }
+
+    /// The second connections to a server.
+    pub(super) fn all_of(&self, server: &ServerName) -> Vec<Arc<Connection>> {
+        let connections = lock(&self.connections);
+        let own = connections.iter().filter(|((name, _), _)| name == server);
+        own.map(|(_, second)| Arc::clone(&second.connection)).collect()
+    }
+
+    /// Ends the connections beside those that are not used any more.
+    pub(super) async fn follow(&self, firsts: &[Arc<Connection>]) {
+        self.close(|second| !firsts.iter().any(|first| second.is_beside(first))).await;
+    }
+
+    /// Ends the connections that have not been used for a while.
+    pub(super) async fn close_idle(&self, now: Instant) {
+        let is_idle = |it: &LegacyConnection| now.duration_since(it.used) > SECOND_CONNECTION_IDLE;
+        self.close(|second| is_idle(second) && !second.is_in_use()).await;
+    }
+
+    /// Ends the connections beside one server. Later calls make others.
+    pub(super) async fn close_server(&self, server: &str) {
+        self.close(|second| second.connection.server().name.as_str() == server).await;
+    }
+
+    pub(super) async fn close_all(&self) {
+        self.close(|_| true).await;
+        self.endings.wait_for_all().await;
+    }
+
+    async fn close(&self, is_over: impl Fn(&LegacyConnection) -> bool) {
+        let over: Vec<_> = lock(&self.connections)
+            .extract_if(|_, second| is_over(second))
+            .map(|(_, second)| second.connection)
+            .collect();
+        end(over, &[&self.endings]).await;
+    }
+}
+
+fn in_older_era(behaviour: &ServerSettings) -> ServerSettings {
+    ServerSettings { protocol: Protocol::Legacy, ..behaviour.clone() }
+}
+
+/// Takes out the connection that has not been used for longest, if there are as many as may be.
+fn evict(connections: &mut LegacyConnectionMap) -> Option<LegacyConnection> {
+    if connections.len() < MAX_SECOND_CONNECTIONS {
+        return None;
+    }
+    let unused = connections.iter().filter(|(_, second)| !second.is_in_use());
+    let key = unused.min_by_key(|(_, second)| second.used).map(|(key, _)| key.clone())?;
+    connections.remove(&key)
+}
+
+/// Whether a client with these capabilities answers any request of a server.
+fn can_be_asked(capabilities: &Raw) -> bool {
+    let asked = capabilities.get_all(["sampling", "elicitation", "roots"]);
+    capabilities.bytes().len() <= MAX_CAPABILITIES_BYTES && asked.iter().any(Option::is_some)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,285 @@
+//! The rules one by one, in the order in which they are asked.
+
+use super::Verdict;
+use super::caller::{Caller, CallerLimit};
+use super::reason::{AccessRule, AccessSource, Finding, Reason, Rule};
+use super::rules::ServerRules;
+use super::toggles::Toggle;
+use crate::catalog::{Availability, CatalogServer, Entry, ItemKind};
+use crate::config::{Access, AccessOverride, AgentPattern, Location, Trust, deciding_pattern};
+
+/// What is asked: may this caller have this entry?
+pub(super) struct PolicyQuery<'r> {
+    server: Option<&'r ServerRules>,
+    caller: &'r Caller,
+    entry: &'r Entry,
+}
+
+/// A rule: one that is the same for every limit of the caller, or one that each of them has to pass.
+pub(super) enum PolicyRule {
+    Once(for<'r> fn(&PolicyQuery<'r>) -> RuleAnswer<'r>),
+    PerLimit(for<'r> fn(&PolicyQuery<'r>, &'r CallerLimit) -> RuleAnswer<'r>),
+}
+
+pub(super) type RuleAnswer<'r> = (Verdict, Reason<'r>);
+
+impl PolicyRule {
+    /// The answers of the rule: one, or one for each limit.
+    pub(super) fn answers<'r>(
+        &self,
+        question: &PolicyQuery<'r>,
+    ) -> impl Iterator<Item = RuleAnswer<'r>> {
+        let limits = question.caller.limits().iter();
+        let count = match self {
+            Self::Once(_) => 1,
+            Self::PerLimit(_) => limits.len(),
+        };
+        limits.take(count).map(move |limit| match self {
+            Self::Once(rule) => rule(question),
+            Self::PerLimit(rule) => {
+                let (verdict, reason) = rule(question, limit);
+                (verdict, Reason { limit: limit.name, ..reason })
+            }
+        })
+    }
+}
+
+/// All rules. Whether the server can be called comes last: a caller who may not know of a tool must
+/// not learn that its server is down.
+#[expect(clippy::redundant_closure_for_method_calls, reason = "a method is for one lifetime only")]
+pub(super) const STEPS: &[PolicyRule] = &[
+    PolicyRule::Once(|question| question.server()),
+    PolicyRule::Once(|question| question.conversation()),
+    PolicyRule::PerLimit(|question, limit| question.trust(limit)),
+    PolicyRule::Once(|question| question.server_lists()),
+    PolicyRule::PerLimit(|question, limit| question.access(limit)),
+    PolicyRule::PerLimit(|question, limit| question.bundles(limit)),
+    PolicyRule::PerLimit(|question, limit| question.agent(limit)),
+    PolicyRule::Once(|question| question.available()),
+];
+
+impl<'r> PolicyQuery<'r> {
+    pub(super) fn new(
+        server: Option<&'r ServerRules>,
+        caller: &'r Caller,
+        entry: &'r Entry,
+    ) -> Self {
+        Self { server, caller, entry }
+    }
+
+    fn server(&self) -> RuleAnswer<'r> {
+        let pass = |finding, location| pass(Rule::Server, finding, location);
+        let hide = |finding, location| hide(Rule::Server, finding, location);
+        match self.server {
+            None => hide(Finding::NotConfigured, None),
+            Some(server) => {
+                let place = server.places.enabled.as_ref().unwrap_or(&server.location);
+                match server.enabled {
+                    true => pass(Finding::Enabled, Some(place)),
+                    false if server.is_held => hide(Finding::Held, Some(&server.location)),
+                    false => hide(Finding::Disabled, Some(place)),
+                }
+            }
+        }
+    }
+
+    fn conversation(&self) -> RuleAnswer<'r> {
+        let (switches, server) = (&self.caller.switches, &self.entry.server().name);
+        let place = switches.location(server);
+        match switches.get(server) {
+            Toggle::On => pass(Rule::Conversation, Finding::SwitchedOn, place),
+            Toggle::Off => hide(Rule::Conversation, Finding::SwitchedOff, place),
+        }
+    }
+
+    /// Each limit by itself has to name what it admits of an untrusted server: the bundle of another
+    /// limit is no list of this one.
+    fn trust(&self, limit: &'r CallerLimit) -> RuleAnswer<'r> {
+        let Some(server) = self.server else { return not_configured(Rule::Trust) };
+        let place = server.places.trust.as_ref();
+        if server.trust == Trust::Trusted {
+            return pass(Rule::Trust, Finding::Trusted, place);
+        }
+        let own = self.entry.name();
+        let mut has_list = server.lists.allow.is_some();
+        let mut is_named = server.lists.names(own);
+        for bundle in limit.bundles_of(&self.entry.server().name) {
+            has_list |= bundle.lists.allow.is_some();
+            is_named |= bundle.lists.names(own);
+        }
+        match (has_list, is_named) {
+            (_, true) => pass(Rule::Trust, Finding::UntrustedAndNamed, place),
+            (true, false) => hide(Rule::Trust, Finding::UntrustedAndNotNamed, place),
+            (false, false) => hide(Rule::Trust, Finding::UntrustedWithoutList, place),
+        }
+    }
+
+    fn server_lists(&self) -> RuleAnswer<'r> {
+        let Some(server) = self.server else { return not_configured(Rule::ServerLists) };
+        let (lists, rule) = (&server.lists, Rule::ServerLists);
+        if lists.is_empty() {
+            return pass(rule, Finding::NoList, None);
+        }
+        let own = self.entry.name();
+        if lists.deny(self.entry) {
+            return hide(rule, Finding::InDenyList, lists.places.deny.as_ref());
+        }
+        let place = lists.places.allow.as_ref();
+        match &lists.allow {
+            None => pass(rule, Finding::NoList, None),
+            Some(allow) if allow.matches(own) => pass(rule, Finding::InAllowList, place),
+            Some(_) => hide(rule, Finding::NotInAllowList, place),
+        }
+    }
+
+    fn access(&self, limit: &'r CallerLimit) -> RuleAnswer<'r> {
+        let Some(server) = self.server else { return not_configured(Rule::Access) };
+        let access = self.access_rule(server, limit);
+        let place = match access.source {
+            AccessSource::Configuration => server.places.access.as_ref(),
+            AccessSource::Agent(_) => limit.agent.as_ref().map(|rules| &rules.agent.location),
+            AccessSource::Run | AccessSource::Host | AccessSource::Limit => None,
+        };
+        let pass = |finding| pass(Rule::Access, finding, place);
+        let hide = |finding| hide(Rule::Access, finding, place);
+        let hints = self.entry.annotations();
+        if !self.is_tool() {
+            return pass(Finding::GuardsToolsOnly);
+        }
+        match access.access {
+            Access::ReadWrite => pass(Finding::AnyAccess),
+            _ if hints.declares_writing() => hide(Finding::Writes(access)),
+            Access::ReadOnly if hints.read_only == Some(true) => {
+                pass(Finding::DeclaresReading(access))
+            }
+            Access::ReadOnly => pass(Finding::DeclaresNothing(access)),
+            Access::ReadOnlyStrict if hints.read_only != Some(true) => {
+                hide(Finding::DeclaresNothing(access))
+            }
+            Access::ReadOnlyStrict if server.trust == Trust::Untrusted => {
+                hide(Finding::NotBelieved(access))
+            }
+            Access::ReadOnlyStrict => pass(Finding::DeclaresReading(access)),
+        }
+    }
+
+    /// The strictest access rule that applies to a limit of the caller.
+    fn access_rule(&self, server: &'r ServerRules, limit: &'r CallerLimit) -> AccessRule<'r> {
+        let source = match server.places.access_override {
+            None => AccessSource::Configuration,
+            Some(AccessOverride::Run) => AccessSource::Run,
+            Some(AccessOverride::Host) => AccessSource::Host,
+        };
+        let mut strictest = AccessRule { access: server.access, source };
+        let agent = limit.agent.as_ref();
+        let of_agent = agent.and_then(|rules| {
+            Some(AccessRule {
+                access: rules.agent.access?,
+                source: AccessSource::Agent(&rules.name),
+            })
+        });
+        let of_limit =
+            limit.access.map(|access| AccessRule { access, source: AccessSource::Limit });
+        for rule in [of_limit, of_agent].into_iter().flatten() {
+            if strictest.access.strictest(rule.access) != strictest.access {
+                strictest = rule;
+            }
+        }
+        strictest
+    }
+
+    fn bundles(&self, limit: &'r CallerLimit) -> RuleAnswer<'r> {
+        let rule = Rule::Bundles;
+        if limit.bundles.is_empty() {
+            return pass(rule, Finding::NoBundle, None);
+        }
+        let mut found = None;
+        for bundle in limit.bundles_of(&self.entry.server().name) {
+            found = Some(&bundle.location);
+            let lists = &bundle.lists;
+            // Every bundle has to allow it: several lists allow what they have in common.
+            if lists.allow.is_some() && !lists.names(self.entry.name()) {
+                let place = lists.places.allow.as_ref().unwrap_or(&bundle.location);
+                return hide(rule, Finding::NotInBundle(&bundle.name), Some(place));
+            }
+            if lists.deny(self.entry) {
+                let place = lists.places.deny.as_ref().unwrap_or(&bundle.location);
+                return hide(rule, Finding::DeniedByBundle(&bundle.name), Some(place));
+            }
+        }
+        match found {
+            Some(place) => pass(rule, Finding::InBundles, Some(place)),
+            None => hide(rule, Finding::NoBundleOfServer, None),
+        }
+    }
+
+    fn agent(&self, limit: &'r CallerLimit) -> RuleAnswer<'r> {
+        let rule = Rule::Agent;
+        let Some(rules) = &limit.agent else {
+            return pass(rule, Finding::NoAgent, None);
+        };
+        let (name, agent) = (&rules.name, &rules.agent);
+        let Some(patterns) = &agent.tools else {
+            return pass(rule, Finding::AgentSeesAll(name), Some(&agent.location));
+        };
+        let (pairs, is_plain) = (self.entry.pairs(), self.entry.adjustment().is_none());
+        let may_match = |place: usize| rules.pairs.get(place).is_none_or(|it| pairs.may_hold(*it));
+        let matching = deciding_pattern(patterns, |place, pattern| {
+            (!is_plain || may_match(place)) && self.is_matched_by(pattern)
+        });
+        match matching {
+            None => hide(rule, Finding::NoPattern(name), Some(&agent.location)),
+            Some(AgentPattern { pattern, location }) if pattern.excludes() => {
+                hide(rule, Finding::ExcludedBy(pattern), Some(location))
+            }
+            Some(AgentPattern { pattern, location }) => {
+                pass(rule, Finding::IncludedBy(pattern), Some(location))
+            }
+        }
+    }
+
+    fn available(&self) -> RuleAnswer<'r> {
+        match unavailable(self.entry.server()) {
+            None => pass(Rule::Available, Finding::Available, None),
+            Some(reason) => (Verdict::Deny, reason),
+        }
+    }
+
+    fn is_tool(&self) -> bool {
+        self.entry.kind() == ItemKind::Tool
+    }
+
+    /// Whether a pattern means this entry. What a name would be without its digest counts as well,
+    /// to take away; to include, only if it cannot mean anything else.
+    fn is_matched_by(&self, AgentPattern { pattern, .. }: &AgentPattern) -> bool {
+        if pattern.matches(self.entry.scope()) {
+            return true;
+        }
+        self.entry.adjustment().is_some_and(|adjusted| {
+            (pattern.excludes() || !adjusted.reason.is_ambiguous())
+                && pattern.matches(&adjusted.plain)
+        })
+    }
+}
+
+/// Why nothing of a server can be had now, if it is down.
+pub(crate) fn unavailable(server: &CatalogServer) -> Option<Reason<'_>> {
+    match &server.availability {
+        Availability::Available => None,
+        Availability::Down(why) => {
+            Some(Reason::new(Rule::Available, Finding::Down(&server.name, why), None))
+        }
+    }
+}
+
+fn pass<'r>(rule: Rule, finding: Finding<'r>, location: Option<&'r Location>) -> RuleAnswer<'r> {
+    (Verdict::Pass, Reason::new(rule, finding, location))
+}
+
+fn hide<'r>(rule: Rule, finding: Finding<'r>, location: Option<&'r Location>) -> RuleAnswer<'r> {
+    (Verdict::Hide, Reason::new(rule, finding, location))
+}
+
+fn not_configured<'r>(rule: Rule) -> RuleAnswer<'r> {
+    hide(rule, Finding::NotConfigured, None)
+}

@@ -1,0 +1,115 @@
+//! Whether something of an exact name can be seen, before anybody knows whether it exists.
+
+use super::caller::{Caller, CallerLimit};
+use super::rules::{Lists, Rules};
+use crate::config::{Trust, deciding_pattern};
+use crate::name::{NamePattern, NameRequest, Namespaces, ServerName, UriSpellings};
+
+/// What can be said of a name before its server is asked. The later ones say more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Visibility {
+    /// Something of that name may be seen, if the server has it.
+    Possible,
+    /// Nothing names it that would have to, so that it cannot be seen.
+    NotSelected,
+    /// A pattern or a list takes it away, whatever the server has.
+    Excluded,
+}
+
+/// Whether a caller can see something of a server under an exposed name.
+pub(crate) fn visibility(
+    (rules, caller): (&Rules, &Caller),
+    spaces: &Namespaces,
+    server: &ServerName,
+    exposed: &str,
+) -> Visibility {
+    let gives = |entry: &NamePattern| match entry.plain_name() {
+        Some(own) => name_match(spaces, NameRequest { server, own }, exposed),
+        None if entry.as_str() == "*" => NameMatch::Exactly,
+        // It is about own names, which exposed names do not always tell.
+        None => NameMatch::Perhaps,
+    };
+    every_limit(caller, |limit| match by_lists((rules, limit), server, gives) {
+        Visibility::Possible => by_patterns(limit, spaces, exposed),
+        none => none,
+    })
+}
+
+/// Whether a caller can see something of a server under an address, in the server's own words.
+pub(crate) fn uri_visibility(
+    (rules, caller): (&Rules, &Caller),
+    server: &ServerName,
+    address: &str,
+) -> Visibility {
+    let spellings = UriSpellings::of(address);
+    let gives = |entry: &NamePattern| match spellings.are_equivalent(entry.as_str()) {
+        true => NameMatch::Exactly,
+        // It may fit a template.
+        false if entry.as_str().contains('{') || entry.plain_name().is_none() => NameMatch::Perhaps,
+        false => NameMatch::Never,
+    };
+    every_limit(caller, |limit| by_lists((rules, limit), server, gives))
+}
+
+/// The chance that every limit of a caller leaves.
+fn every_limit(caller: &Caller, chance: impl Fn(&CallerLimit) -> Visibility) -> Visibility {
+    caller.limits().iter().map(chance).max().unwrap_or(Visibility::Excluded)
+}
+
+/// What the lists of a server, and of the bundles of it in one limit, say of something that may be what
+/// they name.
+fn by_lists(
+    (rules, limit): (&Rules, &CallerLimit),
+    server: &ServerName,
+    gives: impl Fn(&NamePattern) -> NameMatch,
+) -> Visibility {
+    let own = rules.server(server);
+    let bundles = limit.bundles_of(server);
+    let lists: Vec<_> = own.iter().map(|it| &it.lists).chain(bundles.map(|it| &it.lists)).collect();
+    let denies = |lists: &&Lists| lists.deny.entries().any(|it| gives(it) == NameMatch::Exactly);
+    if lists.iter().any(denies) {
+        return Visibility::Excluded;
+    }
+    let allows = |lists: &Lists| {
+        lists.allow.as_ref().map(|allow| allow.entries().any(|it| gives(it) != NameMatch::Never))
+    };
+    let allowed: Vec<_> = lists.iter().filter_map(|lists| allows(lists)).collect();
+    let is_untrusted = own.is_some_and(|it| it.trust == Trust::Untrusted);
+    if allowed.contains(&false) || (is_untrusted && allowed.is_empty()) {
+        return Visibility::NotSelected;
+    }
+    Visibility::Possible
+}
+
+fn by_patterns(limit: &CallerLimit, spaces: &Namespaces, exposed: &str) -> Visibility {
+    let Some(patterns) = limit.patterns() else { return Visibility::Possible };
+    match deciding_pattern(patterns, |_, it| it.pattern.matches(exposed)) {
+        // Patterns may mean what was shortened to it.
+        _ if spaces.may_be_shortened(exposed) => Visibility::Possible,
+        Some(it) if it.pattern.excludes() => Visibility::Excluded,
+        Some(_) => Visibility::Possible,
+        None => Visibility::NotSelected,
+    }
+}
+
+/// Whether something gets a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NameMatch {
+    Exactly,
+    /// It depends on what else there is.
+    Perhaps,
+    Never,
+}
+
+fn name_match(spaces: &Namespaces, claim: NameRequest<'_>, exposed: &str) -> NameMatch {
+    let found = spaces.expose(&[claim]);
+    let Some(alone) = found.first() else { return NameMatch::Never };
+    let name = alone.name.as_str();
+    match exposed.strip_prefix(name) {
+        Some("") => NameMatch::Exactly,
+        // With a digest after it.
+        Some(rest) if rest.starts_with('_') => NameMatch::Perhaps,
+        _ if alone.adjusted.is_some() || spaces.may_be_shortened(exposed) => NameMatch::Perhaps,
+        _ => NameMatch::Never,
+    }
+}

@@ -1,0 +1,126 @@
+//! What hides an address by itself, whatever template it fits (TOOL-12).
+
+use super::caller::{Caller, CallerLimit};
+use super::reason::{Finding, Reason, Rule};
+use super::rules::{Lists, Rules};
+use super::{RuleResult, Verdict, explain};
+use crate::catalog::Entry;
+use crate::config::AgentPattern;
+use crate::name::{NamePattern, UriSpellings};
+
+/// Why an address that fits a template is hidden although the template is not: a list of the server,
+/// or of a bundle of it, denies the address, or a pattern of the agent takes it away.
+pub(crate) fn hides_uri<'r>(
+    (rules, caller): (&'r Rules, &'r Caller),
+    template: &Entry,
+    own: &str,
+    spellings: &UriSpellings,
+) -> Option<Reason<'r>> {
+    let server = &template.server().name;
+    let denies = |lists: &Lists| lists.deny.covers(spellings);
+    if let Some(lists) = rules.server(server).map(|it| &it.lists).filter(|it| denies(it)) {
+        let (finding, location) = (Finding::InDenyList, lists.places.deny.as_ref());
+        return Some(Reason::new(Rule::ServerLists, finding, location));
+    }
+    let scopes = scopes(template, own, spellings);
+    let by_limit = |limit: &'r CallerLimit| {
+        if let Some(bundle) = limit.bundles_of(server).find(|bundle| denies(&bundle.lists)) {
+            let location = bundle.lists.places.deny.as_ref().unwrap_or(&bundle.location);
+            let (finding, location) = (Finding::DeniedByBundle(&bundle.name), Some(location));
+            return Some(Reason {
+                limit: limit.name,
+                ..Reason::new(Rule::Bundles, finding, location)
+            });
+        }
+        let AgentPattern { pattern, location } = excluding(limit, &scopes)?;
+        let (finding, location) = (Finding::ExcludedBy(pattern), Some(location));
+        Some(Reason { limit: limit.name, ..Reason::new(Rule::Agent, finding, location) })
+    };
+    caller.limits().iter().find_map(by_limit)
+}
+
+/// Whether a rule hides a resource that no list has, under any spelling of its URI. What patterns of the
+/// agent, of the server or of a bundle include, they have to include in its plain spelling as well:
+/// `x://public/../private` is not below `x://public/`.
+pub(crate) fn hides_unlisted(
+    (rules, caller): (&Rules, &Caller),
+    entry: &Entry,
+    spellings: &UriSpellings,
+) -> bool {
+    let server = &entry.server().name;
+    let written = spellings.written_whole();
+    let is_allowed = |lists: &Lists| {
+        lists.allow.as_ref().is_none_or(|allow| allow.allows_unlisted(entry.name(), &written))
+    };
+    let bundles = caller.limits().iter().flat_map(|limit| limit.bundles_of(server));
+    let mut lists = rules.server(server).into_iter().map(|it| &it.lists);
+    if !lists.all(is_allowed) || !bundles.map(|it| &it.lists).all(is_allowed) {
+        return true;
+    }
+    let whole = scopes_of(entry, spellings.written_whole());
+    hides_uri((rules, caller), entry, entry.name(), spellings).is_some()
+        || !caller.limits().iter().all(|limit| includes(limit, &whole))
+}
+
+/// What every rule has to say about an address that fits a template.
+pub(crate) fn explain_uri<'r>(
+    (rules, caller): (&'r Rules, &'r Caller),
+    template: &'r Entry,
+    own: &str,
+    spellings: &UriSpellings,
+) -> Vec<RuleResult<'r>> {
+    let mut steps = explain(rules, caller, template);
+    let Some(reason) = hides_uri((rules, caller), template, own, spellings) else {
+        return steps;
+    };
+    let is_same = |it: &Reason<'_>| it.rule == reason.rule && it.limit == reason.limit;
+    let same = steps.iter_mut().find(|step| is_same(&step.reason));
+    if let Some(step) = same.filter(|step| step.verdict == Verdict::Pass) {
+        *step = RuleResult { verdict: Verdict::Hide, reason, decides: false };
+    }
+    let first = steps.iter().position(|step| step.verdict != Verdict::Pass);
+    for (place, step) in steps.iter_mut().enumerate() {
+        step.decides = Some(place) == first;
+    }
+    steps
+}
+
+/// What patterns of an agent see of an address: what they would see of a resource that had it, in
+/// every spelling.
+fn scopes(entry: &Entry, own: &str, spellings: &UriSpellings) -> Vec<String> {
+    let mut scopes = scopes_of(entry, spellings.written());
+    scopes.insert(0, format!("{}{own}", prefix(entry)));
+    scopes
+}
+
+fn scopes_of(entry: &Entry, written: Vec<String>) -> Vec<String> {
+    let prefix = prefix(entry);
+    written.into_iter().map(|uri| format!("{prefix}{uri}").to_lowercase()).collect()
+}
+
+/// What patterns see before the URIs of a server.
+fn prefix(entry: &Entry) -> &str {
+    entry.scope().strip_suffix(entry.name()).unwrap_or_default()
+}
+
+/// The pattern that takes away something of one of these names: the last that matches it.
+fn excluding<'r>(limit: &'r CallerLimit, scopes: &[String]) -> Option<&'r AgentPattern> {
+    let patterns = limit.patterns()?;
+    scopes.iter().filter_map(|scope| last_match(patterns, scope)).find(|it| it.pattern.excludes())
+}
+
+/// Whether the patterns of a limit, if it has any, include one of these names.
+fn includes(limit: &CallerLimit, scopes: &[String]) -> bool {
+    let Some(patterns) = limit.patterns() else { return true };
+    let mut deciding = scopes.iter().filter_map(|scope| last_match(patterns, scope));
+    deciding.any(|it| !it.pattern.excludes())
+}
+
+/// The last pattern that matches a name. Spellings are in small letters, and so are patterns compared
+/// with them.
+fn last_match<'p>(patterns: &'p [AgentPattern], scope: &str) -> Option<&'p AgentPattern> {
+    patterns.iter().rev().find(|it| {
+        let small = NamePattern::new(&it.pattern.as_str().to_lowercase());
+        it.pattern.matches(scope) || small.is_ok_and(|small| small.matches(scope))
+    })
+}

@@ -1,0 +1,45 @@
+//! A definition as a caller sees it: another name, a word about its server, and every other byte as
+//! the server wrote it (TOOL-3).
+
+use super::{DescriptionStyle, View};
+use crate::catalog::{Entry, ItemKind};
+use crate::config::Trust;
+use crate::item::app_links;
+use crate::message::Raw;
+
+/// The definition of an entry under its exposed name, with links to views of MCP Apps as callers know
+/// them.
+pub(super) fn definition(view: &View, entry: &Entry, describe: DescriptionStyle) -> Raw {
+    let mut definition = entry.definition().clone();
+    if entry.kind() == ItemKind::Tool && view.catalog().qualifies_uris() {
+        let exposed = |link: Raw| {
+            let known = view.exposed_uri(&entry.server().name, &link.as_str()?)?;
+            Some((link, Raw::from_string(&known)))
+        };
+        let edits: Vec<_> = app_links(&definition).into_iter().filter_map(exposed).collect();
+        if !edits.is_empty() {
+            definition = definition.replace_slices(&edits);
+        }
+    }
+    if entry.exposed() != entry.name() {
+        definition = definition.with(entry.kind().name_key(), &Raw::from_string(entry.exposed()));
+    }
+    let is_named = matches!(entry.kind(), ItemKind::Tool | ItemKind::Prompt);
+    if describe == DescriptionStyle::WithServer && is_named {
+        definition = definition.with("description", &description(view, entry));
+    }
+    definition
+}
+
+fn description(view: &View, entry: &Entry) -> Raw {
+    let mark = match view.rules().trust(&entry.server().name) {
+        Trust::Trusted => "",
+        Trust::Untrusted => ", untrusted",
+    };
+    let server = format!("{}{mark}", entry.server().name);
+    let written = entry.definition().get("description");
+    Raw::from_string(&match written.as_ref().and_then(Raw::as_str) {
+        Some(text) if !text.is_empty() => format!("[{server}] {text}"),
+        _ => format!("[{server}]"),
+    })
+}

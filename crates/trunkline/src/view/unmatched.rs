@@ -1,0 +1,173 @@
+//! Names that agents and lists were given and that nothing has (TOOL-6).
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::View;
+use crate::catalog::{Availability, CatalogServer, Entry, ItemKind};
+use crate::config::{AgentPattern, Location, Suggestions};
+use crate::name::{AgentName, BundleName, ServerName};
+use crate::policy::ListEntry;
+
+/// A plain name among the patterns of an agent that nothing has.
+#[derive(Clone, Debug)]
+pub struct UnmatchedName<'v> {
+    /// The agent.
+    pub agent: &'v AgentName,
+    /// The pattern, and where it was written.
+    pub pattern: &'v AgentPattern,
+    /// The server that would have it; absent if it begins like the names of none.
+    pub server: Option<&'v ServerName>,
+    /// What may have been meant.
+    pub suggestion: Option<&'v str>,
+}
+
+/// An entry of `allowTools` or `denyTools` that matches nothing of its server.
+#[derive(Clone, Debug)]
+pub struct UnmatchedListEntry<'v> {
+    /// The entry, as it was written.
+    pub entry: &'v str,
+    /// The key of the list: `allowTools` or `denyTools`.
+    pub key: &'static str,
+    /// The server.
+    pub server: &'v ServerName,
+    /// The bundle whose list it is; absent if it is the server's own.
+    pub bundle: Option<&'v BundleName>,
+    /// Where the list was written.
+    pub location: Option<&'v Location>,
+    /// The own name that was probably meant.
+    pub suggestion: Option<&'v str>,
+    /// Whether the entry is, or matches, an exposed name; lists hold own names.
+    pub is_exposed_name: bool,
+}
+
+impl View {
+    /// The plain names among the patterns of the agents that nothing has, although their servers are
+    /// up, and that the embedding host does not have itself. A name that begins like those of no server
+    /// is among them once every server is up.
+    pub fn unmatched_names(&self) -> Vec<UnmatchedName<'_>> {
+        let agents = self.caller.agents();
+        let patterns = agents.flat_map(|(name, agent)| {
+            agent.tools.iter().flatten().map(move |pattern| (name, pattern))
+        });
+        let mut suggestions = Suggestions::default();
+        let mut found = Vec::new();
+        for (agent, pattern) in patterns {
+            let Some(name) = pattern.pattern.plain_name() else { continue };
+            let Some(server) = self.owner_without(name) else { continue };
+            let tools = self.catalog.entries(ItemKind::Tool).iter();
+            let is_of = |entry: &&Entry| server.is_none_or(|it| entry.server().name == *it);
+            let suggestion = suggestions.nearest(name, tools.filter(is_of).map(Entry::exposed));
+            found.push(UnmatchedName { agent, pattern, server, suggestion });
+        }
+        found
+    }
+
+    /// The entries of `allowTools` and `denyTools`, of servers and of bundles, that name nothing of their
+    /// server, once its tools and prompts are known. Patterns are among them only where they match exposed
+    /// names and no own name. URIs are not: a server may have resources that it does not list.
+    pub fn unmatched_list_entries(&self) -> Vec<UnmatchedListEntry<'_>> {
+        let mut known: BTreeMap<&ServerName, ServerNames<'_>> = BTreeMap::new();
+        let mut suggestions = Suggestions::default();
+        let mut found = Vec::new();
+        for entry in self.rules.list_entries() {
+            let names =
+                known.entry(entry.server).or_insert_with(|| ServerNames::of(self, entry.server));
+            found.extend(names.unknown(&entry, &mut suggestions));
+        }
+        found
+    }
+
+    /// The servers with an entry in a list that may be the name of a prompt: they have no such tool, and were
+    /// not asked for their prompts yet.
+    pub fn servers_with_open_list_entries(&self) -> Vec<ServerName> {
+        let is_open = |server: &&CatalogServer| {
+            let has_lists = || self.rules.list_entries().iter().any(|it| *it.server == server.name);
+            server.has_unasked_names && has_lists()
+        };
+        self.catalog.servers().filter(is_open).map(|server| server.name.clone()).collect()
+    }
+
+    /// The server that is up, should have something of a name, and has not; nothing inside if no server
+    /// should, and all are up.
+    fn owner_without(&self, name: &str) -> Option<Option<&ServerName>> {
+        let spaces = self.catalog.namespaces();
+        if spaces.is_reserved(name) || self.has(name) {
+            return None;
+        }
+        let is_up = |server: &CatalogServer| server.availability == Availability::Available;
+        let Some(owner) = spaces.owner(name) else {
+            let mut servers = self.catalog.servers().peekable();
+            return (servers.peek().is_some() && servers.all(is_up)).then_some(None);
+        };
+        let server = self.catalog.servers().find(|server| server.name == *owner)?;
+        is_up(server).then_some(Some(&server.name))
+    }
+
+    /// Whether a tool has this name, or would have it if it were not too long.
+    fn has(&self, name: &str) -> bool {
+        self.catalog.get(ItemKind::Tool, name).is_some()
+            || self.catalog.entries(ItemKind::Tool).iter().any(|entry| {
+                entry.adjustment().is_some_and(|adjusted| {
+                    !adjusted.reason.is_ambiguous() && *adjusted.plain == *name
+                })
+            })
+    }
+}
+
+/// The tools and prompts of one server; none if they are not known.
+struct ServerNames<'v> {
+    entries: Vec<&'v Entry>,
+    names: HashSet<&'v str>,
+    is_known: bool,
+}
+
+impl<'v> ServerNames<'v> {
+    fn of(view: &'v View, server: &ServerName) -> Self {
+        let is_known = view.catalog.servers().any(|it| {
+            let is_up = it.availability == Availability::Available;
+            it.name == *server && is_up && !it.has_unasked_names
+        });
+        let all = [ItemKind::Tool, ItemKind::Prompt].map(|kind| view.catalog.entries(kind));
+        let all = all.into_iter().flatten().filter(|entry| entry.server().name == *server);
+        let entries: Vec<_> = all.filter(|_| is_known).collect();
+        let names = entries.iter().map(|entry| entry.name()).collect();
+        Self { entries, names, is_known }
+    }
+
+    /// An entry of a list, if it matches nothing.
+    fn unknown(
+        &self,
+        entry: &ListEntry<'v>,
+        suggestions: &mut Suggestions,
+    ) -> Option<UnmatchedListEntry<'v>> {
+        let pattern = entry.pattern;
+        if !self.is_known || pattern.is_uri() || self.has(entry) {
+            return None;
+        }
+        let exposed = self.entries.iter().find(|it| pattern.matches(it.exposed()));
+        let is_plain = pattern.plain_name().is_some();
+        if !is_plain && exposed.is_none() {
+            return None;
+        }
+        let near = || suggestions.nearest(pattern.as_str(), self.names.iter().copied());
+        let suggestion = exposed.map(|it| it.name()).or_else(near).filter(|_| is_plain);
+        let ListEntry { key, server, bundle, location, .. } = *entry;
+        let (is_exposed_name, entry) = (exposed.is_some(), pattern.as_str());
+        Some(UnmatchedListEntry {
+            entry,
+            key,
+            server,
+            bundle,
+            location,
+            suggestion,
+            is_exposed_name,
+        })
+    }
+
+    fn has(&self, entry: &ListEntry<'_>) -> bool {
+        match entry.pattern.plain_name() {
+            Some(name) => self.names.contains(name),
+            None => self.names.iter().any(|name| entry.pattern.matches(name)),
+        }
+    }
+}
