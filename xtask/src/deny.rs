@@ -7,38 +7,32 @@ use std::{env, fs};
 use anyhow::{Result, bail};
 
 use crate::command::{cargo, run, works};
+use crate::outcome::StepOutcome;
 use crate::output::say;
 use crate::workspace::Workspace;
 
 /// The version that is built when none is installed; `deny.toml` is written for it.
 const VERSION: &str = "0.20.2";
 
-/// What became of a check.
-pub(crate) enum DenyOutcome {
-    Yes,
-    /// No, and why that is no failure.
-    No(String),
-}
-
 /// Checks everything that needs no network.
-pub(crate) fn check_policy(workspace: &Workspace) -> Result<DenyOutcome> {
+pub(crate) fn check_policy(workspace: &Workspace) -> Result<StepOutcome> {
     check(workspace, &["bans", "licenses", "sources"])
 }
 
 /// Checks for known vulnerabilities, which fetches the database of them.
-pub(crate) fn check_advisories(workspace: &Workspace) -> Result<DenyOutcome> {
+pub(crate) fn check_advisories(workspace: &Workspace) -> Result<StepOutcome> {
     check(workspace, &["advisories"])
 }
 
-fn check(workspace: &Workspace, what: &[&str]) -> Result<DenyOutcome> {
+fn check(workspace: &Workspace, what: &[&str]) -> Result<StepOutcome> {
     let Some(mut deny) = find_or_build(workspace) else {
         return not_checked(what);
     };
     run(deny.args(["--locked", "check", "--hide-inclusion-graph"]).args(what))?;
-    Ok(DenyOutcome::Yes)
+    Ok(StepOutcome::Checked)
 }
 
-fn not_checked(what: &[&str]) -> Result<DenyOutcome> {
+fn not_checked(what: &[&str]) -> Result<StepOutcome> {
     let note = format!(
         "cargo-deny is not installed and could not be built, so {} were not checked; \
          install it with `cargo install cargo-deny --locked`",
@@ -47,7 +41,7 @@ fn not_checked(what: &[&str]) -> Result<DenyOutcome> {
     if env::var_os("TRUNKLINE_REQUIRE_DENY").is_some_and(|value| value == "1") {
         bail!("{note}");
     }
-    Ok(DenyOutcome::No(note))
+    Ok(StepOutcome::Skipped(note))
 }
 
 fn find_or_build(workspace: &Workspace) -> Option<Command> {

@@ -1,6 +1,7 @@
 //! `cargo xtask`: the commands that develop Trunkline, and nothing that users run.
 
 mod output;
+mod outcome;
 mod suggestion;
 mod workspace;
 mod command;
@@ -25,6 +26,7 @@ Development commands for Trunkline.
 Usage: cargo xtask <command> [options]
 
 Commands:
+  check                   Run the quick checks: formatting, tidy, lints, unit tests
   test                    Run everything that must pass before a change is merged
     --only <step>[,…]     Run only these steps
     --list                List the steps
@@ -41,7 +43,7 @@ Environment:
                           Fail when cargo-deny cannot be had, instead of saying so
 ";
 
-const COMMANDS: &[&str] = &["test", "tidy", "peers", "bench", "help"];
+const COMMANDS: &[&str] = &["check", "test", "tidy", "peers", "bench", "help"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -66,6 +68,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
     }
     let workspace = Workspace::find()?;
     match command.as_str() {
+        "check" => check(&workspace, options),
         "test" => test(&workspace, options),
         "tidy" => tidy(&workspace, options),
         "peers" => peers(&workspace, options),
@@ -80,6 +83,13 @@ fn dispatch(arguments: &[String]) -> Result<()> {
 
 fn is_help(word: &str) -> bool {
     matches!(word, "--help" | "-h")
+}
+
+fn check(workspace: &Workspace, options: &[String]) -> Result<()> {
+    if let Some(word) = options.first() {
+        bail!("`cargo xtask check` takes no options, and `{word}` was given");
+    }
+    steps::run_check(workspace)
 }
 
 fn test(workspace: &Workspace, options: &[String]) -> Result<()> {

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::command::{cargo, run, works};
-use crate::deny::{self, DenyOutcome};
+use crate::deny;
+use crate::outcome::StepOutcome;
 use crate::output::say;
 use crate::workspace::Workspace;
 use crate::{peers, properties, suggestion, tidy};
@@ -23,13 +24,13 @@ struct Step {
     name: &'static str,
     about: &'static str,
     chosen: StepSelection,
-    run: fn(&Workspace) -> Result<DenyOutcome>,
+    run: fn(&Workspace) -> Result<StepOutcome>,
 }
 
 const fn step(
     name: &'static str,
     about: &'static str,
-    run: fn(&Workspace) -> Result<DenyOutcome>,
+    run: fn(&Workspace) -> Result<StepOutcome>,
 ) -> Step {
     let chosen = StepSelection::Always;
     Step { name, about, chosen, run }
@@ -47,6 +48,12 @@ const STEPS: &[Step] = &[
     step("deny", "licences, bans and sources of dependencies (cargo-deny)", deny::check_policy),
     step("fuzz", "the fuzz targets compile", fuzz),
     Step {
+        name: "quick",
+        about: "unit tests (the tests of `cargo xtask check`; only by name)",
+        chosen: StepSelection::ByName,
+        run: quick_tests,
+    },
+    Step {
         name: "advisories",
         about: "known vulnerabilities in dependencies (needs the network; only by name)",
         chosen: StepSelection::ByName,
@@ -60,11 +67,20 @@ const STEPS: &[Step] = &[
     },
 ];
 
+/// Steps of `cargo xtask check`, which run in under a minute once everything is built.
+const CHECK: &[&str] = &["fmt", "tidy", "clippy", "quick"];
+
 /// Prints the names of the steps and what they check.
 pub(crate) fn list() {
     for step in STEPS {
         say(&format!("{:<17} {}", step.name, step.about));
     }
+}
+
+/// Runs the steps that a developer runs after each change.
+pub(crate) fn run_check(workspace: &Workspace) -> Result<()> {
+    let only: Vec<String> = CHECK.iter().map(ToString::to_string).collect();
+    run_steps(workspace, &only)
 }
 
 /// Runs the named steps in their order, or all of them if none is named.
@@ -111,10 +127,10 @@ struct Report {
 }
 
 impl Report {
-    fn new(step: &Step, result: &Result<DenyOutcome>, took: Duration) -> Self {
+    fn new(step: &Step, result: &Result<StepOutcome>, took: Duration) -> Self {
         let verdict = match result {
-            Ok(DenyOutcome::Yes) => "ok".to_owned(),
-            Ok(DenyOutcome::No(note)) => format!("NOT CHECKED: {note}"),
+            Ok(StepOutcome::Checked) => "ok".to_owned(),
+            Ok(StepOutcome::Skipped(note)) => format!("NOT CHECKED: {note}"),
             Err(_) => "FAILED".to_owned(),
         };
         let name = step.name;
@@ -131,70 +147,82 @@ fn summarise(reports: &[Report]) {
     say(&format!("  {:<17} {:>7.1} s", "together", total.as_secs_f64()));
 }
 
-fn run_cargo(workspace: &Workspace, arguments: &[&str]) -> Result<DenyOutcome> {
-    run(cargo(workspace).args(arguments)).map(|()| DenyOutcome::Yes)
+fn run_cargo(workspace: &Workspace, arguments: &[&str]) -> Result<StepOutcome> {
+    run(cargo(workspace).args(arguments)).map(|()| StepOutcome::Checked)
 }
 
-fn fmt(workspace: &Workspace) -> Result<DenyOutcome> {
+fn fmt(workspace: &Workspace) -> Result<StepOutcome> {
     run_cargo(workspace, &["fmt", "--all", "--check"])
 }
 
-fn run_tidy(workspace: &Workspace) -> Result<DenyOutcome> {
-    tidy::check(workspace).map(|()| DenyOutcome::Yes)
+fn run_tidy(workspace: &Workspace) -> Result<StepOutcome> {
+    tidy::check(workspace).map(|()| StepOutcome::Checked)
 }
 
 /// Flags, features and environment are those of the tests, so neither build spoils the other.
-fn clippy(workspace: &Workspace) -> Result<DenyOutcome> {
+fn clippy(workspace: &Workspace) -> Result<StepOutcome> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     run_cargo(workspace, &arguments)
 }
 
-fn docs(workspace: &Workspace) -> Result<DenyOutcome> {
+fn docs(workspace: &Workspace) -> Result<StepOutcome> {
     run(cargo(workspace)
         .args(["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"])
         .env("RUSTDOCFLAGS", "-D warnings"))?;
-    Ok(DenyOutcome::Yes)
+    Ok(StepOutcome::Checked)
 }
 
-fn install_peers(workspace: &Workspace) -> Result<DenyOutcome> {
-    peers::install(workspace).map(|()| DenyOutcome::Yes)
+fn install_peers(workspace: &Workspace) -> Result<StepOutcome> {
+    peers::install(workspace).map(|()| StepOutcome::Checked)
 }
 
-fn tests(workspace: &Workspace) -> Result<DenyOutcome> {
+fn tests(workspace: &Workspace) -> Result<StepOutcome> {
     peers::require(workspace)?;
     let mut command = cargo(workspace);
     command.env("TRUNKLINE_PEERS", peers::directory(workspace));
-    if works(cargo(workspace).args(["nextest", "--version"])) {
+    if has_nextest(workspace) {
         let profile = nextest_profile();
         command.args(["nextest", "run", "--workspace", "--locked", "--profile", profile]);
     } else {
         command.args(["test", "--workspace", "--all-targets", "--locked"]);
     }
-    run(&mut command).map(|()| DenyOutcome::Yes)
+    run(&mut command).map(|()| StepOutcome::Checked)
+}
+
+fn quick_tests(workspace: &Workspace) -> Result<StepOutcome> {
+    if has_nextest(workspace) {
+        return run_cargo(workspace, &["nextest", "run", "--workspace", "--locked", "-P", "quick"]);
+    }
+    run_cargo(workspace, &["test", "--workspace", "--lib", "--bins", "--locked"])
+}
+
+fn has_nextest(workspace: &Workspace) -> bool {
+    works(cargo(workspace).args(["nextest", "--version"]))
 }
 
 fn nextest_profile() -> &'static str {
     if env::var_os("CI").is_some_and(|value| value == "true") { "ci" } else { "default" }
 }
 
-fn doctests(workspace: &Workspace) -> Result<DenyOutcome> {
+fn doctests(workspace: &Workspace) -> Result<StepOutcome> {
     run_cargo(workspace, &["test", "--workspace", "--doc", "--locked"])
 }
 
-/// Fuzzing needs a nightly compiler, but the stable one can tell whether the targets still fit.
-fn fuzz(workspace: &Workspace) -> Result<DenyOutcome> {
+/// Fuzzing needs a nightly compiler, but the stable one can tell whether the targets still fit. They share
+/// the target directory, so that what both projects depend on is built once.
+fn fuzz(workspace: &Workspace) -> Result<StepOutcome> {
     if !workspace.join("fuzz/Cargo.toml").is_file() {
-        return Ok(DenyOutcome::No("there is no fuzz/Cargo.toml".to_owned()));
+        return Ok(StepOutcome::Skipped("there is no fuzz/Cargo.toml".to_owned()));
     }
     run(cargo(workspace)
         .args(["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"])
         .arg("--target-dir")
-        .arg(workspace.target().join("fuzz")))?;
-    Ok(DenyOutcome::Yes)
+        .arg(workspace.target()))?;
+    Ok(StepOutcome::Checked)
 }
 
-fn random_properties(workspace: &Workspace) -> Result<DenyOutcome> {
-    properties::run_with_new_seed(workspace).map(|()| DenyOutcome::Yes)
+fn random_properties(workspace: &Workspace) -> Result<StepOutcome> {
+    properties::run_with_new_seed(workspace).map(|()| StepOutcome::Checked)
 }
 
 #[cfg(test)]
@@ -211,6 +239,11 @@ mod tests {
         let expected =
             ["fmt", "tidy", "clippy", "docs", "peers", "tests", "doctests", "deny", "fuzz"];
         assert_eq!(selected(&[]), expected);
+    }
+
+    #[test]
+    fn check_names_existing_steps() {
+        assert_eq!(selected(CHECK), CHECK);
     }
 
     #[test]
