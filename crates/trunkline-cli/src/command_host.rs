@@ -41,7 +41,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What a command works with.
 pub(crate) struct CommandHost {
-    pub(crate) host: Arc<Host>,
+    pub(crate) host: Host,
     pub(crate) loaded: LoadedConfig,
     until: Cell<Lifetime>,
     /// Processes that could not be ended with the servers.
@@ -128,7 +128,6 @@ pub(crate) fn run(
     let runtime = runtime()?;
     let result = runtime.block_on(async {
         let host = Host::start(loaded.config.clone(), agents, HostOptions::new(options));
-        let host = Arc::new(host);
         let until = Cell::new(Lifetime::Done);
         let hosted = CommandHost { host, loaded, until, remaining: RefCell::default() };
         let mut signals = Signals::listen()?;

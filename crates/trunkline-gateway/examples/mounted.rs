@@ -25,10 +25,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
         .with_capabilities(trunkline_gateway::client_capabilities());
     let agents = loaded.config.agents().named.clone();
-    let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
+    let host = Host::start(loaded.config, agents, HostOptions::new(options));
 
     let gateway =
-        trunkline_gateway::router(Arc::clone(&host), trunkline_gateway::GatewayOptions::default());
+        trunkline_gateway::router(host.clone(), trunkline_gateway::GatewayOptions::default());
     let application = Router::new().route("/health", get(async || "good")).nest("/tools", gateway);
     let listener = TcpListener::bind("127.0.0.1:8080").await?;
     println!("http://{}/tools/mcp", listener.local_addr()?);

@@ -17,7 +17,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::sleep;
 use trunkline::config::Share;
 use trunkline::connection::{Connection, ServerNotification};
-use trunkline::host::Host;
+use trunkline::host::{Host, WeakHost};
 use trunkline::item::ItemKind;
 use trunkline::message::{Notification, Raw};
 use trunkline::name::ServerName;
@@ -203,10 +203,10 @@ impl PendingListener {
 impl ChangeHub {
     /// Begins to listen to the servers of a host, for as long as the host lives and what is returned
     /// beside the changes is held.
-    pub(crate) fn of(host: &Arc<Host>, log: LogSink) -> (Self, TaskGuard) {
+    pub(crate) fn of(host: &Host, log: LogSink) -> (Self, TaskGuard) {
         let told = broadcast::Sender::new(MAX_BEHIND);
         let changes = Self { told, scopes: Arc::default(), incoming: Arc::default(), log };
-        let (host, following) = (Arc::downgrade(host), changes.clone());
+        let (host, following) = (host.downgrade(), changes.clone());
         let task = tokio::spawn(async move {
             // A panic costs one change, not all that follow.
             while panics::outcome_of(run(host.clone(), following.clone())).await.is_none() {
@@ -217,12 +217,12 @@ impl ChangeHub {
     }
 
     /// Begins to listen for somebody who is told of it a moment later.
-    pub(crate) fn begin(&self, host: &Arc<Host>, scope: &CallerScope) -> PendingListener {
+    pub(crate) fn begin(&self, host: &Host, scope: &CallerScope) -> PendingListener {
         PendingListener { scope: self.watch(host, scope), told: self.told.subscribe() }
     }
 
     /// Watches the lists of a scope while somebody listens in it.
-    fn watch(&self, host: &Arc<Host>, scope: &CallerScope) -> ScopeGuard {
+    fn watch(&self, host: &Host, scope: &CallerScope) -> ScopeGuard {
         let mut scopes = lock(&self.scopes);
         let known = scopes.get_key_value(scope).map(|(scope, _)| Arc::clone(scope));
         let scope = known.unwrap_or_else(|| Arc::new(scope.clone()));
@@ -230,7 +230,7 @@ impl ChangeHub {
         let watched =
             entry.or_insert_with(|| ScopeDigest { listeners: 0, digests: digests(host, &scope) });
         watched.listeners += 1;
-        ScopeGuard { scope, host: Arc::downgrade(host), changes: self.clone() }
+        ScopeGuard { scope, host: host.downgrade(), changes: self.clone() }
     }
 
     /// Looks at every scope in which somebody listens, and says what is different.
@@ -273,7 +273,7 @@ impl ChangeHub {
 /// A scope that is watched for somebody.
 struct ScopeGuard {
     scope: Arc<CallerScope>,
-    host: Weak<Host>,
+    host: WeakHost,
     changes: ChangeHub,
 }
 
@@ -314,7 +314,7 @@ fn updated(params: &Raw) -> Notification {
 }
 
 /// Listens to everything, until the host is gone.
-async fn run(host: Weak<Host>, changes: ChangeHub) {
+async fn run(host: WeakHost, changes: ChangeHub) {
     let (heard, mut hearing) = mpsc::channel(MAX_BEHIND);
     let mut ears = HashMap::new();
     let Some(mut catalog) = host.upgrade().map(|host| host.watch_catalog()) else { return };

@@ -32,13 +32,13 @@
 //! let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
 //!     .with_capabilities(trunkline_gateway::client_capabilities());
 //! let agents = loaded.config.agents().named.clone();
-//! let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
+//! let host = Host::start(loaded.config, agents, HostOptions::new(options));
 //!
 //! // Clients get the instructions of servers that are ready, and are not kept waiting for others.
 //! host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
 //!
 //! // An application with a route of its own, and the gateway at /tools/mcp.
-//! let gateway = trunkline_gateway::router(Arc::clone(&host), Default::default());
+//! let gateway = trunkline_gateway::router(host.clone(), Default::default());
 //! let application =
 //!     Router::new().route("/health", get(async || "good")).nest("/tools", gateway);
 //! let listener = TcpListener::bind("127.0.0.1:0").await?;

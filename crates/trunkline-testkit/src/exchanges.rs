@@ -72,7 +72,7 @@ async fn start_words() -> String {
 }
 
 /// A host of these servers, whose bounds are short.
-fn host_of(servers: &Value) -> Arc<Host> {
+fn host_of(servers: &Value) -> Host {
     let timeouts = json!({ "connect": "2s", "handshake": "2s", "list": "2s", "call": "10s",
         "question": "1s", "shutdown": "1s", "grace": "5s" });
     let text = json!({ "mcpServers": servers, "timeouts": timeouts });
@@ -82,7 +82,7 @@ fn host_of(servers: &Value) -> Arc<Host> {
     let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
     let options = options.with_capabilities(client_capabilities());
     let agents = loaded.config.agents().named.clone();
-    Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)))
+    Host::start(loaded.config, agents, HostOptions::new(options))
 }
 
 /// A request in the words of the modern era.

@@ -63,7 +63,7 @@ struct McpServerStatus {
 }
 
 struct BooCode {
-    host: Arc<Host>,
+    host: Host,
     /// Sorted by name.
     all_tools: BTreeMap<String, ToolDef>,
 }
@@ -101,7 +101,7 @@ impl BooCode {
             reserved: all_tools.keys().map(|name| name.as_str().into()).collect(),
             ..HostOptions::new(connections)
         };
-        let host = Arc::new(Host::start(loaded.config, agents, options));
+        let host = Host::start(loaded.config, agents, options);
         let warnings = host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
         append_mcp_tools(&mut all_tools, &host)?;
         let warnings = warnings.iter().map(ToString::to_string).collect();
@@ -134,14 +134,14 @@ impl BooCode {
 }
 
 /// Appends the tools of all servers. Called once, after they were listed.
-fn append_mcp_tools(tools: &mut BTreeMap<String, ToolDef>, host: &Arc<Host>) -> Outcome {
+fn append_mcp_tools(tools: &mut BTreeMap<String, ToolDef>, host: &Host) -> Outcome {
     let view = Arc::new(host.view(CallerSpec::default())?);
     let listed = view.list(ItemKind::Tool, host.description_style());
     for (entry, definition) in view.entries(ItemKind::Tool).zip(listed) {
         let name = entry.exposed().to_owned();
-        let (host, view, called) = (Arc::clone(host), Arc::clone(&view), name.clone());
+        let (host, view, called) = (host.clone(), Arc::clone(&view), name.clone());
         let execute = move |arguments: Value| -> Execution {
-            let (host, view, name) = (Arc::clone(&host), Arc::clone(&view), called.clone());
+            let (host, view, name) = (host.clone(), Arc::clone(&view), called.clone());
             Box::pin(async move {
                 let arguments = Raw::from_value(&arguments);
                 let called = host.call(&view, &name, arguments, CallOptions::default()).await;

@@ -54,7 +54,7 @@ pub struct CallOptions<'c> {
     pub handler: &'c dyn CallHandler,
     /// How long the call may take, with the start of the server where it does not run. The default is
     /// `timeouts.call`, and the bounds of a start beside it; it is never longer than that. The time in which
-    /// a question of the server waits for the attendant is not counted; see [`Attendant::asked`].
+    /// a question of the server waits for the attendant is not counted; see [`CallHandler::on_server_request`].
     pub timeout: Option<Duration>,
     /// The time from which `timeout` counts, for callers who have waited already. The default is the time
     /// at which the call is made.

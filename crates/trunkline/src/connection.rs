@@ -265,7 +265,7 @@ impl Connection {
     }
 
     /// What the server has of a kind, as far as that is known, in the order of names. Tools are
-    /// asked for when a server starts, all else by [`fresh_list`](Self::fresh_list).
+    /// asked for when a server starts, all else by [`list_fresh`](Self::list_fresh).
     pub fn list(&self, kind: ItemKind) -> Arc<[Arc<Item>]> {
         self.published.listed(kind).items
     }

@@ -1,7 +1,7 @@
 //! A host: servers, what they have, who may see it, and calls. Everything enters here.
 //!
 //! ```
-//! use std::sync::Arc;
+//! use std::sync::{Arc, Weak};
 //! use trunkline::config::{self, EmptyResolver};
 //! use trunkline::connection::{ChildOptions, HttpOptions, ConnectionOptions};
 //! use trunkline::host::{Host, HostOptions, WaitFor};
@@ -34,6 +34,7 @@
 //! ```
 
 mod options;
+mod refresh;
 mod bind;
 mod catalog_task;
 mod legacy_connections;
@@ -42,14 +43,18 @@ mod relay;
 mod close;
 mod restart_wait;
 mod status;
+mod caller;
+mod tool;
+mod builder;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use futures_util::future::join_all;
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
+pub use self::builder::{HostBuilder, StartError};
+pub use self::caller::{Arguments, HostCaller};
 use self::catalog_task::{CatalogTask, RefreshHandle};
 use self::dedicated::DedicatedConnections;
 pub use self::dedicated::DedicatedServerFailure;
@@ -57,11 +62,12 @@ use self::legacy_connections::LegacyConnections;
 pub use self::options::HostOptions;
 pub use self::relay::{RelayMethod, ResolvedRequest};
 pub use self::status::{ServerCondition, ServerStatus};
+pub use self::tool::{Progress, Tool, ToolCall};
 use crate::call::{
     Authorizer, CallError, CallErrorKind, CallOptions, ClientContext, Completion, Outcome,
 };
 use crate::catalog::{Catalog, Entry};
-use crate::config::{Access, Agent, Chain, Config, Restart, Server, Share};
+use crate::config::{Access, Agent, Chain, Config, Diagnostic, Restart, Server, Share};
 use crate::connection::{Connection, State};
 use crate::error::{Error, ErrorKind};
 use crate::item::ItemKind;
@@ -104,20 +110,49 @@ impl ActiveConfig {
     }
 }
 
-/// A host. Dropping it ends its servers, though not in order: use [`Host::shutdown`] for that.
+/// All servers of a configuration, and everything that callers do with them. A cheap handle: clones share
+/// the same servers.
+///
+/// Dropping the last handle kills the servers; [`Host::shutdown`] ends them in order.
+#[derive(Clone)]
 pub struct Host {
+    shared: Arc<HostShared>,
+}
+
+/// A handle that does not keep its host alive.
+#[derive(Clone)]
+pub struct WeakHost {
+    shared: Weak<HostShared>,
+}
+
+impl WeakHost {
+    /// The host, while another handle keeps it alive.
+    pub fn upgrade(&self) -> Option<Host> {
+        self.shared.upgrade().map(|shared| Host { shared })
+    }
+}
+
+struct HostShared {
     servers: Arc<ServerSet>,
-    standing: watch::Sender<ActiveConfig>,
+    active: watch::Sender<ActiveConfig>,
     catalog: watch::Receiver<Arc<Catalog>>,
-    looks: RefreshHandle,
-    private: DedicatedConnections,
-    older_era: LegacyConnections,
-    keeper: AbortHandle,
+    refresh: RefreshHandle,
+    dedicated: DedicatedConnections,
+    legacy: LegacyConnections,
+    catalog_task: AbortHandle,
     max_access: Access,
     restart: Option<Restart>,
-    /// Whether it is being ended.
-    ending: watch::Sender<bool>,
+    /// Turns true when the shutdown begins.
+    shutdown: watch::Sender<bool>,
     chain: Chain,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// A configuration with its agents, those in files included, and what is wrong with it.
+struct HostConfig {
+    config: Config,
+    agents: BTreeMap<AgentName, Agent>,
+    diagnostics: Vec<Diagnostic>,
 }
 
 impl Host {
@@ -129,69 +164,83 @@ impl Host {
     ///
     /// Outside of a tokio runtime.
     pub fn start(config: Config, agents: BTreeMap<AgentName, Agent>, options: HostOptions) -> Self {
+        Self::start_with(HostConfig { config, agents, diagnostics: Vec::new() }, options)
+    }
+
+    fn start_with(host: HostConfig, options: HostOptions) -> Self {
+        let HostConfig { config, agents, diagnostics } = host;
         let chain = options.connections.chain().clone();
         let HostOptions { max_access, restart, .. } = options;
         let config = config.within(max_access, restart);
-        let private = DedicatedConnections::new(options.connections.clone());
-        let older_era = LegacyConnections::new(options.connections.clone());
-        let own = || Registry::new(options.connections);
-        let registry = options.registry.unwrap_or_else(own);
+        let dedicated = DedicatedConnections::new(options.connections.clone());
+        let legacy = LegacyConnections::new(options.connections.clone());
+        let registry = options.registry.unwrap_or_else(|| Registry::new(options.connections));
         let servers = Arc::new(registry.open(&config));
-        let standing = watch::Sender::new(ActiveConfig::new(config, agents));
-        let (keeper, catalog, looks) =
-            CatalogTask::new(Arc::clone(&servers), standing.subscribe(), options.reserved);
-        let keeper = tokio::spawn(keeper.run()).abort_handle();
-        let ending = watch::Sender::new(false);
-        Self {
+        let active = watch::Sender::new(ActiveConfig::new(config, agents));
+        let (task, catalog, refresh) =
+            CatalogTask::new(Arc::clone(&servers), active.subscribe(), options.reserved);
+        let shared = HostShared {
             servers,
-            standing,
+            active,
             catalog,
-            looks,
-            private,
-            older_era,
-            keeper,
+            refresh,
+            dedicated,
+            legacy,
+            catalog_task: tokio::spawn(task.run()).abort_handle(),
             max_access,
             restart,
-            ending,
+            shutdown: watch::Sender::new(false),
             chain,
-        }
+            diagnostics,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// A handle that does not keep the host alive.
+    pub fn downgrade(&self) -> WeakHost {
+        WeakHost { shared: Arc::downgrade(&self.shared) }
     }
 
     /// The processes above this one, as its servers are told (CON-16).
     pub fn chain(&self) -> &Chain {
-        &self.chain
+        &self.shared.chain
+    }
+
+    /// Everything that was wrong with the configuration that the host was [built](Host::builder) with.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.shared.diagnostics
     }
 
     /// The servers.
     pub fn servers(&self) -> &ServerSet {
-        &self.servers
+        &self.shared.servers
     }
 
     /// The configuration in use.
     pub fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.standing.borrow().config)
+        Arc::clone(&self.shared.active.borrow().config)
     }
 
     /// Waits until the configuration in use is another one than this.
     pub async fn config_changed(&self, known: &Arc<Config>) {
-        let mut standing = self.standing.subscribe();
+        let mut standing = self.shared.active.subscribe();
         // It cannot end before us: we hold the other side.
         let _ = standing.wait_for(|standing| !Arc::ptr_eq(&standing.config, known)).await;
     }
 
     /// Waits until the host is being ended, which those may want to say who serve it to others.
     pub async fn shutdown_started(&self) {
-        let _ = self.ending.subscribe().wait_for(|is_ending| *is_ending).await;
+        let _ = self.shared.shutdown.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
     /// Everything that is known to exist, for whoever asks. Never waits.
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.borrow())
+        Arc::clone(&self.shared.catalog.borrow())
     }
 
     /// The catalog, now and whenever it is another.
     pub fn watch_catalog(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.catalog.clone()
+        self.shared.catalog.clone()
     }
 
     /// Whether descriptions say which server something is of, as the configuration wants it.
@@ -204,41 +253,9 @@ impl Host {
 
     /// What a caller sees, of what is known now. Never waits.
     pub fn view(&self, who: CallerSpec<'_>) -> Result<View, UnknownCaller> {
-        let rules = Arc::clone(&self.standing.borrow().rules);
+        let rules = Arc::clone(&self.shared.active.borrow().rules);
         let caller = rules.caller(who)?;
         Ok(View::new(self.catalog(), rules, Arc::new(caller)))
-    }
-
-    /// Asks every server for what it has of some kinds, if that is not known or stale, starting
-    /// those that do not run. Returns why lists are missing; what is there is in the catalog.
-    pub async fn refresh(&self, kinds: &[ItemKind], patience: WaitFor) -> Vec<Error> {
-        self.refresh_connections(self.servers.connections(), kinds, patience).await
-    }
-
-    /// The same, from some servers only. Names that are no server's are passed over.
-    pub async fn refresh_servers(
-        &self,
-        servers: &[ServerName],
-        kinds: &[ItemKind],
-        patience: WaitFor,
-    ) -> Vec<Error> {
-        let connections = servers.iter().filter_map(|name| self.servers.get(name.as_str()));
-        self.refresh_connections(connections.collect(), kinds, patience).await
-    }
-
-    async fn refresh_connections(
-        &self,
-        connections: Vec<Arc<Connection>>,
-        kinds: &[ItemKind],
-        patience: WaitFor,
-    ) -> Vec<Error> {
-        let gathered = connections.iter().map(|connection| refreshed(connection, kinds, patience));
-        let results = join_all(gathered).await;
-        self.looks.request().await;
-        let mut failures: Vec<Error> = results.into_iter().filter_map(Result::err).collect();
-        // The same from run to run, whoever was first.
-        failures.sort_by(|one, other| one.server().cmp(&other.server()));
-        failures
     }
 
     /// Calls a tool by the name it has in a view. What was shown is what runs.
@@ -250,16 +267,28 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let options = options.begun();
+        let restarted;
+        let (view, entry) = match view.route(ItemKind::Tool, name) {
+            Ok(entry) => (view, entry),
+            Err(none) => {
+                restarted = self.wait_for_restart(view, &none, options.time_left()).await;
+                let Some(view) = &restarted else { return Err(self.judged(none.into())) };
+                let entry = view.route(ItemKind::Tool, name);
+                (view, entry.map_err(|none| self.judged(none.into()))?)
+            }
+        };
+        self.call_entry(view, entry, arguments, options).await
+    }
+
+    /// Calls a tool that was resolved before.
+    async fn call_entry(
+        &self,
+        view: &View,
+        entry: &Entry,
+        arguments: Raw,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
         let called = async {
-            let restarted;
-            let (view, entry) = match view.route(ItemKind::Tool, name) {
-                Ok(entry) => (view, entry),
-                Err(none) => {
-                    restarted = self.wait_for_restart(view, &none, options.time_left()).await;
-                    let Some(view) = &restarted else { return Err(none.into()) };
-                    (view, view.route(ItemKind::Tool, name)?)
-                }
-            };
             let route = self.bind(view, entry, &options).await?;
             route.call(arguments, options).await
         };
@@ -312,12 +341,13 @@ impl Host {
         let is_own = |server: &Server| server.behaviour.share == Share::PerClient;
         let connection = match self.config().server(server.as_str()) {
             Some(found) if is_own(found) => {
-                let own = client.map(|client| self.private.all_of(client)).unwrap_or_default();
+                let own =
+                    client.map(|client| self.shared.dedicated.all_of(client)).unwrap_or_default();
                 own.into_iter().find(|connection| connection.server().name == *server)
             }
-            _ => self.servers.get(server.as_str()),
+            _ => self.shared.servers.get(server.as_str()),
         };
-        let older = self.older_era.all_of(server);
+        let older = self.shared.legacy.all_of(server);
         for connection in connection.into_iter().chain(older) {
             let _ = connection.notify(notification.clone()).await;
         }
@@ -325,7 +355,7 @@ impl Host {
 
     /// Tells all servers that a client has for itself something about this client.
     pub async fn notify_dedicated(&self, client: &str, notification: &Notification) {
-        for connection in self.private.all_of(client) {
+        for connection in self.shared.dedicated.all_of(client) {
             let _ = connection.notify(notification.clone()).await;
         }
     }
@@ -337,21 +367,23 @@ impl Host {
         config: Config,
         agents: BTreeMap<AgentName, Agent>,
     ) -> ReloadSummary {
-        let config = config.within(self.max_access, self.restart);
+        let config = config.within(self.shared.max_access, self.shared.restart);
         let standing = ActiveConfig::new(config, agents);
         let config = Arc::clone(&standing.config);
-        self.standing.send_replace(standing);
+        self.shared.active.send_replace(standing);
         // Neither waits for the other: a server may take its time to end.
-        let (reloaded, ()) =
-            tokio::join!(self.servers.reload(&config), self.private.follow(&config));
-        self.older_era.follow(&self.servers.connections()).await;
-        self.looks.request().await;
+        let (reloaded, ()) = tokio::join!(
+            self.shared.servers.reload(&config),
+            self.shared.dedicated.follow(&config)
+        );
+        self.shared.legacy.follow(&self.shared.servers.connections()).await;
+        self.shared.refresh.request().await;
         reloaded
     }
 
     /// The connections that a client has for itself just now.
     pub fn dedicated_connections(&self, client: &str) -> Vec<Arc<Connection>> {
-        self.private.all_of(client)
+        self.shared.dedicated.all_of(client)
     }
 
     /// The connection to a server that is asked on behalf of a client: its own, if each has one.
@@ -364,10 +396,11 @@ impl Host {
         server: &ServerName,
         client: Option<&ClientContext>,
     ) -> Result<Arc<Connection>, CallError> {
-        let configured = self.standing.borrow().servers.get(server).cloned();
+        let configured = self.shared.active.borrow().servers.get(server).cloned();
         let configured = configured.ok_or_else(|| refresh_error(server))?;
-        let shared = || self.servers.get(server.as_str()).ok_or_else(|| refresh_error(server));
-        match self.private.connection(&configured, client)? {
+        let shared =
+            || self.shared.servers.get(server.as_str()).ok_or_else(|| refresh_error(server));
+        match self.shared.dedicated.connection(&configured, client)? {
             Some(own) => Ok(own),
             None => Ok(shared()?),
         }
@@ -376,7 +409,7 @@ impl Host {
     /// The servers that fail from now on of those that clients have for themselves. Nobody else would
     /// notice: lists come from the one that all share.
     pub fn dedicated_failures(&self) -> broadcast::Receiver<DedicatedServerFailure> {
-        self.private.failures()
+        self.shared.dedicated.failures()
     }
 
     /// An error that says whether trying again helps, as far as that is a matter of the whole host.
@@ -388,7 +421,7 @@ impl Host {
             let is_used = config.server(server.as_str()).is_some_and(|server| server.enabled);
             return if is_used { error.retryable(true) } else { CallError::removed(server) };
         }
-        let Some(connection) = self.servers.get(server.as_str()) else { return error };
+        let Some(connection) = self.shared.servers.get(server.as_str()) else { return error };
         let has_failed = connection.watch().borrow().state == State::Failed;
         let error = if has_failed { error.unreachable() } else { error };
         if is_down { error.retryable(connection.will_recover()) } else { error }
@@ -396,7 +429,7 @@ impl Host {
 
     /// What the same caller sees now.
     fn with_current_rules(&self, view: &View) -> Result<View, CallError> {
-        let rules = Arc::clone(&self.standing.borrow().rules);
+        let rules = Arc::clone(&self.shared.active.borrow().rules);
         let catalog = self.catalog();
         if Arc::ptr_eq(&rules, view.rules()) {
             return Ok(View::new(catalog, rules, Arc::clone(view.caller())));
@@ -432,39 +465,10 @@ impl Authorizer for Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for HostShared {
     fn drop(&mut self) {
-        self.keeper.abort();
+        self.catalog_task.abort();
     }
-}
-
-/// Asks one server for lists, and waits for them as long as that may take. Says why one is missing.
-async fn refreshed(
-    connection: &Arc<Connection>,
-    kinds: &[ItemKind],
-    patience: WaitFor,
-) -> Result<(), Error> {
-    let server = connection.server();
-    let grace = connection.behaviour().timeouts.grace;
-    // All are asked for before one is waited for.
-    let asked: Vec<_> = kinds
-        .iter()
-        .map(|kind| (connection.is_recorded(*kind), connection.refresh(*kind)))
-        .collect();
-    for (is_remembered, mut refresh) in asked {
-        let deadline = match patience {
-            WaitFor::AllReady => None,
-            WaitFor::Grace if !is_remembered => refresh.since().checked_add(grace),
-            WaitFor::Grace | WaitFor::NoWait => Some(refresh.since()),
-        };
-        match (refresh.finish(deadline).await, deadline) {
-            (Some(result), _) => result?,
-            (None, Some(_)) if is_remembered => {}
-            (None, Some(_)) => return Err(not_ready(&server.name)),
-            (None, None) => return Err(refresh_error(&server.name)),
-        }
-    }
-    Ok(())
 }
 
 fn object() -> Raw {
@@ -473,8 +477,4 @@ fn object() -> Raw {
 
 fn refresh_error(server: &ServerName) -> Error {
     Error::new(ErrorKind::ShuttingDown, "it is not used any more").of(server)
-}
-
-fn not_ready(server: &ServerName) -> Error {
-    Error::new(ErrorKind::TimedOut, "it is not ready yet; what it has comes later").of(server)
 }

@@ -49,3 +49,9 @@ pub mod content;
 
 pub mod call;
 pub mod host;
+
+pub use call::{CallError, Outcome};
+pub use config::{Config, Diagnostic};
+pub use connection::CallHandler;
+pub use error::Error;
+pub use host::{Host, HostBuilder, HostCaller, Tool, ToolCall};

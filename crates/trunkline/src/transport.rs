@@ -1,6 +1,6 @@
 //! Bytes ⇄ messages: one wire per server, whatever it is made of.
 //!
-//! A wire is driven by whoever owns it: [`send`](stdio::StdioWire::send) takes a message and returns
+//! A wire is driven by whoever owns it: [`send`](stdio::StdioTransport::send) takes a message and returns
 //! at once, `next` moves bytes both ways until something has happened. No wire has a task of its
 //! own, so that a call costs one hop to its server's task and no other.
 

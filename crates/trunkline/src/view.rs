@@ -5,6 +5,7 @@ mod definition;
 mod route;
 mod unmatched;
 mod unlisted;
+mod owners;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};

@@ -63,10 +63,8 @@ pub(crate) fn run(
         let called = call(&hosted.host, &view, CALL.0).await?;
         let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let url = endpoint(&gateway)?;
-        let mut serving = tokio::spawn(listen(
-            router(Arc::clone(&hosted.host), GatewayOptions::default()),
-            gateway,
-        ));
+        let mut serving =
+            tokio::spawn(listen(router(hosted.host.clone(), GatewayOptions::default()), gateway));
         let entry = client_entry(&url, false);
         let called_through = call_through(&entry, environment).await?;
         let demo =

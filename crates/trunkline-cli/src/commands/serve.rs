@@ -165,7 +165,7 @@ impl ServeCommand<'_> {
             );
         }
         let (input, output) = terminal.streams();
-        let serving = trunkline_gateway::serve(Arc::clone(&hosted.host), scope, input, output);
+        let serving = trunkline_gateway::serve(hosted.host.clone(), scope, input, output);
         // Among the tasks of the servers, so that messages need not change threads.
         let mut task = JoinSet::from_iter([serving]);
         let served = tokio::select! {
@@ -189,7 +189,7 @@ impl ServeCommand<'_> {
     ) -> Result<Outcome> {
         let listener = bind(self.arguments.listen).await?;
         let url = self.url(listener.local_addr()?);
-        let router = router(Arc::clone(&hosted.host), options);
+        let router = router(hosted.host.clone(), options);
         hosted.keep_running_until_closed();
         terminal.print(&match self.settings.format {
             Format::Text => format!("{url}\n"),
@@ -197,7 +197,7 @@ impl ServeCommand<'_> {
         })?;
         terminal.tell(&self.introduction(&url, hosted));
         self.warn(hosted, terminal);
-        let host = Arc::clone(&hosted.host);
+        let host = hosted.host.clone();
         let ending = async move { host.shutdown_started().await };
         let said: &Terminal = terminal;
         let report = |accepting| say_accepting(&accepting, said);

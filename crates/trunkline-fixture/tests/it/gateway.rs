@@ -36,7 +36,7 @@ pub(crate) enum Shared {
 /// A gateway that listens, and ends with the test.
 pub(crate) struct Gateway {
     pub(crate) url: String,
-    host: Arc<Host>,
+    host: Host,
     serving: AbortHandle,
     _server: Option<Listening>,
 }
@@ -93,11 +93,10 @@ impl Gateway {
             ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
                 .with_capabilities(client_capabilities());
         let agents = loaded.config.agents().named.clone();
-        let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
+        let host = Host::start(loaded.config, agents, HostOptions::new(options));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let router =
-            change(router(Arc::clone(&host), trunkline_gateway::GatewayOptions::default()));
+        let router = change(router(host.clone(), trunkline_gateway::GatewayOptions::default()));
         let serving = tokio::spawn(listen(router, listener)).abort_handle();
         let url = format!("http://localhost:{port}/mcp");
         Self { url, host, serving, _server: server }

@@ -32,7 +32,7 @@ pub(crate) trait SessionStream: Send + Sync {
 
 /// A legacy client between its requests. The servers that it has for itself end with it.
 pub(crate) struct Session {
-    host: Arc<Host>,
+    host: Host,
     /// Which it is, for those who keep something for it.
     pub(crate) id: ClientId,
     pub(crate) client: Arc<ClientProfile>,
@@ -66,7 +66,7 @@ struct RequestTable {
 impl Session {
     pub(crate) fn new(
         id: ClientId,
-        host: Arc<Host>,
+        host: Host,
         client: ClientProfile,
         identity: Arc<CallerIdentity>,
         stream: Arc<dyn SessionStream>,
@@ -170,7 +170,7 @@ impl Session {
 impl Drop for Session {
     /// Every call holds its session, so that none of them can start another server after this.
     fn drop(&mut self) {
-        let (host, id) = (Arc::clone(&self.host), self.id.clone());
+        let (host, id) = (self.host.clone(), self.id.clone());
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move { host.close_client(id.as_str()).await });
         }

@@ -38,7 +38,7 @@ const SWEEP: Duration = Duration::from_secs(15);
 
 /// Everything the ways in have in common.
 pub(crate) struct Gateway {
-    pub(crate) host: Arc<Host>,
+    pub(crate) host: Host,
     pub(crate) codec: StateCodec,
     pub(crate) parked: Arc<ParkedCalls>,
     pub(crate) dedicated_calls: Arc<DedicatedCalls>,
@@ -55,7 +55,7 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     /// A gateway to the servers of a host, within limits.
-    pub(crate) fn new(host: Arc<Host>, limits: &Limits) -> Arc<Self> {
+    pub(crate) fn new(host: Host, limits: &Limits) -> Arc<Self> {
         let recent = Arc::new(ActiveCalls::default());
         let (changes, following) = ChangeHub::of(&host, log_sink(&recent));
         Arc::new_cyclic(|gateway| Self {
@@ -302,14 +302,14 @@ mod tests {
         let options =
             ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
         let host = HostOptions::new(options);
-        let host = Arc::new(Host::start(loaded.config, Default::default(), host));
+        let host = Host::start(loaded.config, Default::default(), host);
         let alive = || Handle::current().metrics().num_alive_tasks();
         let before = alive();
         for _ in 0..20 {
             let (near, far) = duplex(1024);
             drop(near);
             let (reader, writer) = split(far);
-            serve(Arc::clone(&host), Scope::default(), reader, writer).await.unwrap();
+            serve(host.clone(), Scope::default(), reader, writer).await.unwrap();
         }
         let ended = async {
             while alive() > before {

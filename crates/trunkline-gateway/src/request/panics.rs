@@ -48,7 +48,7 @@ mod tests {
 
     const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-    fn host() -> Arc<Host> {
+    fn host() -> Host {
         let config = config::parse("test", "{}").config;
         let child = ChildOptions::from_environment(std::iter::empty());
         let connections = trunkline::connection::ConnectionOptions::new(
@@ -56,7 +56,7 @@ mod tests {
             child,
             HttpOptions::default(),
         );
-        Arc::new(Host::start(config, Default::default(), HostOptions::new(connections)))
+        Host::start(config, Default::default(), HostOptions::new(connections))
     }
 
     fn request(id: &Value, method: &str) -> String {

@@ -55,7 +55,7 @@ pub(crate) struct AppState {
 /// # Panics
 ///
 /// Outside of a tokio runtime.
-pub fn router(host: Arc<Host>, options: GatewayOptions) -> Router {
+pub fn router(host: Host, options: GatewayOptions) -> Router {
     let limits = options.limits;
     let gateway = Gateway::new(host, &limits);
     let state = Arc::new(AppState {
@@ -82,7 +82,7 @@ pub async fn listen(router: Router, listener: TcpListener) -> io::Result<()> {
     accept::receive(router, listener, std::future::pending(), |_| ()).await
 }
 
-/// Serves a router on a listener until something has happened, such as [`Host::ending`], and returns
+/// Serves a router on a listener until something has happened, such as [`Host::shutdown_started`], and returns
 /// once everybody has their answers. Streams of legacy clients do not end by themselves: put a bound
 /// on it.
 ///

@@ -56,7 +56,7 @@ const MAX_BATCH: usize = 64 * 1024;
 /// # Panics
 ///
 /// Outside of a tokio runtime.
-pub async fn serve<R, W>(host: Arc<Host>, scope: Scope, reader: R, writer: W) -> io::Result<()>
+pub async fn serve<R, W>(host: Host, scope: Scope, reader: R, writer: W) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -342,7 +342,7 @@ impl StdioClient {
     fn opened_by(&self, params: &Raw) -> Result<Session, RpcError> {
         let client = ClientProfile::of_initialize(params)?;
         let stream = Arc::new(StdioStream(self.outlet.clone()));
-        let host = Arc::clone(&self.gateway.host);
+        let host = self.gateway.host.clone();
         Ok(Session::new(new_id(), host, client, Arc::clone(&self.identity), stream))
     }
 }

@@ -17,7 +17,7 @@ use trunkline_gateway::{client_capabilities, listen, router};
 /// A gateway that listens, and ends with the test.
 pub(crate) struct Hosted {
     pub(crate) address: SocketAddr,
-    pub(crate) host: Arc<Host>,
+    pub(crate) host: Host,
     serving: AbortHandle,
 }
 
@@ -54,10 +54,9 @@ impl Hosted {
     ) -> Self {
         let agents = config.agents().named.clone();
         let host = Host::start(config, agents, HostOptions::new(connections));
-        let host = Arc::new(host);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(listen(router(Arc::clone(&host), options), listener));
+        let serving = tokio::spawn(listen(router(host.clone(), options), listener));
         Self { address, host, serving: serving.abort_handle() }
     }
 

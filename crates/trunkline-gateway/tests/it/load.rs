@@ -216,7 +216,7 @@ async fn load(address: SocketAddr, length: Duration) -> Tally {
 }
 
 /// Kills a server again and again.
-async fn kill(host: Arc<Host>, name: &str) {
+async fn kill(host: Host, name: &str) {
     loop {
         sleep(Duration::from_millis(1500)).await;
         let Some(server) = host.servers().get(name) else { return };
@@ -313,7 +313,7 @@ async fn a_thousand_clients_get_their_own_answers_whatever_happens_to_servers() 
     let warm_up = load(hosted.address, WARM_UP).await;
     settle(&hosted.host, &before).await;
     let normal = memory();
-    let killing = tokio::spawn(kill(Arc::clone(&hosted.host), "killed"));
+    let killing = tokio::spawn(kill(hosted.host.clone(), "killed"));
     let begin = Instant::now();
     let loaded = load(hosted.address, LOAD).await;
     let took = begin.elapsed();

@@ -1,6 +1,5 @@
 //! The gateway over a pair of streams, with clients that do not behave.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -40,7 +39,7 @@ impl Piped {
         let hosted = Hosted::to(servers).await;
         let (near, far) = duplex(ROOM);
         let (reader, writer) = split(far);
-        let host = Arc::clone(&hosted.host);
+        let host = hosted.host.clone();
         let serving =
             tokio::spawn(async move { serve(host, Scope::default(), reader, writer).await });
         Self { stream: BufReader::new(near), hosted, serving }

@@ -65,7 +65,7 @@ fn streams() -> io::Result<(Receiver, Sender)> {
 }
 
 /// A host with one server that is ready: over HTTP if there is a port, else a child.
-async fn gateway_host(port: Option<u16>) -> Arc<Host> {
+async fn gateway_host(port: Option<u16>) -> Host {
     let mut server = match port {
         Some(port) => json!({ "type": "http", "url": format!("http://127.0.0.1:{port}/mcp") }),
         None => stdio_server(0),
@@ -76,7 +76,7 @@ async fn gateway_host(port: Option<u16>) -> Arc<Host> {
     let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
         .with_capabilities(client_capabilities());
     let agents = loaded.config.agents().named.clone();
-    let host = Arc::new(Host::start(loaded.config, agents, HostOptions::new(options)));
+    let host = Host::start(loaded.config, agents, HostOptions::new(options));
     let failed = host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
     assert!(failed.is_empty(), "{failed:?}");
     host

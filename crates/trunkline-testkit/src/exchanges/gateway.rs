@@ -1,7 +1,5 @@
 //! The gateway before a server that behaves, and clients that send anything.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderName, HeaderValue, Request, Response};
@@ -22,7 +20,7 @@ const STREAM_BYTES: usize = 64 * 1024;
 
 /// A gateway in this process.
 pub(super) struct Gateway {
-    host: Arc<Host>,
+    host: Host,
     router: Router,
     /// A legacy session, as its header.
     session: HeaderValue,
@@ -32,7 +30,7 @@ impl Gateway {
     pub(super) async fn start() -> Self {
         let words = start_words().await;
         let host = host_of(&json!({ "words": { "type": "http", "url": words } }));
-        let router = router(Arc::clone(&host), GatewayOptions::default());
+        let router = router(host.clone(), GatewayOptions::default());
         let gateway = Self { host, router, session: HeaderValue::from_static("") };
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": { "name": "exchanges", "version": "1" } });
@@ -63,7 +61,7 @@ impl Gateway {
     async fn check_stream(&self, bytes: &[u8]) {
         let (near, far) = duplex(STREAM_BYTES);
         let (reader, writer) = split(far);
-        let serving = tokio::spawn(serve(Arc::clone(&self.host), Scope::default(), reader, writer));
+        let serving = tokio::spawn(serve(self.host.clone(), Scope::default(), reader, writer));
         let last = modern("the last one", "server/discover", json!({}));
         let input = [bytes, b"\n", last.to_string().as_bytes(), b"\n"].concat();
         let requests = Requests::in_lines(&input);

@@ -55,7 +55,7 @@ impl HostileServer {
         let host = host_of(&json!({ "hostile": hostile, "words": server(&self.words, "trusted") }));
         let (near, far) = duplex(STREAM_BYTES);
         let (reader, writer) = split(far);
-        let serving = tokio::spawn(serve(Arc::clone(&host), Scope::default(), reader, writer));
+        let serving = tokio::spawn(serve(host.clone(), Scope::default(), reader, writer));
         let exchange = timeout(LONGEST_EXCHANGE, async {
             exchange(near).await;
             serving.await.expect("it does not panic").expect("it ends in order");

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 /// log given by mistake does not fill the memory first.
 pub const MAX_SOURCE_BYTES: usize = 64 * 1024 * 1024;
 
-/// A range of bytes in a [`ServerSource`].
+/// A range of bytes in a [`Source`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     start: u32,

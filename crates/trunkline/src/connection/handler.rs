@@ -27,7 +27,7 @@ pub struct ServerRequest {
 /// Whoever attends to a request: the server speaks to them before it answers.
 ///
 /// They are called in the future of the request, never in the way of another one. What they
-/// offer has to be declared as well, in [`ConnectionOptions::with_capabilities`](super::Options) or in the
+/// offer has to be declared as well, in [`ConnectionOptions`](super::ConnectionOptions) or in the
 /// `_meta` of the request: servers may only ask for what was declared.
 pub trait CallHandler: Send + Sync {
     /// The server tells something about the request: its progress, a line of its log; or that a visit

@@ -50,7 +50,7 @@ pub struct OutgoingRequest {
     pub since: Option<std::time::Instant>,
     /// Who goes on when the server needs more before it can answer.
     pub rounds: InputRequired,
-    /// The edition of the server's tools with which alone it is made, as [`Connection::edition`] says,
+    /// The edition of the server's tools with which alone it is made, as [`Connection::tools_revision`] says,
     /// for those who have looked at them: in another they may be others.
     pub within: Option<u64>,
     /// The client it is made for. The default is the host itself.
@@ -91,7 +91,7 @@ impl Connection {
     /// request and tells the server.
     ///
     /// What comes back is what the server said: a result of the modern generation may say that it
-    /// needs more before it can answer. [`converse`](Self::converse) sees to that.
+    /// needs more before it can answer. [`request_with`](Self::request_with) sees to that.
     pub async fn request(
         &self,
         method: &str,

@@ -25,11 +25,11 @@ impl Host {
     ) -> Result<Route<'v>, CallError> {
         self.authorize(view, entry)?;
         let name = &entry.server().name;
-        let shared = self.servers.get(name.as_str()).ok_or_else(|| refresh_error(name))?;
+        let shared = self.shared.servers.get(name.as_str()).ok_or_else(|| refresh_error(name))?;
         // The rules for it may be other ones than when it was started.
-        let server = self.standing.borrow().servers.get(name).cloned();
+        let server = self.shared.active.borrow().servers.get(name).cloned();
         let server = server.ok_or_else(|| refresh_error(name))?;
-        let own = self.private.connection(&server, options.client)?;
+        let own = self.shared.dedicated.connection(&server, options.client)?;
         let is_own = own.is_some();
         let older = match options.older_era.filter(|_| !is_own) {
             Some(capabilities) => {
@@ -59,14 +59,14 @@ impl Host {
             let connected = shared.connect();
             let _ = timeout(time_left.unwrap_or(Duration::MAX), connected).await;
         }
-        self.older_era.connection_beside(shared, capabilities)
+        self.shared.legacy.connection_beside(shared, capabilities)
     }
 
     /// Wants a server to log at least from a level on, on all connections that clients share, on behalf
     /// of a client.
     pub fn set_log_level(&self, server: &ServerName, requester: &Requester, level: LogLevel) {
-        let older = self.older_era.all_of(server);
-        for connection in self.servers.get(server.as_str()).into_iter().chain(older) {
+        let older = self.shared.legacy.all_of(server);
+        for connection in self.shared.servers.get(server.as_str()).into_iter().chain(older) {
             connection.set_log_level_for(requester, level);
         }
     }

@@ -21,13 +21,13 @@ impl Host {
         let RouteError::Denied(reason) = none else { return None };
         let server = reason.unavailable()?;
         self.attempted(server, bound).await?;
-        self.looks.request().await;
+        self.shared.refresh.request().await;
         self.with_current_rules(view).ok()
     }
 
     /// Waits until a server that is started again by itself is ready, or has failed once more.
     async fn attempted(&self, server: &ServerName, bound: Option<Duration>) -> Option<()> {
-        let connection = self.servers.get(server.as_str())?;
+        let connection = self.shared.servers.get(server.as_str())?;
         let before = connection.status();
         let is_coming = before.state == State::Starting || before.next_attempt.is_some();
         // The end of it may have been followed by a start already.

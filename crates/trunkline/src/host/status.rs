@@ -44,7 +44,7 @@ impl ServerCondition {
 impl Host {
     /// The names of the agents of the configuration, those in files included.
     pub fn agent_names(&self) -> Vec<AgentName> {
-        self.standing.borrow().rules.agent_names().cloned().collect()
+        self.shared.active.borrow().rules.agent_names().cloned().collect()
     }
 
     /// Status of every server of the configuration, sorted by name. Never waits, and starts nothing.
@@ -53,7 +53,7 @@ impl Host {
         let configured = config.servers().filter_map(|server| {
             let condition = match (server.enabled, &server.hold) {
                 (true, _) => {
-                    let connection = self.servers.get(server.name.as_str())?;
+                    let connection = self.shared.servers.get(server.name.as_str())?;
                     ServerCondition::Enabled(Box::new(connection.status()))
                 }
                 (false, Some(hold)) => ServerCondition::Held(Arc::clone(hold)),

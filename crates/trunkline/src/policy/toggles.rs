@@ -20,7 +20,7 @@ pub enum Toggle {
 /// configuration switches off stays off.
 ///
 /// To be kept, they are written as `{"servers": {"github": false}}`; what
-/// [`parse_conversation`](crate::config::parse_conversation) reads of that also knows where each
+/// [`parse_toggles`](crate::config::parse_toggles) reads of that also knows where each
 /// was written.
 #[derive(Clone, Debug, Default)]
 pub struct Toggles {

@@ -245,7 +245,7 @@ impl Sessions {
         let principal = identity.principal.of_client(&id);
         let stream = EventStream::new(0, self.unread.notifications_to(principal.clone()));
         let tell: Arc<dyn SessionStream> = Arc::clone(&stream) as _;
-        let host = Arc::clone(&self.gateway.host);
+        let host = self.gateway.host.clone();
         let identity = Arc::clone(identity);
         Arc::new(HttpSession {
             session: Arc::new(Session::new(id, host, client, identity, tell)),

@@ -38,7 +38,7 @@ pub(crate) enum RoundOutcome {
 impl Connection {
     /// Asks the server something and stays in conversation with it until it has answered: what it
     /// tells and asks meanwhile goes to the attendant, in either generation of the protocol. With
-    /// [`Rounds::Passed`], an answer that asks for more is an answer too.
+    /// [`InputRequired::Return`], an answer that asks for more is an answer too.
     pub async fn request_with(
         &self,
         ask: OutgoingRequest,

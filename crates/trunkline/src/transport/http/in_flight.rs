@@ -113,7 +113,7 @@ impl InFlight {
         handle
     }
 
-    /// Lets nothing begin that is started from now on, until something is [`Step::Delivered`].
+    /// Lets nothing begin that is started from now on, until something is [`ExchangeEvent::Delivered`].
     fn hold(&mut self) {
         self.held.get_or_insert_default();
     }

@@ -1,0 +1,242 @@
+//! Starting a host from configuration text, files or values.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, io};
+
+use super::{Host, HostConfig, HostOptions};
+use crate::config::{
+    self, Access, ColorStyle, Diagnostic, EmptyResolver, Environment, LoadOptions, LoadedConfig,
+    Resolver, Restart,
+};
+use crate::connection::{CallHandler, ChildOptions, ConnectionOptions, HttpOptions};
+use crate::message::Raw;
+use crate::registry::Registry;
+
+/// Builds a [`Host`].
+///
+/// ```
+/// use trunkline::Host;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let host = Host::builder()
+///     .config_text("mcp.json", r#"{ "mcpServers": { "docs": { "command": "docs-server" } } }"#)
+///     .start()
+///     .await?;
+/// assert_eq!(host.status()[0].server.as_str(), "docs");
+/// host.shutdown().await;
+/// # Ok::<(), trunkline::host::StartError>(()) }).unwrap();
+/// ```
+#[must_use = "a host is started with `start`"]
+pub struct HostBuilder {
+    source: ConfigSource,
+    environment: Option<Arc<dyn Environment + Send + Sync>>,
+    resolver: Arc<dyn Resolver + Send + Sync>,
+    child: ChildOptions,
+    http: HttpOptions,
+    cache_dir: Option<PathBuf>,
+    capabilities: Option<Raw>,
+    handler: Option<Arc<dyn CallHandler>>,
+    reserved: BTreeSet<Box<str>>,
+    registry: Option<Registry>,
+    max_access: Access,
+    restart: Option<Restart>,
+}
+
+/// Where the configuration comes from.
+enum ConfigSource {
+    Loaded(Box<LoadedConfig>),
+    Load(Box<LoadOptions>),
+}
+
+/// A host could not be started, because its configuration cannot be used at all.
+#[derive(Debug)]
+pub struct StartError {
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl StartError {
+    /// Everything that is wrong with the configuration.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the configuration cannot be used\n")?;
+        for diagnostic in &self.diagnostics {
+            formatter.write_str(&diagnostic.render(ColorStyle::Plain))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl Host {
+    /// Starts to build a host. Without further calls it has no servers.
+    pub fn builder() -> HostBuilder {
+        HostBuilder {
+            source: ConfigSource::Loaded(Box::new(config::parse("mcp.json", "{}"))),
+            environment: None,
+            resolver: Arc::new(EmptyResolver),
+            child: ChildOptions::from_environment(std::iter::empty()),
+            http: HttpOptions::default(),
+            cache_dir: None,
+            capabilities: None,
+            handler: None,
+            reserved: BTreeSet::new(),
+            registry: None,
+            max_access: Access::ReadWrite,
+            restart: None,
+        }
+    }
+}
+
+impl HostBuilder {
+    /// Uses the text of a configuration file. The name is for messages.
+    pub fn config_text(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+        self.config(config::parse(name, text))
+    }
+
+    /// Uses a configuration that was loaded before.
+    pub fn config(self, loaded: LoadedConfig) -> Self {
+        Self { source: ConfigSource::Loaded(Box::new(loaded)), ..self }
+    }
+
+    /// Loads the configuration with these options when the host starts. Files and variables are read
+    /// through the [`environment`](Self::environment).
+    pub fn load(self, options: LoadOptions) -> Self {
+        Self { source: ConfigSource::Load(Box::new(options)), ..self }
+    }
+
+    /// Reads configuration files, agent files and variables through this.
+    pub fn environment(self, environment: Arc<dyn Environment + Send + Sync>) -> Self {
+        Self { environment: Some(environment), ..self }
+    }
+
+    /// Resolves references such as `${TOKEN}` through this, when a server starts.
+    pub fn resolver(self, resolver: Arc<dyn Resolver + Send + Sync>) -> Self {
+        Self { resolver, ..self }
+    }
+
+    /// Starts processes with these options: the variables they inherit, among others.
+    pub fn child_options(self, child: ChildOptions) -> Self {
+        Self { child, ..self }
+    }
+
+    /// Reaches remote servers with these options: proxies and certificates.
+    pub fn http_options(self, http: HttpOptions) -> Self {
+        Self { http, ..self }
+    }
+
+    /// Keeps lists and protocol versions of servers in this directory, so that tools are known before
+    /// a server starts.
+    pub fn cache_dir(self, directory: impl Into<PathBuf>) -> Self {
+        Self { cache_dir: Some(directory.into()), ..self }
+    }
+
+    /// Declares client capabilities to servers, such as elicitation.
+    pub fn capabilities(self, capabilities: Raw) -> Self {
+        Self { capabilities: Some(capabilities), ..self }
+    }
+
+    /// Handles requests of legacy servers that belong to no call.
+    pub fn handler(self, handler: Arc<dyn CallHandler>) -> Self {
+        Self { handler: Some(handler), ..self }
+    }
+
+    /// Keeps these names for tools of the embedding application (TOOL-13).
+    pub fn reserve_names<N: Into<Box<str>>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.reserved.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Shares connections with other hosts of this registry. Its connection options are used.
+    pub fn registry(self, registry: Registry) -> Self {
+        Self { registry: Some(registry), ..self }
+    }
+
+    /// Limits what any configuration may allow (TOOL-5).
+    pub fn max_access(self, max_access: Access) -> Self {
+        Self { max_access, ..self }
+    }
+
+    /// Sets how servers are restarted where the configuration does not say, and the most that it may ask
+    /// for (CON-5).
+    pub fn restart(self, restart: Restart) -> Self {
+        Self { restart: Some(restart), ..self }
+    }
+
+    /// Starts the host. A server whose entry has errors is disabled, and [`Host::diagnostics`] says why.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration has errors and no server can be used.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn start(self) -> Result<Host, StartError> {
+        let connections = self.connection_options();
+        let Self { source, environment, reserved, registry, max_access, restart, .. } = self;
+        let load = move || load(source, environment.as_deref());
+        // Files may be on a file system that does not answer.
+        let loaded = tokio::task::spawn_blocking(load).await;
+        let host = loaded.expect("invariant: loading does not panic");
+        let has_errors = host.diagnostics.iter().any(|found| found.is_error(false));
+        if has_errors && host.config.servers().len() == 0 {
+            return Err(StartError { diagnostics: host.diagnostics });
+        }
+        let options = HostOptions { reserved, registry, max_access, restart, connections };
+        Ok(Host::start_with(host, options))
+    }
+
+    fn connection_options(&self) -> ConnectionOptions {
+        let (child, http) = (self.child.clone(), self.http.clone());
+        let mut options = ConnectionOptions::new(Arc::clone(&self.resolver), child, http);
+        if let Some(directory) = &self.cache_dir {
+            options = options.with_cache_dir(directory.clone());
+        }
+        if let Some(capabilities) = &self.capabilities {
+            options = options.with_capabilities(capabilities.clone());
+        }
+        if let Some(handler) = &self.handler {
+            options = options.with_handler(Arc::clone(handler));
+        }
+        options
+    }
+}
+
+/// An environment without files and variables, for configurations that come as text.
+struct NoEnvironment;
+
+impl Environment for NoEnvironment {
+    fn variable(&self, _name: &str) -> Option<OsString> {
+        None
+    }
+
+    fn read(&self, _path: &Path) -> io::Result<Vec<u8>> {
+        let message = "the host was built without an environment that reads files";
+        Err(io::Error::new(io::ErrorKind::Unsupported, message))
+    }
+}
+
+/// Loads the configuration and its agents, those in files included.
+fn load(source: ConfigSource, environment: Option<&(dyn Environment + Send + Sync)>) -> HostConfig {
+    let environment: &dyn Environment = match environment {
+        Some(environment) => environment,
+        None => &NoEnvironment,
+    };
+    let mut loaded = match source {
+        ConfigSource::Loaded(loaded) => *loaded,
+        ConfigSource::Load(options) => config::load(environment, &options),
+    };
+    let agents = config::load_agents(environment, loaded.config.agents());
+    loaded.diagnostics.extend(agents.diagnostics);
+    let LoadedConfig { config, diagnostics, .. } = loaded;
+    HostConfig { config, agents: agents.agents, diagnostics }
+}

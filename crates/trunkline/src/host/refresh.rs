@@ -1,0 +1,78 @@
+//! Lists of the servers, requested again where they are missing or stale.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use super::{Host, WaitFor, refresh_error};
+use crate::connection::Connection;
+use crate::error::{Error, ErrorKind};
+use crate::item::ItemKind;
+use crate::name::ServerName;
+
+impl Host {
+    /// Asks every server for what it has of some kinds, if that is not known or stale, starting
+    /// those that do not run. Returns why lists are missing; what is there is in the catalog.
+    pub async fn refresh(&self, kinds: &[ItemKind], patience: WaitFor) -> Vec<Error> {
+        self.refresh_connections(self.shared.servers.connections(), kinds, patience).await
+    }
+
+    /// The same, from some servers only. Names that are no server's are passed over.
+    pub async fn refresh_servers(
+        &self,
+        servers: &[ServerName],
+        kinds: &[ItemKind],
+        patience: WaitFor,
+    ) -> Vec<Error> {
+        let connections = servers.iter().filter_map(|name| self.shared.servers.get(name.as_str()));
+        self.refresh_connections(connections.collect(), kinds, patience).await
+    }
+
+    async fn refresh_connections(
+        &self,
+        connections: Vec<Arc<Connection>>,
+        kinds: &[ItemKind],
+        patience: WaitFor,
+    ) -> Vec<Error> {
+        let gathered = connections.iter().map(|connection| refreshed(connection, kinds, patience));
+        let results = join_all(gathered).await;
+        self.shared.refresh.request().await;
+        let mut failures: Vec<Error> = results.into_iter().filter_map(Result::err).collect();
+        // The same from run to run, whoever was first.
+        failures.sort_by(|one, other| one.server().cmp(&other.server()));
+        failures
+    }
+}
+
+/// Asks one server for lists, and waits for them as long as that may take. Says why one is missing.
+async fn refreshed(
+    connection: &Arc<Connection>,
+    kinds: &[ItemKind],
+    patience: WaitFor,
+) -> Result<(), Error> {
+    let server = connection.server();
+    let grace = connection.behaviour().timeouts.grace;
+    // All are asked for before one is waited for.
+    let asked: Vec<_> = kinds
+        .iter()
+        .map(|kind| (connection.is_recorded(*kind), connection.refresh(*kind)))
+        .collect();
+    for (is_remembered, mut refresh) in asked {
+        let deadline = match patience {
+            WaitFor::AllReady => None,
+            WaitFor::Grace if !is_remembered => refresh.since().checked_add(grace),
+            WaitFor::Grace | WaitFor::NoWait => Some(refresh.since()),
+        };
+        match (refresh.finish(deadline).await, deadline) {
+            (Some(result), _) => result?,
+            (None, Some(_)) if is_remembered => {}
+            (None, Some(_)) => return Err(not_ready(&server.name)),
+            (None, None) => return Err(refresh_error(&server.name)),
+        }
+    }
+    Ok(())
+}
+
+fn not_ready(server: &ServerName) -> Error {
+    Error::new(ErrorKind::TimedOut, "it is not ready yet; what it has comes later").of(server)
+}

@@ -1,0 +1,291 @@
+//! A tool as a value: resolved once, shown to a model, and called.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::caller::{Arguments, HostCaller};
+use super::{Host, WaitFor};
+use crate::call::{ArtifactDir, CallError, CallOptions, Outcome};
+use crate::catalog::Entry;
+use crate::connection::{CallHandler, HandlerFuture, ServerRequest};
+use crate::item::{ItemKind, ToolAnnotations};
+use crate::message::{Notification, Raw, RpcError};
+use crate::name::ServerName;
+use crate::view::View;
+
+/// A tool that a caller sees.
+///
+/// It is the definition that was shown: if the server has another one by the time of the call, or a rule
+/// hides it, the call is refused.
+#[derive(Clone)]
+pub struct Tool {
+    host: Host,
+    view: Arc<View>,
+    entry: Entry,
+}
+
+impl Tool {
+    fn new(host: &Host, view: &Arc<View>, entry: &Entry) -> Self {
+        Self { host: host.clone(), view: Arc::clone(view), entry: entry.clone() }
+    }
+
+    /// The name that callers use, unique among all servers.
+    pub fn name(&self) -> &str {
+        self.entry.exposed()
+    }
+
+    /// The server that has it.
+    pub fn server(&self) -> &ServerName {
+        &self.entry.server().name
+    }
+
+    /// The description for a model, with the server's name where the configuration says so; empty if
+    /// there is none.
+    pub fn description(&self) -> String {
+        let description = self.definition().get("description");
+        description.as_ref().and_then(Raw::as_str).unwrap_or_default().into_owned()
+    }
+
+    /// The definition for a model: as the server wrote it, under the name that callers use.
+    pub fn definition(&self) -> Raw {
+        self.view.definition(&self.entry, self.host.description_style())
+    }
+
+    /// The JSON Schema of its arguments.
+    pub fn input_schema(&self) -> Raw {
+        self.entry.definition().get("inputSchema").unwrap_or_else(Raw::empty_object)
+    }
+
+    /// Its annotations, such as `readOnlyHint`.
+    pub fn annotations(&self) -> ToolAnnotations {
+        self.entry.annotations()
+    }
+
+    /// The catalog entry that it was resolved to.
+    pub fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// Calls it, when the returned call is awaited.
+    pub fn call(&self, arguments: impl Into<Arguments>) -> ToolCall<'static> {
+        let Arguments(arguments) = arguments.into();
+        ToolCall::new(CallTarget::Tool(Box::new(self.clone())), arguments)
+    }
+}
+
+impl Host {
+    /// The tools of all servers, as the [owner](Host::owner) sees them.
+    pub async fn tools(&self) -> Vec<Tool> {
+        self.owner().tools().await
+    }
+
+    /// Calls a tool as the [owner](Host::owner), when the returned call is awaited.
+    pub fn call_tool(&self, name: &str, arguments: impl Into<Arguments>) -> ToolCall<'static> {
+        self.owner().call_tool(name, arguments)
+    }
+}
+
+impl HostCaller {
+    /// The tools that the caller sees, sorted by name. Servers that do not run are started where their
+    /// lists are not known, and waited for as long as `timeouts.grace` says.
+    pub async fn tools(&self) -> Vec<Tool> {
+        self.host.refresh(&[ItemKind::Tool], WaitFor::Grace).await;
+        let Ok(view) = self.view() else { return Vec::new() };
+        let view = Arc::new(view);
+        let tool = |entry: &Entry| Tool::new(&self.host, &view, entry);
+        view.entries(ItemKind::Tool).map(tool).collect()
+    }
+
+    /// A tool that is known now, resolved once.
+    ///
+    /// # Errors
+    ///
+    /// When the caller sees no tool of this name. [`tools`](Self::tools) makes those of servers known
+    /// that have not been started yet.
+    pub fn tool(&self, name: &str) -> Result<Tool, CallError> {
+        let view = Arc::new(self.view()?);
+        let entry = view.route(ItemKind::Tool, name)?;
+        Ok(Tool::new(&self.host, &view, entry))
+    }
+
+    /// Calls a tool by name, when the returned call is awaited. A server that does not run is started, and
+    /// one that is being restarted is waited for.
+    pub fn call_tool(&self, name: &str, arguments: impl Into<Arguments>) -> ToolCall<'static> {
+        ToolCall::by_name(self.clone(), name, arguments.into())
+    }
+
+    /// Resolves a tool by name, after asking the servers for their lists whose tools may have this name.
+    async fn resolve_tool(
+        &self,
+        name: &str,
+        time_left: Option<Duration>,
+    ) -> Result<Tool, CallError> {
+        let missing = match self.tool(name) {
+            Ok(tool) => return Ok(tool),
+            Err(error) => error,
+        };
+        let view = self.view()?;
+        let owners = view.possible_owners(name);
+        if owners.is_empty() {
+            return Err(missing);
+        }
+        let refresh = self.host.refresh_servers(&owners, &[ItemKind::Tool], WaitFor::AllReady);
+        let _ = timeout(time_left.unwrap_or(Duration::MAX), refresh).await;
+        self.tool(name).map_err(|error| self.host.judged(error))
+    }
+}
+
+/// A call of a tool, made when it is awaited. Dropping it cancels the call.
+#[must_use = "a call is made when it is awaited"]
+pub struct ToolCall<'c> {
+    target: CallTarget,
+    arguments: Raw,
+    options: CallOptions<'c>,
+    on_progress: Option<ProgressFn<'c>>,
+}
+
+type ProgressFn<'c> = Box<dyn Fn(&Progress) + Send + Sync + 'c>;
+
+enum CallTarget {
+    Tool(Box<Tool>),
+    Name { caller: HostCaller, name: Box<str> },
+}
+
+/// Progress of a call, as its server reports it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// The work done so far.
+    pub progress: f64,
+    /// The whole work, if the server knows it.
+    pub total: Option<f64>,
+    /// What the server is doing.
+    pub message: Option<String>,
+}
+
+impl ToolCall<'static> {
+    fn new(target: CallTarget, arguments: Raw) -> Self {
+        Self { target, arguments, options: CallOptions::default(), on_progress: None }
+    }
+
+    fn by_name(caller: HostCaller, name: &str, Arguments(arguments): Arguments) -> Self {
+        Self::new(CallTarget::Name { caller, name: name.into() }, arguments)
+    }
+}
+
+impl<'c> ToolCall<'c> {
+    /// Bounds the time of the call, with the start of the server where it does not run.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        let options = CallOptions { timeout: Some(timeout), ..self.options };
+        Self { options, ..self }
+    }
+
+    /// Checks the arguments against the tool's schema before they are sent.
+    pub fn validate_arguments(self) -> Self {
+        let options = CallOptions { checks_arguments: true, ..self.options };
+        Self { options, ..self }
+    }
+
+    /// Saves images, audio and other binary content as files.
+    pub fn artifacts<'d>(self, directory: &'d ArtifactDir) -> ToolCall<'d>
+    where
+        'c: 'd,
+    {
+        let Self { target, arguments, options, on_progress } = self;
+        let options = CallOptions { artifacts: Some(directory), ..options };
+        ToolCall { target, arguments, options, on_progress }
+    }
+
+    /// Handles notifications and requests that the server sends before it responds.
+    pub fn handler<'d>(self, handler: &'d dyn CallHandler) -> ToolCall<'d>
+    where
+        'c: 'd,
+    {
+        let Self { target, arguments, options, on_progress } = self;
+        ToolCall { target, arguments, options: CallOptions { handler, ..options }, on_progress }
+    }
+
+    /// Reports the progress of the call.
+    pub fn on_progress<'d>(self, report: impl Fn(&Progress) + Send + Sync + 'd) -> ToolCall<'d>
+    where
+        'c: 'd,
+    {
+        let Self { target, arguments, options, .. } = self;
+        ToolCall { target, arguments, options, on_progress: Some(Box::new(report)) }
+    }
+
+    async fn run(self) -> Result<Outcome, CallError> {
+        let Self { target, arguments, options, on_progress } = self;
+        let handler = ProgressHandler { inner: options.handler, on_progress };
+        let options = match handler.on_progress {
+            Some(_) => CallOptions { handler: &handler, ..options },
+            None => options,
+        };
+        let options = options.begun();
+        let tool = match target {
+            CallTarget::Tool(tool) => *tool,
+            CallTarget::Name { caller, name } => {
+                caller.resolve_tool(&name, options.time_left()).await?
+            }
+        };
+        let Tool { host, view, entry } = &tool;
+        host.call_entry(view, entry, arguments, options).await
+    }
+}
+
+impl<'c> IntoFuture for ToolCall<'c> {
+    type Output = Result<Outcome, CallError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'c>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+/// Reports progress, and passes everything else to the handler of the call.
+struct ProgressHandler<'c> {
+    inner: &'c dyn CallHandler,
+    on_progress: Option<ProgressFn<'c>>,
+}
+
+impl CallHandler for ProgressHandler<'_> {
+    fn on_notification(&self, notification: &Notification) {
+        let progress = (&*notification.method == "notifications/progress")
+            .then(|| notification.params.as_ref().and_then(Progress::from_params));
+        if let (Some(report), Some(Some(progress))) = (&self.on_progress, progress) {
+            report(&progress);
+        }
+        self.inner.on_notification(notification);
+    }
+
+    fn on_server_request(&self, request: ServerRequest) -> HandlerFuture<'_> {
+        self.inner.on_server_request(request)
+    }
+
+    fn on_request_declined(&self, error: &RpcError) {
+        self.inner.on_request_declined(error);
+    }
+
+    fn cancel_params(&self) -> Option<Raw> {
+        self.inner.cancel_params()
+    }
+
+    fn on_blocked(&self) {
+        self.inner.on_blocked();
+    }
+}
+
+impl Progress {
+    /// The progress in the parameters of `notifications/progress`.
+    pub fn from_params(params: &Raw) -> Option<Self> {
+        let number = |key| params.get(key)?.as_value()?.as_f64();
+        let message = params.get("message");
+        Some(Self {
+            progress: number("progress")?,
+            total: number("total"),
+            message: message.as_ref().and_then(Raw::as_str).map(Into::into),
+        })
+    }
+}
