@@ -1,8 +1,5 @@
 //! The process around the program: the only place that reads variables, folders and files of it.
 
-#[cfg(unix)]
-mod ownership;
-mod files;
 mod file_timeout;
 mod private_file;
 mod trust;
@@ -14,29 +11,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, io};
 
 use trunkline::config::{
-    Consent, ConsentHoldReason, DiscoveredFile, Environment, FileRefusal, MAX_SOURCE_BYTES,
-    Resolver, Secret, UsedFile,
+    Consent, ConsentHoldReason, DiscoveredFile, Environment, Resolver, Secret, UsedFile,
 };
-use trunkline::connection::{ChildOptions, HttpOptions, Proxies};
+use trunkline::connection::{ChildOptions, HttpOptions};
+use trunkline::env::{SystemEnv, files};
 
 pub(crate) use file_timeout::{answered, wait};
 pub(crate) use private_file::PrivateFile;
 pub(crate) use trust::{TrustStore, TrustedFile, TrustedUse, outside_files};
 pub(crate) use watched_files::WatchedFiles;
 
-const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority of your own, name \
-                                      the file with that one in NODE_EXTRA_CA_CERTS";
-
 /// What the program can see of the process it runs in.
 #[derive(Clone)]
 pub(crate) struct ProcessEnv {
-    working_directory: PathBuf,
+    system: SystemEnv,
 }
 
 impl ProcessEnv {
     pub(crate) fn of_process() -> Self {
-        // Without a working directory, one that was removed say, relative paths fail one by one.
-        Self { working_directory: env::current_dir().unwrap_or_default() }
+        Self { system: SystemEnv::new() }
     }
 
     pub(crate) fn arguments(&self) -> env::ArgsOs {
@@ -44,7 +37,7 @@ impl ProcessEnv {
     }
 
     pub(crate) fn working_directory(&self) -> &Path {
-        &self.working_directory
+        self.system.working_directory()
     }
 
     /// Where this program is, to run it again.
@@ -55,28 +48,15 @@ impl ProcessEnv {
     /// What servers may see of our variables. All child processes of this program are servers, so
     /// that it may adopt what they leave behind.
     pub(crate) fn child_options(&self) -> ChildOptions {
-        ChildOptions::from_environment(env::vars_os()).with_subreaper().with_cgroups()
+        self.system.child_options().with_subreaper().with_cgroups()
     }
 
-    /// How addresses are reached: through the proxies and with the certificates that the usual
-    /// variables name.
+    /// Options for HTTP, with proxies and certificates of the usual variables.
     pub(crate) fn http_options(&self) -> HttpOptions {
-        let first = |names: &[&str]| names.iter().find_map(|name| env::var(name).ok());
-        let proxy = |names: &[&str]| first(names).filter(|it| !it.is_empty()).map(Secret::new);
-        let certificates = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"].into_iter();
-        let certificates = certificates.filter_map(env::var_os).map(PathBuf::from);
-        HttpOptions {
-            proxies: Proxies {
-                http: proxy(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
-                https: proxy(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
-                no_proxy: first(&["no_proxy", "NO_PROXY"]).map(Into::into),
-            },
-            extra_root_certificates: certificates
-                .filter_map(|path| wait(move || files::read(&path)).and_then(|read| read).ok())
-                .collect(),
-            root_certificates_hint: Some(ROOT_CERTIFICATES_HINT.into()),
-            ..HttpOptions::default()
-        }
+        self.system.http_options_with(|path| {
+            let path = path.to_owned();
+            wait(move || files::read(&path)).and_then(|read| read)
+        })
     }
 
     /// Whether a program is there, also without the extension that Windows adds to it.
@@ -89,12 +69,12 @@ impl ProcessEnv {
 
     /// The folders of a list such as PATH.
     pub(crate) fn folders(&self, list: &OsStr) -> Vec<PathBuf> {
-        env::split_paths(list).map(|folder| self.working_directory.join(folder)).collect()
+        env::split_paths(list).map(|folder| self.working_directory().join(folder)).collect()
     }
 
     /// Whether a file is there.
     pub(crate) fn has_file(&self, path: &Path) -> bool {
-        self.working_directory.join(path).is_file()
+        self.working_directory().join(path).is_file()
     }
 
     /// The day it is, as `2026-07-28`, in the time zone that everybody knows.
@@ -117,7 +97,7 @@ impl ProcessEnv {
     pub(crate) fn memory_directory(&self) -> Option<PathBuf> {
         match env::var_os("TRUNKLINE_CACHE").filter(|value| !value.is_empty()) {
             Some(value) if value == "off" => None,
-            Some(folder) => Some(self.working_directory.join(folder)),
+            Some(folder) => Some(self.working_directory().join(folder)),
             None => self.cache_directory().map(|folder| folder.join("servers")),
         }
     }
@@ -153,7 +133,7 @@ impl ProcessEnv {
 
     /// Who else can change a file, if somebody can.
     pub(crate) fn unsafety(&self, path: &Path) -> Option<String> {
-        files::unsafety(&self.working_directory.join(path))
+        files::unsafety(&self.working_directory().join(path))
     }
 
     /// Where a file is that a server has read for it, if it is outside of a folder.
@@ -231,23 +211,17 @@ fn day(mut days: u64) -> String {
     format!("{year}-{month:02}-{:02}", days + 1)
 }
 
-/// The variable that answers `${input:id}`.
-fn input_variable(id: &str) -> String {
-    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("TRUNKLINE_INPUT_{}", id.chars().map(upper).collect::<String>())
-}
-
 impl Environment for ProcessEnv {
     fn variable(&self, name: &str) -> Option<OsString> {
-        env::var_os(name)
+        Environment::variable(&self.system, name)
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        files::read(path)
+        self.system.read(path)
     }
 
     fn read_discovered(&self, path: &Path) -> io::Result<Vec<u8>> {
-        files::read_safely(path)
+        self.system.read_discovered(path)
     }
 
     fn consent(&self, file: &DiscoveredFile) -> Consent {
@@ -258,50 +232,41 @@ impl Environment for ProcessEnv {
     }
 
     fn is_regular_file(&self, path: &Path) -> bool {
-        // What is missing or a directory is for `read` to say.
-        std::fs::metadata(path).map_or(true, |metadata| metadata.is_file() || metadata.is_dir())
+        self.system.is_regular_file(path)
     }
 
     fn files_in(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        let entries = std::fs::read_dir(folder)?;
-        let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-        let is_file = |path: &io::Result<PathBuf>| path.as_ref().map_or(true, |it| it.is_file());
-        paths.filter(is_file).collect()
+        self.system.files_in(folder)
     }
 }
 
 impl Resolver for ProcessEnv {
     fn variable(&self, name: &str) -> Option<Secret> {
-        env::var(name).ok().map(Secret::new)
+        Resolver::variable(&self.system, name)
     }
 
     fn file(&self, path: &Path) -> io::Result<Secret> {
-        let bytes = files::read(path)?;
-        if bytes.len() > MAX_SOURCE_BYTES {
-            return Err(FileRefusal::TooLarge.into());
-        }
-        let text = String::from_utf8(bytes);
-        text.map(Secret::new).map_err(|_| io::ErrorKind::InvalidData.into())
+        self.system.file(path)
     }
 
     fn file_within(&self, places: &[PathBuf], path: &Path) -> io::Result<Secret> {
-        self.file(&files::inside(places, path)?)
+        self.system.file_within(places, path)
     }
 
     fn input(&self, id: &str) -> Option<Secret> {
-        env::var(input_variable(id)).ok().map(Secret::new)
+        self.system.input(id)
     }
 
     fn user_home(&self) -> Option<PathBuf> {
-        env::home_dir()
+        self.system.user_home()
     }
 
     fn working_directory(&self) -> PathBuf {
-        self.working_directory.clone()
+        self.system.working_directory().to_owned()
     }
 
     fn input_hint(&self, id: &str) -> Option<String> {
-        Some(format!("set the variable {}", input_variable(id)))
+        self.system.input_hint(id)
     }
 }
 

@@ -48,6 +48,8 @@ pub mod view;
 pub mod content;
 
 pub mod call;
+#[cfg(feature = "env")]
+pub mod env;
 pub mod host;
 
 pub use call::{CallError, Outcome};

@@ -8,10 +8,10 @@ use super::violation::Violation;
 const KEPT_CLEAN: &[&str] =
     &["crates/trunkline/src/", "crates/trunkline-gateway/src/", "crates/trunkline-cli/src/"];
 
-/// Something of the process around us, the names that reach it, and the one file that may use them.
+/// Something of the process around us, the names that reach it, and the files that may use them.
 struct Place {
     what: &'static str,
-    home: &'static str,
+    homes: &'static [&'static str],
     names: &'static [&'static str],
 }
 
@@ -19,7 +19,7 @@ struct Place {
 const PLACES: &[Place] = &[
     Place {
         what: "the environment of the process",
-        home: "crates/trunkline-cli/src/environment.rs",
+        homes: &["crates/trunkline/src/env.rs", "crates/trunkline-cli/src/environment.rs"],
         names: &[
             "env::args*",
             "env::current_dir",
@@ -33,7 +33,7 @@ const PLACES: &[Place] = &[
     },
     Place {
         what: "the home directory",
-        home: "crates/trunkline-cli/src/environment.rs",
+        homes: &["crates/trunkline/src/env.rs", "crates/trunkline-cli/src/environment.rs"],
         names: &[
             "env::home_dir",
             "dirs::cache_dir",
@@ -48,7 +48,7 @@ const PLACES: &[Place] = &[
     },
     Place {
         what: "the terminal",
-        home: "crates/trunkline-cli/src/terminal.rs",
+        homes: &["crates/trunkline-cli/src/terminal.rs"],
         names: &[
             "print!",
             "println!",
@@ -71,7 +71,7 @@ pub(crate) fn check(source: &Source) -> Vec<Violation> {
     }
     let mut found = Vec::new();
     for reference in references::collect(&source.syntax) {
-        for place in PLACES.iter().filter(|place| place.home != source.path) {
+        for place in PLACES.iter().filter(|place| !place.homes.contains(&&*source.path)) {
             if place.names.iter().any(|name| is_named(&reference, name)) {
                 found.push(violation(source, &reference, place));
             }
@@ -105,7 +105,7 @@ fn violation(source: &Source, reference: &Reference, place: &Place) -> Violation
         path: source.path.clone(),
         line: reference.line,
         problem: format!("`{}` touches {}", reference.segments.join("::"), place.what),
-        remedy: format!("only {} may; take the value as an argument", place.home),
+        remedy: format!("only {} may; take the value as an argument", place.homes.join(" and ")),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::files;
+use trunkline::env::files;
 
 /// A file that only its owner may read.
 pub(crate) struct PrivateFile {

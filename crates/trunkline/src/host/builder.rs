@@ -12,6 +12,8 @@ use crate::config::{
     Resolver, Restart,
 };
 use crate::connection::{CallHandler, ChildOptions, ConnectionOptions, HttpOptions};
+#[cfg(feature = "env")]
+use crate::env::SystemEnv;
 use crate::message::Raw;
 use crate::registry::Registry;
 
@@ -35,7 +37,7 @@ pub struct HostBuilder {
     environment: Option<Arc<dyn Environment + Send + Sync>>,
     resolver: Arc<dyn Resolver + Send + Sync>,
     child: ChildOptions,
-    http: HttpOptions,
+    http: HttpSource,
     cache_dir: Option<PathBuf>,
     capabilities: Option<Raw>,
     handler: Option<Arc<dyn CallHandler>>,
@@ -43,6 +45,24 @@ pub struct HostBuilder {
     registry: Option<Registry>,
     max_access: Access,
     restart: Option<Restart>,
+}
+
+/// Where the options for HTTP come from.
+enum HttpSource {
+    Options(HttpOptions),
+    /// Variables and certificate files, read when the host starts.
+    #[cfg(feature = "env")]
+    Environment(Arc<SystemEnv>),
+}
+
+impl HttpSource {
+    fn read(self) -> HttpOptions {
+        match self {
+            Self::Options(options) => options,
+            #[cfg(feature = "env")]
+            Self::Environment(system) => system.http_options(),
+        }
+    }
 }
 
 /// Where the configuration comes from.
@@ -84,7 +104,7 @@ impl Host {
             environment: None,
             resolver: Arc::new(EmptyResolver),
             child: ChildOptions::from_environment(std::iter::empty()),
-            http: HttpOptions::default(),
+            http: HttpSource::Options(HttpOptions::default()),
             cache_dir: None,
             capabilities: None,
             handler: None,
@@ -113,6 +133,56 @@ impl HostBuilder {
         Self { source: ConfigSource::Load(Box::new(options)), ..self }
     }
 
+    /// Loads a configuration file when the host starts, relative to the working directory. It is read
+    /// through the [`environment`](Self::environment), which `inherit_env` sets.
+    pub fn config_file(self, path: impl Into<PathBuf>) -> Self {
+        self.load(LoadOptions { path: Some(path.into()), ..LoadOptions::default() })
+    }
+
+    /// Uses the environment of this process: reads files, resolves references such as `${TOKEN}` and
+    /// `${file:…}`, passes variables on to child processes as `inheritEnv` says, and uses the proxies and
+    /// CA certificates of the usual variables.
+    ///
+    /// ```standalone_crate
+    /// # use tokio::net::TcpListener;
+    /// # use trunkline_gateway::demo::DemoServer;
+    /// use serde_json::json;
+    /// use trunkline::Host;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// # let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// # tokio::spawn(DemoServer::Words.listen(listener));
+    /// # let folder = std::env::temp_dir().join(format!("trunkline-doc-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # let config = json!({ "mcpServers": { "words": {
+    /// #     "url": url, "headers": { "Authorization": "Bearer ${CARGO_PKG_NAME}" },
+    /// # } } });
+    /// # std::fs::write(folder.join("mcp.json"), config.to_string())?;
+    /// # std::env::set_current_dir(&folder)?;
+    /// let host = Host::builder().config_file("mcp.json").inherit_env().start().await?;
+    /// for tool in host.tools().await {
+    ///     println!("{} {}", tool.name(), tool.description());
+    /// }
+    /// let outcome = host.call_tool("words_shout", json!({ "text": "mcp" })).await?;
+    /// println!("{}", outcome.text());
+    /// # assert_eq!(outcome.text(), "MCP");
+    /// host.shutdown().await;
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    #[cfg(feature = "env")]
+    pub fn inherit_env(self) -> Self {
+        let system = Arc::new(SystemEnv::new());
+        let resolver: Arc<dyn Resolver + Send + Sync> = system.clone();
+        let child = system.child_options();
+        let builder =
+            Self { resolver, child, http: HttpSource::Environment(system.clone()), ..self };
+        builder.environment(system)
+    }
+
     /// Reads configuration files, agent files and variables through this.
     pub fn environment(self, environment: Arc<dyn Environment + Send + Sync>) -> Self {
         Self { environment: Some(environment), ..self }
@@ -130,7 +200,7 @@ impl HostBuilder {
 
     /// Reaches remote servers with these options: proxies and certificates.
     pub fn http_options(self, http: HttpOptions) -> Self {
-        Self { http, ..self }
+        Self { http: HttpSource::Options(http), ..self }
     }
 
     /// Keeps lists and protocol versions of servers in this directory, so that tools are known before
@@ -181,33 +251,31 @@ impl HostBuilder {
     ///
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<Host, StartError> {
-        let connections = self.connection_options();
-        let Self { source, environment, reserved, registry, max_access, restart, .. } = self;
-        let load = move || load(source, environment.as_deref());
         // Files may be on a file system that does not answer.
-        let loaded = tokio::task::spawn_blocking(load).await;
-        let host = loaded.expect("invariant: loading does not panic");
+        let read = tokio::task::spawn_blocking(move || self.read()).await;
+        let (host, options) = read.expect("invariant: loading does not panic");
         let has_errors = host.diagnostics.iter().any(|found| found.is_error(false));
         if has_errors && host.config.servers().len() == 0 {
             return Err(StartError { diagnostics: host.diagnostics });
         }
-        let options = HostOptions { reserved, registry, max_access, restart, connections };
         Ok(Host::start_with(host, options))
     }
 
-    fn connection_options(&self) -> ConnectionOptions {
-        let (child, http) = (self.child.clone(), self.http.clone());
-        let mut options = ConnectionOptions::new(Arc::clone(&self.resolver), child, http);
-        if let Some(directory) = &self.cache_dir {
-            options = options.with_cache_dir(directory.clone());
+    /// Reads everything that comes from files and variables.
+    fn read(self) -> (HostConfig, HostOptions) {
+        let host = load(self.source, self.environment.as_deref());
+        let mut connections = ConnectionOptions::new(self.resolver, self.child, self.http.read());
+        if let Some(directory) = self.cache_dir {
+            connections = connections.with_cache_dir(directory);
         }
-        if let Some(capabilities) = &self.capabilities {
-            options = options.with_capabilities(capabilities.clone());
+        if let Some(capabilities) = self.capabilities {
+            connections = connections.with_capabilities(capabilities);
         }
-        if let Some(handler) = &self.handler {
-            options = options.with_handler(Arc::clone(handler));
+        if let Some(handler) = self.handler {
+            connections = connections.with_handler(handler);
         }
-        options
+        let Self { reserved, registry, max_access, restart, .. } = self;
+        (host, HostOptions { reserved, registry, max_access, restart, connections })
     }
 }
 
@@ -220,7 +288,8 @@ impl Environment for NoEnvironment {
     }
 
     fn read(&self, _path: &Path) -> io::Result<Vec<u8>> {
-        let message = "the host was built without an environment that reads files";
+        let message = "the host was built without an environment to read files with; \
+                       call `inherit_env` or `environment`";
         Err(io::Error::new(io::ErrorKind::Unsupported, message))
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use trunkline::config::FileRefusal;
+use crate::config::FileRefusal;
 
 /// Links that are followed from a file to where it is; the kernel follows as many.
 const MAX_LINKS: usize = 40;

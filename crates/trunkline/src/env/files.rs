@@ -1,22 +1,28 @@
-//! Reading files that anybody may have put there: regular files only, of a bounded size.
+//! Files that any user may have written: regular files only, of a limited size.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use trunkline::config::{FileRefusal, MAX_SOURCE_BYTES};
-
 #[cfg(unix)]
 use super::ownership;
+use crate::config::{FileRefusal, MAX_SOURCE_BYTES};
 
-/// Reads a file. A larger one than is accepted gives one byte more than that, so that the reader can
-/// say that it is too much.
-pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads a file, at most one byte more than [`MAX_SOURCE_BYTES`]: a parser reports that as too large.
+///
+/// # Errors
+///
+/// When it cannot be read, or is not a regular file.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     content(open(path)?.0)
 }
 
 /// Reads a file that other users cannot change.
-pub(super) fn read_safely(path: &Path) -> io::Result<Vec<u8>> {
+///
+/// # Errors
+///
+/// When it cannot be read, is not a regular file, or other users can change it.
+pub fn read_safely(path: &Path) -> io::Result<Vec<u8>> {
     let (file, metadata) = open(path)?;
     #[cfg(unix)]
     ownership::check(path, &metadata)?;
@@ -25,31 +31,39 @@ pub(super) fn read_safely(path: &Path) -> io::Result<Vec<u8>> {
     content(file)
 }
 
-/// Who else can change a file, if somebody can.
-pub(super) fn unsafety(path: &Path) -> Option<String> {
+/// Describes how other users can change a file, if they can.
+pub fn unsafety(path: &Path) -> Option<String> {
     #[cfg(unix)]
     return ownership::problem(path, &fs::metadata(path).ok()?);
     #[cfg(not(unix))]
     None
 }
 
-/// Whether a file is inside of a folder, once links are followed. For one that is not there, the
-/// folder that it would be in decides.
-pub(super) fn is_within(folder: &Path, path: &Path) -> bool {
+/// Whether a file is inside a directory, with links resolved. For a file that does not exist, its parent
+/// directory counts.
+pub fn is_within(folder: &Path, path: &Path) -> bool {
     place(path).and_then(|place| Ok(place.starts_with(fs::canonicalize(folder)?))).unwrap_or(false)
 }
 
-/// The place of a file, once links are followed; of one that is not there, in the folder that it would
-/// be in.
-pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
+/// The path of a file with links resolved. For a file that does not exist, those of its parent directory
+/// are.
+///
+/// # Errors
+///
+/// When the parent directory cannot be resolved either.
+pub fn place(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path).or_else(|_| {
         let (parent, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::NotFound)?;
         fs::canonicalize(parent).map(|parent| parent.join(name))
     })
 }
 
-/// The place of a file that has to be one of these or inside of one of them, once links are followed.
-pub(super) fn inside(places: &[PathBuf], path: &Path) -> io::Result<PathBuf> {
+/// The path of a file with links resolved, which must be one of these paths or inside one of them.
+///
+/// # Errors
+///
+/// When it does not exist, or is outside.
+pub fn inside(places: &[PathBuf], path: &Path) -> io::Result<PathBuf> {
     let place = fs::canonicalize(path)?;
     let is_inside =
         |allowed: &PathBuf| fs::canonicalize(allowed).is_ok_and(|it| place.starts_with(it));
@@ -59,7 +73,7 @@ pub(super) fn inside(places: &[PathBuf], path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Opens a file without waiting for whoever may be at the other end of a pipe.
+/// Opens a file without waiting for the other end of a pipe.
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -84,8 +98,8 @@ fn content(file: File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a file is there and executable.
-pub(super) fn is_executable(path: &Path) -> bool {
+/// Whether a file exists and is executable.
+pub fn is_executable(path: &Path) -> bool {
     let Ok(metadata) = fs::metadata(path) else { return false };
     #[cfg(unix)]
     {

@@ -1,0 +1,145 @@
+//! The environment of the process: variables, files, proxies and CA certificates (feature `env`).
+//!
+//! [`HostBuilder::inherit_env`](crate::HostBuilder::inherit_env) uses it. Everything else in this crate
+//! reads variables and files only through [`Environment`] and [`Resolver`], so that an embedder can pass
+//! its own.
+
+#[cfg(unix)]
+mod ownership;
+pub mod files;
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::config::{Environment, FileRefusal, MAX_SOURCE_BYTES, Resolver, Secret};
+use crate::connection::{ChildOptions, HttpOptions, Proxies};
+
+const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority of your own, name \
+                                      the file with that one in NODE_EXTRA_CA_CERTS";
+
+/// Variables and files of this process, as seen from its working directory.
+///
+/// Files that were only discovered are read if no other user can change them, and need consent, which
+/// this type never gives: see [`Environment::consent`].
+#[derive(Clone, Debug)]
+pub struct SystemEnv {
+    working_directory: PathBuf,
+}
+
+impl Default for SystemEnv {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SystemEnv {
+    /// The environment of this process, with the current working directory.
+    pub fn new() -> Self {
+        // Without a working directory, one that was removed say, relative paths fail one by one.
+        Self { working_directory: env::current_dir().unwrap_or_default() }
+    }
+
+    /// The directory that relative paths start from.
+    pub fn working_directory(&self) -> &Path {
+        &self.working_directory
+    }
+
+    /// Options for child processes, which inherit variables as `inheritEnv` of their entry says.
+    pub fn child_options(&self) -> ChildOptions {
+        ChildOptions::from_environment(env::vars_os())
+    }
+
+    /// Options for HTTP: proxies of `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in either
+    /// case, and CA certificates of `NODE_EXTRA_CA_CERTS` and `SSL_CERT_FILE`.
+    pub fn http_options(&self) -> HttpOptions {
+        self.http_options_with(files::read)
+    }
+
+    /// The same, with another function to read certificate files, such as one with a timeout. A file
+    /// that cannot be read is left out.
+    pub fn http_options_with(&self, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> HttpOptions {
+        let first = |names: &[&str]| names.iter().find_map(|name| env::var(name).ok());
+        let proxy = |names: &[&str]| first(names).filter(|it| !it.is_empty()).map(Secret::new);
+        let certificates = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"].into_iter();
+        let certificates = certificates.filter_map(env::var_os).map(PathBuf::from);
+        HttpOptions {
+            proxies: Proxies {
+                http: proxy(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
+                https: proxy(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
+                no_proxy: first(&["no_proxy", "NO_PROXY"]).map(Into::into),
+            },
+            extra_root_certificates: certificates.filter_map(|path| read(&path).ok()).collect(),
+            root_certificates_hint: Some(ROOT_CERTIFICATES_HINT.into()),
+            ..HttpOptions::default()
+        }
+    }
+}
+
+impl Environment for SystemEnv {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        env::var_os(name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        files::read(path)
+    }
+
+    fn read_discovered(&self, path: &Path) -> io::Result<Vec<u8>> {
+        files::read_safely(path)
+    }
+
+    fn is_regular_file(&self, path: &Path) -> bool {
+        // A missing file and a directory are reported by `read`.
+        std::fs::metadata(path).map_or(true, |metadata| metadata.is_file() || metadata.is_dir())
+    }
+
+    fn files_in(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let entries = std::fs::read_dir(folder)?;
+        let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+        let is_file = |path: &io::Result<PathBuf>| path.as_ref().map_or(true, |it| it.is_file());
+        paths.filter(is_file).collect()
+    }
+}
+
+/// The variable that resolves `${input:id}`.
+fn input_variable(id: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("TRUNKLINE_INPUT_{}", id.chars().map(upper).collect::<String>())
+}
+
+impl Resolver for SystemEnv {
+    fn variable(&self, name: &str) -> Option<Secret> {
+        env::var(name).ok().map(Secret::new)
+    }
+
+    fn file(&self, path: &Path) -> io::Result<Secret> {
+        let bytes = files::read(path)?;
+        if bytes.len() > MAX_SOURCE_BYTES {
+            return Err(FileRefusal::TooLarge.into());
+        }
+        let text = String::from_utf8(bytes);
+        text.map(Secret::new).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    fn file_within(&self, places: &[PathBuf], path: &Path) -> io::Result<Secret> {
+        self.file(&files::inside(places, path)?)
+    }
+
+    fn input(&self, id: &str) -> Option<Secret> {
+        env::var(input_variable(id)).ok().map(Secret::new)
+    }
+
+    fn user_home(&self) -> Option<PathBuf> {
+        env::home_dir()
+    }
+
+    fn working_directory(&self) -> PathBuf {
+        self.working_directory.clone()
+    }
+
+    fn input_hint(&self, id: &str) -> Option<String> {
+        Some(format!("set the variable {}", input_variable(id)))
+    }
+}
