@@ -24,7 +24,7 @@ pub enum ErrorKind {
     Unreachable,
     /// The connection broke, or was closed before the response arrived.
     Broken,
-    /// TLS failed: the certificate of the server could not be verified.
+    /// The TLS handshake failed, for example because the certificate is not trusted.
     Tls,
     /// The server requires authentication.
     Unauthorized,
