@@ -122,7 +122,7 @@ pub(super) enum CallEvent {
     },
     /// The server cancelled its request with this ID.
     RequestCancelled(Id),
-    /// A server request was passed to another call, and may have been caused by this one.
+    /// A server request that this call may have caused went to the handler of the connection.
     RequestDeferred,
     /// A server request that may have been caused by this call was rejected.
     RequestRefused,
