@@ -303,7 +303,7 @@ impl Connection {
         self.published.listed(kind).is_known
     }
 
-    /// Waits until the list differs from `known`.
+    /// Waits until the list is another one than `known`.
     pub async fn list_changed(&self, kind: ItemKind, known: &Arc<[Arc<Item>]>) {
         let mut listed = self.published.watch_list(kind);
         // The channel cannot close meanwhile: `self` holds the sender.
@@ -326,7 +326,7 @@ impl Connection {
     /// Subscribes to updates of a resource, starting the server if needed. While the subscription
     /// is held, it is renewed after every restart, and the server is not stopped for being idle.
     ///
-    /// A server that does not support it responds with an error.
+    /// The inner error is that of a server that rejects or does not support it.
     pub async fn subscribe(
         &self,
         uri: &str,

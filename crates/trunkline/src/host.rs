@@ -221,7 +221,7 @@ impl Host {
         Arc::clone(&self.shared.active.borrow().config)
     }
 
-    /// Waits until the active configuration differs from `known`.
+    /// Waits until another configuration than `known` is active.
     pub async fn config_changed(&self, known: &Arc<Config>) {
         let mut standing = self.shared.active.subscribe();
         // The channel cannot close meanwhile: `self` holds the sender.

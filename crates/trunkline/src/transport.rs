@@ -30,8 +30,8 @@ pub use stdio::process::{ChildOptions, RemainingProcess};
 use crate::error::Error;
 use crate::message::Response;
 
-/// Limit on the bytes of one message, line, body or event. Results have far lower limits; this one
-/// protects the reader of the transport.
+/// Limit on the bytes of one message, line, body or event. Results have far lower limits; this is
+/// the most that a transport reads.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// A message to a server.

@@ -109,8 +109,8 @@ impl CallError {
         Self { cause: NoResult::Unreachable, ..self }
     }
 
-    /// The error that the server responded with, to be relayed unchanged. That of an untrusted
-    /// server is sanitized and names the server.
+    /// The error that the server responded with, to be relayed unchanged. The error of an
+    /// untrusted server is sanitized and names the server.
     pub fn refusal(&self) -> Option<&RpcError> {
         self.refusal.as_deref()
     }

@@ -138,7 +138,7 @@ enum ExitReason {
 enum DownReason {
     /// It is not needed.
     Idle,
-    /// It failed, and stays down until it is requested.
+    /// It failed, and is not restarted automatically.
     Failed(Error),
     /// It failed, and is restarted at this time.
     Until(Instant),
@@ -249,7 +249,7 @@ impl ServerActor {
                     waiting.push(connect);
                     return WakeReason::By(waiting);
                 }
-                // A process that has exited stays down until it is requested (CON-5).
+                // A process that has exited stays down until an explicit connect (CON-5).
                 (Some(command), DownReason::Failed(error)) if !self.may_return() => {
                     refuse(command, error);
                 }

@@ -71,8 +71,8 @@ pub(super) fn initialize_params(capabilities: &Raw) -> Raw {
     Raw::from_value(&params).with("capabilities", capabilities)
 }
 
-/// Parameters as servers of this era expect them. Client metadata that the request declares for itself
-/// stays in modern requests, and is removed from legacy ones, where the handshake declared it.
+/// Parameters as servers of this era expect them. Client metadata of the request itself stays in
+/// modern requests, and is removed from legacy ones, where the handshake declared it.
 pub(super) fn request_params(era: Era, params: Option<Raw>, client: &ClientMeta) -> Option<Raw> {
     match era {
         Era::Legacy => params.map(without_client_meta),

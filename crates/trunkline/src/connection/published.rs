@@ -37,7 +37,8 @@ impl ListSnapshot {
     }
 }
 
-/// The published state of a server. Only its actor changes it, except for the count of failures.
+/// The published state of a server. Only its actor changes it, except that callers count failures
+/// and mark lists as stale.
 pub(super) struct PublishedState {
     status: watch::Sender<Status>,
     listed: [watch::Sender<ListSnapshot>; ItemKind::ALL.len()],

@@ -107,8 +107,8 @@ impl HostBuilder {
         Self { source: ConfigSource::Loaded(Box::new(loaded)), ..self }
     }
 
-    /// Loads the configuration with these options when the host starts. Files and variables are read
-    /// through the [`environment`](Self::environment).
+    /// Loads the configuration with these options when the host starts. Files and variables are
+    /// read through the [`environment`](Self::environment).
     pub fn load(self, options: LoadOptions) -> Self {
         Self { source: ConfigSource::Load(Box::new(options)), ..self }
     }

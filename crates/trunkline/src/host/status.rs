@@ -47,7 +47,7 @@ impl Host {
         self.shared.active.borrow().rules.agent_names().cloned().collect()
     }
 
-    /// Status of every server of the configuration, sorted by name. Never waits, and starts nothing.
+    /// Status of every server of the configuration, sorted by name. Never waits or starts a server.
     pub fn status(&self) -> Vec<ServerStatus> {
         let config = self.config();
         let configured = config.servers().filter_map(|server| {

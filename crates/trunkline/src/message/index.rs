@@ -66,7 +66,7 @@ impl MemberIndex {
         self.objects[level].count == 0
     }
 
-    /// Adds a member to the object at a level. Returns `false` if the index is full.
+    /// Adds a member to the object at a level. Returns `false` if it does not fit.
     #[must_use]
     pub(super) fn note(&mut self, level: usize, key: &Range<usize>, value: &Range<usize>) -> bool {
         let object = &mut self.objects[level];

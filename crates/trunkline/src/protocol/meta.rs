@@ -1,4 +1,4 @@
-//! Keys of `_meta`: those that the protocol defines, and those that Trunkline adds under its own prefix.
+//! Keys of `_meta`: those of the protocol, and those that Trunkline adds under its own prefix.
 
 /// Token that a request supplies to receive `notifications/progress`.
 pub const PROGRESS_TOKEN: &str = "progressToken";

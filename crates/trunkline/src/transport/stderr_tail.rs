@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn no_beginning_of_a_secret_shows_where_a_line_is_cut() {
         let secret = "hunter22hunter22";
-        // As many secrets as fit, so that the masked line ends within the shown bytes.
+        // So many that, once masked, the end of the kept part of the line is shown.
         let line = format!("{} {}", format!("{secret} ").repeat(MAX_KEPT_BYTES / 17), secret);
         for cut in 0..secret.len() {
             let tail = StderrTail::with_secrets([Secret::new(secret)]);

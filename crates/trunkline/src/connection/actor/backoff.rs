@@ -33,7 +33,7 @@ impl RestartAttempts {
     }
 
     /// Retries without a limit from now on, unless a limit or delays are configured: for a remote
-    /// server with subscriptions.
+    /// server that was ready, or has subscriptions.
     pub(in crate::connection) fn keep_reaching(&mut self) {
         if self.rule == Restart::Never || self.rule == Restart::default() {
             self.rule = Restart::OnFailure(REACHING);
@@ -72,8 +72,8 @@ impl RestartAttempts {
     }
 }
 
-/// Delay before an attempt: doubled each time, up to a limit, with jitter, so that servers that
-/// failed together do not restart together.
+/// Delay before an attempt: doubled each time, up to a limit, less a jitter of up to half, so that
+/// servers that failed together do not restart together.
 fn pause(backoff: &Backoff, attempt: u32) -> Duration {
     let factor = 1_u32 << attempt.saturating_sub(1).min(16);
     let longest = backoff.delay.saturating_mul(factor).min(backoff.max_delay);

@@ -111,7 +111,7 @@ impl ListRefresh {
         self.waiting.push(done);
     }
 
-    /// Schedules a refresh because the list has changed, within the minimum interval.
+    /// Schedules a refresh because the list has changed, after the minimum interval.
     pub(super) fn changed(&mut self) {
         let soonest = self.last.map_or_else(Instant::now, |last| last + PACE);
         self.due.get_or_insert(soonest);

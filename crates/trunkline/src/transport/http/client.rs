@@ -45,8 +45,7 @@ pub struct HttpOptions {
     /// Certificates in PEM that are trusted in addition to those of the system. Each entry may
     /// contain several.
     pub extra_root_certificates: Vec<Vec<u8>>,
-    /// Hint for the user on how to add one, used in error messages: `name its file in
-    /// SSL_CERT_FILE`.
+    /// Hint for error messages on how to add one: `name its file in SSL_CERT_FILE`.
     pub root_certificates_hint: Option<Box<str>>,
     /// Timeout until a connection can be used, including TLS and proxies.
     pub connect_timeout: Duration,

@@ -1,4 +1,4 @@
-//! The URL and headers of a remote server, none of which `Debug` prints.
+//! The URL and headers of a remote server. `Debug` prints only the origin.
 
 use std::fmt;
 

@@ -75,7 +75,7 @@ impl InFlight {
         bytes: usize,
     ) {
         self.deliver(Box::pin(steps), bytes);
-        // Each POST has its own connection. A server that receives a request before
+        // Concurrent POSTs use separate connections. A server that receives a request before
         // `notifications/initialized` rejects it.
         let is_first = |method: &str| method == "notifications/initialized";
         if matches!(purpose, MessageKind::Notification { method } if is_first(method)) {

@@ -54,7 +54,7 @@ impl Process {
         if Self::read(self.identity.id).is_none_or(|now| now.identity != self.identity) {
             return;
         }
-        // That it is gone is fine; a lack of permission shows later, when it is still running.
+        // A process that is gone is fine; one without permission is found running later.
         let _ = match descriptor {
             Ok(descriptor) => rustix::process::pidfd_send_signal(descriptor, signal),
             // Before Linux 5.3.
