@@ -1,6 +1,5 @@
-//! A queue between tasks for what seldom comes. A call has several ways on which something may be said
-//! before its answer, and nearly none of them is ever used: nothing is allocated for messages before
-//! there is one.
+//! Bounded channels that allocate nothing until the first message. Every call has several of them,
+//! and most calls never use any.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -17,13 +16,13 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// A queue in which so many messages may wait.
+/// A channel that holds at most `most` messages.
 pub fn bounded<T>(most: usize) -> (Sender<T>, Receiver<T>) {
     bounded_bytes(most, usize::MAX)
 }
 
-/// A queue in which so many messages may wait, and none more that weighs anything once they weigh that
-/// much.
+/// A channel that holds at most `most` messages, and refuses further messages with a weight once
+/// the waiting ones weigh `weight` together.
 pub fn bounded_bytes<T>(most: usize, weight: usize) -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(ChannelShared { most, weight, state: Mutex::default() });
     (Sender(Arc::clone(&shared)), Receiver(shared))
@@ -39,9 +38,9 @@ struct ChannelState<T> {
     /// Messages with their weights.
     waiting: VecDeque<(T, usize)>,
     weight: usize,
-    /// Whom to wake when there is something.
+    /// Waker of the receiver, while it waits.
     reader: Option<Waker>,
-    /// Whether nobody reads any more.
+    /// Whether the receiver was dropped.
     is_closed: bool,
 }
 
@@ -65,28 +64,28 @@ impl<T> ChannelShared<T> {
     }
 }
 
-/// Too many messages wait, or nobody reads them any more.
+/// The channel is full, or its receiver was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrySendError;
 
-/// The end of a queue that messages are put in at. Clones are the same.
+/// The sending half of a channel. Clones send to the same channel.
 pub struct Sender<T>(Arc<ChannelShared<T>>);
 
 impl<T> Sender<T> {
-    /// Puts a message in, if there is room for it and somebody to read it.
+    /// Sends a message of weight zero, without waiting.
     ///
     /// # Errors
     ///
-    /// When there is not.
+    /// When the channel is full or its receiver was dropped.
     pub fn send(&self, message: T) -> Result<(), TrySendError> {
         self.try_send_sized(message, 0)
     }
 
-    /// The same for a message that weighs something.
+    /// Sends a message of the given weight, without waiting.
     ///
     /// # Errors
     ///
-    /// When there is no room for it, or nobody to read it.
+    /// When the channel is full or its receiver was dropped.
     pub fn try_send_sized(&self, message: T, weight: usize) -> Result<(), TrySendError> {
         let mut state = self.0.lock();
         let is_heavy = weight > 0 && state.weight >= self.0.weight;
@@ -105,17 +104,16 @@ impl<T> Sender<T> {
     }
 }
 
-/// The end of a queue that messages are taken out of. Dropping it closes the queue.
+/// The receiving half of a channel. Dropping it closes the channel.
 pub struct Receiver<T>(Arc<ChannelShared<T>>);
 
 impl<T> Receiver<T> {
-    /// Waits for a message: for ever, if nobody is left who could send one. May be dropped at any
-    /// time.
+    /// Waits for the next message, for ever if every sender was dropped. Cancel safe.
     pub async fn recv(&mut self) -> T {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// A message that is there.
+    /// The next message, if one is waiting.
     pub fn try_recv(&mut self) -> Option<T> {
         self.0.lock().pop()
     }
@@ -137,7 +135,7 @@ impl<T> Drop for Receiver<T> {
         let mut state = self.0.lock();
         state.is_closed = true;
         let unread = std::mem::take(&mut state.waiting);
-        // Dropping messages may run anything, which must not find the queue locked.
+        // Dropping a message may run any code, so the lock is released first.
         drop(state);
         drop(unread);
     }

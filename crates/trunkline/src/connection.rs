@@ -1,4 +1,4 @@
-//! One server, one task: handshake, generation, pending table, lists, state.
+//! A connection: one server and the actor that starts, serves and stops it.
 
 mod state;
 mod subscription;
@@ -55,17 +55,17 @@ use request::list_requests::ListRequests;
 use session::{RequestIds, closed_error};
 use subscription::{HoldSender, SubscriptionGuard, SubscriptionSubject};
 
-/// Commands that may wait for a task that is busy starting its server.
+/// Commands that may queue up while the actor is busy.
 const MAX_COMMANDS: usize = 256;
 
-/// Notifications that a slow listener may be behind before it misses some.
+/// Notifications that a slow receiver may lag behind before it misses some.
 const MAX_UNHEARD: usize = 256;
 
-/// A server and the task that owns it. Dropping it ends both, though not in order: use
-/// [`Connection::close`] before that.
+/// A server and the actor that owns it. Dropping it ends both, but not gracefully: call
+/// [`Connection::close`] before.
 pub struct Connection {
     server: Arc<Server>,
-    /// Bounds and rules, which may change while it runs.
+    /// Limits and settings, which may change while it runs.
     behaviour: watch::Sender<Arc<ServerSettings>>,
     fingerprint: Fingerprint,
     ids: Arc<RequestIds>,
@@ -75,15 +75,15 @@ pub struct Connection {
     log_level: watch::Sender<Option<RequestedLogLevel>>,
     published: Arc<PublishedState>,
     told: broadcast::Sender<ServerNotification>,
-    /// Slots for calls, and how many they are.
+    /// Concurrency slots for calls, and their number.
     slots: Mutex<Option<(u32, Arc<FairSlots>)>>,
-    /// Lists that are being asked for, for those who wait for a while.
+    /// List requests in flight, for callers with a short timeout.
     refreshes: ListRequests,
 }
 
 impl Connection {
-    /// Makes a connection. Nothing is started before it is needed; if the options have a memory,
-    /// the tools the server had the last time are there at once.
+    /// Creates a connection. The server is started when it is needed; if the options have a cache
+    /// directory, the tools that the server listed last are available at once.
     ///
     /// # Panics
     ///
@@ -96,7 +96,7 @@ impl Connection {
         let told = broadcast::Sender::new(MAX_UNHEARD);
         let mut fingerprint = server.fingerprint();
         if server.is_folder_independent() {
-            // A relative path means another program in another folder.
+            // A relative path is another program in another directory.
             fingerprint = fingerprint.within(&options.resolver().working_directory());
         }
         let remembered = options.cache().load(&fingerprint);
@@ -139,55 +139,54 @@ impl Connection {
         }
     }
 
-    /// The server as it was configured when the connection was made. Bounds and rules may be other
-    /// ones by now.
+    /// The server as it was configured when the connection was created. Limits and settings may
+    /// have changed since.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// The bounds and rules of now.
+    /// The current limits and settings.
     pub(crate) fn behaviour(&self) -> Arc<ServerSettings> {
         Arc::clone(&self.behaviour.borrow())
     }
 
-    /// Follows other bounds and rules from now on. What is under way keeps those it began with.
+    /// Applies other limits and settings. Requests in flight keep those they started with.
     pub(crate) fn apply_settings(&self, behaviour: &ServerSettings) {
         self.behaviour.send_replace(Arc::new(behaviour.clone()));
     }
 
-    /// The fingerprint of how the server is reached.
+    /// The fingerprint of the server's transport.
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint
     }
 
-    /// How the server is doing now.
+    /// The current status of the server.
     pub fn status(&self) -> Status {
         self.published.status()
     }
 
-    /// Whether what went wrong with the server in this way may work later, though nobody does
-    /// anything about it.
+    /// Whether a request that failed with this kind of error may succeed later without
+    /// intervention.
     pub fn is_retryable(&self, kind: ErrorKind) -> bool {
         retry::is_retryable(self.current(), &self.published.watch().borrow(), kind)
     }
 
-    /// Whether the server, if it cannot be used, may be there later, though nobody does anything
-    /// about it.
+    /// Whether a server that is unavailable may recover without intervention.
     pub fn will_recover(&self) -> bool {
         retry::will_recover(self.current(), &self.published.watch().borrow())
     }
 
-    /// How the server is reached, and whether it is started again by the rules of now.
+    /// The transport, and the current restart setting.
     fn current(&self) -> (&Transport, Restart) {
         (&self.server.transport, self.behaviour().restart)
     }
 
-    /// Whether the server has failed and does not come back by itself.
+    /// Whether the server has failed and will not recover without intervention.
     pub(crate) fn is_shut_down(&self) -> bool {
         self.published.watch().borrow().state == State::Failed && !self.will_recover()
     }
 
-    /// Slots for calls; other ones when their number has changed.
+    /// Concurrency slots for calls; new ones when the limit changes.
     pub(crate) fn slots(&self, limit: u32) -> Arc<FairSlots> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let made = || (limit, FairSlots::new(limit as usize));
@@ -195,30 +194,30 @@ impl Connection {
         Arc::clone(&slots.insert(known.unwrap_or_else(made)).1)
     }
 
-    /// A text of the server without the secrets that the server was given, for logs and other places
-    /// in which the host says something itself (SEC-2).
+    /// Masks the secrets that the server received in a text of the server, for logs and other
+    /// messages of the host (SEC-2).
     pub fn masked(&self, text: &str) -> String {
         self.published.mask().masked(text)
     }
 
-    /// Whether the server is spoken to in revision 2026-07-28, or was the last time.
+    /// Whether the server's session uses version 2026-07-28, or did the last time.
     pub(crate) fn is_modern(&self) -> bool {
         self.published.speaks(ProtocolVersion::MODERN)
     }
 
-    /// Whether the server may be reached over HTTP in the older era as well: it says so, and the
-    /// configuration leaves it open.
+    /// Whether the server also supports the legacy era over HTTP: it lists a legacy version, and
+    /// the configuration permits either.
     pub(crate) fn speaks_both_eras(&self) -> bool {
         self.may_speak_both_eras() && self.published.speaks_both_eras()
     }
 
-    /// Whether that can be, as far as the configuration tells.
+    /// Whether the transport and configuration permit both eras.
     pub(crate) fn may_speak_both_eras(&self) -> bool {
         let is_remote = matches!(self.server.transport, Transport::Remote(_));
         is_remote && self.server.behaviour.protocol == Protocol::Auto
     }
 
-    /// Wants as much of the log as is wanted of another connection.
+    /// Requests the log level that was requested of another connection.
     pub(crate) fn copy_log_level(&self, other: &Self) {
         let wanted = other.log_level.borrow().clone();
         if let Some((level, _)) = wanted {
@@ -226,8 +225,8 @@ impl Connection {
         }
     }
 
-    /// Tells whoever listens to this connection what the server says on another one, but for what it
-    /// says here as well.
+    /// Forwards the notifications of another connection to the receivers of this one, except those
+    /// that the server also sends here.
     pub(crate) fn forward_notifications_of(&self, other: &Self) {
         let (mut said, told) = (other.notifications(), self.told.downgrade());
         tokio::spawn(async move {
@@ -239,40 +238,39 @@ impl Connection {
                 };
                 let Some(told) = told.upgrade() else { return };
                 if !is_sent_per_request(&notification.notification.method) {
-                    // There may be no listener.
+                    // There may be no receiver.
                     let _ = told.send(notification);
                 }
             }
         });
     }
 
-    /// The edition of the server's tools that is known: another one whenever it begins anew or has other
-    /// tools; zero, if it is not ready.
+    /// The revision of the server's tool list: changes with every session and every change of the
+    /// tools; zero if the server is not ready.
     pub fn tools_revision(&self) -> u64 {
         self.published.tools_revision()
     }
 
-    /// How the server is doing, now and whenever that changes. Changes that follow each other
-    /// quickly may be seen as one.
+    /// The status of the server, now and whenever it changes. Quick successive changes may be
+    /// merged.
     pub fn watch(&self) -> watch::Receiver<Status> {
         self.published.watch()
     }
 
-    /// The server's tools as far as they are known, in the order of their names; none if it
-    /// failed.
+    /// The known tools of the server, ordered by name; empty if it failed.
     pub fn tools(&self) -> Arc<[Arc<Item>]> {
         self.list(ItemKind::Tool)
     }
 
-    /// What the server has of a kind, as far as that is known, in the order of names. Tools are
-    /// asked for when a server starts, all else by [`list_fresh`](Self::list_fresh).
+    /// The known items of a kind, ordered by name. Tools are listed when a server starts, other
+    /// kinds by [`list_fresh`](Self::list_fresh).
     pub fn list(&self, kind: ItemKind) -> Arc<[Arc<Item>]> {
         self.published.listed(kind).items
     }
 
-    /// What the server has of a kind, asked for again if that is not known or may have changed
-    /// since: when the server said so, or when the time for which it holds is over (CON-9). If it
-    /// cannot be had, but an older list is there, that is what there is.
+    /// The items of a kind, listed again if they are unknown or stale: the server reported a
+    /// change, or their TTL has expired (CON-9). If that fails, an older list is returned if there
+    /// is one.
     pub async fn list_fresh(&self, kind: ItemKind) -> Result<Arc<[Arc<Item>]>, Error> {
         let listed = self.published.listed(kind);
         if listed.is_fresh() {
@@ -288,47 +286,47 @@ impl Connection {
         }
     }
 
-    /// Whether what the server has of a kind need not be asked for again.
+    /// Whether the list of a kind is known and not stale.
     pub fn is_fresh(&self, kind: ItemKind) -> bool {
         self.published.is_fresh(kind)
     }
 
-    /// Whether the server may have things of a kind: it declares them, or has not said yet what it has.
+    /// Whether the server may have items of a kind: it declares the capability, or has not declared
+    /// any yet.
     pub fn offers(&self, kind: ItemKind) -> bool {
         self.published.offers(kind)
     }
 
-    /// Whether what the server has of a kind has ever been asked for. Such a list is asked for again by
-    /// itself when the server says that it has changed.
+    /// Whether a kind was ever listed. Such a list is refreshed automatically when the server
+    /// reports a change.
     pub fn is_loaded(&self, kind: ItemKind) -> bool {
         self.published.listed(kind).is_known
     }
 
-    /// Waits until a list is another one than this.
+    /// Waits until the list is another one than `known`.
     pub async fn list_changed(&self, kind: ItemKind, known: &Arc<[Arc<Item>]>) {
         let mut listed = self.published.watch_list(kind);
-        // It cannot end before us: we hold the other side.
+        // The channel cannot close meanwhile: `self` holds the sender.
         let _ = listed.wait_for(|listed| !Arc::ptr_eq(&listed.items, known)).await;
     }
 
-    /// What the server says of its own accord from now on, in its order: that a resource changed,
-    /// that a list did, a line of its log that belongs to no request, what the protocol does not
-    /// know. Each says which client alone it can be about, if it is about a call.
+    /// Notifications of the server from now on, in order: resource updates, list changes, log
+    /// messages that belong to no request, and custom notifications. Each names the only client it
+    /// can concern, if it is about a call.
     pub fn notifications(&self) -> broadcast::Receiver<ServerNotification> {
         self.told.subscribe()
     }
 
-    /// Tells the server something, if it runs: one that does not is not started for that, and need
-    /// not know. Nobody hears whether it took notice.
+    /// Sends a notification to the server if it runs. A stopped server is not started for it.
+    /// Delivery is not confirmed.
     pub async fn notify(&self, notification: Notification) -> Result<(), Error> {
         self.send_command(Command::Notify(notification)).await
     }
 
-    /// Wants to hear when a resource changes, starting the server if it does not run. While
-    /// anybody holds what comes back, the server is asked to say so, also after it has been started
-    /// again; and it is not stopped for being idle.
+    /// Subscribes to updates of a resource, starting the server if needed. While the subscription
+    /// is held, it is renewed after every restart, and the server is not stopped for being idle.
     ///
-    /// A server that does not want to, or cannot, answers with an error.
+    /// The inner error is that of a server that rejects or does not support it.
     pub async fn subscribe(
         &self,
         uri: &str,
@@ -336,8 +334,8 @@ impl Connection {
         self.subscribe_for(&Requester::default(), uri).await
     }
 
-    /// The same on behalf of a client. It uses the share of the client's principal of what may be
-    /// watched, and messages of the server about it reach no other client.
+    /// Subscribes on behalf of a client. Uses the share of the client's principal of the
+    /// subscription limit, and server messages about it reach no other client.
     pub async fn subscribe_for(
         &self,
         requester: &Requester,
@@ -347,16 +345,15 @@ impl Connection {
         Ok(held.map(ResourceSubscription))
     }
 
-    /// Wants to hear when a resource changes, for somebody who was promised that already: whether or
-    /// not the server can be asked now. It is asked whenever it is there; at an address, it is tried
-    /// until it is.
+    /// Re-registers an existing subscription. Does not fail if the server is down: it is subscribed
+    /// once the server is ready, and a remote server is retried until it is.
     pub fn resubscribe(&self, requester: &Requester, uri: &str) -> ResourceSubscription {
         let subject = SubscriptionSubject::resource(uri);
         ResourceSubscription(SubscriptionGuard::begin(subject, requester.clone(), &self.holds))
     }
 
-    /// Wants to hear what becomes of a task of the server, by the id that the server gave it. Like
-    /// [`subscribe`](Self::subscribe) otherwise; servers of the older generation cannot.
+    /// Subscribes to updates of a task, by the ID that the server gave it. Otherwise like
+    /// [`subscribe`](Self::subscribe); legacy servers do not support it.
     pub async fn subscribe_to_task(
         &self,
         requester: &Requester,
@@ -377,16 +374,17 @@ impl Connection {
         Ok(given.map_err(|error| untrusted::sanitized_error(self.server.trust, error)))
     }
 
-    /// Wants to hear this much of the server's log, now and after it has been started again. Of
-    /// what several want, the most is asked for.
+    /// Requests log messages of this level and above, now and after every restart. The lowest level
+    /// of all requests applies.
     ///
-    /// Servers of the older generation tell everybody the same, and are asked once. Modern ones
-    /// are asked with each request, in its `_meta`: for them this does nothing.
+    /// Legacy servers send the same messages to all clients, and receive one `logging/setLevel`.
+    /// Modern ones receive the level in the `_meta` of each request: for them this has no effect.
     pub fn set_log_level(&self, level: LogLevel) {
         self.raise_log_level(level, None);
     }
 
-    /// The same on behalf of a client: messages of the server about the request reach no other client.
+    /// Requests a log level on behalf of a client: server messages about the request reach no other
+    /// client.
     pub fn set_log_level_for(&self, requester: &Requester, level: LogLevel) {
         self.raise_log_level(level, Some(requester));
     }
@@ -408,15 +406,15 @@ impl Connection {
         ready.await.unwrap_or_else(|_| Err(self.closed_error()))
     }
 
-    /// Starts the server, if it does not run, and does not wait.
+    /// Starts the server, if it does not run, without waiting.
     pub fn start(&self) {
         let (done, _) = oneshot::channel();
-        // If that many commands wait already, it is being started.
+        // If the queue is full, the server is being started already.
         let _ = self.commands.try_send(Command::Connect(done));
     }
 
-    /// Ends the server. When this returns, nothing of it is left running, and calls that it had are
-    /// answered with an error. The next use starts it again (CON-10).
+    /// Stops the server. When this returns, none of its processes is running, and its pending calls
+    /// have failed with an error. The next use starts it again (CON-10).
     pub async fn close(&self) {
         let (done, stopped) = oneshot::channel();
         if self.send_command(Command::Stop(done)).await.is_ok() {
@@ -424,7 +422,7 @@ impl Connection {
         }
     }
 
-    /// Ends the server for good: the connection cannot be used again.
+    /// Shuts the server down for good: the connection cannot be used again.
     pub(crate) async fn shut_down(&self) {
         let (done, closed) = oneshot::channel();
         if self.send_command(Command::Close(done)).await.is_ok() {
@@ -432,12 +430,12 @@ impl Connection {
         }
     }
 
-    /// Whether it has been ended for good, with the host or the configuration it was for.
+    /// Whether it was shut down for good, with its host or its configuration.
     pub fn is_closed(&self) -> bool {
         self.commands.is_closed()
     }
 
-    /// What the task says to something that it asks the server for itself.
+    /// Waits for the result of a request that the actor makes itself.
     async fn within_timeout<T>(
         &self,
         answer: oneshot::Receiver<Result<T, Error>>,
@@ -464,7 +462,7 @@ impl Connection {
     }
 }
 
-/// Whether a server says something on every connection that it has.
+/// Whether a server sends this notification on every one of its connections.
 fn is_sent_per_request(method: &str) -> bool {
     !ItemKind::list_changed_method(method).is_empty() || method == "notifications/resources/updated"
 }

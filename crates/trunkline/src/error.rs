@@ -1,66 +1,66 @@
-//! Errors that decide, explain and point: a kind to act on, a message for a person, a hint.
+//! Errors with a kind to decide on, a message for the user and a hint.
 
 use std::fmt;
 
 use crate::name::ServerName;
 
-/// What went wrong, for code that has to decide what to do about it.
+/// Classifies an error, for code that decides how to react.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A value refers to a variable, file or input that is not there.
+    /// A value refers to a variable, file or input that does not exist.
     MissingSecret,
-    /// A value refers to something that is there but could not be read.
+    /// A value refers to a secret that exists and could not be read.
     UnreadableSecret,
-    /// Every reference was filled in, and the result cannot be used.
+    /// All references of a value were resolved, and the result is invalid.
     UnusableValue,
-    /// The program of a server does not exist.
+    /// The command of a stdio server does not exist.
     CommandNotFound,
-    /// The program of a server exists and could not be started.
+    /// The command of a stdio server exists and could not be started.
     StartFailed,
-    /// The process of a server ended.
+    /// The process of a stdio server exited.
     Exited,
-    /// No connection to the server could be made.
+    /// No connection to the server could be established.
     Unreachable,
-    /// The connection to the server broke, or was closed before there was an answer.
+    /// The connection broke, or was closed before the response arrived.
     Broken,
-    /// The server could not prove who it is.
+    /// The TLS handshake failed, for example because the certificate is not trusted.
     Tls,
-    /// The server wants to know who asks.
+    /// The server requires authentication.
     Unauthorized,
-    /// The server refused with an HTTP status.
+    /// The server responded with an HTTP error status.
     HttpStatus(u16),
-    /// The session ended on the server's side.
+    /// The server ended the session.
     SessionExpired,
-    /// The server was started, or spoken to anew, after somebody had looked at what it has.
+    /// The server restarted, or its session was renewed, after its items were looked up.
     Stale,
-    /// Something took longer than it may.
+    /// A timeout expired.
     TimedOut,
-    /// Something is larger than it may be.
+    /// A size limit was exceeded.
     TooLarge,
-    /// More than may be under way at the same time is. It passes when others are done.
+    /// A concurrency limit was reached. Succeeds once other requests have completed.
     Busy,
-    /// What came is not what the protocol says.
+    /// The server violated the protocol.
     ProtocolViolation,
-    /// The host is ending the server, or has ended it.
+    /// The host is shutting the server down, or has shut it down.
     ShuttingDown,
 }
 
-/// Whose fault something is.
+/// The party that an error is attributed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// The configuration, or what it refers to.
+    /// The configuration, or a secret it refers to.
     Configuration,
     /// The server.
     Server,
-    /// What lies between.
+    /// The network between host and server.
     Network,
-    /// Nobody's: the host wanted it so.
+    /// The host, on purpose: it limits concurrency or shuts down.
     Host,
 }
 
 impl ErrorKind {
-    /// Whose fault it is.
+    /// The party at fault.
     pub fn fault(self) -> Fault {
         match self {
             Self::MissingSecret
@@ -81,7 +81,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether trying the same again can help.
+    /// Whether a retry can succeed.
     pub fn is_retryable(self) -> bool {
         match self {
             Self::Exited
@@ -91,21 +91,21 @@ impl ErrorKind {
             | Self::Stale
             | Self::TimedOut
             | Self::Busy => true,
-            // 508: the address leads back to the gateway that asks, which no waiting changes.
+            // 508: the URL leads back to this gateway (a loop), so a retry cannot succeed.
             Self::HttpStatus(status) => status == 429 || (status >= 500 && status != 508),
             _ => false,
         }
     }
 
-    /// Whether no connection could be made at all, so that whatever else is asked fails as well.
+    /// Whether no connection could be established, so that every other request fails as well.
     pub fn is_unreachable(self) -> bool {
         matches!(self, Self::Unreachable | Self::Tls)
     }
 }
 
-/// Why something could not be done.
+/// An error, with its kind, server, message and hint.
 ///
-/// The text never holds a resolved value: it names references, keys and places only.
+/// The message never contains a resolved value: it names references, keys and locations only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -115,41 +115,41 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error that is not about a server yet.
+    /// An error that is not attributed to a server yet.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, server: None, message: message.into(), hint: None }
     }
 
-    /// Adds which server it is about.
+    /// Attributes the error to a server.
     #[must_use]
     pub fn of(mut self, server: &ServerName) -> Self {
         self.server = Some(server.clone());
         self
     }
 
-    /// Adds what the user can do about it.
+    /// Adds a hint for the user.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// What went wrong.
+    /// The kind to decide on.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What went wrong, in words, without whose it is.
+    /// The message for the user, without the name of the server.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The server it is about.
+    /// The server that the error is attributed to.
     pub fn server(&self) -> Option<&ServerName> {
         self.server.as_ref()
     }
 
-    /// What the user can do about it.
+    /// Advice for the user.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }

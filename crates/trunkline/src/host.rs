@@ -1,4 +1,4 @@
-//! A host: servers, what they have, who may see it, and calls. Everything enters here.
+//! The host: owns servers, catalog and policy, and makes calls on behalf of callers.
 //!
 //! ```
 //! use std::sync::{Arc, Weak};
@@ -24,7 +24,7 @@
 //!
 //! let view = host.view(CallerSpec { agent: Some("reader"), ..CallerSpec::default() }).unwrap();
 //! for tool in view.list(ItemKind::Tool, host.description_style()) {
-//!     println!("{tool}");           // what a model gets
+//!     println!("{tool}");           // the definition for a model
 //! }
 //! let arguments = Raw::from_text(r#"{"query":"mcp"}"#).unwrap();
 //! let error = host.call(&view, "docs_search", arguments, Default::default()).await.unwrap_err();
@@ -77,26 +77,26 @@ use crate::policy::{CallerSpec, Rules, UnknownCaller};
 use crate::registry::{Registry, ReloadSummary, ServerSet};
 use crate::view::{DescriptionStyle, View};
 
-/// How long servers are waited for whose lists are not known yet (CON-15).
+/// How long to wait for servers whose lists are not known yet (CON-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
-    /// Not at all: servers are started and lists asked for, and what they have comes later.
+    /// Not at all: servers are started and lists requested, and their items appear later.
     NoWait,
-    /// As long as `timeouts.grace` of each, counted once from the first start of a server that has not
-    /// been ready since, however often it is started again; or from when the list was first asked for,
-    /// however many ask for it. What is not there by then comes later. Lists that are remembered of
-    /// servers which do not run are not waited for.
+    /// For `timeouts.grace` of each server, counted once from the first start of a server that has
+    /// not been ready since, regardless of restarts; or from the first request for the list,
+    /// regardless of further ones. Lists that arrive later appear later. Cached lists of servers
+    /// that do not run are not waited for.
     Grace,
-    /// Until each is ready or has failed.
+    /// Until each server is ready or has failed.
     AllReady,
 }
 
-/// What holds for all callers, swapped as a whole.
+/// Configuration and rules for all callers, replaced as a whole.
 #[derive(Clone)]
 struct ActiveConfig {
     config: Arc<Config>,
     rules: Arc<Rules>,
-    /// Its servers that are switched on, to be shared by calls.
+    /// Its enabled servers, shared by calls.
     servers: Arc<HashMap<ServerName, Arc<Server>>>,
 }
 
@@ -110,8 +110,8 @@ impl ActiveConfig {
     }
 }
 
-/// All servers of a configuration, and everything that callers do with them. A cheap handle: clones share
-/// the same servers.
+/// All servers of a configuration, and every operation on them. A cheap handle: clones share the
+/// same servers.
 ///
 /// Dropping the last handle kills the servers; [`Host::shutdown`] ends them in order.
 #[derive(Clone)]
@@ -148,7 +148,7 @@ struct HostShared {
     diagnostics: Vec<Diagnostic>,
 }
 
-/// A configuration with its agents, those in files included, and what is wrong with it.
+/// A configuration with its agents, including those in files, and its diagnostics.
 struct HostConfig {
     config: Config,
     agents: BTreeMap<AgentName, Agent>,
@@ -156,9 +156,9 @@ struct HostConfig {
 }
 
 impl Host {
-    /// Makes a host of a configuration and its agents, those in files included
-    /// ([`load_agents`](crate::config::load_agents)). Servers that are to be connected at the start
-    /// are being started when this returns.
+    /// Starts a host with a configuration and its agents, including those in files
+    /// ([`load_agents`](crate::config::load_agents)). Servers with an eager start policy are
+    /// starting when this returns.
     ///
     /// # Panics
     ///
@@ -201,12 +201,12 @@ impl Host {
         WeakHost { shared: Arc::downgrade(&self.shared) }
     }
 
-    /// The processes above this one, as its servers are told (CON-16).
+    /// The Trunkline processes above this one, as passed to its servers (CON-16).
     pub fn chain(&self) -> &Chain {
         &self.shared.chain
     }
 
-    /// Everything that was wrong with the configuration that the host was [built](Host::builder) with.
+    /// All problems of the configuration that the host was [built](Host::builder) with.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.shared.diagnostics
     }
@@ -221,29 +221,29 @@ impl Host {
         Arc::clone(&self.shared.active.borrow().config)
     }
 
-    /// Waits until the configuration in use is another one than this.
+    /// Waits until another configuration than `known` is active.
     pub async fn config_changed(&self, known: &Arc<Config>) {
         let mut standing = self.shared.active.subscribe();
-        // It cannot end before us: we hold the other side.
+        // The channel cannot close meanwhile: `self` holds the sender.
         let _ = standing.wait_for(|standing| !Arc::ptr_eq(&standing.config, known)).await;
     }
 
-    /// Waits until the host is being ended, which those may want to say who serve it to others.
+    /// Waits until the host is shutting down, for code that serves it to clients.
     pub async fn shutdown_started(&self) {
         let _ = self.shared.shutdown.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
-    /// Everything that is known to exist, for whoever asks. Never waits.
+    /// All known items of all servers, without limits of a caller. Never waits.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.shared.catalog.borrow())
     }
 
-    /// The catalog, now and whenever it is another.
+    /// The catalog, now and whenever it changes.
     pub fn watch_catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.shared.catalog.clone()
     }
 
-    /// Whether descriptions say which server something is of, as the configuration wants it.
+    /// Whether descriptions name the server of an item, as configured.
     pub fn description_style(&self) -> DescriptionStyle {
         match self.config().naming().describe_server {
             true => DescriptionStyle::WithServer,
@@ -251,14 +251,14 @@ impl Host {
         }
     }
 
-    /// What a caller sees, of what is known now. Never waits.
+    /// The view of a caller, of the items that are known now. Never waits.
     pub fn view(&self, who: CallerSpec<'_>) -> Result<View, UnknownCaller> {
         let rules = Arc::clone(&self.shared.active.borrow().rules);
         let caller = rules.caller(who)?;
         Ok(View::new(self.catalog(), rules, Arc::new(caller)))
     }
 
-    /// Calls a tool by the name it has in a view. What was shown is what runs.
+    /// Calls a tool by its name in a view. Only the definition that was shown is called.
     pub async fn call(
         &self,
         view: &View,
@@ -295,7 +295,7 @@ impl Host {
         called.await.map_err(|error| self.judged(error))
     }
 
-    /// Reads a resource by the address it has in a view.
+    /// Reads a resource by its URI in a view.
     pub async fn read(
         &self,
         view: &View,
@@ -306,7 +306,7 @@ impl Host {
         self.relay(view, self.find(view, RelayMethod::Read, &params)?, options).await
     }
 
-    /// Gets a prompt by the name it has in a view, filled in with arguments: an object of texts.
+    /// Gets a prompt by its name in a view, with arguments: an object of strings.
     pub async fn prompt(
         &self,
         view: &View,
@@ -318,8 +318,8 @@ impl Host {
         self.relay(view, self.find(view, RelayMethod::Prompt, &params)?, options).await
     }
 
-    /// Asks what an argument of a prompt or of a template may be, under the names they have in a
-    /// view. The result has `completion.values`; a server that completes nothing gives none.
+    /// Completes an argument of a prompt or a resource template, by its name in a view. The result
+    /// has `completion.values`, which is empty for a server without completions.
     pub async fn complete(
         &self,
         view: &View,
@@ -330,8 +330,8 @@ impl Host {
         self.relay(view, found, options).await
     }
 
-    /// Tells a server something on behalf of a client, if it runs: the client's own, if each has its
-    /// own. Whether this client may is for the caller to say.
+    /// Sends a notification to a server on behalf of a client, if the server runs: to the client's
+    /// own connection, if it is dedicated. The caller checks that the client may do so.
     pub async fn notify_server(
         &self,
         server: &ServerName,
@@ -353,15 +353,15 @@ impl Host {
         }
     }
 
-    /// Tells all servers that a client has for itself something about this client.
+    /// Sends a notification about a client to all its dedicated servers.
     pub async fn notify_dedicated(&self, client: &str, notification: &Notification) {
         for connection in self.shared.dedicated.all_of(client) {
             let _ = connection.notify(notification.clone()).await;
         }
     }
 
-    /// Takes over another configuration. Servers that are the same in it do not notice. Those that are
-    /// not are ended before this returns, and by [`Host::shutdown`] if nobody waits for that.
+    /// Applies another configuration. Unchanged servers are not affected. The others are shut down
+    /// before this returns, or by [`Host::shutdown`] if the future is dropped.
     pub async fn reload(
         &self,
         config: Config,
@@ -371,7 +371,7 @@ impl Host {
         let standing = ActiveConfig::new(config, agents);
         let config = Arc::clone(&standing.config);
         self.shared.active.send_replace(standing);
-        // Neither waits for the other: a server may take its time to end.
+        // Concurrently: a server may take long to end.
         let (reloaded, ()) = tokio::join!(
             self.shared.servers.reload(&config),
             self.shared.dedicated.follow(&config)
@@ -381,16 +381,16 @@ impl Host {
         reloaded
     }
 
-    /// The connections that a client has for itself just now.
+    /// The current dedicated connections of a client.
     pub fn dedicated_connections(&self, client: &str) -> Vec<Arc<Connection>> {
         self.shared.dedicated.all_of(client)
     }
 
-    /// The connection to a server that is asked on behalf of a client: its own, if each has one.
+    /// The connection to a server for a client: a dedicated one, if the server is not shared.
     ///
     /// # Errors
     ///
-    /// When there is no such server, or too many clients have their own already.
+    /// When there is no such server, or the limit on dedicated connections is reached.
     pub fn connection_for(
         &self,
         server: &ServerName,
@@ -406,13 +406,13 @@ impl Host {
         }
     }
 
-    /// The servers that fail from now on of those that clients have for themselves. Nobody else would
-    /// notice: lists come from the one that all share.
+    /// Failures of dedicated servers from now on. They show nowhere else: lists come from the
+    /// shared connection.
     pub fn dedicated_failures(&self) -> broadcast::Receiver<DedicatedServerFailure> {
         self.shared.dedicated.failures()
     }
 
-    /// An error that says whether trying again helps, as far as that is a matter of the whole host.
+    /// Sets whether a retry can succeed, as far as that depends on the state of the host.
     fn judged(&self, error: CallError) -> CallError {
         let Some(server) = error.server() else { return error };
         let is_down = error.kind() == CallErrorKind::Unavailable;
@@ -427,7 +427,7 @@ impl Host {
         if is_down { error.retryable(connection.will_recover()) } else { error }
     }
 
-    /// What the same caller sees now.
+    /// The current view of the same caller.
     fn with_current_rules(&self, view: &View) -> Result<View, CallError> {
         let rules = Arc::clone(&self.shared.active.borrow().rules);
         let catalog = self.catalog();
@@ -440,12 +440,12 @@ impl Host {
 }
 
 impl Authorizer for Host {
-    /// What was shown is what runs: it has to be there still, a tool with the same definition, and allowed
-    /// by the rules of now.
+    /// Ensures that only the definition that was shown is called: the item still exists, a tool has
+    /// the same definition, and the current rules allow it.
     fn authorize(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
         let now = self.with_current_rules(view)?;
         if !entry.is_listed() {
-            // Rules may be about its URI, and another server may list it by now.
+            // Rules may apply to its URI, and another server may list it by now.
             let found = now.route_resource(entry.exposed())?;
             let is_same = found.entry.server().name == entry.server().name;
             return if is_same { Ok(()) } else { Err(CallError::gone(entry)) };

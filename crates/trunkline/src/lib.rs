@@ -1,11 +1,12 @@
 //! Trunkline: one line to every MCP server.
 //!
-//! This crate is the part every AI host needs and none should have to write again. It is built from
-//! rooms, listed here in reading order: each uses only the rooms above it.
+//! The host side of MCP as a library: configuration, connections to servers, one catalog of their
+//! items, policy per caller, and calls. [`Host`] is the entry point. The modules below are listed
+//! in reading order: each uses only the modules above it.
 //!
-//! What is here today: configuration, where text in any host's spelling becomes a checked
-//! [`Config`], with every problem reported at once and every secret still a reference; connections
-//! to servers; and the rules for what a caller sees of them ([`UnescapedText`]).
+//! [`config`] turns the configuration files of any MCP client into a validated [`Config`]: all
+//! problems are reported at once, and every secret is still a reference. A [`View`] is the part of
+//! the catalog that one caller may see.
 //!
 //! ```
 //! use trunkline::config;
@@ -18,11 +19,10 @@
 //! assert!(parsed.config.server("time").is_some());
 //! ```
 //!
-//! The crate reads no environment, no home directory and no terminal: what it needs of them is
-//! passed in.
+//! The crate reads no environment variables, no home directory and no terminal; callers pass in the
+//! values it needs.
 //!
-//! [`Config`]: config::Config
-//! [`UnescapedText`]: view::View
+//! [`View`]: view::View
 
 pub mod name;
 pub mod principal;

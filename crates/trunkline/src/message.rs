@@ -1,4 +1,4 @@
-//! JSON-RPC messages with raw payloads: the envelope is read, the rest passes byte for byte.
+//! JSON-RPC messages: the envelope is parsed, the payload is passed on byte for byte.
 //!
 //! ```
 //! use trunkline::message::{Message, Raw};

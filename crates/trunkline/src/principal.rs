@@ -9,24 +9,24 @@ use std::sync::Arc;
 pub use fair_share::FairShare;
 pub use fair_slots::{FairSlots, Slot};
 
-/// Client id of requests made for more than one client. Ids of clients are random or digests, never
-/// this text.
+/// Client ID of requests on behalf of more than one client. Real client IDs are random or digests,
+/// so they never equal it.
 const SEVERAL_CLIENTS: &str = "several clients";
 
-/// Principal accountable for requests. Bounded resources are divided fairly between principals.
+/// Principal accountable for requests. Limited resources are divided fairly between principals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Principal {
-    /// Nobody in particular: the host itself, or whoever uses a gateway without tokens.
+    /// No identity: the host itself, or any client of a gateway without tokens.
     #[default]
     Anonymous,
-    /// The bearers of a token, by its name.
+    /// The holders of a token, by its name.
     Token(Arc<str>),
-    /// One client, where nothing else tells clients apart.
+    /// One client, where no token identifies it.
     Client(ClientId),
 }
 
 impl Principal {
-    /// The name of the token, or the id of the client. Empty for [`Principal::Anonymous`].
+    /// The name of the token or the ID of the client. Empty for [`Principal::Anonymous`].
     pub fn as_str(&self) -> &str {
         match self {
             Self::Anonymous => "",
@@ -35,7 +35,7 @@ impl Principal {
         }
     }
 
-    /// Whether both are the bearer of the same token, or both have none.
+    /// Whether both hold the same token, or neither holds one.
     pub(crate) fn has_same_token(&self, other: &Self) -> bool {
         let token = |principal: &Self| match principal {
             Self::Token(name) => Some(name.clone()),
@@ -44,7 +44,7 @@ impl Principal {
         token(self) == token(other)
     }
 
-    /// Accountable principal of a client: a client of nobody in particular answers for itself.
+    /// Principal accountable for a client: an anonymous client is accountable for itself.
     #[must_use]
     pub fn of_client(&self, client: &ClientId) -> Self {
         match self {
@@ -54,15 +54,15 @@ impl Principal {
     }
 }
 
-/// One client: a session, or everything a client without sessions asks for. A server's message about a
-/// request of one client never reaches another client.
+/// ID of one client: a session, or all requests of a client without sessions. Server messages about
+/// a request of one client never reach another client.
 ///
-/// The text of an id may let its bearer act for the client, so `Debug` does not print it.
+/// Knowing an ID may be enough to act as the client, so `Debug` does not print it.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ClientId(Arc<str>);
 
 impl ClientId {
-    /// The id as text.
+    /// The ID as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -86,19 +86,19 @@ impl fmt::Debug for ClientId {
     }
 }
 
-/// The client a request is made for, with its principal. The default is the host itself, for hosts
-/// that serve no other clients.
+/// The client that a request is made for, with its principal. The default is the host itself, for
+/// hosts that serve no other clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Requester {
-    /// The client, to which alone the server's messages about the request go.
+    /// The only client that receives server messages about the request.
     pub client: ClientId,
-    /// The principal whose share of bounded resources the request uses.
+    /// The principal whose share of limited resources the request uses.
     pub principal: Principal,
 }
 
 impl Requester {
-    /// The requester of something made for this client and for another one. Unless they are the same,
-    /// its client is neither of them: a server's message about it must not reach either.
+    /// The requester of a request made for two clients. Unless both are the same, its client is
+    /// neither of them, so that server messages about the request reach neither.
     #[must_use]
     pub(crate) fn joined(&self, other: &Self) -> Self {
         if self.client == other.client {

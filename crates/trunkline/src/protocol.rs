@@ -1,4 +1,4 @@
-//! Vocabulary of MCP: protocol versions and eras, methods, error codes, `_meta` keys.
+//! MCP protocol constants: versions and eras, methods, error codes, `_meta` keys.
 
 pub mod code;
 pub mod meta;
@@ -6,7 +6,7 @@ mod method;
 
 pub use method::{ELICITATION_COMPLETE, is_mcp_method, subject_key};
 
-/// A protocol version that Trunkline speaks.
+/// A protocol version that Trunkline supports.
 ///
 /// ```
 /// use trunkline::protocol::{Era, ProtocolVersion};
@@ -19,7 +19,7 @@ pub use method::{ELICITATION_COMPLETE, is_mcp_method, subject_key};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProtocolVersion(&'static str);
 
-/// The two incompatible ways of speaking MCP.
+/// The two incompatible eras of MCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
     /// A session opens with `initialize`, which negotiates version and capabilities once.
@@ -29,7 +29,7 @@ pub enum Era {
 }
 
 impl Era {
-    /// The era of a protocol version, if Trunkline speaks it.
+    /// The era of a protocol version, if Trunkline supports it.
     pub fn of_version(version: &str) -> Option<Self> {
         ProtocolVersion::parse(version).map(ProtocolVersion::era)
     }
@@ -43,15 +43,15 @@ impl ProtocolVersion {
     pub const LEGACY: [Self; 4] =
         [Self("2025-11-25"), Self("2025-06-18"), Self("2025-03-26"), Self("2024-11-05")];
 
-    /// The newest version of the legacy era, which `initialize` asks for.
+    /// The newest version of the legacy era, which `initialize` requests.
     pub const LATEST_LEGACY: Self = Self::LEGACY[0];
 
-    /// Every version that Trunkline speaks, newest first.
+    /// Every version that Trunkline supports, newest first.
     pub fn all() -> impl Iterator<Item = Self> {
         [Self::MODERN].into_iter().chain(Self::LEGACY)
     }
 
-    /// The version with this name, if Trunkline speaks it.
+    /// The version with this name, if Trunkline supports it.
     pub fn parse(version: &str) -> Option<Self> {
         Self::all().find(|known| known.0 == version)
     }

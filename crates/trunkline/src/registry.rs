@@ -1,8 +1,9 @@
-//! All servers of all configurations: each with its own connection, equal ones with the same.
+//! Connections to the servers of all configurations: one per distinct server, shared by
+//! configurations that define it equally.
 //!
-//! A [`Registry`] knows every connection there is. [`Registry::open`] gives the [`ServerSet`] of a
-//! configuration; sets of several configurations, one for each project folder for example, share
-//! the servers that are configured equally in them (CFG-12).
+//! A [`Registry`] owns all connections. [`Registry::open`] returns the [`ServerSet`] of a
+//! configuration; sets of several configurations, for example one per project directory, share the
+//! servers that they configure equally (CFG-12).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -18,7 +19,7 @@
 //! let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
 //! let servers = Registry::new(options).open(&loaded.config);
 //!
-//! // One that cannot be started says why, and is in nobody's way.
+//! // A server that cannot be started reports the reason and does not block the others.
 //! let errors = servers.connect_all().await;
 //! assert!(errors[0].to_string().starts_with("server `docs`: no-such-program: not found"));
 //! assert_eq!(servers.get("docs").unwrap().status().state, State::Failed);
@@ -42,7 +43,7 @@ use self::entry::ServerKey;
 use crate::config::{Config, Server, StartPolicy};
 use crate::connection::{Connection, ConnectionOptions, OrphanProcess, State};
 
-/// All connections there are. Clones are the same registry.
+/// Owns all connections. Clones are the same registry.
 #[derive(Clone)]
 pub struct Registry {
     inner: Arc<RegistryInner>,
@@ -51,25 +52,25 @@ pub struct Registry {
 struct RegistryInner {
     options: ConnectionOptions,
     leases: Mutex<HashMap<ServerKey, Lease>>,
-    /// Of all sets.
+    /// Shutdowns of the servers of all sets.
     endings: Shutdowns,
 }
 
-/// A connection, and in how many sets it is.
+/// A connection, and the number of sets that hold it.
 struct Lease {
     connection: Arc<Connection>,
     holders: usize,
 }
 
 impl Registry {
-    /// A registry without connections. Those it will make share these options.
+    /// A registry without connections. All connections it creates share these options.
     pub fn new(options: ConnectionOptions) -> Self {
         let (leases, endings) = (Mutex::default(), Shutdowns::default());
         Self { inner: Arc::new(RegistryInner { options, leases, endings }) }
     }
 
-    /// The servers of a configuration that are switched on. Those that are to be connected at the
-    /// start are being started when this returns; the others when they are needed (CON-3).
+    /// Opens the enabled servers of a configuration. Servers with an eager start policy are
+    /// starting when this returns; the others start when they are needed (CON-3).
     ///
     /// # Panics
     ///
@@ -78,7 +79,7 @@ impl Registry {
         ServerSet::new(self.clone(), config)
     }
 
-    /// Ends every server of every set. When this returns, nothing of them is left running
+    /// Shuts down every server of every set. When this returns, none of their processes is running
     /// (CON-10).
     pub async fn close_all(&self) {
         let leases: Vec<_> = self.leases().drain().collect();
@@ -86,15 +87,15 @@ impl Registry {
         self.inner.endings.wait_for_all().await;
     }
 
-    /// The processes that could not be ended with their servers, since this was asked last.
+    /// The orphan processes that could not be ended with their servers, since the last call.
     pub fn take_orphans(&self) -> Vec<OrphanProcess> {
         self.inner.options.take_orphans()
     }
 
-    /// The connection to a server: one that is there already, or a new one.
+    /// Leases the connection to a server, and creates it if there is none.
     fn take(&self, key: &ServerKey, server: &Server) -> Arc<Connection> {
         let mut leases = self.leases();
-        // One that somebody has closed by itself is of no use to anybody.
+        // A connection that was closed on its own cannot be reused.
         if leases.get(key).is_some_and(|lease| lease.connection.is_closed()) {
             leases.remove(key);
         }
@@ -109,8 +110,9 @@ impl Registry {
         Arc::clone(&lease.connection)
     }
 
-    /// Lets a connection that nobody else has follow other rules, in the place of a new one. Says
-    /// whether it does: one that has failed waits by its old rules, and a new one starts at once.
+    /// Applies new settings to a connection that only one set holds, instead of creating a new one.
+    /// Returns `false` if it cannot: a failed connection would wait out its old backoff, while a
+    /// new one starts at once.
     fn apply_settings(
         &self,
         (old, new): (&ServerKey, &ServerKey),
@@ -136,10 +138,10 @@ impl Registry {
         true
     }
 
-    /// Gives a connection back. It is returned if nobody else has it, to be closed.
+    /// Releases a lease. Returns the connection if no other set holds it, so that it can be closed.
     fn release(&self, key: &ServerKey, connection: &Arc<Connection>) -> Option<Arc<Connection>> {
         let mut leases = self.leases();
-        // After everything was closed, the same key may be somebody else's.
+        // After `close_all`, the same key may belong to a newer connection.
         let lease = leases.get_mut(key).filter(|it| Arc::ptr_eq(&it.connection, connection))?;
         lease.holders -= 1;
         if lease.holders > 0 {

@@ -1,5 +1,4 @@
-//! Text of servers that are not trusted, without what cannot be seen or changes how the rest is
-//! seen (TOOL-10).
+//! Removes invisible and display-altering characters from the text of untrusted servers (TOOL-10).
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -7,8 +6,8 @@ use std::iter::Peekable;
 use crate::config::is_hidden;
 use crate::message::Raw;
 
-/// A text without control characters, terminal escapes and invisible characters. Line breaks and
-/// tabs stay.
+/// Removes control characters, terminal escapes and invisible characters. Line breaks and tabs
+/// stay.
 pub(crate) fn sanitize_text(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_deceptive) {
         return Cow::Borrowed(text);
@@ -25,10 +24,10 @@ pub(crate) fn sanitize_text(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// A JSON value in which every text, keys included, is cleaned. All else stays as it was written.
+/// Sanitizes every string of a JSON value, including keys. All other bytes stay the same.
 pub(crate) fn sanitize_json(value: &Raw) -> Raw {
     let text = value.text();
-    // An escape may stand for anything; a text without any is as it looks.
+    // An escape may stand for any character; text without escapes can be checked directly.
     if !text.contains('\\') && !text.chars().any(is_deceptive) {
         return value.clone();
     }
@@ -44,7 +43,7 @@ pub(crate) fn sanitize_json(value: &Raw) -> Raw {
     Raw::from_text(&clean).unwrap_or_else(|_| value.clone())
 }
 
-/// How long the string is that a text starts with, quotes included.
+/// Length of the JSON string at the start of `text`, including its quotes.
 fn string_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;
@@ -66,8 +65,8 @@ fn sanitize_string(string: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text of a JSON string, quotes and all. Half of a surrogate pair, which stands for no character,
-/// becomes U+FFFD: it must not keep the rest of its string from being looked at.
+/// Unescapes a JSON string with its quotes. An unpaired surrogate becomes U+FFFD, so that the rest
+/// of the string is still checked.
 fn unescaped(string: &str) -> String {
     let inside = string.strip_prefix('"').unwrap_or(string);
     let inside = inside.strip_suffix('"').unwrap_or(inside);
@@ -92,7 +91,8 @@ fn unescaped(string: &str) -> String {
     text
 }
 
-/// The character of an escape after its `\u`, with the other half of a pair if that follows.
+/// The character of an escape after its `\u`, including the second half of a surrogate pair if that
+/// follows.
 fn escaped_character(rest: &mut std::str::Chars<'_>) -> char {
     let Some(unit) = code_unit(rest) else { return char::REPLACEMENT_CHARACTER };
     let mut after = rest.clone();
@@ -116,12 +116,12 @@ fn code_unit(rest: &mut std::str::Chars<'_>) -> Option<u16> {
     u16::from_str_radix(&digits, 16).ok()
 }
 
-/// Whether a character deceives: it cannot be seen, and does more than break a line.
+/// Whether a character is deceptive: invisible, and more than a line break or tab.
 fn is_deceptive(character: char) -> bool {
     !matches!(character, '\n' | '\t' | '\r') && is_hidden(character)
 }
 
-/// Passes over what belongs to a terminal escape.
+/// Skips the rest of a terminal escape sequence.
 fn skip_escape(opening: char, rest: &mut Peekable<std::str::Chars<'_>>) {
     let kind = match opening {
         '\u{9b}' => Some('['),
@@ -129,12 +129,12 @@ fn skip_escape(opening: char, rest: &mut Peekable<std::str::Chars<'_>>) {
         _ => rest.next_if(|it| ('\u{20}'..='\u{7e}').contains(it)),
     };
     match kind {
-        // Parameters up to a letter.
+        // CSI: parameters up to a final letter.
         Some('[') => {
             while rest.next_if(|it| ('\u{20}'..='\u{3f}').contains(it)).is_some() {}
             rest.next_if(|it| ('\u{40}'..='\u{7e}').contains(it));
         }
-        // A text up to its end mark.
+        // OSC, DCS, SOS, PM or APC: a string up to its terminator.
         Some(']' | 'P' | 'X' | '^' | '_') => {
             while let Some(character) = rest.next_if(|it| *it != '\n') {
                 match character {
@@ -147,7 +147,7 @@ fn skip_escape(opening: char, rest: &mut Peekable<std::str::Chars<'_>>) {
                 }
             }
         }
-        // One more character, after some that announce it.
+        // Intermediate characters and one final character.
         Some('\u{20}'..='\u{2f}') => {
             while rest.next_if(|it| ('\u{20}'..='\u{2f}').contains(it)).is_some() {}
             rest.next_if(|it| ('\u{30}'..='\u{7e}').contains(it));
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// Half of a surrogate pair keeps nothing from being cleaned.
+    /// An unpaired surrogate does not prevent sanitizing.
     #[test]
     fn a_text_that_is_no_unicode_is_cleaned_all_the_same() {
         for (text, expected) in [

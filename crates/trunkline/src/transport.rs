@@ -1,8 +1,8 @@
-//! Bytes ⇄ messages: one wire per server, whatever it is made of.
+//! Transports: stdio, Streamable HTTP and HTTP+SSE, which turn bytes into messages and back.
 //!
-//! A wire is driven by whoever owns it: [`send`](stdio::StdioTransport::send) takes a message and returns
-//! at once, `next` moves bytes both ways until something has happened. No wire has a task of its
-//! own, so that a call costs one hop to its server's task and no other.
+//! A transport is driven by its owner: [`send`](stdio::StdioTransport::send) queues a message and
+//! returns at once, `next` moves bytes both ways until an event occurs. No transport has a task of
+//! its own, so that a call costs one hop to the actor of its server and no other.
 
 mod truncation;
 mod mask;
@@ -30,11 +30,11 @@ pub use stdio::process::{ChildOptions, RemainingProcess};
 use crate::error::Error;
 use crate::message::Response;
 
-/// Bytes of one message, line, body or event that are accepted at most. Results are capped far
-/// below; this is what a server may send before it is not listened to any more.
+/// Limit on the bytes of one message, line, body or event. Results have far lower limits; this is
+/// the most that a transport reads.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// A message on its way to a server.
+/// A message to a server.
 #[derive(Clone, Debug)]
 pub(crate) struct OutboundMessage {
     /// One JSON-RPC message on one line, without the line break.
@@ -42,15 +42,15 @@ pub(crate) struct OutboundMessage {
     pub(crate) purpose: MessageKind,
 }
 
-/// What a message is, for wires that have to say so beside it.
+/// The kind of a message, for transports that repeat it in headers.
 #[derive(Clone, Debug)]
 pub(crate) enum MessageKind {
     Request {
         id: u64,
         method: Arc<str>,
-        /// The name or address the request is about: what `Mcp-Name` says.
+        /// The name or URI that the request is about, for `Mcp-Name`.
         name: Option<Box<str>>,
-        /// Arguments that the server wants beside the body: what `Mcp-Param-…` says.
+        /// Arguments that the server requires in headers, for `Mcp-Param-…`.
         parameters: Vec<(Box<str>, Box<str>)>,
     },
     Notification {
@@ -59,20 +59,21 @@ pub(crate) enum MessageKind {
     Response,
 }
 
-/// Something that happened on a wire.
+/// An event on a transport.
 #[derive(Clone, Debug)]
 pub(crate) enum InboundEvent {
-    /// A message came. It may turn out to be anything.
+    /// A message of any kind was received.
     Message(Bytes),
-    /// A message came on the stream of a request, and is not its answer: it is about that request.
+    /// A message was received on the stream of a request and is not its response. It belongs to
+    /// that request.
     OnRequestStream { id: u64, line: Bytes },
-    /// The answer to a request, which was read to know that it is.
+    /// The response to a request, already parsed by the transport.
     Response(Response),
-    /// A request gets no answer any more; others do.
+    /// A request failed; other requests are not affected.
     RequestFailed { id: u64, error: Error },
-    /// The server ended the reply to a request of a session with nothing in it. Others may be answered,
-    /// unless the session is dead.
+    /// The server ended the response to a request of a session without a body. Other requests may
+    /// still succeed, unless the session has ended.
     EmptyReply { id: u64, error: Error },
-    /// Nothing comes any more, and nothing can be sent.
+    /// The transport closed: no further messages can be received or sent.
     Closed(Error),
 }

@@ -1,4 +1,4 @@
-//! Binary blocks of results, kept as files in a folder.
+//! Stores binary content of results as files in a directory.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -8,20 +8,20 @@ use url::Url;
 
 use crate::content::Artifact;
 
-/// A folder for binary blocks of results. Names are made of digests of what is in the files, so
-/// that the same block is kept once and nothing is written over.
+/// A directory for binary content of results. File names are digests of the content, so that equal
+/// blocks are stored once and nothing is overwritten.
 #[derive(Clone, Debug)]
 pub struct ArtifactDir {
     path: PathBuf,
 }
 
 impl ArtifactDir {
-    /// A folder, which is made when the first file comes.
+    /// A directory, which is created with the first file.
     pub fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// Writes files. Returns them with the address of each that could be written.
+    /// Writes files. Returns them with the URL of each that could be written.
     pub(super) async fn save(
         &self,
         artifacts: Vec<Artifact>,
@@ -36,13 +36,14 @@ impl ArtifactDir {
     }
 }
 
-/// Writes a file that is not there yet, and returns its address.
+/// Writes a file unless it exists, and returns its URL.
 fn write(folder: &Path, artifact: &Artifact) -> io::Result<String> {
     fs::create_dir_all(folder)?;
     let path = fs::canonicalize(folder)?.join(&artifact.suggested_name);
     match fs::OpenOptions::new().write(true).create_new(true).open(&path) {
         Ok(mut file) => file.write_all(&artifact.bytes)?,
-        // The name says what is in it, so it is there already, unless somebody put another there.
+        // The name is a digest of the content, so an existing file is the same, unless it was
+        // tampered with.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             if fs::read(&path)? != artifact.bytes {
                 return Err(error);

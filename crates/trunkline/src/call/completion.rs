@@ -1,4 +1,4 @@
-//! Completion of arguments: what may stand where somebody has begun to write (TOOL-12).
+//! Completion of arguments of prompts and resource templates (TOOL-12).
 
 use serde_json::json;
 
@@ -7,25 +7,25 @@ use crate::content::ResultKind;
 use crate::message::Raw;
 use crate::protocol::code;
 
-/// What has arguments that can be completed, by the name it has in a view.
+/// A prompt or template whose argument is completed, by its name in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionRef<'c> {
     /// A prompt.
     Prompt(&'c str),
-    /// A template of addresses.
+    /// A resource template.
     Template(&'c str),
 }
 
-/// An argument that is to be completed.
+/// A completion request for one argument.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion<'c> {
-    /// Whose argument it is.
+    /// The prompt or template.
     pub of: CompletionRef<'c>,
-    /// Its name.
+    /// The name of the argument.
     pub argument: &'c str,
-    /// What has been written of it.
+    /// Its value so far.
     pub value: &'c str,
-    /// The other arguments, as far as they are known: an object of texts.
+    /// The other known arguments: an object of strings.
     pub known: Option<&'c Raw>,
 }
 
@@ -46,14 +46,14 @@ impl Completion<'_> {
 }
 
 impl Route<'_> {
-    /// Asks what an argument may be. A server that completes nothing has nothing to say, which is
+    /// Sends a completion request. For a server without completions the result is empty, which is
     /// no error.
     pub(crate) async fn complete(
         &self,
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        // What it can do is known once it runs.
+        // Its capabilities are known once it runs.
         self.connection.connect().await?;
         let capabilities = self.connection.watch().borrow().capabilities.clone();
         if capabilities.is_some_and(|it| it.get("completions").is_none()) {

@@ -1,4 +1,4 @@
-//! Why a call came to no result, for those who have to decide and for those who have to read it.
+//! Errors of calls, with a kind to decide on and a message for users and models.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use crate::policy::UnknownCaller;
 use crate::sanitize::sanitize_text;
 use crate::view::RouteError;
 
-/// Characters of a server's error that are repeated: enough to act on.
+/// Characters of a server's error message that are repeated: enough to act on.
 const MAX_WORDS: usize = 2000;
 
-/// Why a call came to no result. A tool that ran and says that it failed is a result (CALL-2).
+/// Why a call has no result. A tool that ran and reports `isError` is a result (CALL-2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError {
     kind: CallErrorKind,
@@ -28,24 +28,24 @@ pub struct CallError {
     cause: NoResult,
 }
 
-/// What kind of trouble it is, for code that has to decide what to do about it.
+/// Classifies an error, for code that decides how to react.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallErrorKind {
-    /// The caller knows nothing of that name.
+    /// The caller sees no item of that name.
     Unknown,
-    /// The caller may know of it, and cannot have it now.
+    /// The caller may use the item, and it is unavailable now.
     Unavailable,
-    /// The arguments do not fit.
+    /// The arguments are invalid.
     BadArguments,
-    /// The server answered with an error.
+    /// The server responded with an error.
     Refused(i64),
-    /// The server gave no answer.
+    /// The server did not respond.
     Failed(ErrorKind),
 }
 
 impl CallErrorKind {
-    /// Why there is no result, by the kind alone. Of an answer that is late, or none, only the state of the
-    /// server tells whether it was to the call or to its start.
+    /// Why there is no result, by the kind alone. For a late or missing response, only the state of
+    /// the server shows whether the call or the start failed.
     fn no_result(self) -> NoResult {
         match self {
             Self::Unavailable => NoResult::Unreachable,
@@ -66,8 +66,8 @@ impl CallError {
         }
     }
 
-    /// The error as the result of a tool call, for a model to read: `MCP server unreachable: …` where the
-    /// server is down.
+    /// The error as the result of a tool call, for a model to read: `MCP server unreachable: …`
+    /// where the server is down.
     pub fn to_result(&self) -> Raw {
         self.no_result().result(&self.to_string(), self.is_retryable())
     }
@@ -77,40 +77,40 @@ impl CallError {
         self.no_result().text(&self.to_string(), self.is_retryable())
     }
 
-    /// What kind of trouble it is.
+    /// The kind to decide on.
     pub fn kind(&self) -> CallErrorKind {
         self.kind
     }
 
-    /// What can be done about it.
+    /// Advice for the user.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// Whether making the same call again later can help, though nobody does anything about it.
+    /// Whether a retry may succeed later without intervention.
     pub fn is_retryable(&self) -> bool {
         self.is_retryable
     }
 
-    /// The server that gave no answer, or cannot be called.
+    /// The server that did not respond, or cannot be called.
     pub fn server(&self) -> Option<&ServerName> {
         self.server.as_ref()
     }
 
-    /// The same, if somebody knows better whether making the call again can help.
+    /// Overrides whether a retry may succeed.
     #[must_use]
     pub(crate) fn retryable(self, is_retryable: bool) -> Self {
         Self { is_retryable, ..self }
     }
 
-    /// The same, of a server that is down: whatever it was asked, it could not be reached.
+    /// Marks the server as down: whatever the request was, it could not be reached.
     #[must_use]
     pub(crate) fn unreachable(self) -> Self {
         Self { cause: NoResult::Unreachable, ..self }
     }
 
-    /// The error that the server answered with, for those who pass it on, in its own words. That of an untrusted
-    /// server is without what deceives, and says whose it is.
+    /// The error that the server responded with, to be relayed unchanged. The error of an
+    /// untrusted server is sanitized and names the server.
     pub fn refusal(&self) -> Option<&RpcError> {
         self.refusal.as_deref()
     }
@@ -132,13 +132,13 @@ impl CallError {
         Self::new(CallErrorKind::BadArguments, message)
     }
 
-    /// A parameter that every request of its kind has is not there, or not a text.
+    /// A required parameter is missing, or is not a string.
     pub(crate) fn missing(key: &str) -> Self {
         let message = format!("the parameter `{key}` is missing, or not what it should be");
         Self::new(CallErrorKind::BadArguments, message)
     }
 
-    /// A parameter is longer than anything that it could name.
+    /// A parameter is longer than any name.
     pub(crate) fn too_long(key: &str, max_bytes: usize) -> Self {
         let message = format!(
             "the parameter `{key}` is longer than {max_bytes} bytes; nothing has so long a name"
@@ -146,7 +146,8 @@ impl CallError {
         Self::new(CallErrorKind::BadArguments, message)
     }
 
-    /// A parameter is there twice, or in another case, so that servers may see another than we do.
+    /// A parameter occurs twice, or in another case, so that servers may read another one than
+    /// Trunkline.
     pub(crate) fn ambiguous(key: &str) -> Self {
         let message = format!(
             "the parameter `{key}` is there more than once, or in another case; send it once, as `{key}`"
@@ -154,22 +155,22 @@ impl CallError {
         Self::new(CallErrorKind::BadArguments, message)
     }
 
-    /// Something is not there any more that was shown.
+    /// An item that was shown no longer exists.
     pub(crate) fn gone(entry: &Entry) -> Self {
         let (kind, name) = (entry.kind().as_str(), entry.exposed());
         let message = format!("the {kind} `{name}` is not there any more; look again");
         Self::new(CallErrorKind::Unknown, message)
     }
 
-    /// Something is not what was shown. Hosts that show definitions to others, and know what they showed
-    /// last, refuse calls with it.
+    /// An item differs from the definition that was shown. Hosts that show definitions to clients,
+    /// and track the last ones shown, reject calls with it.
     pub fn changed(entry: &Entry) -> Self {
         let (kind, name) = (entry.kind().as_str(), entry.exposed());
         let message = format!("the {kind} `{name}` is not what was shown any more; look again");
         Self::new(CallErrorKind::Unknown, message)
     }
 
-    /// A server was ended because the configuration has it no more.
+    /// A server was shut down because it was removed from the configuration.
     pub(crate) fn removed(server: &ServerName) -> Self {
         let message = format!("server `{server}` is not in the configuration any more");
         let kind = CallErrorKind::Failed(ErrorKind::ShuttingDown);
@@ -177,7 +178,7 @@ impl CallError {
         Self { hint, server: Some(server.clone()), ..Self::new(kind, message) }
     }
 
-    /// The caller sees nothing of a server.
+    /// The caller sees no item of a server.
     pub(crate) fn hidden() -> Self {
         Self::new(CallErrorKind::Unknown, "there is no such server".to_owned())
     }
@@ -186,8 +187,8 @@ impl CallError {
         Self::new(CallErrorKind::BadArguments, bad.to_string())
     }
 
-    /// The server answered with an error, in these words, which may reach a model: so they are bounded, on one
-    /// line and without what cannot be seen; those of an untrusted server are said to be that
+    /// The server responded with an error. `words` may reach a model: they are limited, on one line
+    /// and without invisible characters; those of an untrusted server are labelled as such
     /// (TOOL-10).
     pub(super) fn refused(server: &Server, error: &RpcError, words: &str) -> Self {
         let words: String = sanitize_text(words).chars().take(MAX_WORDS).collect();
@@ -211,7 +212,7 @@ impl CallError {
     }
 }
 
-/// Whether an error says that the server was there, whatever it answered.
+/// Whether an error implies that the server was reached.
 fn was_reached(kind: ErrorKind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! What came of a call: the server's result within its bound, and how to read it.
+//! Outcome of a call: the server's result within its size limit.
 
 use super::artifacts::ArtifactDir;
 use crate::config::Trust;
@@ -9,15 +9,15 @@ use crate::content::{
 use crate::message::Raw;
 use crate::name::ServerName;
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The server's result, byte for byte, unless it was cut, the server is not trusted, binary
-    /// blocks were kept as files, or callers know addresses in it otherwise.
+    /// The server's result, byte for byte, unless it was truncated, the server is untrusted, binary
+    /// blocks were stored as files, or it contains URIs that are exposed differently.
     pub result: Raw,
-    /// Whether the tool says that it failed. That is a result all the same (CALL-2).
+    /// Whether the tool reports an error. It is a result all the same (CALL-2).
     pub is_error: bool,
-    /// How many bytes were cut.
+    /// Number of bytes that were cut.
     pub missing: usize,
     kind: ResultKind,
     is_modern: bool,
@@ -46,18 +46,18 @@ impl Outcome {
         self.kind
     }
 
-    /// The same, of a server that was spoken to in revision 2026-07-28 or not.
+    /// Sets whether the session used version 2026-07-28.
     pub(super) fn in_modern_era(self, is_modern: bool) -> Self {
         Self { is_modern, ..self }
     }
 
-    /// Whether the server answered in revision 2026-07-28, which gives keys such as `resultType` a meaning.
+    /// Whether the server responded in version 2026-07-28, which defines keys such as `resultType`.
     pub fn is_modern(&self) -> bool {
         self.is_modern
     }
 
-    /// The same for a client whose model reads the result: where the server is not trusted, with notices
-    /// around what a model reads (TOOL-10).
+    /// The outcome for a client whose model reads the result: for an untrusted server, with notices
+    /// around the text (TOOL-10).
     #[must_use]
     pub fn for_model(self) -> Self {
         match self.trust {
@@ -69,7 +69,7 @@ impl Outcome {
         }
     }
 
-    /// The server it comes from.
+    /// The server of the result.
     pub fn server(&self) -> &ServerName {
         &self.server
     }
@@ -83,7 +83,7 @@ impl Outcome {
         text_for_model(self.kind, &self.result, speaker)
     }
 
-    /// The same, with files in place of binary blocks. What cannot be written stays in it.
+    /// Replaces binary blocks with files. Blocks that cannot be written stay in the result.
     pub(super) async fn with_artifacts_in(self, folder: &ArtifactDir) -> Self {
         let found = artifacts(self.kind, &self.result, ArtifactLimits::default());
         if found.is_empty() {

@@ -1,4 +1,4 @@
-//! What becomes of a task, for whoever wants to hear of it.
+//! Updates of a task, for a subscriber.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::content::ResultKind;
 use crate::message::{Notification, Raw};
 use crate::principal::Requester;
 
-/// What a server says that becomes of a task (`notifications/tasks`), while this is held.
+/// Updates of a task (`notifications/tasks`), while this is held.
 pub struct TaskUpdates {
     notifications: broadcast::Receiver<ServerNotification>,
     subscription: TaskSubscription,
@@ -22,8 +22,8 @@ pub struct TaskUpdates {
 }
 
 impl TaskUpdates {
-    /// What the server says next, as callers are to see it: what `tasks/get` would have said. Nothing
-    /// if nothing more will come. One who does not keep up misses something, and can ask.
+    /// The next update, as callers see it: equivalent to the result of `tasks/get`. `None` if there
+    /// will be no more. A slow subscriber misses updates, and can send `tasks/get`.
     pub async fn next(&mut self) -> Option<Outcome> {
         loop {
             match self.notifications.recv().await {
@@ -48,19 +48,19 @@ impl TaskUpdates {
         }
         let said = notification.params.as_ref()?;
         let is_it = said.get("taskId")?.as_str().as_deref() == Some(self.subscription.id());
-        // On which request of ours it was said is nobody else's business.
+        // The upstream subscription ID in `_meta` is internal.
         is_it.then(|| said.without("_meta"))
     }
 }
 
 impl Route<'_> {
-    /// Asks the server to say what becomes of a task.
+    /// Subscribes to updates of a task.
     pub(crate) async fn updates(
         &self,
         (task, requester): (&str, &Requester),
         catalog: Arc<Catalog>,
     ) -> Result<TaskUpdates, CallError> {
-        // From before it is asked, so that nothing is missed.
+        // Before the subscription, so that no update is missed.
         let notifications = self.connection.notifications();
         let subscription = self.connection.subscribe_to_task(requester, task).await?;
         let subscription = subscription.map_err(|error| self.refused(&error))?;

@@ -1,10 +1,10 @@
-//! Whoever attends to a call of an untrusted server, who hears nothing that deceives (TOOL-10).
+//! Sanitizes the messages that the handler of a call receives from an untrusted server (TOOL-10).
 
 use crate::connection::{CallHandler, HandlerFuture, ServerRequest};
 use crate::message::{Notification, Raw, RpcError};
 use crate::sanitize::sanitize_json;
 
-/// An attendant that gets what a server tells and asks without what deceives.
+/// Forwards sanitized notifications and server requests to a handler.
 pub(super) struct SanitizingHandler<'c>(pub(super) &'c dyn CallHandler);
 
 impl CallHandler for SanitizingHandler<'_> {

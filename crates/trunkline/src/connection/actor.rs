@@ -1,4 +1,4 @@
-//! The task that owns a server: it starts it when needed, passes requests on, and says how it is.
+//! The actor of a server: starts it when needed, forwards requests, and publishes its status.
 
 pub(super) mod backoff;
 pub(super) mod subscriptions;
@@ -34,35 +34,36 @@ use crate::principal::{FairShare, Principal, Requester};
 use backoff::RestartAttempts;
 use subscriptions::{SubscribeResult, Subscriptions};
 
-/// The pause before a server that has forgotten us is spoken to again for the sake of what is
-/// watched. One that forgets every time is not asked without end.
+/// Delay before a new session with a server that lost the last one, for the sake of subscriptions.
+/// A server that loses every session is not retried without a pause.
 const PAUSE_AFTER_FORGOTTEN: Duration = Duration::from_secs(1);
 
-/// How long we wait at the end for what is written down for the next time.
+/// Timeout at shutdown for writing the disk cache.
 const PATIENCE_WITH_DISK: Duration = Duration::from_secs(2);
 
-/// What the task can be told.
+/// A command to the actor.
 pub(super) enum Command {
-    /// Be ready; say when, or why not.
+    /// Start the server; report when it is ready, or the error.
     Connect(oneshot::Sender<Result<(), Error>>),
-    /// Pass a request on.
+    /// Forward a request.
     Request(SessionRequest),
-    /// Answer a question the server asked in a session.
+    /// Respond to a server request of a session.
     RespondToServer { session: u64, response: Response },
-    /// Tell the server something.
+    /// Send a notification to the server.
     Notify(Notification),
-    /// Ask for a list again; say when it is there, or why not.
+    /// Refresh a list; report when it is there, or the error.
     Refresh(ItemKind, oneshot::Sender<Result<(), Error>>),
-    /// Let somebody hear of a resource or a task.
+    /// Subscribe to a resource or a task.
     Subscribe(SubscriptionSubject, Requester, oneshot::Sender<SubscribeResult>),
-    /// End the server, and say when nothing of it is left. The next use starts it again.
+    /// Stop the server, and report when none of its processes is left. The next use starts it
+    /// again.
     Stop(oneshot::Sender<()>),
-    /// End for good, and say when nothing is left.
+    /// Shut down for good, and report when none of its processes is left.
     Close(oneshot::Sender<()>),
 }
 
 impl Command {
-    /// The principal whose share of what may wait it uses.
+    /// The principal whose share of the queue it uses.
     fn principal(&self) -> &Principal {
         match self {
             Self::Request(SessionRequest { requester: Some(requester), .. }) => {
@@ -73,12 +74,12 @@ impl Command {
         }
     }
 
-    /// Whether it ends the server, for now or for good.
+    /// Whether it stops the server, until the next use or for good.
     fn ends_server(&self) -> bool {
         matches!(self, Self::Stop(_) | Self::Close(_))
     }
 
-    /// Whether nobody waits for what comes of it any more.
+    /// Whether its caller has stopped waiting.
     fn is_cancelled(&self) -> bool {
         match self {
             Self::Connect(done) | Self::Refresh(_, done) => done.is_closed(),
@@ -91,75 +92,75 @@ impl Command {
     }
 }
 
-/// The task of one server.
+/// The actor of one server.
 pub(super) struct ServerActor {
     pub(super) server: Arc<Server>,
-    /// Bounds and rules, which may change while it runs.
+    /// Limits and settings, which may change while it runs.
     pub(super) behaviour: watch::Receiver<Arc<ServerSettings>>,
     pub(super) fingerprint: Fingerprint,
     pub(super) options: ConnectionOptions,
     pub(super) ids: Arc<RequestIds>,
     pub(super) commands: mpsc::Receiver<Command>,
-    /// Requests that nobody waits for any more.
+    /// Requests whose caller has stopped waiting.
     pub(super) abandoned: mpsc::UnboundedReceiver<CancelledRequest>,
-    /// The resources and tasks that somebody wants to hear of, in this conversation and the next.
+    /// The subscriptions to resources and tasks, in this session and the next ones.
     pub(super) watched: Subscriptions,
-    /// What somebody does not hold any more.
+    /// Changes of holders of subscriptions.
     pub(super) holds: mpsc::UnboundedReceiver<HoldChange>,
-    /// The most of its log that anybody wants.
+    /// The lowest log level that any client has requested.
     pub(super) log_level: watch::Receiver<Option<RequestedLogLevel>>,
     pub(super) published: Arc<PublishedState>,
-    /// Whoever wants to hear what the server says of its own accord.
+    /// Receivers of the notifications of the server.
     pub(super) told: broadcast::Sender<ServerNotification>,
-    /// Conversations that the server has forgotten, in which somebody still waits. They end with us.
+    /// Sessions that the server lost, in which requests are still pending. They end with the actor.
     pub(super) fading: JoinSet<()>,
-    /// Sessions that came to nothing, and are ending.
+    /// Sessions of failed handshakes that are closing.
     pub(super) endings: SessionClosings,
-    /// What is being written down for the next time.
+    /// Writes to the disk cache in progress.
     pub(super) writing: JoinSet<()>,
 }
 
-/// Why the task stops serving a session.
+/// Why the actor stops serving a session.
 enum ExitReason {
     /// The server ended.
     Server(Error),
-    /// Nobody has needed it for so long.
+    /// The idle timeout expired.
     Idle,
-    /// The server has forgotten us, and has to be spoken to anew.
+    /// The server lost the session, and a new one is needed.
     Forgotten,
-    /// The server cannot be reached any more. What it has been asked before goes on.
+    /// The server is unreachable. Requests that were sent before stay pending.
     OutOfReach(Error),
-    /// We were told to end, by this command if nobody was lost.
+    /// The actor has to stop, by this command, or because every handle was dropped.
     Told(Option<Command>),
 }
 
 /// Why the server does not run.
 enum DownReason {
-    /// Nobody needs it.
+    /// It is not needed.
     Idle,
-    /// It failed, and stays down until somebody asks for it.
+    /// It failed, and is not restarted automatically.
     Failed(Error),
-    /// It failed, and is started again then.
+    /// It failed, and is restarted at this time.
     Until(Instant),
 }
 
-/// What comes after a server was started, and perhaps served.
+/// The state after a start, and perhaps a session.
 enum NextState {
-    /// It does not run.
+    /// The server does not run.
     Down(DownReason),
-    /// We end, for this command if nobody was lost.
+    /// The actor stops, by this command, or because every handle was dropped.
     Close(Option<Command>),
 }
 
-/// What brings a server up, or the task to its end.
+/// Why the actor starts the server, or ends.
 enum WakeReason {
-    /// It is wanted, for the sake of these.
+    /// The server is needed for these commands.
     By(Vec<Command>),
     Close(Option<Command>),
 }
 
 impl ServerActor {
-    /// Runs until it is told to end. A panic ends the conversation and what waits for it, and leaves
+    /// Runs until it is shut down. A panic ends the session and its pending requests, and leaves
     /// the server failed: it can be started again.
     pub(super) async fn run(mut self) {
         let mut down = DownReason::Idle;
@@ -189,7 +190,8 @@ impl ServerActor {
                 StartResult::Failed(error, waiting) => {
                     let error = error.of(&self.server.name);
                     let down = self.failed(&error, &mut attempts);
-                    // Whoever hears why sees that it is down.
+                    // The state is published first, so that a caller that receives the error sees
+                    // the server down.
                     refuse_all(waiting, &error);
                     NextState::Down(down)
                 }
@@ -205,7 +207,7 @@ impl ServerActor {
         }
     }
 
-    /// Waits until the server is wanted, or nobody can want it any more.
+    /// Waits until the server is needed, or every handle was dropped.
     async fn wait_until_wanted(
         &mut self,
         down: &DownReason,
@@ -219,12 +221,12 @@ impl ServerActor {
         loop {
             let command = tokio::select! {
                 command = self.commands.recv() => command,
-                // Nothing of it has been sent.
+                // None of it has been sent.
                 Some(_) = self.abandoned.recv() => continue,
                 Some(hold) = self.holds.recv() => {
                     let is_wanted = matches!(hold, HoldChange::Begun(..));
                     self.watched.settle(hold);
-                    // Whoever holds something does not ask again.
+                    // A holder does not request the subscription again.
                     if is_wanted && until.is_none() && self.may_return() {
                         return WakeReason::By(waiting);
                     }
@@ -238,19 +240,20 @@ impl ServerActor {
                     refuse_all(waiting, &shutting_down());
                     return WakeReason::Close(Some(close));
                 }
-                // The session it was asked in is over; and nobody is started to be told something.
+                // The session of the server request has ended; and a notification does not start
+                // the server.
                 (Some(Command::RespondToServer { .. } | Command::Notify(_)), _) => {}
-                // Whoever asks for it by name wants it now.
+                // An explicit request to connect does not wait for the backoff.
                 (Some(connect @ Command::Connect(_)), _) => {
                     attempts.reset();
                     waiting.push(connect);
                     return WakeReason::By(waiting);
                 }
-                // Once a process has ended it stays down until somebody asks for it (CON-5).
+                // A process that has exited stays down until an explicit connect (CON-5).
                 (Some(command), DownReason::Failed(error)) if !self.may_return() => {
                     refuse(command, error);
                 }
-                // What is at an address may be back already.
+                // A remote server may be reachable again already.
                 (Some(command), DownReason::Until(_)) if !self.may_return() => {
                     queue(command, &mut waiting);
                 }
@@ -281,8 +284,7 @@ impl ServerActor {
         let mut opening = std::pin::pin!(opener.open());
         let opened = tokio::select! {
             opened = &mut opening => opened,
-            // Whoever wants us to end does not wait for a server that hangs at its start, but for
-            // its end.
+            // A shutdown does not wait for a server that hangs at its start, but for its end.
             close = close_requested(&mut self.commands, &mut waiting) => {
                 stop.send_replace(true);
                 refuse_all(waiting, &shutting_down());
@@ -300,8 +302,8 @@ impl ServerActor {
         }
     }
 
-    /// Whether a server that failed is tried again when it is needed. What failed on the network
-    /// may be back; a process that ended is not.
+    /// Whether a failed server is retried when it is needed. A remote server may be reachable
+    /// again; a process that exited is gone.
     fn may_return(&self) -> bool {
         matches!(self.server.transport, Transport::Remote(_))
     }
@@ -320,7 +322,8 @@ impl ServerActor {
         }
     }
 
-    /// Says that the server has been ended until its next use, whatever it was before (CON-10).
+    /// Reports that the server has been stopped until its next use, whatever its state was
+    /// (CON-10).
     async fn idle_stopped(
         &mut self,
         done: oneshot::Sender<()>,
@@ -335,14 +338,13 @@ impl ServerActor {
         DownReason::Idle
     }
 
-    /// Waits for what is written down for the next time. A disk that hangs does not keep anybody from
-    /// ending.
+    /// Waits for the writes to the disk cache. A disk that hangs does not block a shutdown.
     async fn finish_writing(&mut self) {
         let written = async { while self.writing.join_next().await.is_some() {} };
         let _ = timeout(PATIENCE_WITH_DISK, written).await;
     }
 
-    /// Says that the server has been ended, and to whoever asked for it that it is done.
+    /// Publishes that the server has been stopped, and completes the command that closed it.
     async fn stopped(&mut self, close: Option<Command>) {
         self.endings.wait_for_all().await;
         self.finish_writing().await;
@@ -356,21 +358,21 @@ impl ServerActor {
         self.behaviour().timeouts.shutdown
     }
 
-    /// The bounds and rules of now: a new configuration may have other ones.
+    /// The current limits and settings, which a reload may have changed.
     fn behaviour(&self) -> Arc<ServerSettings> {
         Arc::clone(&self.behaviour.borrow())
     }
 }
 
-/// What came of a start.
+/// The result of a start.
 enum StartResult {
     Ready(Box<ConnectedServer>, Vec<Command>),
-    /// It came to nothing; these are to be told.
+    /// The start failed; these commands receive the error.
     Failed(Error, Vec<Command>),
     Closed(Option<Command>),
 }
 
-/// Waits for the command to close, while others queue up. `None` when nobody can command any more.
+/// Waits for a command to stop, while others queue up. `None` when every handle was dropped.
 async fn close_requested(
     commands: &mut mpsc::Receiver<Command>,
     waiting: &mut Vec<Command>,
@@ -385,7 +387,7 @@ async fn close_requested(
     }
 }
 
-/// Lets a command wait, in the place of one that nobody waits for any more if need be.
+/// Queues a command, in place of a cancelled one if needed.
 fn queue(command: Command, waiting: &mut Vec<Command>) {
     if !has_room(&command, waiting) {
         waiting.retain(|command| !command.is_cancelled());
@@ -396,9 +398,9 @@ fn queue(command: Command, waiting: &mut Vec<Command>) {
     waiting.push(command);
 }
 
-/// Whether a command may wait with others, by the share of its principal.
+/// Whether a command may be queued, by the share of its principal.
 fn has_room(command: &Command, waiting: &[Command]) -> bool {
-    // No principal has more than its share of less than half.
+    // No principal can exceed its share of less than half.
     if waiting.len() < MAX_PENDING_CALLS / 2 {
         return true;
     }
@@ -410,7 +412,7 @@ fn refuse_all(commands: Vec<Command>, error: &Error) {
     commands.into_iter().for_each(|command| refuse(command, error));
 }
 
-/// Answers a command that came to nothing.
+/// Fails a command.
 fn refuse(command: Command, error: &Error) {
     match command {
         Command::Connect(done) | Command::Refresh(_, done) => {

@@ -1,5 +1,5 @@
-//! What was learnt about servers, by the fingerprint of how they are reached: the generation they
-//! speak, so that they are asked once, and their tools, so that those are known before they start.
+//! Cache of discovered servers, by the fingerprint of their transport: the era they support, so
+//! that they are probed once, and their tools, so that those are known before they start.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,31 +16,32 @@ use crate::item::{Item, ItemKind};
 use crate::message::Raw;
 use crate::transport::SecretMask;
 
-/// The version of the files. Others are not read.
+/// The version of the file format. Other versions are ignored.
 const VERSION: u64 = 1;
 
-/// Bytes of a file that is read, while whoever makes a connection waits.
+/// Limit on the bytes of a file, which is read while a connection is created.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// How long a file is believed. A server that learns the newer generation is asked again after that.
+/// Lifetime of a file. After that, a server that may have been upgraded to the modern era is probed
+/// again.
 const LONGEST_BELIEF: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How a server was spoken to when that worked.
+/// The protocol that was negotiated with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NegotiatedProtocol {
     pub(super) is_modern: bool,
-    /// The transport, for servers at an address.
+    /// The transport, for remote servers.
     pub(super) transport: RemoteTransport,
 }
 
-/// What was learnt about servers.
+/// The cache, in memory and optionally on disk.
 #[derive(Debug, Default)]
 pub(super) struct ServerCache {
     spoken: Mutex<HashMap<Fingerprint, NegotiatedProtocol>>,
     folder: Option<PathBuf>,
 }
 
-/// What a file says about a server.
+/// The content of a cache file.
 #[derive(Debug)]
 pub(super) struct CachedServer {
     pub(super) spoken: NegotiatedProtocol,
@@ -48,44 +49,44 @@ pub(super) struct CachedServer {
 }
 
 impl ServerCache {
-    /// A memory that is kept in a folder.
+    /// A cache that is also stored in a directory.
     pub(super) fn in_dir(folder: PathBuf) -> Self {
         Self { spoken: Mutex::default(), folder: Some(folder) }
     }
 
-    /// How a server was spoken to the last time.
+    /// The protocol that was last negotiated with a server.
     pub(super) fn negotiated(&self, server: &Fingerprint) -> Option<NegotiatedProtocol> {
         self.lock().get(server).copied()
     }
 
-    /// Remembers how a server is spoken to.
+    /// Records the negotiated protocol of a server.
     pub(super) fn insert(&self, server: Fingerprint, spoken: NegotiatedProtocol) {
         self.lock().insert(server, spoken);
     }
 
-    /// Forgets what turned out to be wrong.
+    /// Removes an entry that turned out to be wrong.
     pub(super) fn remove(&self, server: &Fingerprint) {
         self.lock().remove(server);
         self.remove_file(server);
     }
 
-    /// What was learnt about a server before this program was started.
+    /// Loads the entry of a server from an earlier run.
     pub(super) fn load(&self, server: &Fingerprint) -> Option<CachedServer> {
         let path = file_of(self.folder.as_ref()?, server);
-        // Whatever is wrong with it, the server can be asked again.
+        // On any problem with the file, the server is queried again.
         let remembered = read(&path).ok()??;
         self.lock().entry(*server).or_insert(remembered.spoken);
         Some(remembered)
     }
 
-    /// Forgets the tools of a server that are kept in a file.
+    /// Removes the cached tools of a server from disk.
     pub(super) fn remove_file(&self, server: &Fingerprint) {
         if let Some(folder) = &self.folder {
             let _ = fs::remove_file(file_of(folder, server));
         }
     }
 
-    /// What has to be written to remember the tools of a server; nothing, if nothing is kept.
+    /// The file to write for the tools of a server; `None` without a cache directory.
     pub(super) fn store(
         &self,
         server: &Fingerprint,
@@ -113,7 +114,7 @@ impl CacheRecord {
         mask.masked_json(&self.text, false).is_some()
     }
 
-    /// Writes the file whole or not at all, also if it is being read or written elsewhere.
+    /// Writes the file atomically, also with concurrent readers and writers.
     pub(super) fn write(self) -> io::Result<()> {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
@@ -130,7 +131,8 @@ impl CacheRecord {
     }
 }
 
-/// A file that only its owner reads: what a server offers may say something about its user.
+/// Writes a file that only its owner can read: the tools of a server may reveal something about its
+/// user.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -159,7 +161,7 @@ fn text_of(spoken: NegotiatedProtocol, tools: &[Arc<Item>]) -> String {
 
 fn read(path: &Path) -> io::Result<Option<CachedServer>> {
     let kind = fs::metadata(path)?;
-    // A pipe, say, would be waited for.
+    // A pipe, for example, would block.
     if !kind.is_file() || kind.len() > MAX_FILE_BYTES {
         return Ok(None);
     }

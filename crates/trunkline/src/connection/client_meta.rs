@@ -15,7 +15,8 @@ const PROTOCOL_KEY_PART: &[u8] = b"modelcontextprotocol";
 pub(crate) const META_KEYS: [&str; 5] =
     [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN];
 
-/// Client metadata that every modern request declares, serialized once because it goes with every call.
+/// Client metadata that every modern request declares, serialized once because every call carries
+/// it.
 #[derive(Clone, Debug)]
 pub(super) struct ClientMeta {
     meta: Raw,
@@ -70,8 +71,8 @@ pub(super) fn initialize_params(capabilities: &Raw) -> Raw {
     Raw::from_value(&params).with("capabilities", capabilities)
 }
 
-/// Parameters as servers of this era expect them. Client metadata that the request declares for itself
-/// stays in modern requests, and is removed from legacy ones, where the handshake declared it.
+/// Parameters as servers of this era expect them. Client metadata of the request itself stays in
+/// modern requests, and is removed from legacy ones, where the handshake declared it.
 pub(super) fn request_params(era: Era, params: Option<Raw>, client: &ClientMeta) -> Option<Raw> {
     match era {
         Era::Legacy => params.map(without_client_meta),
@@ -79,7 +80,7 @@ pub(super) fn request_params(era: Era, params: Option<Raw>, client: &ClientMeta)
     }
 }
 
-/// Parameters with client metadata, beside what the caller put there.
+/// Adds client metadata to parameters, next to the caller's own members.
 fn with_client_meta(params: Option<Raw>, client: &ClientMeta) -> Raw {
     let params = params.unwrap_or_else(Raw::empty_object);
     let Some(said) = params.get("_meta").filter(Raw::is_object) else {
@@ -110,7 +111,7 @@ fn with_client_meta(params: Option<Raw>, client: &ClientMeta) -> Raw {
 
 /// Parameters without client metadata, every other byte unchanged.
 fn without_client_meta(params: Raw) -> Raw {
-    // Rarely any is there; an escaped key may be one.
+    // It is rarely present; an escaped key may be part of it.
     let bytes = params.bytes();
     if memchr::memmem::find(bytes, PROTOCOL_KEY_PART).is_none() && !bytes.contains(&b'\\') {
         return params;
@@ -127,7 +128,7 @@ fn without_client_meta(params: Raw) -> Raw {
     }
 }
 
-/// Parameters with this progress token, and the caller's own token, if it gave one.
+/// Parameters with this progress token, and the caller's own token, if there is one.
 pub(super) fn with_progress_token(params: Option<Raw>, token: u64) -> (Option<Raw>, Option<Raw>) {
     let params = params.unwrap_or_else(Raw::empty_object);
     let meta = params.get("_meta").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);

@@ -1,4 +1,4 @@
-//! Whoever attends to a request: the server speaks to them before it answers.
+//! Handler of a call: receives notifications and server requests before the response.
 
 pub(super) mod untrusted;
 
@@ -12,59 +12,60 @@ use crate::error::{Error, ErrorKind};
 use crate::message::{Id, Notification, Raw, Request, RpcError};
 use crate::protocol::code;
 
-/// The answer to a question, on its way.
+/// The pending response to a server request.
 pub type HandlerFuture<'c> = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send + 'c>>;
 
-/// Something the server needs before it can answer.
+/// A server request: input that the server needs before it can respond to a call.
 #[derive(Clone, Debug)]
 pub struct ServerRequest {
-    /// What it asks for: `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: Box<str>,
-    /// With what.
+    /// The parameters.
     pub params: Option<Raw>,
 }
 
-/// Whoever attends to a request: the server speaks to them before it answers.
+/// Receives the notifications and server requests of a call.
 ///
-/// They are called in the future of the request, never in the way of another one. What they
-/// offer has to be declared as well, in [`ConnectionOptions`](super::ConnectionOptions) or in the
-/// `_meta` of the request: servers may only ask for what was declared.
+/// The handler runs in the future of the request and never blocks another one. The capabilities it
+/// supports have to be declared as well, in [`ConnectionOptions`](super::ConnectionOptions) or in
+/// the `_meta` of the request: servers may only use capabilities that were declared.
 pub trait CallHandler: Send + Sync {
-    /// The server tells something about the request: its progress, a line of its log; or that a visit
-    /// to an address is over, which may have been asked for in another one. Whoever attends to a whole
-    /// connection hears what is about no request.
+    /// Called for a notification about the request: progress, a log message, or the completion of a
+    /// URL elicitation, which may belong to another request. The handler of a whole connection
+    /// receives notifications that belong to no request.
     fn on_notification(&self, _notification: &Notification) {}
 
-    /// Whether they want to hear of progress, which servers only report if they are asked to.
+    /// Whether to request progress notifications, which servers send only on request.
     fn wants_progress(&self) -> bool {
         true
     }
 
-    /// The server asks for something. Nothing is given, unless they say otherwise.
+    /// Called for a server request. Rejects it by default.
     ///
-    /// They may take their time: that of the request stands still meanwhile, and goes on with what
-    /// remained. A question that is not answered within `timeouts.question` of its server is over, as is
-    /// one that the server takes back, or whose request is over: what they return is dropped then.
+    /// The deadline of the call is suspended meanwhile, and continues with the remaining time. A
+    /// server request ends after `timeouts.question` of its server, when the server cancels it, or
+    /// when its call ends: the returned result is dropped then.
     fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(ready(Err(not_offered(&question.method))))
     }
 
-    /// The request is over because of what they refused to say: a server of the modern generation asks
-    /// in its answer, and cannot be told. Whoever waits for the request gets this as its error.
+    /// Called when the request fails because of a rejected input request: modern servers send input
+    /// requests in their result and cannot receive an error. The caller of the request gets
+    /// `_refusal` as its error.
     fn on_request_declined(&self, _refusal: &RpcError) {}
 
-    /// What the server hears when the request is given up before it is answered: the parameters of
-    /// `notifications/cancelled`, but for `requestId`. A reason of ours, unless they say otherwise.
+    /// The parameters of `notifications/cancelled`, except `requestId`, when the request is
+    /// cancelled before its response. By default, a reason of Trunkline.
     fn cancel_params(&self) -> Option<Raw> {
         None
     }
 
-    /// Another request is in the way of this one: the server asked something that was refused,
-    /// because it could have been about either; or this one waits for its turn.
+    /// Called when this request is blocked by another one: a server request could not be attributed
+    /// to either, or no concurrency slot is free.
     fn on_blocked(&self) {}
 }
 
-/// Somebody who only waits for the answer.
+/// A handler that ignores notifications and rejects server requests.
 #[derive(Clone, Copy, Debug)]
 pub struct NoopHandler;
 
@@ -74,7 +75,7 @@ impl CallHandler for NoopHandler {
     }
 }
 
-/// What somebody says to a question, if they say it in time.
+/// Runs the handler for a server request, within a timeout.
 pub(super) async fn answer_within(
     bound: Duration,
     handler: &dyn CallHandler,
@@ -83,7 +84,7 @@ pub(super) async fn answer_within(
     timeout(bound, handler.on_server_request(question)).await.map_err(|_| AnswerTimeout(bound))
 }
 
-/// A question that nobody answered within this time.
+/// A server request that was not handled within this time.
 pub(super) struct AnswerTimeout(Duration);
 
 impl From<AnswerTimeout> for RpcError {
@@ -99,36 +100,36 @@ impl From<AnswerTimeout> for Error {
     }
 }
 
-/// The refusal of something this client does not do.
+/// The error for a server request that the client does not support.
 pub(super) fn not_offered(method: &str) -> RpcError {
     RpcError::new(code::METHOD_NOT_FOUND, &format!("this client does not offer `{method}`"))
 }
 
-/// A request that nobody waits for any more.
+/// A request whose caller has stopped waiting.
 pub(super) struct CancelledRequest {
     pub(super) id: u64,
-    /// What the server is to hear of it, but for its id.
+    /// The parameters of `notifications/cancelled`, except the ID.
     pub(super) last_words: Option<Raw>,
 }
 
-/// What a server says while it works on a request.
+/// A message of the server about a pending request.
 pub(super) enum CallEvent {
     Notification(Notification),
-    /// It asks, in this session, and waits for the answer.
+    /// A server request of this session.
     Request {
         session: u64,
         request: Request,
     },
-    /// It does not want to know any more what it asked under this id.
+    /// The server cancelled its request with this ID.
     RequestCancelled(Id),
-    /// It asks somebody else, perhaps for the sake of this request.
+    /// A server request that this call may have caused went to the handler of the connection.
     RequestDeferred,
-    /// It asked, perhaps for the sake of this request, and was refused.
+    /// A server request that may have been caused by this call was rejected.
     RequestRefused,
 }
 
 impl CallEvent {
-    /// Bytes of what the server said.
+    /// Size of the message, in bytes.
     pub(super) fn weight(&self) -> usize {
         let (method, params) = match self {
             Self::Notification(notification) => {

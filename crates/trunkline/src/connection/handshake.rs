@@ -1,4 +1,4 @@
-//! Starting a server and agreeing with it on what is spoken (CON-2, CON-4).
+//! Starts a server and negotiates the protocol with it (CON-2, CON-4).
 
 pub(super) mod closing;
 mod references;
@@ -37,12 +37,12 @@ use references::resolve_transport;
 pub(super) use requests::requires_modern;
 use requests::{InitializeOutcome, ProbeOutcome, unsupported_version};
 
-/// How long a server may think about a question that only modern ones understand, before it is asked
-/// the older one as well. Most answer at once; some are still being downloaded; some never answer,
-/// and are asked the older question once more from a fresh start.
+/// Timeout of `server/discover`, before `initialize` is sent as well. Most servers respond at once;
+/// some are still being downloaded; some never respond, and receive `initialize` once more after a
+/// restart.
 const PROBE: Duration = Duration::from_secs(8);
 
-/// A server that has been started and agreed with.
+/// A server after a successful handshake.
 pub(super) struct ConnectedServer {
     pub(super) session: Session,
     pub(super) described: ServerDescription,
@@ -50,30 +50,30 @@ pub(super) struct ConnectedServer {
     pub(super) tools: ItemList,
 }
 
-/// Starts servers.
+/// Performs the start of a server.
 pub(super) struct ServerConnector<'o> {
     pub(super) server: &'o Server,
-    /// The bounds and rules of this start.
+    /// The limits and settings of this start.
     pub(super) behaviour: Arc<ServerSettings>,
     pub(super) fingerprint: &'o Fingerprint,
     pub(super) options: &'o ConnectionOptions,
     pub(super) ids: &'o RequestIds,
     pub(super) published: &'o Arc<PublishedState>,
-    /// Sessions of this server that came to nothing, and are ending.
+    /// Sessions of failed handshakes that are closing.
     pub(super) endings: &'o SessionClosings,
-    /// Turns true when the start is not wanted any more.
+    /// Turns true when the start is cancelled.
     pub(super) stop: watch::Receiver<bool>,
-    /// The transport with its references filled in, once for all processes of this start.
+    /// The transport with its references resolved, once for all processes of this start.
     pub(super) transport: OnceCell<ResolvedTransport>,
-    /// The last lines of a process of this start that has been ended, for an error of the next one.
+    /// The last stderr lines of an earlier process of this start, for an error of the next one.
     pub(super) earlier: Mutex<Vec<String>>,
 }
 
-/// A session that both sides agree on.
+/// A session after a successful negotiation.
 type NegotiatedSession = (Session, ServerDescription);
 
 impl ServerConnector<'_> {
-    /// Starts the server, whatever it speaks, and lists its tools.
+    /// Starts the server, in any era, and lists its tools.
     pub(super) async fn open(&self) -> Result<ConnectedServer, Error> {
         self.options.chain().check_identity(&self.server.identity).map_err(|error| {
             Error::new(ErrorKind::StartFailed, error.to_string()).with_hint(error.hint())
@@ -102,8 +102,7 @@ impl ServerConnector<'_> {
         }
     }
 
-    /// Agrees with the server in the way that is pinned, that worked the last time, or that is
-    /// found out.
+    /// Negotiates with the configured protocol, the cached one, or by detection.
     async fn negotiate(&self, deadline: Instant) -> Result<NegotiatedSession, Error> {
         let declared = self.declared_transport();
         match (self.server.behaviour.protocol, self.options.cache().negotiated(self.fingerprint)) {
@@ -116,7 +115,7 @@ impl ServerConnector<'_> {
             (Protocol::Auto, None) => self.detect(deadline).await,
             (pinned, Some(spoken)) => match self.negotiate_as_cached(spoken, deadline).await {
                 Err(error) if is_protocol_mismatch(error.kind()) => {
-                    // It is not what it was.
+                    // The server has changed since.
                     self.options.cache().remove(self.fingerprint);
                     match pinned {
                         Protocol::Legacy => {
@@ -127,7 +126,7 @@ impl ServerConnector<'_> {
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::TimedOut => {
-                    // There is no time left to find out; there is the next time.
+                    // No time is left for detection; the next start performs it.
                     self.options.cache().remove(self.fingerprint);
                     Err(error)
                 }
@@ -136,7 +135,7 @@ impl ServerConnector<'_> {
         }
     }
 
-    /// Speaks to the server as it was spoken to before.
+    /// Negotiates with the cached protocol.
     async fn negotiate_as_cached(
         &self,
         spoken: NegotiatedProtocol,
@@ -150,7 +149,7 @@ impl ServerConnector<'_> {
         }
     }
 
-    /// Starts a process, or makes ready to reach an address.
+    /// Starts a process, or prepares a remote transport.
     async fn start(&self, spoken: RemoteTransport, deadline: Instant) -> Result<Session, Error> {
         if *self.stop.borrow() {
             return Err(shutting_down());
@@ -185,7 +184,8 @@ impl ServerConnector<'_> {
         Ok(session)
     }
 
-    /// Fills in what the server refers to. That has a bound of its own: it is not the server's time.
+    /// Resolves the references of the transport. It has its own timeout, because it does not depend
+    /// on the server.
     async fn transport(&self) -> Result<&ResolvedTransport, Error> {
         let bound = Instant::now() + self.timeouts().connect;
         let resolved = || resolve_transport(self.server, self.options, bound);
@@ -195,7 +195,7 @@ impl ServerConnector<'_> {
         }
     }
 
-    /// What is spoken at the server's address, as far as it was declared.
+    /// The configured transport of a remote server.
     fn declared_transport(&self) -> RemoteTransport {
         match &self.server.transport {
             Transport::Remote(remote) => remote.protocol,
@@ -203,13 +203,13 @@ impl ServerConnector<'_> {
         }
     }
 
-    /// Finds out what the server speaks, starting it again where that is needed.
+    /// Detects the era of the server, restarting it where needed.
     async fn detect(&self, deadline: Instant) -> Result<NegotiatedSession, Error> {
         let mut session = self.start(self.declared_transport(), deadline).await?;
         if self.declared_transport() == RemoteTransport::Sse {
             return self.initialize_or_sse(session, deadline).await;
         }
-        // A server that does not know the question needs time for the older one.
+        // A server that does not know `server/discover` needs time for `initialize`.
         let bound = Instant::now() + PROBE.min(self.timeouts().handshake / 2);
         match self.probe(&mut session, deadline.min(bound)).await {
             ProbeOutcome::Modern(described) => Ok((session, described)),
@@ -227,7 +227,7 @@ impl ServerConnector<'_> {
         }
     }
 
-    /// Speaks the modern generation and no other.
+    /// Negotiates the modern era only.
     async fn negotiate_modern(
         &self,
         mut session: Session,
@@ -237,7 +237,7 @@ impl ServerConnector<'_> {
             ProbeOutcome::Modern(described) => return Ok((session, described)),
             ProbeOutcome::Hopeless(error) => error,
             ProbeOutcome::Silent => self.timeout_error(),
-            // That it ended says more than that it did not answer.
+            // The end of the process is more specific than a missing response.
             ProbeOutcome::Spoiled(error) if error.kind() != ErrorKind::ProtocolViolation => error,
             ProbeOutcome::Legacy | ProbeOutcome::Spoiled(_) => {
                 let message = "it does not speak revision 2026-07-28 of the protocol";
@@ -251,8 +251,9 @@ impl ServerConnector<'_> {
         Err(self.failed(session, error, deadline).await)
     }
 
-    /// Asks a process that is silent the older way: it may be slow to start, or not understand. If
-    /// it stays silent, it may have been spoiled by the first question, and is started again.
+    /// Sends `initialize` to a process that has not responded: it may be slow to start, or not know
+    /// `server/discover`. If it stays silent, the first request may have confused it, and it is
+    /// restarted.
     async fn initialize_silent(
         &self,
         mut session: Session,
@@ -273,7 +274,8 @@ impl ServerConnector<'_> {
         }
     }
 
-    /// Opens the conversation the older way; where no address says how, in the oldest way last.
+    /// Performs the legacy handshake. A remote server without a configured transport falls back to
+    /// HTTP+SSE.
     async fn initialize_or_sse(
         &self,
         session: Session,
@@ -290,14 +292,14 @@ impl ServerConnector<'_> {
         if self.declared_transport() != RemoteTransport::Detect || !is_other {
             return Err(error);
         }
-        // If that fails as well, what the address said first is what its owner has to know.
+        // If that fails as well, the first error is the more useful one.
         let Ok(session) = self.start(RemoteTransport::Sse, deadline).await else {
             return Err(error);
         };
         self.initialize_session(session, deadline).await.map_err(|_| error)
     }
 
-    /// Opens the conversation the older way.
+    /// Performs the legacy handshake.
     async fn initialize_session(
         &self,
         mut session: Session,
@@ -311,7 +313,7 @@ impl ServerConnector<'_> {
         Err(self.failed(session, error, deadline).await)
     }
 
-    /// Asks and waits for the answer, for as long as the start is wanted.
+    /// Sends a request and waits for the response, unless the start is cancelled.
     async fn request(
         &self,
         session: &mut Session,
@@ -328,7 +330,7 @@ impl ServerConnector<'_> {
         }
     }
 
-    /// An error with the bound that was passed, if it is that of a request.
+    /// Names the timeout in the error of a request that timed out.
     fn with_timeout_name(&self, error: Error, method: &str) -> Error {
         let timeouts = self.timeouts();
         match (error.kind(), method) {
@@ -338,7 +340,7 @@ impl ServerConnector<'_> {
         }
     }
 
-    /// Waits until the start is not wanted any more.
+    /// Waits until the start is cancelled.
     async fn wait_for_stop(&self) {
         if self.stop.clone().wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;
@@ -353,8 +355,8 @@ impl ServerConnector<'_> {
         &self.behaviour.timeouts
     }
 
-    /// Ends a conversation that came to nothing, and its server. That goes on by itself after this time: a
-    /// process that does not end when it is told to keeps nobody.
+    /// Closes the session of a failed handshake, and its server. After `until` this continues in
+    /// the background: a process that ignores SIGTERM does not delay the caller.
     async fn close(&self, session: Session, until: Instant) {
         let lines = session.transport().stderr_lines();
         if !lines.is_empty() {
@@ -363,7 +365,7 @@ impl ServerConnector<'_> {
         self.endings.end(session, (self.server, self.options), self.published, until).await;
     }
 
-    /// Stops a server that could not be agreed with, and adds what it said last.
+    /// Stops a server after a failed negotiation, and adds its last stderr lines to the error.
     async fn failed(&self, session: Session, error: Error, deadline: Instant) -> Error {
         let noise = session.noise;
         self.published.record_noise(&session);
@@ -377,7 +379,7 @@ impl ServerConnector<'_> {
         }
     }
 
-    /// Stops a server that is agreed with and does not list its tools, and adds what it said last.
+    /// Stops a server that did not list its tools, and adds its last stderr lines to the error.
     async fn list_failed(&self, session: Session, error: Error, deadline: Instant) -> Error {
         let noise = session.noise;
         self.published.record_noise(&session);
@@ -391,7 +393,7 @@ impl ServerConnector<'_> {
         self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An error of a start that ran out of time, with what an earlier process of it said.
+    /// Adds the stderr lines of an earlier process to the error of a start that timed out.
     fn with_earlier_stderr(&self, error: Error) -> Error {
         match error.kind() {
             ErrorKind::TimedOut => with_stderr(error, &self.earlier_stderr(), 0),
@@ -400,13 +402,13 @@ impl ServerConnector<'_> {
     }
 }
 
-/// The middle of the time that is left until then.
+/// The middle of the remaining time.
 fn halfway_to(deadline: Instant) -> Instant {
     let now = Instant::now();
     now + deadline.saturating_duration_since(now) / 2
 }
 
-/// Whether an error comes of speaking to a server in a way it does not know.
+/// Whether an error indicates that the server does not support the negotiated protocol.
 fn is_protocol_mismatch(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::ProtocolViolation | ErrorKind::HttpStatus(_))
 }

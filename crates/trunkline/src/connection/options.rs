@@ -1,4 +1,4 @@
-//! What every connection needs of its host.
+//! Options and resources of the host that every connection shares.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,11 +14,12 @@ use crate::message::Raw;
 use crate::name::ServerName;
 use crate::transport::{ChildOptions, HttpClient, HttpOptions, RemainingProcess};
 
-/// Threads that may be filling in references at the same time. One that is stuck in a file that does
-/// not answer cannot be ended; as many servers as this start without waiting for each other.
+/// Threads that resolve references at the same time. A thread that is blocked on a file that never
+/// responds cannot be ended; as many servers as this start without waiting for each other.
 const MAX_RESOLVERS: usize = 64;
 
-/// What every connection needs of its host. Clones share it, and what was learnt about servers.
+/// Options and resources of the host that every connection shares. Clones share them, and the
+/// cache.
 #[derive(Clone)]
 pub struct ConnectionOptions {
     reach: Arc<SharedResources>,
@@ -32,13 +33,14 @@ pub struct ConnectionOptions {
 /// A process that could not be ended with its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrphanProcess {
-    /// The server that it was started by.
+    /// The server that started it.
     pub server: ServerName,
     /// The process.
     pub process: RemainingProcess,
 }
 
-/// Processes that could not be ended and that nobody has taken note of: enough to see what is wrong.
+/// Limit on orphan processes that are recorded and not yet collected: enough to diagnose the
+/// problem.
 const MAX_REMAINING: usize = 100;
 
 struct SharedResources {
@@ -46,13 +48,13 @@ struct SharedResources {
     resolvers: Arc<Semaphore>,
     child: ChildOptions,
     http: HttpOptions,
-    /// Made when the first address is reached: it reads the certificates of the system.
+    /// Created for the first remote server: it reads the certificates of the system.
     client: OnceLock<Result<HttpClient, Error>>,
 }
 
 impl ConnectionOptions {
-    /// Who answers what values refer to, what child processes inherit, and how addresses are
-    /// reached.
+    /// Options with a resolver of references, the environment of child processes, and the settings
+    /// of remote connections.
     pub fn new(
         resolver: Arc<dyn Resolver + Send + Sync>,
         child: ChildOptions,
@@ -70,38 +72,38 @@ impl ConnectionOptions {
         }
     }
 
-    /// Keeps what is learnt about servers in a folder, so that their tools are known before they
-    /// start, and the generation they speak need not be found out again (CON-9).
+    /// Caches discovered servers in a directory, so that their tools are known before they start,
+    /// and their era need not be detected again (CON-9).
     ///
-    /// The files hold what the servers offer, under a digest of their configuration. They can be
-    /// deleted at any time.
+    /// The files contain the tools of the servers, under a digest of their configuration. They can
+    /// be deleted at any time.
     #[must_use]
     pub fn with_cache_dir(self, folder: PathBuf) -> Self {
         Self { cache: Arc::new(ServerCache::in_dir(folder)), ..self }
     }
 
-    /// Declares what callers offer to servers, as the protocol writes it:
-    /// `{"elicitation":{},"roots":{}}`. By default nothing is.
+    /// Declares the client capabilities, as the protocol defines them:
+    /// `{"elicitation":{},"roots":{}}`. By default there are none.
     #[must_use]
     pub fn with_capabilities(self, capabilities: Raw) -> Self {
         let client_meta = ClientMeta::new(&capabilities);
         Self { capabilities, client_meta, ..self }
     }
 
-    /// Lets somebody answer what a server of the older generation asks that belongs to no request,
-    /// or could belong to any of several: `roots/list` as soon as it has started, for example. By
-    /// default that is refused, because whoever answers has to be the one the server works for:
-    /// this is for servers that work for one.
+    /// Sets the handler for requests of legacy servers that belong to no call, or could belong to
+    /// any of several: for example `roots/list` at the start. By default they are rejected, because
+    /// the response has to come from the client that the server works for: this is for servers that
+    /// work for one client.
     ///
-    /// The answers are given beside the conversation. They are also told what the server says of its
-    /// own accord, as everybody is who listens to
+    /// The handler runs outside of the session, and blocks no call. It also receives notifications
+    /// that belong to no request, like the receivers of
     /// [`Connection::notifications`](super::Connection::notifications).
     #[must_use]
     pub fn with_handler(self, handler: Arc<dyn CallHandler>) -> Self {
         Self { handler: Some(handler), ..self }
     }
 
-    /// Takes note of processes that could not be ended with a server.
+    /// Records processes that could not be ended with a server.
     pub(super) fn record_orphan(&self, server: &ServerName, processes: &[RemainingProcess]) {
         let mut remaining = self.remaining.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MAX_REMAINING.saturating_sub(remaining.len());
@@ -109,13 +111,14 @@ impl ConnectionOptions {
         remaining.extend(new.map(|process| OrphanProcess { server: server.clone(), process }));
     }
 
-    /// The processes that could not be ended since this was asked last, of every server with these
+    /// The processes that could not be ended since the last call, of every server with these
     /// options.
     pub(crate) fn take_orphans(&self) -> Vec<OrphanProcess> {
         std::mem::take(&mut *self.remaining.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// This process and those above it, as children and gateways are told (CON-16).
+    /// This process and the Trunkline processes above it, as passed to child processes and gateways
+    /// (CON-16).
     pub fn chain(&self) -> &Chain {
         self.reach.child.chain()
     }
@@ -124,7 +127,7 @@ impl ConnectionOptions {
         Arc::clone(&self.reach.resolver)
     }
 
-    /// The threads that may ask the resolver at the same time.
+    /// Permits for threads that call the resolver.
     pub(super) fn resolvers(&self) -> &Arc<Semaphore> {
         &self.reach.resolvers
     }

@@ -1,5 +1,5 @@
-//! Lists of what servers have: every page, every bound, and each item judged on its own (CON-9,
-//! SEC-3).
+//! Reads paginated lists of items: follows every page, enforces limits, and checks each item
+//! (CON-9, SEC-3).
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -14,32 +14,32 @@ use crate::item::{Item, ItemKind};
 use crate::message::Raw;
 use crate::name::MAX_URI_BYTES;
 
-/// Pages taken of one list. A server that needs more gives too little at once.
+/// Limit on the pages of one list. A server that needs more has too small pages.
 pub(super) const MAX_PAGES: usize = 100;
 
-/// Tools, or resources, or prompts taken of one server; more cannot be shown to any model.
+/// Limit on the items of one kind of one server; a model cannot use more.
 pub(super) const MAX_ITEMS: usize = 10_000;
 
-/// Bytes of a cursor.
+/// Limit on the bytes of a cursor.
 const MAX_CURSOR_BYTES: usize = 64 * 1024;
 
-/// Bytes of a name. The protocol asks for 128; some servers do not know that.
+/// Limit on the bytes of a name. The protocol recommends 128; some servers exceed that.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Bytes of one item, schemas and all.
+/// Limit on the bytes of one item, including schemas.
 const MAX_ITEM_BYTES: usize = 1024 * 1024;
 
-/// Bytes of all items of one kind: as many as can be had of 10,000 tools with 800 bytes each, or of 1,000
-/// with long schemas. Every reader of a list pays for it.
+/// Limit on the bytes of all items of one kind: 10,000 tools of 800 bytes each, or 1,000 with long
+/// schemas. Every reader of a list pays for its size.
 pub(super) const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
 
-/// Characters of a name shown when the item is set aside.
+/// Characters of the name of a rejected item that are shown.
 const SHOWN_NAME: usize = 64;
 
-/// Items set aside that are remembered.
+/// Limit on rejected items that are recorded.
 const MAX_SET_ASIDE: usize = 100;
 
-/// Why a tool is set aside whose name another one has with another definition.
+/// The reason to reject a tool whose name another tool has with another definition.
 const CONTESTED: &str = "another tool has the same name and another definition, and nothing says \
                          which of them the server runs";
 
@@ -50,47 +50,47 @@ pub(super) struct PageReader {
     /// Bytes of their definitions.
     bytes: usize,
     set_aside: Vec<RejectedItem>,
-    /// How many more are set aside than are remembered.
+    /// Number of rejected items beyond the recorded ones.
     unnamed: usize,
-    /// The first item of each name, unless it was set aside since.
+    /// The first item of each name; `None` if it was rejected since.
     names: HashMap<Box<str>, Option<Arc<Item>>>,
-    /// Names of tools that have several definitions.
+    /// Names of tools with several definitions.
     contested: BTreeSet<Box<str>>,
     cursors: HashSet<Box<str>>,
     pages: usize,
-    /// How long the server says that the list holds.
+    /// The TTL of the list, as the server declares it.
     ttl: Option<Duration>,
-    /// Whether arguments are repeated in headers, and which.
+    /// Whether arguments are repeated in headers; the next field lists them by tool.
     mirrors: bool,
     mirrored: HashMap<Box<str>, Arc<[ParamHeader]>>,
     trust: Trust,
 }
 
-/// The parameters that ask for the page of a cursor.
+/// The parameters for the page of a cursor.
 pub(super) fn page_params(cursor: &Raw) -> Raw {
     Raw::from_value(&serde_json::json!({})).with("cursor", cursor)
 }
 
-/// What to do after a page.
+/// The next step after a page.
 pub(super) enum NextPage {
-    /// Ask again with this cursor.
+    /// Request the page of this cursor.
     Page(Raw),
     Done,
 }
 
-/// A list that is complete.
+/// A complete list.
 pub(super) struct ItemList {
     pub(super) kind: ItemKind,
     pub(super) items: Vec<Arc<Item>>,
     pub(super) set_aside: Vec<RejectedItem>,
-    /// How long the server says that it holds.
+    /// The TTL, as the server declares it.
     pub(super) ttl: Option<Duration>,
     /// Arguments that are repeated in headers, by tool.
     pub(super) mirrored: HashMap<Box<str>, Arc<[ParamHeader]>>,
 }
 
 impl PageReader {
-    /// No pages yet, of a server to which arguments are repeated in headers, or not.
+    /// No pages yet. `mirrors` is whether arguments are repeated in headers for this server.
     pub(super) fn new(kind: ItemKind, mirrors: bool) -> Self {
         Self {
             kind,
@@ -109,12 +109,12 @@ impl PageReader {
         }
     }
 
-    /// The same of a server that is trusted like this.
+    /// Sets the trust of the server.
     pub(super) fn of(self, trust: Trust) -> Self {
         Self { trust, ..self }
     }
 
-    /// Takes one page: the result of the request for it.
+    /// Adds a page: the result of a list request.
     pub(super) fn add(&mut self, page: &Raw) -> Result<NextPage, Error> {
         let key = self.kind.list_key();
         let [items, cursor, ttl] = page.get_all([key, "nextCursor", "ttlMs"]);
@@ -143,10 +143,10 @@ impl PageReader {
         }
     }
 
-    /// Takes an item that can be used, unless another one has its name. Of two tools with one name and
-    /// different definitions neither can be used: the server runs one of them, and nothing says which.
+    /// Adds a valid item, unless another one has its name. Of two tools with one name and different
+    /// definitions neither can be used: it is unknown which of them the server runs.
     fn take(&mut self, name: Box<str>, definition: &Raw) {
-        // Apart from its page, which would stay in memory for its sake.
+        // A copy, so that the item does not keep its page in memory.
         let item = Arc::new(Item::new(self.kind, &name, definition.detached()));
         let Some(first) = self.names.get(&name) else {
             self.bytes += item.definition().bytes().len();
@@ -178,7 +178,7 @@ impl PageReader {
         Err(Error::new(ErrorKind::ProtocolViolation, message).with_hint(hint))
     }
 
-    /// The name of an item that can be used, or why it cannot.
+    /// The name of a valid item, or the reason why it is invalid.
     fn check_item(&mut self, definition: &Raw) -> Result<Box<str>, &'static str> {
         if !definition.is_object() {
             return Err("it is not an object");
@@ -209,7 +209,7 @@ impl PageReader {
         }
         let name: Box<str> = name.into();
         if self.mirrors {
-            // A server over HTTP would refuse every call of it.
+            // A server over HTTP would reject every call of it.
             let mirrored = param_headers(definition)?;
             if !mirrored.is_empty() {
                 self.mirrored.insert(name.clone(), mirrored.into());
@@ -230,7 +230,7 @@ impl PageReader {
         self.set_aside.push(RejectedItem { kind, name, reason: reason.into() });
     }
 
-    /// Takes the largest items out of a list that is too large, so that all others can be used.
+    /// Rejects the largest items of a list that is too large, so that all others can be used.
     fn reject_largest(&mut self) {
         if self.bytes <= MAX_LIST_BYTES {
             return;
@@ -297,8 +297,8 @@ mod tests {
         assert_eq!(&*list.set_aside[4].reason, "another one has the same name");
     }
 
-    /// Seen: of a tool that reads and one of the same name that writes, the first was shown, and the
-    /// server ran the other.
+    /// Regression: of a read-only tool and a writing one of the same name, the first was shown, and
+    /// the server ran the other.
     #[test]
     fn of_two_different_tools_with_one_name_neither_is_taken() {
         let tool = |hint: &str, more: &str| {

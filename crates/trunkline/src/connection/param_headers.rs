@@ -1,4 +1,4 @@
-//! Arguments that a server wants to see beside the body: `x-mcp-header` in the schema of a tool.
+//! Arguments that a server requires in headers: `x-mcp-header` in the schema of a tool.
 
 use serde_json::Value;
 
@@ -6,18 +6,18 @@ use crate::item::HEADER_MARK as MARK;
 use crate::message::Raw;
 use crate::protocol::subject_key;
 
-/// How deep in the arguments they are looked for.
+/// Depth to which the arguments are searched.
 const MAX_DEPTH: usize = 16;
 
 /// An argument that is repeated in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ParamHeader {
     header: Box<str>,
-    /// Where it is in the arguments.
+    /// Its path in the arguments.
     path: Vec<Box<str>>,
 }
 
-/// The arguments a tool wants repeated, or why what it wants cannot be done.
+/// The arguments that a tool requires in headers, or the reason why its schema is invalid.
 pub(super) fn param_headers(definition: &Raw) -> Result<Vec<ParamHeader>, &'static str> {
     // Nearly no schema has any.
     if memchr::memmem::find(definition.bytes(), MARK.as_bytes()).is_none() {
@@ -33,12 +33,12 @@ pub(super) fn param_headers(definition: &Raw) -> Result<Vec<ParamHeader>, &'stat
     Ok(search.found)
 }
 
-/// How many marks there are, wherever they are.
+/// Number of marks anywhere in the schema.
 fn has_mark(schema: &Value) -> usize {
     match schema {
         Value::Object(members) => {
             let member = |(key, value): (&String, &Value)| match (key.as_str(), value) {
-                // The keys of these are the names of arguments.
+                // The keys of `properties` are names of arguments.
                 ("properties", Value::Object(named)) => named.values().map(has_mark).sum(),
                 (MARK, _) => 1,
                 _ => has_mark(value),
@@ -56,7 +56,7 @@ struct ParamHeaderSearch {
 }
 
 impl ParamHeaderSearch {
-    /// Looks through the properties of an object, and those of objects in it.
+    /// Searches the properties of an object, recursively.
     fn object(&mut self, schema: &Value) -> Result<(), &'static str> {
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
             return Ok(());
@@ -91,12 +91,12 @@ impl ParamHeaderSearch {
     }
 }
 
-/// Whether a byte may stand in the name of a header (RFC 9110).
+/// Whether a byte is allowed in a header name (RFC 9110).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// The headers of a call, with the values its arguments have. What is absent or null has none.
+/// The headers of a call, with the values of its arguments. Absent and null arguments have none.
 pub(super) fn headers(mirrored: &[ParamHeader], params: Option<&Raw>) -> Vec<(Box<str>, Box<str>)> {
     if mirrored.is_empty() {
         return Vec::new();
@@ -110,10 +110,10 @@ pub(super) fn headers(mirrored: &[ParamHeader], params: Option<&Raw>) -> Vec<(Bo
     mirrored.iter().filter_map(header).collect()
 }
 
-/// The headers that a call of a tool has to have, after `Mcp-Param-`, with the values its arguments
-/// have; nothing for those whose argument is absent.
+/// The headers that a call of a tool requires, without `Mcp-Param-`, with the values of its
+/// arguments; `None` for absent arguments.
 pub fn header_arguments(definition: &Raw, params: &Raw) -> Vec<(Box<str>, Option<Box<str>>)> {
-    // Headers that cannot be had are nothing that a call could repeat.
+    // Headers of an invalid schema cannot be sent.
     let Ok(wanted) = param_headers(definition) else { return Vec::new() };
     if wanted.is_empty() {
         return Vec::new();
@@ -130,7 +130,8 @@ fn value_at(arguments: &Raw, path: &[Box<str>]) -> Option<Raw> {
     path.iter().try_fold(arguments.clone(), |value, key| value.get(key))
 }
 
-/// A text, a number or a truth value as text. A number is as the caller wrote it, if it is no tree.
+/// A string, number or boolean as text. A number that `serde_json` cannot represent stays as it was
+/// written.
 fn text_of(value: &Raw) -> Option<Box<str>> {
     match value.as_value() {
         Some(Value::String(text)) => Some(text.into()),
@@ -142,7 +143,7 @@ fn text_of(value: &Raw) -> Option<Box<str>> {
     }
 }
 
-/// The name or address that a request is about, which some wires say beside it.
+/// The name or URI that a request is about, for transports that repeat it in a header.
 pub(super) fn subject(method: &str, params: Option<&Raw>) -> Option<Box<str>> {
     let value = params?.get(subject_key(method)?)?;
     value.as_str().map(Into::into)

@@ -1,4 +1,4 @@
-//! The public shadow of a task: what it says about its server while it works.
+//! The status and lists that the actor publishes for readers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +17,13 @@ use crate::name::ServerName;
 use crate::protocol::ProtocolVersion;
 use crate::transport::{RemainingProcess, SecretMask, StderrTail};
 
-/// What a server has of one kind, and until when that need not be asked for again.
+/// The items of one kind, and until when they are fresh.
 #[derive(Clone)]
 pub(super) struct ListSnapshot {
     pub(super) items: Arc<[Arc<Item>]>,
-    /// Whether it has ever been asked for.
+    /// Whether the kind was ever listed.
     pub(super) is_known: bool,
-    /// Nothing if they have to be asked for in any case.
+    /// `None` if the list is stale.
     pub(super) fresh_until: Option<tokio::time::Instant>,
 }
 
@@ -37,27 +37,28 @@ impl ListSnapshot {
     }
 }
 
-/// What everybody may know about a server. Only its task changes it, but for the count of failures.
+/// The published state of a server. Only its actor changes it, except that callers count failures
+/// and mark lists as stale.
 pub(super) struct PublishedState {
     status: watch::Sender<Status>,
     listed: [watch::Sender<ListSnapshot>; ItemKind::ALL.len()],
-    /// Counted apart from the status: those who watch it do not watch calls.
+    /// Counted outside of the status: watchers of the status are not notified of every call.
     calls: AtomicU64,
     failures: AtomicU64,
-    /// Which edition of its tools is known, while it is ready; else zero.
+    /// The current revision of the tools while the server is ready; else zero.
     edition: AtomicU64,
-    /// Whether the server speaks the older era as well, as it said in the newer one.
+    /// Whether the server also supports the legacy era, according to `server/discover`.
     speaks_both_eras: AtomicBool,
-    /// The last of all editions.
+    /// The last revision that was assigned.
     last_edition: AtomicU64,
-    /// The standard error of the process that was started last, and what it was given.
+    /// The standard error of the last process, with the secrets that it received.
     tail: Mutex<StderrTail>,
-    /// The first start since it was last ready or stopped in order.
+    /// The first start since the server was last ready or stopped in order.
     unready_since: Mutex<Option<tokio::time::Instant>>,
 }
 
 impl PublishedState {
-    /// A server that has not been started, with the tools it had at an earlier time.
+    /// A server that has not been started, with the tools from the cache.
     pub(super) fn new(remembered: Vec<Arc<Item>>) -> Self {
         let status = Status { tools: remembered.len(), ..Status::default() };
         let published = Self {
@@ -96,13 +97,14 @@ impl PublishedState {
         self.edition.load(Ordering::Acquire)
     }
 
-    /// Its tools are others, or those of another conversation. Said once they are there.
+    /// Begins a revision: the tools changed, or belong to a new session. Called once they are
+    /// published.
     fn begin_revision(&self) {
         let next = self.last_edition.fetch_add(1, Ordering::Relaxed) + 1;
         self.edition.store(next, Ordering::Release);
     }
 
-    /// Whether this revision of the protocol was agreed on.
+    /// Whether this protocol version was negotiated.
     pub(super) fn speaks(&self, version: ProtocolVersion) -> bool {
         self.status.borrow().protocol.as_deref() == Some(version.as_str())
     }
@@ -127,25 +129,26 @@ impl PublishedState {
         self.of(kind).subscribe()
     }
 
-    /// Whether the server says that it has things of a kind. One that says nothing may have some.
+    /// Whether the server declares the capability for a kind. Before it has declared any, it may
+    /// have all.
     pub(super) fn offers(&self, kind: ItemKind) -> bool {
         let status = self.status.borrow();
         let capabilities = status.capabilities.as_ref();
         capabilities.is_none_or(|capabilities| capabilities.get(kind.capability()).is_some())
     }
 
-    /// A process has been started, and this is its standard error.
+    /// Sets the standard error of a new process.
     pub(super) fn set_stderr(&self, tail: StderrTail) {
         *self.tail.lock().unwrap_or_else(PoisonError::into_inner) = tail;
     }
 
-    /// What the server was given and must not be shown.
+    /// The mask for the secrets that the server received.
     pub(super) fn mask(&self) -> Arc<SecretMask> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).mask()
     }
 
     /// The first start since the server was last ready or stopped in order, if there was one. Later
-    /// attempts do not count: nobody waits again for a server that fails again.
+    /// attempts do not reset it: callers do not wait again for a server that fails again.
     pub(super) fn unready_since(&self) -> Option<tokio::time::Instant> {
         *self.unready_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -182,7 +185,7 @@ impl PublishedState {
         self.begin_revision();
     }
 
-    /// A list is this, and holds for so long.
+    /// Publishes a list with its TTL.
     pub(super) fn set_list(&self, list: ItemList, ttl: Duration) {
         let ItemList { kind, items, mut set_aside, .. } = list;
         let mask = self.mask();
@@ -198,7 +201,7 @@ impl PublishedState {
         if kind == ItemKind::Tool && self.tools_revision() != 0 && differ(&before, &items) {
             self.begin_revision();
         }
-        // Those who watch the status learn that way that the list is another.
+        // Watchers of the status are notified of a changed list this way.
         self.status.send_modify(|status| {
             if kind == ItemKind::Tool {
                 status.tools = count;
@@ -208,12 +211,12 @@ impl PublishedState {
         });
     }
 
-    /// A list may have changed.
+    /// Marks a list as stale.
     pub(super) fn is_stale(&self, kind: ItemKind) {
         self.of(kind).send_modify(|listed| listed.fresh_until = None);
     }
 
-    /// What the server has said beside its messages.
+    /// Publishes the number of lines that were no messages.
     pub(super) fn record_noise(&self, session: &Session) {
         self.status.send_modify(|status| {
             status.noise = session.noise;
@@ -228,7 +231,7 @@ impl PublishedState {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Something went wrong that does not end the server.
+    /// Records an error that does not end the server.
     pub(super) fn record_error(&self, error: Error) {
         self.status.send_modify(|status| status.last_error = Some(error));
     }
@@ -241,7 +244,7 @@ impl PublishedState {
         });
     }
 
-    /// It failed, and is perhaps started again by itself.
+    /// Marks the server as failed; `pause` is the delay until it is restarted, if it is.
     pub(super) fn failed(&self, error: &Error, pause: Option<Duration>, restarts: u32) {
         self.is_over();
         self.forget_lists();
@@ -254,7 +257,7 @@ impl PublishedState {
         });
     }
 
-    /// No conversation is going on.
+    /// Marks the session as ended.
     fn is_over(&self) {
         self.edition.store(0, Ordering::Release);
     }
@@ -265,7 +268,7 @@ impl PublishedState {
         }
     }
 
-    /// Processes of the server could not be ended.
+    /// Records processes of the server that could not be ended.
     pub(super) fn record_orphans(
         &self,
         server: &ServerName,
@@ -278,7 +281,7 @@ impl PublishedState {
         }
     }
 
-    /// It is not needed at the moment. What it has stays.
+    /// Marks the server as stopped until its next use. Its lists stay.
     pub(super) fn idle(&self) {
         self.is_over();
         self.set_unready_since(None);
@@ -289,7 +292,7 @@ impl PublishedState {
         });
     }
 
-    /// It has been ended for good.
+    /// Marks the server as shut down for good.
     pub(super) fn stopped(&self) {
         self.is_over();
         self.forget_lists();

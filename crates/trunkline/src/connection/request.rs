@@ -1,5 +1,5 @@
-//! Requests to a server, from the caller's side: how long they may take, who answers what the server
-//! asks in return, and what is tried a second time.
+//! Requests to a server, from the caller's side: timeouts, handling of server requests, and
+//! retries.
 
 mod input_requests;
 pub(super) mod round_trips;
@@ -27,48 +27,50 @@ use crate::principal::Requester;
 use crate::protocol::code;
 use input_requests::InputResponses;
 
-/// What a server may have said of a request before its caller heard any of it.
+/// Limit on queued messages of a server about one request.
 const MAX_UPDATES: usize = 1024;
 
-/// The same in bytes. A caller may not hear anything for minutes, while it is asked something.
+/// The same limit in bytes. A caller may receive nothing for minutes, while a server request is
+/// handled.
 const MAX_UPDATE_BYTES: usize = 8 * 1024 * 1024;
 
 /// A request to a server.
 #[derive(Clone, Debug)]
 pub struct OutgoingRequest {
-    /// What is asked.
+    /// The method.
     pub method: Arc<str>,
-    /// With what: an object.
+    /// The parameters: an object.
     pub params: Option<Raw>,
-    /// How long the answer may take, if not as long as the server's `timeouts.call`, which is the
-    /// most in any case. The time in which a question of the server waits for its answer is not
-    /// counted: that has a bound of its own, `timeouts.question`, for each question and six times
-    /// that for all of them.
+    /// Timeout for the response, if shorter than the server's `timeouts.call`, which always
+    /// applies. The time in which a server request is handled is not counted: it has its own limit,
+    /// `timeouts.question` for each server request and six times that for all of them.
     pub timeout: Option<Duration>,
-    /// The time from which `timeout` counts, if somebody has waited before. The default is the time at
-    /// which the request is made.
+    /// The time from which `timeout` counts, if the caller has waited before. The default is the
+    /// time of the request.
     pub since: Option<std::time::Instant>,
-    /// Who goes on when the server needs more before it can answer.
+    /// Handling of an `InputRequiredResult`.
     pub rounds: InputRequired,
-    /// The edition of the server's tools with which alone it is made, as [`Connection::tools_revision`] says,
-    /// for those who have looked at them: in another they may be others.
+    /// The revision of the server's tools that is required, as returned by
+    /// [`Connection::tools_revision`], for callers that have checked the tools: in another revision
+    /// they may differ.
     pub within: Option<u64>,
     /// The client it is made for. The default is the host itself.
     pub requester: Requester,
 }
 
-/// Who goes on when a modern server answers that it needs more before it can answer.
+/// Handling of an `InputRequiredResult` of a modern server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputRequired {
-    /// The connection: the attendant is asked, and the server asked again with what they say.
+    /// The connection resolves it: the handler is called for each input request, and the request is
+    /// retried with the input responses.
     #[default]
     Resolve,
-    /// The caller: such an answer is returned as it is.
+    /// The caller resolves it: the result is returned unchanged.
     Return,
 }
 
 impl OutgoingRequest {
-    /// A request that may take as long as any.
+    /// A request with the default timeout.
     pub fn new(method: &str, params: Option<Raw>) -> Self {
         Self {
             method: method.into(),
@@ -87,11 +89,11 @@ impl OutgoingRequest {
 }
 
 impl Connection {
-    /// Asks the server something, starting it if it does not run. Dropping the future forgets the
-    /// request and tells the server.
+    /// Sends a request, starting the server if needed. Dropping the future cancels the request and
+    /// notifies the server.
     ///
-    /// What comes back is what the server said: a result of the modern generation may say that it
-    /// needs more before it can answer. [`request_with`](Self::request_with) sees to that.
+    /// The result is returned as the server sent it: in the modern era it may be an
+    /// `InputRequiredResult`. [`request_with`](Self::request_with) resolves those.
     pub async fn request(
         &self,
         method: &str,
@@ -106,17 +108,17 @@ impl Connection {
         }
     }
 
-    /// Whether the server did not look at a request, and will if it is made once more.
+    /// Whether the server rejected a request without processing it, and a retry may succeed.
     pub(super) async fn is_worth_retry(
         &self,
         ask: &OutgoingRequest,
         answer: &RequestOutcome,
     ) -> bool {
         match answer {
-            // A new session can.
+            // A retry uses a new session.
             Err(error) => error.kind() == ErrorKind::SessionExpired,
             Ok(Err(error)) if error.code() == code::HEADER_MISMATCH && ask.is_tool_call() => {
-                // The arguments it wants repeated are other ones by now.
+                // The arguments that have to be repeated in headers have changed.
                 self.published.is_stale(ItemKind::Tool);
                 Box::pin(self.list_fresh(ItemKind::Tool)).await.is_ok()
             }
@@ -169,10 +171,10 @@ impl Connection {
             (Some(handler), Some(inbox)) => wait.handle_until_response(handler, inbox).await,
             _ => wait.answer().await,
         };
-        // Time that the attendant takes to answer is not the server's.
+        // The time that the handler takes does not count as time of the server.
         budget.consume(begin.elapsed().saturating_sub(wait.thinking.so_far()));
         answer.map_err(|error| {
-            // What was not sent has not failed.
+            // A request that was not sent has not failed.
             if error.kind() != ErrorKind::Stale {
                 self.published.call_failed();
             }
@@ -180,15 +182,15 @@ impl Connection {
         })
     }
 
-    /// How long a request may take once the server has it.
+    /// Timeout of a request once the server has received it.
     fn timeout(&self, ask: &OutgoingRequest) -> Duration {
         let bound = self.behaviour().timeouts.call;
         let spent = ask.since.map_or(Duration::ZERO, |since| since.elapsed());
         ask.timeout.map_or(bound, |timeout| timeout.saturating_sub(spent).min(bound))
     }
 
-    /// How long the server may take to start, if it does not run: once at once, and once more if
-    /// it is between two attempts.
+    /// Timeout for the start of the server, if it does not run, including the delay of a pending
+    /// restart.
     pub(super) fn timeout_with_start(&self) -> Duration {
         let behaviour = self.behaviour();
         let start = behaviour.timeouts.connect + behaviour.timeouts.handshake;
@@ -199,10 +201,10 @@ impl Connection {
         }
     }
 
-    /// An error with whose it is and, for a call that took too long, how long that is.
+    /// Adds the server and, for a call that timed out, the timeout to an error.
     fn explained(&self, error: Error, ask: &OutgoingRequest) -> Error {
-        // An error that names its server already is about its start, and one with advice about a
-        // question, not about the call.
+        // An error with a server is about its start, and one with a hint about a server request,
+        // not about the call.
         let is_late = error.kind() == ErrorKind::TimedOut
             && error.server().is_none()
             && error.hint().is_none();
@@ -210,7 +212,7 @@ impl Connection {
         error.of(&self.server.name)
     }
 
-    /// That the time of a request is over, and which part of it took that long.
+    /// The error of a request that timed out, with the phase that took too long.
     fn timeout_error(&self, ask: &OutgoingRequest) -> Error {
         let status = self.status();
         let bound = self.behaviour().timeouts.call;
@@ -234,18 +236,18 @@ impl Connection {
     }
 }
 
-/// How long a request may still take, over all its rounds.
+/// Remaining time of a request, over all its round trips.
 pub(super) struct TimeBudget {
-    /// The start of the server, if it does not run.
+    /// For the start of the server, if it does not run.
     start: Duration,
     call: Duration,
-    /// What the server asks between rounds, all of it together.
+    /// For all input requests together.
     pub(super) questions: Duration,
 }
 
 impl TimeBudget {
     pub(super) fn of(connection: &Connection, ask: &OutgoingRequest) -> Self {
-        // Whoever says how long it may take means all of it.
+        // A timeout of the caller includes the start.
         let start = match ask.timeout {
             Some(_) => Duration::ZERO,
             None => connection.timeout_with_start(),
@@ -254,7 +256,7 @@ impl TimeBudget {
         Self { start, call: connection.timeout(ask), questions }
     }
 
-    /// Takes off what was used: of the time for the start first.
+    /// Subtracts the time used: from the time for the start first.
     fn consume(&mut self, used: Duration) {
         let of_call = used.saturating_sub(self.start);
         self.start = self.start.saturating_sub(used);
@@ -262,19 +264,19 @@ impl TimeBudget {
     }
 }
 
-/// Somebody's wait for an answer. Dropping it forgets the request and tells the server.
+/// A pending response. Dropping it cancels the request and notifies the server.
 struct PendingCall<'c> {
     id: u64,
     answer: oneshot::Receiver<RequestOutcome>,
     connection: &'c Connection,
     handler: Option<&'c dyn CallHandler>,
-    /// When the answer is too late, while the task may not have seen the request yet.
+    /// The deadline, while the actor may not have received the request yet.
     deadline: Option<Instant>,
     thinking: PausedTime,
     is_answered: bool,
 }
 
-/// The time in which questions of the server are thought about.
+/// Time spent on handling server requests.
 #[derive(Default)]
 struct PausedTime {
     before: Duration,
@@ -297,9 +299,9 @@ impl PausedTime {
 }
 
 impl PendingCall<'_> {
-    /// Waits for the answer, and not a moment longer than it may take.
+    /// Waits for the response, until the deadline.
     async fn answer(&mut self) -> RequestOutcome {
-        // The task watches the deadline; this catches the time before it has seen the request.
+        // The actor enforces the deadline; this covers the time before it has received the request.
         let answer = tokio::select! {
             answer = &mut self.answer => Some(answer),
             () = wait_until(self.deadline) => None,
@@ -307,7 +309,7 @@ impl PendingCall<'_> {
         self.finish(answer)
     }
 
-    /// Waits for the answer while somebody attends to what the server says.
+    /// Waits for the response while the handler receives notifications and server requests.
     async fn handle_until_response(
         &mut self,
         handler: &dyn CallHandler,
@@ -320,7 +322,7 @@ impl PendingCall<'_> {
                 biased;
                 update = inbox.recv() => match update {
                     CallEvent::Notification(notification) => handler.on_notification(&notification),
-                    // Whoever says so has the request, and has stopped its time.
+                    // The session has received the request, and has suspended its deadline.
                     CallEvent::RequestDeferred => self.deadline = None,
                     CallEvent::RequestRefused => handler.on_blocked(),
                     CallEvent::Request { session, request } => {

@@ -8,8 +8,8 @@ use crate::principal::ClientId;
 pub struct ServerNotification {
     /// The notification, as the server sent it.
     pub notification: Notification,
-    /// The only client whose calls it can be about: no other client has a call in flight, had one that
-    /// ended a moment ago, or gave one up that the server has not answered since. `None` if there are
+    /// The only client whose calls it can be about: no other client has a call in flight, a call
+    /// that ended a moment ago, or a cancelled call without a response since. `None` if there are
     /// several such clients or none, or if the notification is about no call.
     pub client: Option<ClientId>,
 }

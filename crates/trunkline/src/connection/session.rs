@@ -1,4 +1,5 @@
-//! A server that is being spoken to: requests out, answers back to whoever waits for them.
+//! A session with a server: sends requests and dispatches responses, notifications and server
+//! requests.
 
 mod deadline;
 mod empty_replies;
@@ -41,30 +42,30 @@ use crate::transport::{
 use partial_messages::{after_noise, is_cuttable, unreadable};
 use server_requests::{OpenServerRequest, UnboundRequests};
 
-/// What is taken from one server before others get their turn.
+/// Messages of one server that are handled before other tasks get their turn.
 const TURNS: u32 = 64;
 
-/// What became of a request: the server's result or error, or why there is neither.
+/// The outcome of a request: the server's result or error, or the reason why there is neither.
 pub(super) type RequestOutcome = Result<Result<Raw, RpcError>, Error>;
 
-/// Something the server said that is not for one request, or that ends the conversation.
+/// An event that does not belong to one request, or that ends the session.
 #[derive(Debug)]
 pub(super) enum SessionEvent {
-    /// It told something, which can only be about the calls of this client, if it is about calls.
+    /// A notification, with the only client whose calls it can be about, if it is about calls.
     Notification(Notification, Option<ClientId>),
-    /// It said something that is no message.
+    /// A line that is no message.
     InvalidMessage,
-    /// Nobody waits for it any more.
+    /// No request is pending any more.
     Idle,
-    /// It has forgotten us. Requests that it had accepted before may still be answered.
+    /// The server lost the session. Requests that it accepted before may still complete.
     SessionExpired,
-    /// No connection to it can be made any more. Requests that it has may still be answered.
+    /// The server is unreachable. Requests that it received may still complete.
     Unreachable(Error),
-    /// Nothing more comes from it.
+    /// The transport closed.
     Closed(Error),
 }
 
-/// The ids of requests to one server: never the same twice, also when it is started again.
+/// Request IDs of one server: unique, also across restarts.
 #[derive(Debug, Default)]
 pub(super) struct RequestIds(AtomicU64);
 
@@ -74,61 +75,61 @@ impl RequestIds {
     }
 }
 
-/// A request on its way to the server.
+/// A request to be sent.
 pub(super) struct SessionRequest {
     pub(super) id: u64,
     pub(super) method: Arc<str>,
     pub(super) params: Option<Raw>,
-    /// The conversation in which alone it is to be sent.
+    /// The revision of the tools that it requires.
     pub(super) within: Option<u64>,
-    /// When the answer is too late, whatever happens.
+    /// The deadline for the response, in any case.
     pub(super) deadline: Instant,
-    /// How long the answer may take once the server has been asked, without its own questions.
+    /// Timeout for the response once it was sent, without the time of server requests.
     pub(super) patience: Duration,
     pub(super) reply: oneshot::Sender<RequestOutcome>,
-    /// Where to say what the server says in the meantime.
+    /// Receives the messages of the server about the request.
     pub(super) updates: Option<Sender<CallEvent>>,
-    /// Whether the server is to say how far it is.
+    /// Whether to request progress notifications.
     pub(super) wants_progress: bool,
-    /// Whether it waits for as long as the server lives.
+    /// Whether it stays pending for as long as the server lives.
     pub(super) is_standing: bool,
     /// The client it is made for; `None` if the connection makes it for itself.
     pub(super) requester: Option<Requester>,
 }
 
-/// A conversation with a server.
+/// A session with a server.
 pub(super) struct Session {
     transport: AnyTransport,
-    /// Which of the server's conversations this is.
+    /// Identifies this session among those of the server.
     number: u64,
-    /// What every modern request declares.
+    /// The client metadata of every modern request.
     client_meta: ClientMeta,
     pub(super) version: ProtocolVersion,
     pending: PendingRequests,
     asides: UnboundRequests,
-    /// What the server asks and waits for.
+    /// Open server requests.
     open: Vec<OpenServerRequest>,
-    /// How long a question of the server may wait for an answer.
+    /// Timeout for the response to a server request.
     question: Duration,
     /// Arguments that are repeated in headers, by tool.
     mirrored: HashMap<Box<str>, Arc<[ParamHeader]>>,
-    /// When somebody was answered last.
+    /// Time of the last response.
     last_answer: Instant,
-    /// What is still to be said to one request, or to all: it ends the conversation, and whoever hears
-    /// it should find everything as it is then.
+    /// Failure of one request, or of all, to deliver on the next poll, after the state change it
+    /// causes has been published.
     unsaid: Option<(Option<u64>, Error)>,
     empty_replies: EmptyReplies,
     /// Lines that were no messages.
     pub(super) noise: u64,
-    /// How often something has happened.
+    /// Number of events so far.
     turns: u32,
-    /// What is masked in everything the server says, if anything is.
+    /// Secrets to mask in every message of the server, if any.
     pub(super) mask: Option<Arc<SecretMask>>,
 }
 
 impl Session {
-    /// A conversation in which nothing has been said, with somebody who answers questions that
-    /// belong to no request, if anybody does, and how long answers to questions may take.
+    /// A session without messages, with the handler for server requests that belong to no call, if
+    /// any, and the timeout for responses to server requests.
     pub(super) fn new(
         transport: AnyTransport,
         number: u64,
@@ -158,7 +159,7 @@ impl Session {
         &self.transport
     }
 
-    /// What every modern request declares.
+    /// The client metadata of every modern request.
     pub(super) fn client_meta(&self) -> &ClientMeta {
         &self.client_meta
     }
@@ -169,7 +170,7 @@ impl Session {
         self.version = version;
     }
 
-    /// Listens to what the server says by itself.
+    /// Opens the stream for messages that the server initiates.
     pub(super) fn listen(&mut self) {
         self.transport.open_get_stream();
     }
@@ -179,22 +180,22 @@ impl Session {
         self.version.era() == Era::Modern && self.transport.cancels_by_closing()
     }
 
-    /// Repeats these arguments in headers from now on.
+    /// Sets the arguments that are repeated in headers.
     pub(super) fn set_param_headers(&mut self, mirrored: HashMap<Box<str>, Arc<[ParamHeader]>>) {
         self.mirrored = mirrored;
     }
 
-    /// Whether another call of its requester may wait for the server.
+    /// Whether the requester of this request may have another pending call.
     pub(super) fn admits(&self, asked: &SessionRequest) -> bool {
         asked.requester.as_ref().is_none_or(|requester| self.pending.admits(requester))
     }
 
-    /// Whether so much waits to be read by the server that nothing more should be sent.
+    /// Whether the outbound queue is full, so that nothing more should be sent.
     pub(super) fn is_full(&self) -> bool {
         self.transport.is_full()
     }
 
-    /// Stays until everybody who waits has been answered, and ends then.
+    /// Runs until no request is pending, and closes then.
     pub(super) async fn drain(mut self, patience: Duration) {
         while self.pending.len() > 0 {
             if let SessionEvent::Closed(_) = self.next().await {
@@ -204,12 +205,12 @@ impl Session {
         self.close(patience).await;
     }
 
-    /// Since when nobody waits for anything, if that is so.
+    /// Time since which no request is pending, if so.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         (self.pending.len() == 0).then_some(self.last_answer)
     }
 
-    /// Sends a request. Its answer goes to whoever holds the other end of its reply.
+    /// Sends a request. The response goes to its `reply` channel.
     pub(super) fn send_request(&mut self, asked: SessionRequest) {
         let SessionRequest { id, method, params, reply, updates, is_standing, requester, .. } =
             asked;
@@ -254,7 +255,7 @@ impl Session {
         }
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
     pub(super) fn notify(&mut self, method: &str, params: Option<Raw>) {
         let notification = Notification { method: method.into(), params };
         let line = Message::Notification(notification).write();
@@ -262,11 +263,11 @@ impl Session {
         self.transport.send(OutboundMessage { line, purpose });
     }
 
-    /// Forgets a request that nobody waits for any more, and tells the server (CON-13).
+    /// Removes a request whose caller has stopped waiting, and notifies the server (CON-13).
     pub(super) fn cancel_request(&mut self, CancelledRequest { id, last_words }: CancelledRequest) {
         if self.pending.contains(id) {
             self.last_answer = Instant::now();
-            // Another id in them must not end another's request.
+            // An ambiguous ID in them could cancel another request.
             let is_clear = |words: &Raw| words.is_object() && words.get_unique("requestId").is_ok();
             let unsaid = || reason("nobody waits for the answer any more");
             let end = self.cancel(id, &last_words.filter(is_clear).unwrap_or_else(unsaid));
@@ -274,8 +275,7 @@ impl Session {
         }
     }
 
-    /// Tells the server that an answer is not wanted any more, in the way of its generation. Says how
-    /// that ends the request.
+    /// Cancels a request at the server, as its era defines it. Returns how that ends the request.
     fn cancel(&mut self, id: u64, words: &Raw) -> CallEnd {
         if self.transport.cancel(id) {
             return CallEnd::Unsent;
@@ -287,9 +287,8 @@ impl Session {
         CallEnd::GivenUp
     }
 
-    /// Moves messages both ways until the server says something that is not for one request, or
-    /// ends. Whom that end leaves without an answer is told when it is asked for more, or closed. May
-    /// be dropped at any time.
+    /// Moves messages both ways until an event occurs that does not belong to one request. When the
+    /// session ends, pending requests fail on the next poll, or when it is closed. Cancel safe.
     pub(super) async fn next(&mut self) -> SessionEvent {
         let was_busy = self.pending.len() > 0;
         self.flush_deferred_failure();
@@ -299,7 +298,7 @@ impl Session {
             }
             self.turns = self.turns.wrapping_add(1);
             if self.turns.is_multiple_of(TURNS) {
-                // A server that never stops talking is not the only one.
+                // A server that sends without a pause must not starve others.
                 tokio::task::yield_now().await;
             }
             let incoming = tokio::select! {
@@ -358,7 +357,7 @@ impl Session {
         }
     }
 
-    /// Takes a line, perhaps about a request: answers go to whoever waits, noise is counted.
+    /// Dispatches a line, perhaps about a request; lines that are no messages are counted.
     fn on_inbound(&mut self, line: &Bytes, about: Option<u64>) -> Option<SessionEvent> {
         match Message::read(line) {
             Ok(Message::Response(response)) => self.on_response(response),
@@ -397,7 +396,7 @@ impl Session {
         }
     }
 
-    /// Asks and waits for the answer, before anybody else speaks.
+    /// Sends a request and waits for the response, before other requests are served.
     pub(super) async fn exchange(
         &mut self,
         id: u64,
@@ -434,7 +433,7 @@ impl Session {
         }
     }
 
-    /// Ends the conversation and the server. Returns the processes that could not be ended.
+    /// Closes the session and the server. Returns the processes that could not be ended.
     pub(super) async fn close(mut self, patience: Duration) -> Vec<RemainingProcess> {
         self.flush_deferred_failure();
         self.pending.fail_all(&shutting_down());
@@ -442,12 +441,12 @@ impl Session {
     }
 }
 
-/// What a server hears of a request that is given up.
+/// The parameters of `notifications/cancelled`, with a reason.
 fn reason(text: &str) -> Raw {
     Raw::empty_object().with("reason", &Raw::from_string(text))
 }
 
-/// What it means for the whole conversation that one request was lost; most often nothing.
+/// The consequence of a failed request for the whole session; usually none.
 fn consequence(error: &Error) -> Option<SessionEvent> {
     match error.kind() {
         ErrorKind::SessionExpired => Some(SessionEvent::SessionExpired),
@@ -456,7 +455,7 @@ fn consequence(error: &Error) -> Option<SessionEvent> {
     }
 }
 
-/// The server is being ended by us.
+/// The error while the host stops the server.
 pub(super) fn shutting_down() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the server is being stopped")
 }
@@ -465,7 +464,7 @@ pub(super) fn closed_error() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the connection is closed")
 }
 
-/// Waits until then; for ever, if there is no such time.
+/// Waits until a time; for ever, if there is none.
 pub(super) async fn wait_until(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

@@ -1,4 +1,4 @@
-//! What of a server somebody wants to hear of, and what they hold meanwhile.
+//! Subscriptions to resources and tasks of a server, and the guards that hold them.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use tokio::sync::mpsc;
 
 use crate::principal::Requester;
 
-/// Something of a server of which somebody wants to hear.
+/// The resource or task of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SubscriptionSubject {
-    /// A resource, by its address.
+    /// A resource, by its URI.
     Resource(Arc<str>),
-    /// A task, by the id the server gave it.
+    /// A task, by the ID that the server gave it.
     Task(Arc<str>),
 }
 
@@ -24,7 +24,7 @@ impl SubscriptionSubject {
         Self::Task(id.into())
     }
 
-    /// What the server calls it.
+    /// Its upstream URI or ID.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Resource(name) | Self::Task(name) => name,
@@ -32,19 +32,19 @@ impl SubscriptionSubject {
     }
 }
 
-/// What becomes of something that somebody holds.
+/// A change in the holders of a subscription.
 #[derive(Debug)]
 pub(super) enum HoldChange {
-    /// It is held for a client, whether or not the server has been asked.
+    /// A client holds it, whether or not the server has been subscribed to.
     Begun(SubscriptionSubject, Requester),
-    /// One who held it does not any more.
+    /// A holder dropped it.
     Over(SubscriptionSubject),
 }
 
-/// Where those who hold something say so.
+/// Channel on which holders report changes.
 pub(super) type HoldSender = mpsc::UnboundedSender<HoldChange>;
 
-/// While it is held, the server is asked to say what becomes of something.
+/// Holds a subscription until it is dropped.
 #[derive(Debug)]
 pub(super) struct SubscriptionGuard {
     pub(super) subject: SubscriptionSubject,
@@ -52,13 +52,13 @@ pub(super) struct SubscriptionGuard {
 }
 
 impl SubscriptionGuard {
-    /// Holds something from now on, and says so.
+    /// Holds a subscription from now on, and reports it to the actor.
     pub(super) fn begin(
         subject: SubscriptionSubject,
         requester: Requester,
         holds: &HoldSender,
     ) -> Self {
-        // A connection that is over asks for nothing.
+        // A closed connection does not subscribe.
         let _ = holds.send(HoldChange::Begun(subject.clone(), requester));
         Self { subject, holds: holds.clone() }
     }
@@ -66,31 +66,31 @@ impl SubscriptionGuard {
 
 impl Drop for SubscriptionGuard {
     fn drop(&mut self) {
-        // A connection that is over has nothing to take back.
+        // A closed connection does not unsubscribe.
         let _ = self.holds.send(HoldChange::Over(self.subject.clone()));
     }
 }
 
-/// While it is held, the server is asked to say when a resource changes, also after it has been
-/// started again. What it says comes with
+/// Holds a subscription to updates of a resource until it is dropped, also across restarts of the
+/// server. The notifications arrive at
 /// [`Connection::notifications`](super::Connection::notifications).
 #[derive(Debug)]
 pub struct ResourceSubscription(pub(super) SubscriptionGuard);
 
 impl ResourceSubscription {
-    /// The address of the resource.
+    /// The URI of the resource.
     pub fn uri(&self) -> &str {
         self.0.subject.name()
     }
 }
 
-/// While it is held, the server is asked to say what becomes of a task (`notifications/tasks`). What
-/// it says comes with [`Connection::notifications`](super::Connection::notifications).
+/// Holds a subscription to updates of a task (`notifications/tasks`) until it is dropped. The
+/// notifications arrive at [`Connection::notifications`](super::Connection::notifications).
 #[derive(Debug)]
 pub struct TaskSubscription(pub(super) SubscriptionGuard);
 
 impl TaskSubscription {
-    /// The id of the task.
+    /// The ID of the task.
     pub fn id(&self) -> &str {
         self.0.subject.name()
     }

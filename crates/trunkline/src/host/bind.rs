@@ -1,4 +1,4 @@
-//! From an entry of a view to the connection that it is called on.
+//! Binds a catalog entry to the connection that serves it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::principal::Requester;
 use crate::view::View;
 
 impl Host {
-    /// Binds an entry to the connection that serves it, to this client if each has its own, in the era of
-    /// the caller where the server speaks both.
+    /// Binds an entry to the connection that serves it: a dedicated one of the client if there is
+    /// one, in the era of the caller where the server supports both.
     pub(super) async fn bind<'v>(
         &'v self,
         view: &'v View,
@@ -26,7 +26,7 @@ impl Host {
         self.authorize(view, entry)?;
         let name = &entry.server().name;
         let shared = self.shared.servers.get(name.as_str()).ok_or_else(|| refresh_error(name))?;
-        // The rules for it may be other ones than when it was started.
+        // The settings may have changed since it was started.
         let server = self.shared.active.borrow().servers.get(name).cloned();
         let server = server.ok_or_else(|| refresh_error(name))?;
         let own = self.shared.dedicated.connection(&server, options.client)?;
@@ -35,7 +35,7 @@ impl Host {
             Some(capabilities) => {
                 let older =
                     self.legacy_connection(&shared, capabilities, options.time_left()).await;
-                // The rules may be other ones after the wait.
+                // The rules may have changed during the wait.
                 self.authorize(view, entry)?;
                 older
             }
@@ -46,8 +46,8 @@ impl Host {
         Ok(Route { entry, connection, is_own, first, server, view, guard: self, read: None })
     }
 
-    /// The connection to a server in the older era, if it speaks both. Which it speaks is known once it has
-    /// been reached.
+    /// The legacy connection to a server that supports both eras. Its eras are known once it has
+    /// been connected.
     async fn legacy_connection(
         &self,
         shared: &Arc<Connection>,
@@ -55,15 +55,15 @@ impl Host {
         time_left: Option<Duration>,
     ) -> Option<Arc<Connection>> {
         if shared.may_speak_both_eras() && shared.tools_revision() == 0 {
-            // Why it cannot be reached in time is said by the call.
+            // If it cannot be reached in time, the call reports the error.
             let connected = shared.connect();
             let _ = timeout(time_left.unwrap_or(Duration::MAX), connected).await;
         }
         self.shared.legacy.connection_beside(shared, capabilities)
     }
 
-    /// Wants a server to log at least from a level on, on all connections that clients share, on behalf
-    /// of a client.
+    /// Requests log messages of this level and above from a server, on all its shared connections,
+    /// on behalf of a client.
     pub fn set_log_level(&self, server: &ServerName, requester: &Requester, level: LogLevel) {
         let older = self.shared.legacy.all_of(server);
         for connection in self.shared.servers.get(server.as_str()).into_iter().chain(older) {

@@ -1,4 +1,4 @@
-//! Starting a host from configuration text, files or values.
+//! Builds a host from configuration text, files or values.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -65,7 +65,7 @@ impl HttpSource {
     }
 }
 
-/// Where the configuration comes from.
+/// The source of the configuration.
 enum ConfigSource {
     Loaded(Box<LoadedConfig>),
     Load(Box<LoadOptions>),
@@ -78,7 +78,7 @@ pub struct StartError {
 }
 
 impl StartError {
-    /// Everything that is wrong with the configuration.
+    /// All problems of the configuration.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
@@ -127,8 +127,8 @@ impl HostBuilder {
         Self { source: ConfigSource::Loaded(Box::new(loaded)), ..self }
     }
 
-    /// Loads the configuration with these options when the host starts. Files and variables are read
-    /// through the [`environment`](Self::environment).
+    /// Loads the configuration with these options when the host starts. Files and variables are
+    /// read through the [`environment`](Self::environment).
     pub fn load(self, options: LoadOptions) -> Self {
         Self { source: ConfigSource::Load(Box::new(options)), ..self }
     }
@@ -183,28 +183,28 @@ impl HostBuilder {
         builder.environment(system)
     }
 
-    /// Reads configuration files, agent files and variables through this.
+    /// Sets the environment that configuration files, agent files and variables are read from.
     pub fn environment(self, environment: Arc<dyn Environment + Send + Sync>) -> Self {
         Self { environment: Some(environment), ..self }
     }
 
-    /// Resolves references such as `${TOKEN}` through this, when a server starts.
+    /// Sets the resolver of references such as `${TOKEN}`, used when a server starts.
     pub fn resolver(self, resolver: Arc<dyn Resolver + Send + Sync>) -> Self {
         Self { resolver, ..self }
     }
 
-    /// Starts processes with these options: the variables they inherit, among others.
+    /// Sets the options of child processes, such as the variables they inherit.
     pub fn child_options(self, child: ChildOptions) -> Self {
         Self { child, ..self }
     }
 
-    /// Reaches remote servers with these options: proxies and certificates.
+    /// Sets the options of remote connections: proxies and certificates.
     pub fn http_options(self, http: HttpOptions) -> Self {
         Self { http: HttpSource::Options(http), ..self }
     }
 
-    /// Keeps lists and protocol versions of servers in this directory, so that tools are known before
-    /// a server starts.
+    /// Caches lists and protocol versions of servers in this directory, so that tools are known
+    /// before a server starts.
     pub fn cache_dir(self, directory: impl Into<PathBuf>) -> Self {
         Self { cache_dir: Some(directory.into()), ..self }
     }
@@ -214,12 +214,12 @@ impl HostBuilder {
         Self { capabilities: Some(capabilities), ..self }
     }
 
-    /// Handles requests of legacy servers that belong to no call.
+    /// Sets the handler for requests of legacy servers that belong to no call.
     pub fn handler(self, handler: Arc<dyn CallHandler>) -> Self {
         Self { handler: Some(handler), ..self }
     }
 
-    /// Keeps these names for tools of the embedding application (TOOL-13).
+    /// Reserves these names for tools of the embedding application (TOOL-13).
     pub fn reserve_names<N: Into<Box<str>>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.reserved.extend(names.into_iter().map(Into::into));
         self
@@ -230,18 +230,19 @@ impl HostBuilder {
         Self { registry: Some(registry), ..self }
     }
 
-    /// Limits what any configuration may allow (TOOL-5).
+    /// Limits the access that any configuration may allow (TOOL-5).
     pub fn max_access(self, max_access: Access) -> Self {
         Self { max_access, ..self }
     }
 
-    /// Sets how servers are restarted where the configuration does not say, and the most that it may ask
-    /// for (CON-5).
+    /// Sets the restart policy where the configuration has none, and the most that a configuration
+    /// may request (CON-5).
     pub fn restart(self, restart: Restart) -> Self {
         Self { restart: Some(restart), ..self }
     }
 
-    /// Starts the host. A server whose entry has errors is disabled, and [`Host::diagnostics`] says why.
+    /// Starts the host. A server whose entry has errors is disabled, and [`Host::diagnostics`]
+    /// contains the reason.
     ///
     /// # Errors
     ///
@@ -254,6 +255,12 @@ impl HostBuilder {
         // Files may be on a file system that does not answer.
         let read = tokio::task::spawn_blocking(move || self.read()).await;
         let (host, options) = read.expect("invariant: loading does not panic");
+        let connections = self.connection_options();
+        let Self { source, environment, reserved, registry, max_access, restart, .. } = self;
+        let load = move || load(source, environment.as_deref());
+        // Files may be on a file system that does not respond.
+        let loaded = tokio::task::spawn_blocking(load).await;
+        let host = loaded.expect("invariant: loading does not panic");
         let has_errors = host.diagnostics.iter().any(|found| found.is_error(false));
         if has_errors && host.config.servers().len() == 0 {
             return Err(StartError { diagnostics: host.diagnostics });
@@ -294,7 +301,7 @@ impl Environment for NoEnvironment {
     }
 }
 
-/// Loads the configuration and its agents, those in files included.
+/// Loads the configuration and its agents, including those in files.
 fn load(source: ConfigSource, environment: Option<&(dyn Environment + Send + Sync)>) -> HostConfig {
     let environment: &dyn Environment = match environment {
         Some(environment) => environment,

@@ -1,4 +1,4 @@
-//! One caller of a host: the tools, prompts and resources it sees, and calls of them.
+//! One caller of a host: its view, and calls on its behalf.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::view::View;
 
 /// A caller of a [`Host`], with the limits of its agent, bundles and access.
 ///
-/// It follows the host: after a reload, or when a server has other tools, it sees what is there then.
+/// It follows the host: after a reload, or when the tools of a server change, it sees the current
+/// state.
 ///
 /// ```
 /// # use trunkline::{Host, config};
@@ -28,13 +29,13 @@ use crate::view::View;
 #[derive(Clone)]
 pub struct HostCaller {
     pub(super) host: Host,
-    /// Its view at some time, which knows the caller and the rules it was made by.
+    /// An earlier view, from which the caller is refreshed.
     view: Arc<View>,
 }
 
 impl Host {
-    /// The owner of the configuration: sees everything that the configuration allows, and is told which
-    /// rule hides the rest.
+    /// The owner of the configuration: sees all items that the configuration allows, with the rule
+    /// that hides each of the others.
     ///
     /// # Panics
     ///
@@ -86,7 +87,7 @@ impl HostCaller {
         &self.host
     }
 
-    /// A snapshot of what the caller sees now.
+    /// A snapshot of the items that the caller sees now.
     ///
     /// # Errors
     ///
@@ -95,11 +96,11 @@ impl HostCaller {
         self.host.with_current_rules(&self.view)
     }
 
-    /// Reads a resource by the URI that the caller knows it by.
+    /// Reads a resource by its exposed URI.
     ///
     /// # Errors
     ///
-    /// When the caller may not read it, or the server gives no result.
+    /// When the caller may not read it, or the server returns no result.
     pub async fn read_resource(
         &self,
         uri: &str,
@@ -108,11 +109,11 @@ impl HostCaller {
         self.host.read(&self.view()?, uri, options).await
     }
 
-    /// Gets a prompt, filled in with arguments: an object of strings.
+    /// Gets a prompt with arguments: an object of strings.
     ///
     /// # Errors
     ///
-    /// When the caller may not have it, or the server gives no result.
+    /// When the caller may not use it, or the server returns no result.
     pub async fn get_prompt(
         &self,
         name: &str,
@@ -127,7 +128,7 @@ impl HostCaller {
     ///
     /// # Errors
     ///
-    /// When the caller may not have the prompt or template, or the server gives no result.
+    /// When the caller may not use the prompt or template, or the server returns no result.
     pub async fn complete(
         &self,
         completion: &Completion<'_>,

@@ -1,4 +1,4 @@
-//! The task that keeps the catalog: it looks at what the servers have whenever one has changed.
+//! The task that maintains the catalog: rebuilds it whenever the lists of a server change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{self, AssertUnwindSafe};
@@ -15,10 +15,10 @@ use crate::message::Raw;
 use crate::name::ServerName;
 use crate::registry::{ServerSet, StatusWatch};
 
-/// Looks that may be asked for at the same time; they are all answered by the next one.
+/// Concurrent refresh requests; the next refresh completes all of them.
 const MAX_LOOKS: usize = 64;
 
-/// What a server had when it was looked at.
+/// The lists and state of a server at the last refresh.
 struct ServerSnapshot {
     lists: [Arc<[Arc<Item>]>; ItemKind::ALL.len()],
     state: State,
@@ -36,7 +36,7 @@ impl ServerSnapshot {
                 let error = status.last_error.as_ref();
                 Some(error.map_or("it failed", |error| error.message()).into())
             }
-            // It is down until it is there: most attempts fail like the one before.
+            // It counts as down until it is ready: most attempts fail like the one before.
             State::Starting => before.and_then(|before| before.down.clone()),
             State::Idle | State::Ready | State::Stopped => None,
         };
@@ -64,21 +64,20 @@ impl ServerSnapshot {
             && self.lists.iter().zip(&other.lists).all(are_same)
     }
 
-    /// Whether its lists say what it has. A server that failed, or is on its way up again, has lost
-    /// them.
+    /// Whether its lists are valid. A server that failed, or is restarting, has lost them.
     fn has_lists(&self) -> bool {
         let is_running = !matches!(self.state, State::Failed | State::Starting);
         is_running || self.lists.iter().any(|list| !list.is_empty())
     }
 }
 
-/// What a server had when it last said so, and how it was reached then.
+/// The last valid lists of a server, with the fingerprint of its transport.
 struct LastKnown {
     fingerprint: Fingerprint,
     listing: Arc<ServerItems>,
 }
 
-/// The task that keeps the catalog.
+/// The task that maintains the catalog.
 pub(super) struct CatalogTask {
     servers: Arc<ServerSet>,
     standing: watch::Receiver<ActiveConfig>,
@@ -91,11 +90,11 @@ pub(super) struct CatalogTask {
     known: BTreeMap<ServerName, LastKnown>,
 }
 
-/// Asks the keeper to look at once.
+/// Requests a refresh of the catalog.
 pub(super) struct RefreshHandle(mpsc::Sender<oneshot::Sender<()>>);
 
 impl RefreshHandle {
-    /// Waits until the catalog holds everything that the servers have by now.
+    /// Waits until the catalog contains the current lists of all servers.
     pub(super) async fn request(&self) {
         let (done, looked) = oneshot::channel();
         if self.0.send(done).await.is_ok() {
@@ -118,7 +117,7 @@ impl CatalogTask {
         let (seen, known) = (BTreeMap::new(), BTreeMap::new());
         let mut keeper =
             Self { servers, standing, reserved, wanted, catalog, config, sources, seen, known };
-        // What is remembered of servers that do not run yet is there from the beginning.
+        // Cached lists of servers that do not run yet are in the first catalog.
         keeper.refresh();
         (keeper, receiver, RefreshHandle(looks))
     }
@@ -133,7 +132,7 @@ impl CatalogTask {
                 else => return,
             };
             drain(&mut changes);
-            // A panic costs one look: the catalog stays as it was, and the next look makes it anew.
+            // After a panic the catalog stays as it was, and the next refresh rebuilds it.
             if panic::catch_unwind(AssertUnwindSafe(|| self.refresh())).is_err() {
                 self.seen.clear();
             }
@@ -143,8 +142,8 @@ impl CatalogTask {
         }
     }
 
-    /// Goes over to a new configuration, if there is one: other names, other servers, the same
-    /// lists. Every look does that: whoever asks for one has perhaps just changed it.
+    /// Applies a new configuration, if there is one: other names and servers, the same lists. Every
+    /// refresh checks for it, because a reload requests a refresh.
     fn follow_configuration(&mut self) -> bool {
         let config = Arc::clone(&self.standing.borrow_and_update().config);
         if Arc::ptr_eq(&config, &self.config) {
@@ -156,7 +155,7 @@ impl CatalogTask {
         true
     }
 
-    /// Looks at every server, and makes a new catalog if anything is different.
+    /// Reads the lists of every server, and builds a new catalog if anything changed.
     fn refresh(&mut self) {
         let connections = self.servers.connections();
         let mut is_different = self.follow_configuration();
@@ -175,8 +174,8 @@ impl CatalogTask {
         }
     }
 
-    /// Takes what a server has. What it had stays while it is down or on its way up again, so that
-    /// names stay what they are.
+    /// Updates the lists of a server. While it is down or restarting, its last lists stay, so that
+    /// names do not change.
     fn take(&mut self, connection: &Connection, now: ServerSnapshot) {
         let (server, fingerprint) = (&connection.server().name, connection.fingerprint());
         let known = self.known.get(server).filter(|known| known.fingerprint == *fingerprint);
@@ -197,7 +196,7 @@ impl CatalogTask {
         self.seen.insert(server.clone(), now);
     }
 
-    /// Forgets servers that are not there any more, and says whether there were any.
+    /// Removes servers that are gone. Returns whether there were any.
     fn remove_gone(&mut self, connections: &[Arc<Connection>]) -> bool {
         let is_there = |name: &ServerName| {
             connections.iter().any(|connection| connection.server().name == *name)
@@ -212,7 +211,7 @@ impl CatalogTask {
     }
 }
 
-/// Takes changes that are there already: one look is enough for all of them.
+/// Drains the changes that are already queued: one refresh covers all of them.
 fn drain(changes: &mut StatusWatch) {
     use futures_util::FutureExt as _;
     while changes.next().now_or_never().flatten().is_some() {}

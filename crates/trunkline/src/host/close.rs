@@ -1,4 +1,4 @@
-//! Ending servers of a host: one or all, until the next use or for good (CON-10).
+//! Stops servers of a host: one or all, until the next use or for good (CON-10).
 
 use std::time::Instant;
 
@@ -8,9 +8,9 @@ use super::Host;
 use crate::connection::OrphanProcess;
 
 impl Host {
-    /// Ends a server, also where clients have it for themselves or other hosts of the registry use it.
-    /// When this returns, nothing of it is left running. The next use starts it again (CON-10). A server
-    /// that there is not is none to end.
+    /// Stops a server, including dedicated connections and those shared with other hosts of the
+    /// registry. When this returns, none of its processes is running. The next use starts it again
+    /// (CON-10). An unknown server is ignored.
     pub async fn close(&self, server: &str) {
         let shared = async {
             if let Some(connection) = self.shared.servers.get(server) {
@@ -21,15 +21,15 @@ impl Host {
         tokio::join!(shared, self.shared.dedicated.close_server(server), older_era);
     }
 
-    /// Ends every server in the same way.
+    /// Stops every server in the same way.
     pub async fn close_all(&self) {
         let connections = self.shared.servers.connections();
         let closing = connections.iter().map(|it| self.close(it.server().name.as_str()));
         join_all(closing).await;
     }
 
-    /// Ends every server for good. When this returns, nothing of them is left running (CON-10), except for the
-    /// processes that are returned: those could not be ended.
+    /// Shuts down every server for good. When this returns, none of their processes is running
+    /// (CON-10), except the returned ones, which could not be ended.
     pub async fn shutdown(&self) -> Vec<OrphanProcess> {
         self.shared.shutdown.send_replace(true);
         self.shared.catalog_task.abort();
@@ -41,19 +41,19 @@ impl Host {
         self.take_orphans()
     }
 
-    /// The processes that could not be ended with their servers, since this was asked last.
+    /// The processes that could not be ended with their servers, since the last call.
     pub fn take_orphans(&self) -> Vec<OrphanProcess> {
         let mut remaining = self.shared.servers.registry().take_orphans();
         remaining.extend(self.shared.dedicated.take_remaining());
         remaining
     }
 
-    /// Ends the servers that a client has for itself, because it is gone.
+    /// Closes the dedicated servers of a client that has disconnected.
     pub async fn close_client(&self, client: &str) {
         self.shared.dedicated.close_client(client).await;
     }
 
-    /// Ends the servers that clients have for themselves and have not used for as long as they may.
+    /// Closes dedicated and legacy connections that have exceeded their idle timeout.
     pub async fn close_idle(&self) {
         let now = Instant::now();
         tokio::join!(self.shared.dedicated.close_idle(now), self.shared.legacy.close_idle(now));

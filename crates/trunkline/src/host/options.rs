@@ -1,4 +1,4 @@
-//! ConnectionOptions of a host: what connections need, names it has itself, ceilings of configuration.
+//! Options of a host: connections, reserved names, and limits on the configuration.
 
 use std::collections::BTreeSet;
 
@@ -6,26 +6,26 @@ use crate::config::{Access, Restart};
 use crate::connection::ConnectionOptions;
 use crate::registry::Registry;
 
-/// What a host is made with.
+/// Options of a host.
 #[derive(Clone)]
 pub struct HostOptions {
-    /// What connections need.
+    /// The options of connections.
     pub connections: ConnectionOptions,
-    /// Names of tools that the embedding host has itself (TOOL-13).
+    /// Names of tools of the embedding application (TOOL-13).
     pub reserved: BTreeSet<Box<str>>,
-    /// Where connections are shared with other hosts, one for each project folder for example
-    /// (CFG-12); one of its own, if there is none. Its options are the registry's.
+    /// Registry that shares connections with other hosts, for example one per project directory
+    /// (CFG-12). Without one, the host creates its own. The connection options of the registry
+    /// apply.
     pub registry: Option<Registry>,
-    /// The most that any configuration may allow (TOOL-5). No file can raise it.
+    /// The most access that any configuration may allow (TOOL-5). No file can raise it.
     pub max_access: Access,
-    /// Whether and how servers are started again where nothing is configured, and the most that any
-    /// configuration may ask for (CON-5). Absent for [`Restart::default`], of which configuration may
-    /// ask for more.
+    /// The restart policy where none is configured, and the most that any configuration may request
+    /// (CON-5). Absent for [`Restart::default`], beyond which a configuration may request more.
     pub restart: Option<Restart>,
 }
 
 impl HostOptions {
-    /// Only what connections need.
+    /// Default options with these connection options.
     pub fn new(connections: ConnectionOptions) -> Self {
         Self {
             connections,

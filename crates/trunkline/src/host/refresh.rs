@@ -1,4 +1,4 @@
-//! Lists of the servers, requested again where they are missing or stale.
+//! Refreshes lists of the servers that are unknown or stale.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use crate::item::ItemKind;
 use crate::name::ServerName;
 
 impl Host {
-    /// Asks every server for what it has of some kinds, if that is not known or stale, starting
-    /// those that do not run. Returns why lists are missing; what is there is in the catalog.
+    /// Requests the lists of some kinds from every server, where they are unknown or stale,
+    /// starting servers that do not run. Returns the reasons for missing lists; the others are in
+    /// the catalog.
     pub async fn refresh(&self, kinds: &[ItemKind], patience: WaitFor) -> Vec<Error> {
         self.refresh_connections(self.shared.servers.connections(), kinds, patience).await
     }
 
-    /// The same, from some servers only. Names that are no server's are passed over.
+    /// The same for some servers only. Unknown names are ignored.
     pub async fn refresh_servers(
         &self,
         servers: &[ServerName],
@@ -38,13 +39,14 @@ impl Host {
         let results = join_all(gathered).await;
         self.shared.refresh.request().await;
         let mut failures: Vec<Error> = results.into_iter().filter_map(Result::err).collect();
-        // The same from run to run, whoever was first.
+        // A stable order, independent of timing.
         failures.sort_by(|one, other| one.server().cmp(&other.server()));
         failures
     }
 }
 
-/// Asks one server for lists, and waits for them as long as that may take. Says why one is missing.
+/// Requests lists from one server, and waits for them as `patience` specifies. Returns the reason
+/// for a missing one.
 async fn refreshed(
     connection: &Arc<Connection>,
     kinds: &[ItemKind],
@@ -52,7 +54,7 @@ async fn refreshed(
 ) -> Result<(), Error> {
     let server = connection.server();
     let grace = connection.behaviour().timeouts.grace;
-    // All are asked for before one is waited for.
+    // All lists are requested before the first is awaited.
     let asked: Vec<_> = kinds
         .iter()
         .map(|kind| (connection.is_recorded(*kind), connection.refresh(*kind)))

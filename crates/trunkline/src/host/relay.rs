@@ -1,4 +1,4 @@
-//! Requests that are passed on for somebody else: in their own words, but for names.
+//! Relays requests of clients to upstream servers: only names and URIs are rewritten.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::name::{MAX_URI_BYTES, ServerName};
 use crate::principal::Requester;
 use crate::view::{ResourceRoute, RoutedEntry, View};
 
-/// Longest name or address in a request, in bytes as it is written: an address, with escapes and with
-/// the name of its server before it. Nothing has a longer one, so that it is refused unread.
+/// Limit on the bytes of a name or URI in a request, as it is written: a URI with escapes and with
+/// the name of its server before it. No item has a longer one, so it is rejected unread.
 const MAX_WORD_BYTES: usize = 2 * MAX_URI_BYTES;
 
-/// A request about one thing of a server.
+/// A request about one item of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayMethod {
     /// `tools/call`.
@@ -30,7 +30,7 @@ pub enum RelayMethod {
 }
 
 impl RelayMethod {
-    /// The request of a method.
+    /// Parses a method.
     pub fn from_method(method: &str) -> Option<Self> {
         match method {
             "tools/call" => Some(Self::Call),
@@ -51,8 +51,8 @@ impl RelayMethod {
         }
     }
 
-    /// What a request is about, if this caller may have it, and its parameters in the words of the
-    /// server.
+    /// Resolves the item of a request, if the caller may use it, and rewrites the parameters to its
+    /// upstream name.
     fn resolve<'v>(self, view: &'v View, params: &Raw) -> Result<UpstreamRequest<'v>, CallError> {
         match self {
             Self::Call => named(view, ItemKind::Tool, params),
@@ -72,22 +72,22 @@ impl RelayMethod {
     }
 }
 
-/// A request, with what it is about in a view.
+/// A request, resolved in a view.
 pub struct ResolvedRequest<'v> {
     relayed: RelayMethod,
-    /// Its parameters in the words of the caller.
+    /// Its parameters with exposed names.
     params: Raw,
     resolved: UpstreamRequest<'v>,
 }
 
 impl<'v> ResolvedRequest<'v> {
-    /// What it is about: its server and its definition.
+    /// The resolved item, with its server and definition.
     pub fn entry(&self) -> &Entry {
         &self.resolved.entry
     }
 }
 
-/// What a request is about, in the words of its server.
+/// A resolved item, with upstream parameters.
 struct UpstreamRequest<'v> {
     entry: RoutedEntry<'v>,
     params: Raw,
@@ -95,7 +95,7 @@ struct UpstreamRequest<'v> {
 }
 
 impl Host {
-    /// What a request is about, if this caller may have it, ready to be passed on.
+    /// Resolves the item of a request, if the caller may use it, ready to be relayed.
     pub fn find<'v>(
         &self,
         view: &'v View,
@@ -107,8 +107,8 @@ impl Host {
         Ok(ResolvedRequest { relayed, params: params.clone(), resolved })
     }
 
-    /// Passes a request on to the server that has what it is about. Only the name in it is another;
-    /// all else is the caller's, byte for byte.
+    /// Relays a request to the server of its item. Only the name in it is rewritten; all else is
+    /// passed on byte for byte.
     pub async fn relay(
         &self,
         view: &View,
@@ -131,7 +131,7 @@ impl Host {
             resolved: UpstreamRequest { entry, params: sent, read },
         } = found;
         if relayed == RelayMethod::Read {
-            // Rules may be about the address as well as about the template that it fits.
+            // Rules may apply to the URI as well as to the template that it matches.
             relayed.resolve(&self.with_current_rules(view)?, &params)?;
         }
         let route = Route { read, ..self.bind(view, &entry, &options).await? };
@@ -141,9 +141,9 @@ impl Host {
         }
     }
 
-    /// Passes on a request about something that only the server knows, such as a task. The caller
-    /// has to see something of that server. A method that the protocol does not know may do anything:
-    /// pass it on only for a view that [has no limit](View::is_unlimited) on the server.
+    /// Relays a request about something that only the server knows, such as a task. The caller has
+    /// to see an item of that server. A custom method may do anything: relay it only for a view
+    /// that [has no limit](View::is_unlimited) on the server.
     pub async fn relay_to(
         &self,
         view: &View,
@@ -161,8 +161,8 @@ impl Host {
         asked.await.map_err(|error| self.judged(error))
     }
 
-    /// Has a server say what becomes of a task, by the id that the server gave it. The caller has to
-    /// see something of that server.
+    /// Subscribes to updates of a task, by its upstream ID. The caller has to see an item of that
+    /// server.
     pub async fn task_updates(
         &self,
         view: &View,
@@ -177,8 +177,8 @@ impl Host {
     }
 }
 
-/// Fails if a server could find other values in parameters than the ones that are looked at here:
-/// another `_meta`, with a token for progress that is not ours, or other arguments.
+/// Fails if a server could read other values from the parameters than the ones checked here:
+/// another `_meta`, with a progress token that is not Trunkline's, or other arguments.
 fn require_unique(params: &Raw) -> Result<(), CallError> {
     for key in ["arguments", "requestState", "inputResponses"] {
         params.get_unique(key).map_err(|DuplicateMember| CallError::ambiguous(key))?;
@@ -193,7 +193,7 @@ fn require_unique(params: &Raw) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Anything of a server that a view shows.
+/// Any item of a server that a view shows.
 fn something_of<'v>(view: &'v View, server: &ServerName) -> Option<&'v Entry> {
     let mut seen = ItemKind::ALL.iter().flat_map(|kind| view.entries(*kind));
     seen.find(|entry| entry.server().name == *server)
@@ -226,14 +226,14 @@ fn template<'v>(view: &'v View, reference: &Raw) -> Result<UpstreamRequest<'v>, 
     Ok(UpstreamRequest { entry: RoutedEntry::Listed(entry), params, read: None })
 }
 
-/// What parameters call something: a part of them, found once.
+/// The name or URI in the parameters of a request.
 struct NameParam {
     part: Raw,
 }
 
 impl NameParam {
     fn of(params: &Raw, key: &'static str) -> Result<Self, CallError> {
-        // Whoever may have one thing must not reach another under its name.
+        // An ambiguous name could be checked as one item and reach another.
         let part = params.get_unique(key).map_err(|DuplicateMember| CallError::ambiguous(key))?;
         if part.as_ref().is_some_and(|part| part.bytes().len() > MAX_WORD_BYTES) {
             return Err(CallError::too_long(key, MAX_WORD_BYTES));
@@ -246,7 +246,7 @@ impl NameParam {
         self.part.as_str().unwrap_or_default()
     }
 
-    /// The parameters with the server's own word for it, as they are where it is the same.
+    /// The parameters with the upstream name, unchanged where it is the same.
     fn upstream_params(&self, params: &Raw, own: &str) -> Raw {
         match self.text() == own {
             true => params.clone(),

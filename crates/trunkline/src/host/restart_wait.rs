@@ -1,4 +1,4 @@
-//! Calls to a server that is being started again wait for that attempt (CON-5).
+//! Calls to a server that is being restarted wait for that attempt (CON-5).
 
 use std::time::Duration;
 
@@ -10,8 +10,9 @@ use crate::name::ServerName;
 use crate::view::{RouteError, View};
 
 impl Host {
-    /// What a caller sees after the next attempt to start a server, where it is down and started again by
-    /// itself, and that is why a name leads nowhere. Waits no longer than the call may take.
+    /// The view of a caller after the next restart attempt of a server, where a name cannot be
+    /// routed because the server is down and restarts automatically. Waits no longer than the
+    /// timeout of the call.
     pub(super) async fn wait_for_restart(
         &self,
         view: &View,
@@ -25,12 +26,12 @@ impl Host {
         self.with_current_rules(view).ok()
     }
 
-    /// Waits until a server that is started again by itself is ready, or has failed once more.
+    /// Waits until a server that restarts automatically is ready, or has failed once more.
     async fn attempted(&self, server: &ServerName, bound: Option<Duration>) -> Option<()> {
         let connection = self.shared.servers.get(server.as_str())?;
         let before = connection.status();
         let is_coming = before.state == State::Starting || before.next_attempt.is_some();
-        // The end of it may have been followed by a start already.
+        // It may have been restarted already.
         if !is_coming && before.state != State::Ready {
             return None;
         }

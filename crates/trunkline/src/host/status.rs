@@ -1,4 +1,4 @@
-//! Status of every server of a configuration, also of those that are not started (CON-11).
+//! Status of every server of a configuration, including those that are not started (CON-11).
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use crate::name::{AgentName, ServerName};
 pub struct ServerStatus {
     /// Its name.
     pub server: ServerName,
-    /// How it is doing, or why it is not started.
+    /// Its status, or why it is not started.
     pub condition: ServerCondition,
 }
 
-/// How a server is doing, or why it is not started.
+/// The status of a server, or why it is not started.
 #[derive(Clone, Debug)]
 pub enum ServerCondition {
-    /// It is used.
+    /// It is in use.
     Enabled(Box<Status>),
-    /// It is switched off in the configuration.
+    /// It is disabled in the configuration.
     Disabled,
-    /// It is of a configuration file that nobody has consented to.
+    /// It comes from a configuration file that the user has not trusted.
     Held(Arc<ConsentHold>),
     /// Its entry in the configuration has errors.
     Broken,
 }
 
 impl ServerCondition {
-    /// The word for it: that of its state, `disabled` or `not-trusted`.
+    /// Its name: that of its state, `disabled` or `not-trusted`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Enabled(status) => status.state.as_str(),
@@ -42,12 +42,12 @@ impl ServerCondition {
 }
 
 impl Host {
-    /// The names of the agents of the configuration, those in files included.
+    /// The names of the agents of the configuration, including those in files.
     pub fn agent_names(&self) -> Vec<AgentName> {
         self.shared.active.borrow().rules.agent_names().cloned().collect()
     }
 
-    /// Status of every server of the configuration, sorted by name. Never waits, and starts nothing.
+    /// Status of every server of the configuration, sorted by name. Never waits or starts a server.
     pub fn status(&self) -> Vec<ServerStatus> {
         let config = self.config();
         let configured = config.servers().filter_map(|server| {

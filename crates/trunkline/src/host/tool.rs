@@ -18,8 +18,8 @@ use crate::view::View;
 
 /// A tool that a caller sees.
 ///
-/// It is the definition that was shown: if the server has another one by the time of the call, or a rule
-/// hides it, the call is refused.
+/// It stands for the definition that was shown: if the definition has changed by the time of the
+/// call, or a rule hides the tool, the call is rejected.
 #[derive(Clone)]
 pub struct Tool {
     host: Host,
@@ -32,24 +32,24 @@ impl Tool {
         Self { host: host.clone(), view: Arc::clone(view), entry: entry.clone() }
     }
 
-    /// The name that callers use, unique among all servers.
+    /// The exposed name, unique among all servers.
     pub fn name(&self) -> &str {
         self.entry.exposed()
     }
 
-    /// The server that has it.
+    /// The server of the tool.
     pub fn server(&self) -> &ServerName {
         &self.entry.server().name
     }
 
-    /// The description for a model, with the server's name where the configuration says so; empty if
-    /// there is none.
+    /// The description for a model, with the server's name where that is configured; empty if there
+    /// is none.
     pub fn description(&self) -> String {
         let description = self.definition().get("description");
         description.as_ref().and_then(Raw::as_str).unwrap_or_default().into_owned()
     }
 
-    /// The definition for a model: as the server wrote it, under the name that callers use.
+    /// The definition for a model: as the server wrote it, with the exposed name.
     pub fn definition(&self) -> Raw {
         self.view.definition(&self.entry, self.host.description_style())
     }
@@ -69,7 +69,7 @@ impl Tool {
         &self.entry
     }
 
-    /// Calls it, when the returned call is awaited.
+    /// A call, which is made when it is awaited.
     pub fn call(&self, arguments: impl Into<Arguments>) -> ToolCall<'static> {
         let Arguments(arguments) = arguments.into();
         ToolCall::new(CallTarget::Tool(Box::new(self.clone())), arguments)
@@ -89,8 +89,8 @@ impl Host {
 }
 
 impl HostCaller {
-    /// The tools that the caller sees, sorted by name. Servers that do not run are started where their
-    /// lists are not known, and waited for as long as `timeouts.grace` says.
+    /// The tools that the caller sees, sorted by name. Servers whose lists are unknown are started,
+    /// and waited for within `timeouts.grace`.
     pub async fn tools(&self) -> Vec<Tool> {
         self.host.refresh(&[ItemKind::Tool], WaitFor::Grace).await;
         let Ok(view) = self.view() else { return Vec::new() };
@@ -99,25 +99,26 @@ impl HostCaller {
         view.entries(ItemKind::Tool).map(tool).collect()
     }
 
-    /// A tool that is known now, resolved once.
+    /// A known tool, resolved once.
     ///
     /// # Errors
     ///
-    /// When the caller sees no tool of this name. [`tools`](Self::tools) makes those of servers known
-    /// that have not been started yet.
+    /// When the caller sees no tool of this name. [`tools`](Self::tools) also finds tools of
+    /// servers that have not been started yet.
     pub fn tool(&self, name: &str) -> Result<Tool, CallError> {
         let view = Arc::new(self.view()?);
         let entry = view.route(ItemKind::Tool, name)?;
         Ok(Tool::new(&self.host, &view, entry))
     }
 
-    /// Calls a tool by name, when the returned call is awaited. A server that does not run is started, and
-    /// one that is being restarted is waited for.
+    /// Calls a tool by name, when the returned call is awaited. A server that does not run is
+    /// started, and one that is being restarted is waited for.
     pub fn call_tool(&self, name: &str, arguments: impl Into<Arguments>) -> ToolCall<'static> {
         ToolCall::by_name(self.clone(), name, arguments.into())
     }
 
-    /// Resolves a tool by name, after asking the servers for their lists whose tools may have this name.
+    /// Resolves a tool by name, after refreshing the lists of servers whose tools may have this
+    /// name.
     async fn resolve_tool(
         &self,
         name: &str,
@@ -157,11 +158,11 @@ enum CallTarget {
 /// Progress of a call, as its server reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// The work done so far.
+    /// The amount of work done so far.
     pub progress: f64,
-    /// The whole work, if the server knows it.
+    /// The total amount, if the server knows it.
     pub total: Option<f64>,
-    /// What the server is doing.
+    /// A message for the user.
     pub message: Option<String>,
 }
 
@@ -176,13 +177,13 @@ impl ToolCall<'static> {
 }
 
 impl<'c> ToolCall<'c> {
-    /// Bounds the time of the call, with the start of the server where it does not run.
+    /// Limits the time of the call, including the start of the server where it does not run.
     pub fn timeout(self, timeout: Duration) -> Self {
         let options = CallOptions { timeout: Some(timeout), ..self.options };
         Self { options, ..self }
     }
 
-    /// Checks the arguments against the tool's schema before they are sent.
+    /// Validates the arguments against the tool's schema before they are sent.
     pub fn validate_arguments(self) -> Self {
         let options = CallOptions { checks_arguments: true, ..self.options };
         Self { options, ..self }
@@ -198,7 +199,7 @@ impl<'c> ToolCall<'c> {
         ToolCall { target, arguments, options, on_progress }
     }
 
-    /// Handles notifications and requests that the server sends before it responds.
+    /// Handles notifications and requests that the server sends before its response.
     pub fn handler<'d>(self, handler: &'d dyn CallHandler) -> ToolCall<'d>
     where
         'c: 'd,
@@ -207,7 +208,7 @@ impl<'c> ToolCall<'c> {
         ToolCall { target, arguments, options: CallOptions { handler, ..options }, on_progress }
     }
 
-    /// Reports the progress of the call.
+    /// Sets a callback for progress notifications.
     pub fn on_progress<'d>(self, report: impl Fn(&Progress) + Send + Sync + 'd) -> ToolCall<'d>
     where
         'c: 'd,
@@ -244,7 +245,7 @@ impl<'c> IntoFuture for ToolCall<'c> {
     }
 }
 
-/// Reports progress, and passes everything else to the handler of the call.
+/// Reports progress, and forwards everything else to the handler of the call.
 struct ProgressHandler<'c> {
     inner: &'c dyn CallHandler,
     on_progress: Option<ProgressFn<'c>>,
@@ -278,7 +279,7 @@ impl CallHandler for ProgressHandler<'_> {
 }
 
 impl Progress {
-    /// The progress in the parameters of `notifications/progress`.
+    /// Parses the parameters of `notifications/progress`.
     pub fn from_params(params: &Raw) -> Option<Self> {
         let number = |key| params.get(key)?.as_value()?.as_f64();
         let message = params.get("message");

@@ -1,6 +1,6 @@
-//! Members that readers may take for each other: those whose key is there twice, or in another case.
-//! Readers disagree on which of two counts, and some ignore case, so that what was checked here could be
-//! another value to the one who reads it next.
+//! Access to object members whose key occurs twice, or again in another case. JSON parsers disagree
+//! on which of two duplicates wins, and some ignore case, so a value checked here could differ from
+//! the value that the recipient reads.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,13 +8,12 @@ use super::invalid::DuplicateMember;
 use super::raw::Raw;
 
 impl Raw {
-    /// The value under a key that decides something: one that whoever reads it next is sure to find
-    /// as well. If there is another that some would take for it, whether they take the first of
-    /// two or ignore case, there is no telling.
+    /// The value under a key that is security relevant: returned only if every parser finds the
+    /// same one, including parsers that take the first of two duplicates or ignore case.
     ///
     /// # Errors
     ///
-    /// When there is another like it.
+    /// When several members match the key.
     pub fn get_unique(&self, key: &str) -> Result<Option<Self>, DuplicateMember> {
         let mut alike = self.parts().filter(|member| member.is_like(key));
         let Some(found) = alike.next() else { return Ok(None) };
@@ -24,11 +23,11 @@ impl Raw {
         }
     }
 
-    /// The value under a key that may be absent: nothing only if no reader finds any value under it.
+    /// The value under an optional key: `None` only if no parser finds a value under it.
     ///
     /// # Errors
     ///
-    /// When there is another like it, or only one in another case.
+    /// When several members match the key, or the only one differs in case.
     pub fn get_unambiguous(&self, key: &str) -> Result<Option<Self>, DuplicateMember> {
         let mut alike = self.parts().filter(|member| member.is_like(key));
         match (alike.next(), alike.next()) {
@@ -38,8 +37,8 @@ impl Raw {
         }
     }
 
-    /// Every value that some reader may find under one of these keys, with the number of the key, in
-    /// one pass.
+    /// All values that some parser may find under one of these keys, each with the index of the
+    /// key, in one pass.
     pub(crate) fn get_alike<const N: usize>(&self, keys: [&str; N]) -> Vec<(usize, Self)> {
         let found = self.parts().filter_map(|member| {
             let number = keys.iter().position(|key| member.is_like(key))?;
@@ -48,7 +47,7 @@ impl Raw {
         found.collect()
     }
 
-    /// The same object with one value under a key, and no other that some reader may find under it.
+    /// The object with one value under a key, and no other that some parser may find under it.
     #[must_use]
     pub(crate) fn with_unambiguous(&self, key: &str, value: &Self) -> Self {
         match self.get_unambiguous(key) {
@@ -59,8 +58,8 @@ impl Raw {
         }
     }
 
-    /// The same object with every key in it once, under which is the last value that was. Every other
-    /// byte stays; nothing changes if no key is there twice.
+    /// The object with each duplicate key reduced to its last value. All other bytes stay the same;
+    /// without duplicates the object is unchanged.
     #[must_use]
     pub(crate) fn deduplicated(self) -> Self {
         let mut keys: Vec<_> = self.parts().map(|member| member.key()).collect();

@@ -1,18 +1,17 @@
-//! Where the members of an object stand, noted when it is read: what is passed on is looked into again
-//! and again.
+//! Index of the members of an object, built while a message is parsed, because a forwarded message
+//! is accessed many times.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Members that are noted of one object. One that has more, or a key that is escaped, is looked through
-/// each time.
+/// Limit on the indexed members of one object. An object with more members, or with an escaped key,
+/// is scanned on every access.
 pub(super) const MOST: usize = 8;
 
-/// How deep objects are looked into: the message, its payload, and what that says of itself.
+/// Depth of the index: the message, its payload, and the `_meta` of the payload.
 pub(super) const LEVELS: usize = 3;
 
-/// Where the members of objects stand that are in each other, each counted from the beginning of its
-/// object.
+/// Positions of the members of nested objects, each relative to the start of its object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemberIndex {
     objects: [IndexedObject; LEVELS],
@@ -22,18 +21,18 @@ pub(super) struct MemberIndex {
 struct IndexedObject {
     members: [MemberSpan; MOST],
     count: usize,
-    /// Which of them is the object that is noted next.
+    /// The index of the member whose value is the indexed object of the next level.
     inner: Option<usize>,
 }
 
-/// Where a member stands.
+/// Position of a member.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MemberSpan {
     key: ByteSpan,
     value: ByteSpan,
 }
 
-/// A part of a text. Messages are not that long that it would need more.
+/// A byte range. Messages are shorter than 4 GiB.
 #[derive(Clone, Copy, Debug, Default)]
 struct ByteSpan {
     start: u32,
@@ -51,7 +50,7 @@ impl ByteSpan {
 }
 
 impl MemberSpan {
-    /// Where the key stands, between its quotes.
+    /// Position of the key, between its quotes.
     pub(super) fn key(&self) -> Range<usize> {
         self.key.range()
     }
@@ -62,12 +61,12 @@ impl MemberSpan {
 }
 
 impl MemberIndex {
-    /// Whether nothing of an object at this level has been noted.
+    /// Whether no object at this level has been indexed.
     pub(super) fn is_free(&self, level: usize) -> bool {
         self.objects[level].count == 0
     }
 
-    /// Notes another member of the object at a level, if there is room for it.
+    /// Adds a member to the object at a level. Returns `false` if it does not fit.
     #[must_use]
     pub(super) fn note(&mut self, level: usize, key: &Range<usize>, value: &Range<usize>) -> bool {
         let object = &mut self.objects[level];
@@ -81,14 +80,14 @@ impl MemberIndex {
         true
     }
 
-    /// Says that the member noted last is the object at the next level.
+    /// Records that the last member added is the object at the next level.
     pub(super) fn enters(&mut self, level: usize) {
         let object = &mut self.objects[level];
         object.inner = object.count.checked_sub(1);
     }
 }
 
-/// The outline of one of the objects.
+/// The index of one of the nested objects.
 #[derive(Clone, Debug)]
 pub(super) struct ObjectIndex {
     outline: Arc<MemberIndex>,
@@ -96,7 +95,7 @@ pub(super) struct ObjectIndex {
 }
 
 impl ObjectIndex {
-    /// The outermost one.
+    /// The index of the outermost object.
     pub(super) fn new(outline: MemberIndex) -> Self {
         Self { outline: Arc::new(outline), level: 0 }
     }
@@ -110,14 +109,14 @@ impl ObjectIndex {
         &object.members[..object.count]
     }
 
-    /// The same of the value of a member, by its number, if that is an object that was noted as well.
+    /// The index of the value of a member, if that value was indexed as well.
     pub(super) fn inside(&self, member: usize) -> Option<Self> {
         let is_inner = self.object().inner == Some(member);
         is_inner.then(|| Self { outline: Arc::clone(&self.outline), level: self.level + 1 })
     }
 
-    /// The outline of the same object after parts of it were replaced: where they stood, in their
-    /// order, and how long they are now.
+    /// The index of the object after edits, given as the replaced ranges in order and their new
+    /// lengths.
     pub(super) fn after(
         &self,
         edits: &(impl Iterator<Item = (Range<usize>, usize)> + Clone),

@@ -1,8 +1,8 @@
-//! Why a text cannot be used as JSON.
+//! Errors for text that cannot be used as JSON.
 
 use std::fmt;
 
-/// A text is not one JSON value.
+/// The text is not exactly one JSON value.
 #[derive(Debug)]
 pub struct InvalidJson(pub(super) serde_json::Error);
 
@@ -18,6 +18,6 @@ impl std::error::Error for InvalidJson {
     }
 }
 
-/// An object has members that some readers tell apart and others do not.
+/// An object has duplicate members, or members whose keys differ only in case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateMember;

@@ -1,4 +1,4 @@
-//! A JSON value kept as its text: looked into one level at a time, edited by splicing.
+//! A JSON value kept as its text: accessed one level at a time, edited by splicing.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,20 +13,20 @@ use super::invalid::{DuplicateMember, InvalidJson};
 use super::reader;
 use super::scan::{self, ScannedMember};
 
-/// Bytes of a message beside its payload that the payload may keep in memory: the envelope, and members
-/// that nobody looks at.
+/// Bytes of a message that its payload may keep in memory besides itself: the envelope and unused
+/// members.
 const MAX_BESIDE_BYTES: usize = 4 * 1024;
 
 /// A JSON value as it was written.
 ///
-/// Cheap to clone, and to cut out of a larger one: both share the bytes.
+/// Cheap to clone, and to slice out of a larger value: both share the bytes.
 #[derive(Clone)]
 pub struct Raw {
     /// Valid JSON, without white space around it.
     text: Bytes,
-    /// Where its members stand, if that was noted when it was read.
+    /// Positions of the members, if the value was indexed while it was parsed.
     outline: Option<ObjectIndex>,
-    /// Bytes that were left out of it while it was read.
+    /// Bytes that were dropped while the value was read.
     missing: usize,
 }
 
@@ -45,14 +45,14 @@ impl Hash for Raw {
 }
 
 impl Raw {
-    /// Checks that bytes are one JSON value and keeps them as they are.
+    /// Validates that bytes are one JSON value and keeps them as they are.
     pub fn read(bytes: &Bytes) -> Result<Self, InvalidJson> {
         let value: &RawValue = serde_json::from_slice(bytes).map_err(InvalidJson)?;
         Ok(Self::of(bytes.slice_ref(value.get().as_bytes())))
     }
 
-    /// The same for a message, whose payload is going to be looked into several times. Says whether it
-    /// is nested too deep as well.
+    /// Parses a message and indexes its payload, which is accessed several times. Also returns
+    /// whether it is nested too deeply.
     pub(super) fn read_message(bytes: &Bytes) -> Option<(Self, bool)> {
         let read = reader::read(bytes)?;
         let outline = read.outline.map(ObjectIndex::new);
@@ -60,17 +60,17 @@ impl Raw {
         Some((Self { text, outline, missing: 0 }, read.is_too_deep))
     }
 
-    /// Bytes that are JSON.
+    /// Wraps bytes that are known to be JSON.
     fn of(text: impl Into<Bytes>) -> Self {
         Self { text: text.into(), outline: None, missing: 0 }
     }
 
-    /// Checks that a text is one JSON value and keeps it.
+    /// Validates that a string is one JSON value and copies it.
     pub fn from_text(text: &str) -> Result<Self, InvalidJson> {
         Self::read(&Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    /// The value of anything that can be written as JSON.
+    /// Serializes a JSON value.
     pub fn from_value(value: &serde_json::Value) -> Self {
         Self::written(value)
     }
@@ -80,7 +80,7 @@ impl Raw {
         Self::written(text)
     }
 
-    /// A whole number.
+    /// A non-negative integer.
     pub fn from_number(number: u64) -> Self {
         Self::of(number.to_string())
     }
@@ -113,14 +113,14 @@ impl Raw {
         std::str::from_utf8(&self.text).expect("invariant: checked to be JSON, which is UTF-8")
     }
 
-    /// The same value, of which so many bytes were left out while it was read.
+    /// Records that `missing` bytes were dropped while the value was read.
     #[must_use]
     pub(crate) fn shortened_by(self, missing: usize) -> Self {
         Self { missing, ..self }
     }
 
-    /// Bytes that were left out of it while it was read, because the message was too long. Ask before
-    /// editing the value: edits may lose the number.
+    /// Bytes that were dropped while the value was read, because the message was too long. Read it
+    /// before editing the value: edits may lose the number.
     pub fn missing(&self) -> usize {
         self.missing
     }
@@ -130,14 +130,14 @@ impl Raw {
         &self.text
     }
 
-    /// The same value in bytes of its own, so that it keeps nothing else in memory.
+    /// A copy in its own allocation, so that it keeps no other bytes in memory.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self::of(Bytes::copy_from_slice(&self.text))
     }
 
-    /// The same value, in bytes of its own if it is a small part of so many. What is kept of a message
-    /// is counted by its own bytes, so that it must not keep many more in memory.
+    /// The value, copied to its own allocation if it is a small part of `whole` bytes. Stored
+    /// payloads are accounted by their own size, so they must not keep many more bytes in memory.
     #[must_use]
     pub(super) fn detached_from(self, whole: usize) -> Self {
         let beside = whole.saturating_sub(self.text.len());
@@ -157,7 +157,7 @@ impl Raw {
         &*self.text == b"null"
     }
 
-    /// The text of a string.
+    /// The value of a string.
     pub fn as_str(&self) -> Option<Cow<'_, str>> {
         let inside = self.text.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         if memchr::memchr(b'\\', inside).is_some() {
@@ -175,24 +175,25 @@ impl Raw {
         }
     }
 
-    /// The value of a whole number that is not negative.
+    /// The value of a non-negative integer.
     pub fn as_u64(&self) -> Option<u64> {
         self.text().parse().ok()
     }
 
-    /// The value as a tree, for what has to be understood in depth; nothing if it is nested too deeply
-    /// for one, or has a number that is too large.
+    /// The parsed value; `None` if it is nested too deeply for `serde_json`, or has a number that
+    /// is too large.
     pub fn as_value(&self) -> Option<serde_json::Value> {
         serde_json::from_slice(&self.text).ok()
     }
 
-    /// The value as a tree, and `null` where [`as_value`](Self::as_value) has none. Two values that
-    /// cannot become trees look the same, so that foreign ones must not be compared like this.
+    /// The parsed value, or `null` where [`as_value`](Self::as_value) returns `None`. Two values
+    /// that cannot be parsed look the same, so values from servers must not be compared like this.
     pub fn to_value(&self) -> serde_json::Value {
         self.as_value().unwrap_or(serde_json::Value::Null)
     }
 
-    /// The value under a key, if this is an object that has it; the last one, if it is there twice.
+    /// The value under a key, if this is an object that has it; the last one, if the key occurs
+    /// twice.
     pub fn get(&self, key: &str) -> Option<Self> {
         let found = self.parts().filter(|member| member.is(key)).last();
         found.map(|member| self.part(&member))
@@ -209,7 +210,11 @@ impl Raw {
         found.map(|member| member.map(|member| self.part(&member)))
     }
 
-    /// The values under several keys, unless one of them is there twice.
+    /// The values under several keys.
+    ///
+    /// # Errors
+    ///
+    /// When one of the keys occurs twice.
     pub(super) fn get_all_once<const N: usize>(
         &self,
         keys: [&str; N],
@@ -225,20 +230,20 @@ impl Raw {
         Ok(found)
     }
 
-    /// The members of an object, in their order; nothing for any other value.
+    /// The members of an object, in order; empty for any other value.
     pub fn members(&self) -> Vec<(String, Self)> {
         self.parts().map(|it| (it.key().into_owned(), self.part(&it))).collect()
     }
 
-    /// The items of an array; nothing for any other value.
+    /// The items of an array; empty for any other value.
     pub fn items(&self) -> Vec<Self> {
         scan::items(&self.text).map(|item| Self::of(self.text.slice(item))).collect()
     }
 
-    /// The same object with another value under a key, which is added at the end if it was not
-    /// there. Every other byte stays.
+    /// The object with a value under a key, replaced in place or added at the end. All other bytes
+    /// stay the same.
     ///
-    /// A value that is no object is returned as it is.
+    /// A value that is not an object is returned unchanged.
     #[must_use]
     pub fn with(&self, key: &str, value: &Self) -> Self {
         if !self.is_object() {
@@ -260,10 +265,10 @@ impl Raw {
         self.spliced(place, place, &[comma, &key.text, b":", &value.text])
     }
 
-    /// The same object with members at its end that it does not have yet. Nothing of it is looked
-    /// through, however long it is. Every other byte stays.
+    /// The object with members added at its end, which it must not contain yet. The cost does not
+    /// depend on the members it has: they are not scanned. All other bytes stay the same.
     ///
-    /// A value that is no object is returned as it is.
+    /// A value that is not an object is returned unchanged.
     #[must_use]
     pub fn append_members(&self, members: &[(&str, &Self)]) -> Self {
         if !self.is_object() || members.is_empty() {
@@ -285,8 +290,8 @@ impl Raw {
         Self::of(text)
     }
 
-    /// The bytes of an object up to where another member would be added, and those after it; all
-    /// bytes of any other value, and none.
+    /// Splits the bytes of an object where another member would be added; for any other value, the
+    /// second part is empty.
     pub fn split_tail(&self) -> (Bytes, Bytes) {
         let place = match self.is_object() {
             true => self.text[..self.text.len() - 1].trim_ascii_end().len(),
@@ -300,19 +305,19 @@ impl Raw {
         self.is_object() && self.text[1..self.text.len() - 1].trim_ascii().is_empty()
     }
 
-    /// The same object without a key. Every byte of the other members stays.
+    /// The object without a key. All bytes of the other members stay the same.
     ///
-    /// A value that is no object is returned as it is.
+    /// A value that is not an object is returned unchanged.
     #[must_use]
     pub fn without(&self, key: &str) -> Self {
         self.without_members(|member| member.is(key))
     }
 
-    /// The same object without some of its members. Every byte of the others stays.
+    /// The object without some of its members. All bytes of the others stay the same.
     pub(super) fn without_members(&self, is_meant: impl Fn(&ScannedMember<'_>) -> bool) -> Self {
         let mut text = Vec::with_capacity(self.text.len());
-        // What is before `from` is in the new text, or cut. A member goes with the comma before it,
-        // or with the one after it if nothing stays before it.
+        // The bytes before `from` are copied or cut. A member is cut with the comma before it, or
+        // with the one after it if no member before it stays.
         let (mut from, mut end_of_last, mut stays_any) = (0, 1, false);
         for member in self.parts() {
             if !is_meant(&member) {
@@ -333,8 +338,8 @@ impl Raw {
         Self::of(text)
     }
 
-    /// The same value with others in place of some of its parts, each of which was got out of it.
-    /// Every other byte stays.
+    /// Replaces several parts of the value, each of which was sliced out of it. All other bytes
+    /// stay the same.
     #[must_use]
     pub fn replace_slices(&self, edits: &[(Self, Self)]) -> Self {
         let mut edits: Vec<(Range<usize>, &Self)> =
@@ -343,8 +348,7 @@ impl Raw {
         self.edited(&edits)
     }
 
-    /// The same value with another in place of one of its parts, which was got out of it. Every other
-    /// byte stays.
+    /// Replaces one part of the value, which was sliced out of it. All other bytes stay the same.
     #[must_use]
     pub fn replace_slice(&self, part: &Self, value: &Self) -> Self {
         match self.range_of(part) {
@@ -353,20 +357,20 @@ impl Raw {
         }
     }
 
-    /// Where a part stands that was got out of this.
+    /// Position of a part that was sliced out of this value.
     fn range_of(&self, part: &Self) -> Option<Range<usize>> {
         let start = part.text.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
         let place = start..start + part.text.len();
         (place.end <= self.text.len()).then_some(place)
     }
 
-    /// The same value with others in some places, in their order.
+    /// Replaces ranges of the value, given in order.
     fn edited(&self, edits: &[(Range<usize>, &Self)]) -> Self {
         let lengths = edits.iter().map(|(place, value)| (place.clone(), value.text.len()));
         let outline = self.outline.as_ref().map(|outline| outline.after(&lengths));
         let (old, new) =
             lengths.fold((0, 0), |(old, new), edit| (old + edit.0.len(), new + edit.1));
-        // With just the room that is needed: sharing it costs nothing then.
+        // Exact capacity, so that the conversion to `Bytes` does not copy.
         let mut text = Vec::with_capacity((self.text.len() + new).saturating_sub(old));
         let mut end_of_last = 0;
         for (place, value) in edits {
@@ -389,7 +393,7 @@ impl Raw {
         Self::of(text)
     }
 
-    /// Its members, from what was noted of them if it was.
+    /// Its members, from the index if there is one.
     pub(super) fn parts(&self) -> impl Iterator<Item = ScannedMember<'_>> {
         let noted = self.outline.as_ref().map(ObjectIndex::members);
         let scanned = noted.is_none().then(|| scan::members(&self.text));

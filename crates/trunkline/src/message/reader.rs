@@ -1,28 +1,28 @@
-//! One pass over a message: whether it is JSON, and where the members stand that matter.
+//! Single-pass JSON parser for messages: validates the text and indexes the members of the
+//! envelope, its payload and the payload's `_meta`.
 //!
-//! The grammar is that of RFC 8259, as `serde_json` reads it; the tests hold the two against each
-//! other.
+//! The grammar is that of RFC 8259, as `serde_json` implements it; the tests compare the two.
 
 use std::ops::Range;
 
 use super::index::{LEVELS, MemberIndex};
 
-/// What a text holds.
+/// A parsed message.
 pub(super) struct JsonText {
-    /// Where the value stands, without white space around it.
+    /// Range of the value, without white space around it.
     pub(super) value: Range<usize>,
-    /// Where its members stand, if it is an object with few enough of them.
+    /// Positions of its members, if it is an object with few enough of them.
     pub(super) outline: Option<MemberIndex>,
     /// Whether it is nested deeper than [`MAX_DEPTH`].
     pub(super) is_too_deep: bool,
 }
 
-/// Arrays and objects that may be in each other. Most parsers of clients stop between 128 and 1,000
+/// Limit on nested arrays and objects. Most JSON parsers of clients stop between 128 and 1,000
 /// levels, and nothing that a person or a model writes comes near either.
 pub const MAX_DEPTH: usize = 512;
 
-/// Reads a message; nothing, if it is not one JSON value. Of its payload the members are noted too,
-/// and of the payload's `_meta`.
+/// Parses a message; `None` if it is not exactly one JSON value. Also indexes the members of its
+/// payload and of the payload's `_meta`.
 pub(super) fn read(text: &[u8]) -> Option<JsonText> {
     let mut reader = JsonReader {
         text,
@@ -41,16 +41,16 @@ pub(super) fn read(text: &[u8]) -> Option<JsonText> {
     // Outside of strings everything is ASCII.
     let is_utf8 = reader.is_ascii || std::str::from_utf8(text).is_ok();
     let outline = is_outlined.then_some(reader.outline);
-    // What is outlined is not on the list of what is open.
+    // Indexed objects are not on the stack of open containers.
     let is_too_deep = reader.deepest + LEVELS > MAX_DEPTH;
     (is_utf8 && reader.at == text.len()).then_some(JsonText { value, outline, is_too_deep })
 }
 
-/// How deep a message is, and its payload.
+/// Nesting levels of the message and of its payload.
 const ENVELOPE: usize = 0;
 const PAYLOAD: usize = 1;
 
-/// Whether what is under a key of an object is looked into.
+/// Whether the value under a key of an indexed object is indexed too.
 fn is_looked_into(level: usize, key: &[u8]) -> bool {
     match level {
         ENVELOPE => matches!(key, b"params" | b"result"),
@@ -59,19 +59,19 @@ fn is_looked_into(level: usize, key: &[u8]) -> bool {
     }
 }
 
-/// A text, and how far it has been read. Every step fails where the text is not JSON.
+/// A text and the position in it. Every step returns `None` where the text is not JSON.
 struct JsonReader<'t> {
     text: &'t [u8],
     at: usize,
-    /// What ends the arrays and objects that have been begun.
+    /// Closing brackets of the open arrays and objects.
     open: Vec<u8>,
-    /// The most that were open at the same time.
+    /// The largest number of open containers so far.
     deepest: usize,
-    /// Whether all strings are, so far.
+    /// Whether all strings so far are ASCII.
     is_ascii: bool,
-    /// How many escapes there were in them.
+    /// Number of escapes in strings so far.
     escapes: usize,
-    /// Where the members stand that have been noted.
+    /// Positions of the indexed members.
     outline: MemberIndex,
 }
 
@@ -92,9 +92,10 @@ impl JsonReader<'_> {
         }
     }
 
-    /// Reads a value and notes its members, if it is an object. Says whether all of them are noted.
+    /// Reads a value and indexes its members, if it is an object. Returns whether all of them are
+    /// indexed.
     fn outlined(&mut self, level: usize) -> Option<bool> {
-        // One that is there twice is noted once.
+        // Of duplicates, only the first is indexed.
         if self.peek() != Some(b'{') || level >= LEVELS || !self.outline.is_free(level) {
             self.value()?;
             return Some(false);
@@ -109,7 +110,8 @@ impl JsonReader<'_> {
         loop {
             let escapes = self.escapes;
             let key = self.key()?;
-            // Another key may be the same, written otherwise: such an object is looked through each time.
+            // With escapes, two spellings may be the same key: such an object is scanned on every
+            // access.
             has_all &= self.escapes == escapes;
             let from = self.at;
             let is_inner = match is_looked_into(level, &self.text[key.clone()]) {
@@ -133,7 +135,7 @@ impl JsonReader<'_> {
         }
     }
 
-    /// Reads a key and what stands between it and its value.
+    /// Reads a key, the colon and the white space around it.
     fn key(&mut self) -> Option<Range<usize>> {
         if self.next()? != b'"' {
             return None;
@@ -149,7 +151,7 @@ impl JsonReader<'_> {
         Some(key)
     }
 
-    /// Reads a value, with everything in it, however deep that is.
+    /// Reads a value with everything in it, without recursion.
     fn value(&mut self) -> Option<()> {
         let outside = self.open.len();
         loop {
@@ -175,7 +177,7 @@ impl JsonReader<'_> {
                 }
                 first => self.word(first)?,
             }
-            // One has ended here, and with it perhaps what it is in.
+            // A value ended here, and perhaps the containers around it.
             self.deepest = self.deepest.max(self.open.len());
             while self.open.len() > outside {
                 self.space();
@@ -214,7 +216,7 @@ impl JsonReader<'_> {
         }
     }
 
-    /// Reads what follows a backslash.
+    /// Reads the part of an escape after the backslash.
     fn escape(&mut self) -> Option<()> {
         self.escapes += 1;
         match self.next()? {
@@ -228,7 +230,7 @@ impl JsonReader<'_> {
         }
     }
 
-    /// Reads the rest of a number or of one of the three words.
+    /// Reads the rest of a number, or of `true`, `false` or `null`.
     fn word(&mut self, first: u8) -> Option<()> {
         let rest: &[u8] = match first {
             b't' => b"rue",
@@ -262,7 +264,7 @@ impl JsonReader<'_> {
         Some(())
     }
 
-    /// Reads digits, of which there has to be one.
+    /// Reads one or more digits.
     fn digits(&mut self) -> Option<()> {
         let is_digit = self.next()?.is_ascii_digit();
         self.pass_digits();
@@ -276,10 +278,10 @@ impl JsonReader<'_> {
     }
 }
 
-/// How many bytes of a string stand for themselves, before its end or an escape, and whether all that
-/// was looked at for that is ASCII.
+/// Length of the prefix of a string without quotes, escapes and control characters, and whether the
+/// bytes read to find it are ASCII.
 fn plain(text: &[u8]) -> (usize, bool) {
-    // Most strings are short, and end within a few words.
+    // Most strings are short, and end within a few machine words.
     let (mut length, mut is_ascii, mut is_over) = words(text, SHORT);
     if !is_over {
         let (passed, are_ascii) = blocks(&text[length..]);
@@ -290,14 +292,14 @@ fn plain(text: &[u8]) -> (usize, bool) {
     if is_over {
         return (length, is_ascii);
     }
-    // Less than a word is left of all.
+    // Less than a machine word is left.
     let rest = &text[length..];
     let place = rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len());
     (length + place, is_ascii && rest[..place].is_ascii())
 }
 
-/// How many bytes stand for themselves, looked at a word at a time, up to about so many; whether they
-/// are ASCII; and whether one follows that does not.
+/// Length of the prefix without special bytes, scanned a machine word at a time, up to about `most`
+/// bytes; whether it is ASCII; and whether a special byte follows.
 fn words(text: &[u8], most: usize) -> (usize, bool, bool) {
     let (mut length, mut bits) = (0, 0);
     while length < most
@@ -312,12 +314,10 @@ fn words(text: &[u8], most: usize) -> (usize, bool, bool) {
     (length, bits & HIGHEST == 0, false)
 }
 
-/// How many bytes stand for themselves, in blocks of which all do, and whether those and the next are
-/// ASCII.
+/// Length of the blocks without special bytes, and whether they and the next block are ASCII.
 fn blocks(text: &[u8]) -> (usize, bool) {
     let (mut length, mut is_ascii) = (0, true);
-    // All of a block at once, in bytes and without leaving it early: compilers make few instructions
-    // of that.
+    // The whole block in bytes, without an early exit: compilers vectorize this loop.
     for block in text.chunks_exact(BLOCK) {
         let (specials, bits) = block.iter().fold((0, 0), |(specials, bits), byte| {
             (specials | u8::from(is_special(*byte)), bits | byte)
@@ -331,7 +331,8 @@ fn blocks(text: &[u8]) -> (usize, bool) {
     (length, is_ascii)
 }
 
-/// Bytes that are looked at together in a string that may be short, and in one that is long.
+/// Bytes that are scanned together: in a machine word, in a string that may be short, and in a long
+/// one.
 const WORD: usize = 8;
 const SHORT: usize = 32;
 const BLOCK: usize = 64;
@@ -340,13 +341,13 @@ const BLOCK: usize = 64;
 const ONES: u64 = u64::from_ne_bytes([1; WORD]);
 const HIGHEST: u64 = ONES << 7;
 
-/// Whether a byte of a string does not stand for itself.
+/// Whether a byte of a string needs attention: a quote, an escape or a control character.
 fn is_special(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
-/// Where the first byte of a word is that does not stand for itself. Each test sets the highest bit
-/// of the bytes it is about; what it borrows from the next ones can only be wrong after the first.
+/// Position of the first special byte of a word. Each test sets the highest bit of the matching
+/// bytes; borrows can cause false matches only after the first true one.
 fn special(word: u64) -> Option<usize> {
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHEST;
     let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);

@@ -1,5 +1,5 @@
-//! Where the parts of a JSON value stand. The text was read as JSON before, so nothing of it is
-//! checked again: what is skipped costs no more than looking for its end.
+//! Positions of the members and items of a JSON value. The text was validated before and is not
+//! validated again, so skipping a value costs no more than finding its end.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,25 +11,25 @@ use super::index::MemberSpan;
 pub(super) struct ScannedMember<'a> {
     /// The key as it is written, between its quotes.
     written: &'a [u8],
-    /// Where the value stands.
+    /// Range of the value.
     pub(super) value: Range<usize>,
-    /// Its number, if it was noted.
+    /// Its number in the index, if it was indexed.
     pub(super) number: Option<usize>,
 }
 
 impl<'a> ScannedMember<'a> {
-    /// A member of an object that was noted when it was read.
+    /// A member from the index of its object.
     pub(super) fn noted(object: &'a [u8], (number, noted): (usize, &MemberSpan)) -> Self {
         Self { written: &object[noted.key()], value: noted.value(), number: Some(number) }
     }
 
-    /// Whether it is under this key.
+    /// Whether it has this key.
     pub(super) fn is(&self, key: &str) -> bool {
         if self.number.is_some() {
-            // Nothing of what is noted is escaped.
+            // Indexed keys contain no escapes.
             return self.written == key.as_bytes();
         }
-        // What is escaped is always longer than what it stands for.
+        // An escape sequence is always longer than the character it stands for.
         match self.written.len().cmp(&key.len()) {
             Ordering::Less => false,
             Ordering::Equal => self.written == key.as_bytes() && !key.contains('\\'),
@@ -37,42 +37,42 @@ impl<'a> ScannedMember<'a> {
         }
     }
 
-    /// Whether a careless reader may take it for what is under this key: some ignore case.
+    /// Whether a lenient parser may match it with this key: some ignore case.
     pub(super) fn is_like(&self, key: &str) -> bool {
-        // Most keys differ in their first letter. An escape, or a letter of several bytes, may be any.
+        // Most keys differ in their first letter. An escape or a multi-byte letter may match any.
         let may_begin_so = |first: &u8| {
             !first.is_ascii()
                 || *first == b'\\'
                 || key.as_bytes().first().is_some_and(|it| it.eq_ignore_ascii_case(first))
         };
-        // Folding makes nothing longer.
+        // Case folding never makes a key longer.
         self.written.len() >= key.len()
             && self.written.first().is_none_or(may_begin_so)
             && self.key().chars().map(folded).eq(key.chars().map(folded))
     }
 
-    /// The key.
+    /// The key, unescaped.
     pub(super) fn key(&self) -> Cow<'a, str> {
         let text = String::from_utf8_lossy(self.written);
         match text.contains('\\') {
-            // An escape may stand for half of a character. Such a key is only like itself.
+            // An escape may be an unpaired surrogate. Such a key matches only itself.
             true => serde_json::from_str(&format!("\"{text}\"")).unwrap_or(text),
             false => text,
         }
     }
 }
 
-/// A letter without its case, as readers of JSON that ignore case see it.
+/// A letter without its case, as JSON parsers that ignore case compare it.
 fn folded(letter: char) -> char {
     match letter {
         'ſ' => 's',
-        // The sign for kelvin.
+        // Kelvin sign.
         '\u{212a}' => 'k',
         other => other.to_ascii_lowercase(),
     }
 }
 
-/// The members of an object, in their order; nothing for any other value.
+/// The members of an object, in order; empty for any other value.
 pub(super) fn members(text: &[u8]) -> impl Iterator<Item = ScannedMember<'_>> {
     let mut place = inside(text, b'{');
     std::iter::from_fn(move || {
@@ -86,7 +86,7 @@ pub(super) fn members(text: &[u8]) -> impl Iterator<Item = ScannedMember<'_>> {
     })
 }
 
-/// Where the items of an array stand; nothing for any other value.
+/// Ranges of the items of an array; empty for any other value.
 pub(super) fn items(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut place = inside(text, b'[');
     std::iter::from_fn(move || {
@@ -97,7 +97,7 @@ pub(super) fn items(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The place after the comma that follows a member; the same place, if none does.
+/// The position after the comma that follows a member; `end` if there is none.
 pub(super) fn after_comma(text: &[u8], end: usize) -> usize {
     let gap = text[end..].iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
     if text.get(end + gap) == Some(&b',') { end + gap + 1 } else { end }
@@ -107,7 +107,7 @@ fn inside(text: &[u8], opening: u8) -> Option<usize> {
     (text.first() == Some(&opening)).then_some(1)
 }
 
-/// Where the next key, value or item begins, if this is not the end of what it would be in.
+/// Start of the next key, value or item; `None` at the end of the container.
 fn next(text: &[u8], from: usize) -> Option<usize> {
     let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':');
     let start = from + text[from..].iter().position(|byte| !is_between(byte))?;
@@ -132,7 +132,7 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
         if text[at] == b'"' {
             return at + 1;
         }
-        // Whatever is escaped is no end.
+        // An escaped character does not end the string.
         at += 2;
     }
     text.len()

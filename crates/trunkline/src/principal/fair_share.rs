@@ -1,16 +1,17 @@
-//! Fair division of a bounded resource between principals.
+//! Fair division of a limited resource between principals.
 
 use std::collections::HashMap;
 
 use super::Principal;
 
-/// Counts what each principal holds of a bounded resource, and divides it fairly.
+/// Counts the items that each principal holds of a limited resource, and divides them fairly.
 ///
-/// There are two ways to use it. Where nothing can be taken away again, such as calls in flight, a
-/// principal [gets another item](Self::admits) only while it holds less than is still free. One
-/// principal alone gets half of the capacity, and each further one half of what is left, so that
-/// there is always room for the first items of a newcomer. Where items can be evicted, one principal
-/// alone gets everything, and [the principal with the most](Self::makes_room) makes room.
+/// There are two ways to use it. Where items cannot be revoked, such as calls in flight, a
+/// principal [gets another item](Self::admits) only while it holds fewer than are still free. A
+/// single principal gets half of the capacity and each further one half of the rest, so there is
+/// always room for the first items of a new principal. Where items can be evicted, a single
+/// principal gets the whole capacity, and [the principal with the most items](Self::makes_room)
+/// loses one.
 #[derive(Debug)]
 pub struct FairShare {
     capacity: usize,
@@ -19,12 +20,12 @@ pub struct FairShare {
 }
 
 impl FairShare {
-    /// A resource of which there are so many items.
+    /// A resource with `capacity` items, all free.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, total: 0, held: HashMap::new() }
     }
 
-    /// A resource with items that principals hold already.
+    /// A resource with the items that principals already hold.
     pub fn with_holders<'p>(
         capacity: usize,
         holders: impl IntoIterator<Item = &'p Principal>,
@@ -39,19 +40,19 @@ impl FairShare {
         self.total >= self.capacity
     }
 
-    /// Number of items a principal holds.
+    /// Number of items that a principal holds.
     pub fn held_by(&self, principal: &Principal) -> usize {
         self.held.get(principal).copied().unwrap_or_default()
     }
 
-    /// Whether a principal gets another item of a resource from which nothing can be evicted: it holds
-    /// less than is still free.
+    /// Whether a principal gets another item of a resource without eviction: it holds fewer items
+    /// than are free.
     pub fn admits(&self, principal: &Principal) -> bool {
         self.held_by(principal) < self.capacity.saturating_sub(self.total)
     }
 
-    /// Whether an item of this holder is to be evicted for another item of a newcomer: no principal
-    /// would hold more than the holder.
+    /// Whether an item of `holder` is to be evicted for an item of `newcomer`: with the new item,
+    /// no principal would hold more than `holder`.
     pub fn makes_room(&self, holder: &Principal, newcomer: &Principal) -> bool {
         let with_new =
             |principal: &Principal, held: usize| held + usize::from(principal == newcomer);
@@ -59,7 +60,7 @@ impl FairShare {
         with_new(holder, self.held_by(holder)) >= most.unwrap_or_default().max(1)
     }
 
-    /// Counts an item that a principal holds from now on.
+    /// Counts an item that a principal acquired.
     pub fn add(&mut self, principal: &Principal) {
         self.total += 1;
         match self.held.get_mut(principal) {
@@ -68,7 +69,7 @@ impl FairShare {
         }
     }
 
-    /// Counts an item no more that a principal held.
+    /// Removes an item that a principal released.
     pub fn remove(&mut self, principal: &Principal) {
         let Some(held) = self.held.get_mut(principal) else { return };
         *held -= 1;

@@ -1,4 +1,4 @@
-//! Slots that principals take turns for.
+//! Concurrency slots that waiting principals acquire in turns.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,9 +7,9 @@ use tokio::sync::oneshot;
 
 use super::Principal;
 
-/// A bounded number of slots, such as the calls a server works on at a time. Principals that wait for
-/// one take turns, and those of one principal are served in order: one that waits with a thousand
-/// calls delays a call of another by one turn.
+/// A limited number of slots, such as the concurrent calls of a server. Waiting principals take
+/// turns, and the waiters of one principal are served in order: a principal with a thousand waiting
+/// calls delays a call of another principal by one turn.
 #[derive(Debug)]
 pub struct FairSlots {
     state: Mutex<SlotWaiter>,
@@ -19,24 +19,24 @@ pub struct FairSlots {
 struct SlotWaiter {
     free: usize,
     queues: HashMap<Principal, VecDeque<oneshot::Sender<Slot>>>,
-    /// The principals that wait, next one first.
+    /// Principals with waiters, the next one first.
     turns: VecDeque<Principal>,
 }
 
-/// A slot, until it is dropped.
+/// An acquired slot. Dropping it releases the slot.
 #[derive(Debug)]
 pub struct Slot {
     slots: Arc<FairSlots>,
 }
 
 impl FairSlots {
-    /// So many free slots.
+    /// Creates `count` free slots.
     pub fn new(count: usize) -> Arc<Self> {
         let waiting = SlotWaiter { free: count, queues: HashMap::new(), turns: VecDeque::new() };
         Arc::new(Self { state: Mutex::new(waiting) })
     }
 
-    /// A slot, if one is free and nobody waits for it.
+    /// Acquires a slot if one is free and no principal is waiting.
     pub fn try_acquire(self: &Arc<Self>) -> Option<Slot> {
         let mut state = self.lock();
         if state.free == 0 || !state.turns.is_empty() {
@@ -46,7 +46,8 @@ impl FairSlots {
         Some(Slot { slots: Arc::clone(self) })
     }
 
-    /// Waits for a slot in the turn of a principal. Dropping the future gives up the place.
+    /// Waits for a slot in the turn of a principal. Dropping the future gives up the place in the
+    /// queue.
     pub async fn acquire(self: &Arc<Self>, principal: &Principal) -> Slot {
         let turn = {
             let mut state = self.lock();
@@ -69,7 +70,7 @@ impl SlotWaiter {
         let (sender, turn) = oneshot::channel();
         match self.queues.get_mut(principal) {
             Some(queue) => {
-                // Those who gave up must not pile up behind one that waits.
+                // Cancelled waiters must not accumulate behind one that still waits.
                 while queue.back().is_some_and(oneshot::Sender::is_closed) {
                     queue.pop_back();
                 }
@@ -83,7 +84,7 @@ impl SlotWaiter {
         turn
     }
 
-    /// The waiter whose turn it is. Its principal goes to the end of the line.
+    /// The next waiter. Its principal moves to the end of the queue.
     fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
         while let Some(principal) = self.turns.pop_front() {
             let Some(queue) = self.queues.get_mut(&principal) else { continue };
@@ -108,7 +109,8 @@ impl Drop for Slot {
             return;
         };
         drop(state);
-        // A waiter that is gone by now drops the slot again, which goes to the one after it.
+        // If the waiter was cancelled meanwhile, the slot is dropped again and goes to the next
+        // one.
         let _ = waiter.send(Self { slots: Arc::clone(&self.slots) });
     }
 }
@@ -135,7 +137,7 @@ mod tests {
         drop(of_ann);
         assert!((&mut anns[1]).now_or_never().is_none(), "it is bob's turn");
         let of_bob = (&mut bobs).now_or_never().expect("after one call of ann");
-        // Whoever gives up is passed over, and loses no slot.
+        // A cancelled waiter is skipped, and no slot is lost.
         drop(anns.remove(1));
         drop(of_bob);
         let of_ann = (&mut anns[1]).now_or_never().expect("the next of ann");
@@ -152,7 +154,7 @@ mod tests {
         let mut second = Box::pin(slots.acquire(&ann));
         assert!((&mut second).now_or_never().is_none());
         drop(first);
-        // It has its slot and never looks at it.
+        // The slot was assigned, and the waiter is dropped before it receives it.
         drop(second);
         assert!(slots.try_acquire().is_some());
     }

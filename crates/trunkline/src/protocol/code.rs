@@ -1,4 +1,4 @@
-//! JSON-RPC error codes, under the names that the specifications give them.
+//! JSON-RPC error codes, under the names of the specifications.
 
 /// The text is not JSON.
 pub const PARSE_ERROR: i64 = -32700;

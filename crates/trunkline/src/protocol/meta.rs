@@ -1,6 +1,6 @@
-//! Keys of `_meta`: those that the protocol defines, and those that Trunkline adds under its own prefix.
+//! Keys of `_meta`: those of the protocol, and those that Trunkline adds under its own prefix.
 
-/// Token under which a request wants `notifications/progress`.
+/// Token that a request supplies to receive `notifications/progress`.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// Protocol version of a modern request.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -10,7 +10,7 @@ pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilitie
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// Name and version of the server, in a modern result.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// Lowest level of `notifications/message` that a modern request wants.
+/// Lowest level of `notifications/message` that a modern request accepts.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The `subscriptions/listen` request that a modern notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";

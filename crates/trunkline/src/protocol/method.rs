@@ -38,9 +38,9 @@ const NOTIFICATIONS: &[&str] = &[
     "notifications/tools/list_changed",
 ];
 
-/// Whether a method belongs to MCP: a request or notification of any version, from either side, tasks
-/// included. Case and surrounding white space are ignored, because a server may take `Tools/Call` for a
-/// call.
+/// Whether a method belongs to MCP: a request or notification of any version, from either side,
+/// including tasks. Case and surrounding white space are ignored, because a server may treat
+/// `Tools/Call` as a call.
 pub fn is_mcp_method(method: &str) -> bool {
     let method = method.trim().to_ascii_lowercase();
     let is_it = |known: &&str| known.eq_ignore_ascii_case(&method);

@@ -1,4 +1,4 @@
-//! A server of a configuration, and what makes it the same in another one.
+//! Entries of a server set, and the key by which servers are equal across configurations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::name::ServerName;
 /// The servers of a set, by name.
 pub(super) type ServerEntries = Arc<BTreeMap<ServerName, ServerEntry>>;
 
-/// A server of a set.
+/// An entry of a set.
 #[derive(Clone)]
 pub(super) struct ServerEntry {
     pub(super) key: ServerKey,
     pub(super) connection: Arc<Connection>,
 }
 
-/// What makes two servers the same: name, how they are reached, and the rules their connection
-/// follows. What may be seen of them is no part of it.
+/// Identity of a server: its name, its transport and the settings of its connection. Filters on its
+/// items are not part of the identity.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct ServerKey {
     name: ServerName,
@@ -35,13 +35,14 @@ struct SettingsKey {
     tools_ttl: Duration,
     idle_timeout: Option<Duration>,
     redact: bool,
-    /// The connection cleans what an untrusted server says.
+    /// The connection sanitizes messages of untrusted servers.
     trust: Trust,
 }
 
 impl ServerKey {
-    /// Whether a connection to one can follow the rules of the other. Masking and cleaning are part of
-    /// an open connection: a change of `redact` or `trust` needs a new one.
+    /// Whether a connection with this key can take the settings of the other. Redaction and
+    /// sanitizing are fixed for an open connection: a change of `redact` or `trust` needs a new
+    /// one.
     pub(super) fn can_follow(&self, other: &Self) -> bool {
         let (rules, new) = (&self.rules, &other.rules);
         self.name == other.name

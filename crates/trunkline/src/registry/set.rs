@@ -1,4 +1,4 @@
-//! The servers of one configuration, and what a new configuration changes about them.
+//! The set of servers of one configuration, and its reload.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::name::ServerName;
 
-/// The servers of a configuration that are switched on. Dropping it ends those that no other set
-/// has, though not in order: use [`ServerSet::close`] for that.
+/// The enabled servers of a configuration. Dropping it ends the servers that no other set holds,
+/// but not gracefully: use [`ServerSet::close`] for that.
 pub struct ServerSet {
     registry: Registry,
     members: watch::Sender<ServerEntries>,
-    /// Of the servers that this set had.
+    /// Shutdowns of the servers of this set.
     endings: Shutdowns,
 }
 
-/// What a new configuration changed.
+/// The changes that a reload made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadSummary {
-    /// Servers that were not there.
+    /// Servers that are new.
     pub added: Vec<ServerName>,
-    /// Servers that are reached or kept in another way than before.
+    /// Servers whose transport or connection settings changed.
     pub changed: Vec<ServerName>,
-    /// Servers that are not there any more, or are switched off.
+    /// Servers that are no longer configured, or are disabled.
     pub removed: Vec<ServerName>,
-    /// Servers that went on as if nothing had happened.
+    /// Servers whose connection was kept.
     pub kept: Vec<ServerName>,
 }
 
@@ -41,7 +41,7 @@ impl ServerSet {
         Self { registry, members: watch::Sender::new(members), endings: Shutdowns::default() }
     }
 
-    /// All connections, in the order of the servers' names.
+    /// All connections, ordered by server name.
     pub fn connections(&self) -> Vec<Arc<Connection>> {
         let members = self.members.borrow();
         members.values().map(|member| Arc::clone(&member.connection)).collect()
@@ -52,25 +52,26 @@ impl ServerSet {
         self.members.borrow().get(server).map(|member| Arc::clone(&member.connection))
     }
 
-    /// How the servers are doing: each at once, and then whenever one changes.
+    /// Watches the status of the servers: reports each one at once, and then every change.
     pub fn watch(&self) -> StatusWatch {
         StatusWatch::new(self.members.subscribe())
     }
 
-    /// Takes over another configuration. Servers that are the same in it do not notice; those that
-    /// are gone or changed are ended, unless another set has them, before this returns.
+    /// Applies another configuration. Unchanged servers are not affected; removed and changed ones
+    /// are shut down before this returns, unless another set holds them.
     pub async fn reload(&self, config: &Config) -> ReloadSummary {
         let old = Arc::clone(&self.members.borrow());
         let new = members(&self.registry, config, &old);
         let old = self.members.send_replace(Arc::clone(&new));
         let reloaded = compare(&old, &new);
-        // Each set holds each of its servers once, so those that stay are held twice just now.
+        // A set holds each of its servers once, so the servers that stay are held twice at this
+        // point.
         self.end(&old).await;
         reloaded
     }
 
-    /// Starts every server at the same time, and waits until each is ready or has failed (CON-3).
-    /// Returns why those failed that did; their status says it as well.
+    /// Starts all servers concurrently, and waits until each one is ready or has failed (CON-3).
+    /// Returns the errors of those that failed, which their status contains as well.
     pub async fn connect_all(&self) -> Vec<Error> {
         let mut starts = JoinSet::new();
         for connection in self.connections() {
@@ -84,20 +85,20 @@ impl ServerSet {
         &self.registry
     }
 
-    /// Ends every server that no other set has. When this returns, nothing of them is left running,
-    /// nor of those that a reload was ending for which nobody waited (CON-10).
+    /// Shuts down every server that no other set holds. When this returns, none of their processes
+    /// is running, including those of a reload whose future was dropped (CON-10).
     pub async fn close(&self) {
         let old = self.members.send_replace(Arc::default());
         self.end(&old).await;
         self.endings.wait_for_all().await;
     }
 
-    /// Gives servers back, and ends those that nobody else has.
+    /// Releases servers, and shuts down those that no other set holds.
     async fn end(&self, members: &ServerEntries) {
         end(self.released(members), &[&self.endings, &self.registry.inner.endings]).await;
     }
 
-    /// Gives servers back. Returns those that nobody else has.
+    /// Releases servers. Returns those that no other set holds.
     fn released(&self, members: &ServerEntries) -> Vec<Arc<Connection>> {
         members
             .values()
@@ -108,14 +109,14 @@ impl ServerSet {
 
 impl Drop for ServerSet {
     fn drop(&mut self) {
-        // Their tasks end when nobody can command them any more.
+        // The actor of a connection ends when its last handle is dropped.
         let members = self.members.send_replace(Arc::default());
         drop(self.released(&members));
     }
 }
 
-/// Takes a connection to every server that is switched on: the one there was, where only bounds and
-/// rules are other ones (CFG-10).
+/// Leases a connection to every enabled server. The existing connection is kept if only limits and
+/// settings changed (CFG-10).
 fn members(registry: &Registry, config: &Config, old: &ServerEntries) -> ServerEntries {
     let member = |server: &crate::config::Server| {
         let key = ServerKey::of(server);

@@ -1,4 +1,5 @@
-//! Servers that are being ended, whether or not somebody waits for it.
+//! Counts servers that are shutting down, so that a shutdown can be awaited after its future was
+//! dropped.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
 
-/// How many servers are being ended. Clones count the same.
+/// Number of servers that are shutting down. Clones share the count.
 #[derive(Clone)]
 pub(crate) struct Shutdowns(watch::Sender<usize>);
 
@@ -18,9 +19,9 @@ impl Default for Shutdowns {
 }
 
 impl Shutdowns {
-    /// Waits until nothing of them is left running.
+    /// Waits until all of them have ended.
     pub(crate) async fn wait_for_all(&self) {
-        // It cannot end before us: we hold the other side.
+        // The channel cannot close meanwhile: `self` holds the sender.
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
     }
 
@@ -30,7 +31,7 @@ impl Shutdowns {
     }
 }
 
-/// A server that is being ended, for as long as this is there.
+/// Counts one shutdown until it is dropped.
 struct ShutdownGuard(watch::Sender<usize>);
 
 impl Drop for ShutdownGuard {
@@ -39,8 +40,8 @@ impl Drop for ShutdownGuard {
     }
 }
 
-/// Ends servers at the same time, and waits until all of them are gone. If nobody waits any more they
-/// are ended all the same, and whoever asks one of the counts can wait for that.
+/// Shuts down servers concurrently, and waits for all of them. If the future is dropped, the
+/// shutdowns continue, and can be awaited through any of `counts`.
 pub(crate) async fn end(
     connections: impl IntoIterator<Item = Arc<Connection>>,
     counts: &[&Shutdowns],
@@ -51,7 +52,7 @@ pub(crate) async fn end(
     }
 }
 
-/// Ends a server while somebody goes on.
+/// Shuts down a server in the background.
 pub(crate) fn start(connection: Arc<Connection>, counts: &[&Shutdowns]) -> JoinHandle<()> {
     let counted: Vec<_> = counts.iter().map(|count| count.is_started()).collect();
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! How the servers of a set are doing, as a stream of changes (CON-11).
+//! Status of the servers of a set, as a stream of changes (CON-11).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -12,20 +12,20 @@ use super::entry::ServerEntries;
 use crate::connection::{Connection, Status};
 use crate::name::ServerName;
 
-/// One server is doing otherwise than before.
+/// A change in the status of one server.
 #[derive(Clone, Debug)]
 pub struct StatusChange {
     /// The server.
     pub server: ServerName,
-    /// How it is doing; nothing when it is not in the set any more.
+    /// The new status; `None` when the server was removed from the set.
     pub status: Option<Status>,
 }
 
-/// How the servers of a set are doing: each at once, and then whenever one changes. Changes of one
-/// server that follow each other quickly may be seen as one.
+/// Status of the servers of a set: each one at once, then every change. Quick successive changes of
+/// one server may be merged.
 pub struct StatusWatch {
     members: watch::Receiver<ServerEntries>,
-    /// What has to be said before anything else.
+    /// Changes to report first.
     due: VecDeque<StatusChange>,
     /// The servers that are watched.
     watched: BTreeMap<ServerName, WatchedServer>,
@@ -35,7 +35,7 @@ pub struct StatusWatch {
 
 /// A server that is watched.
 struct WatchedServer {
-    /// Which watch of it counts.
+    /// Identifies the current watch of this server.
     number: u64,
     connection: Weak<Connection>,
 }
@@ -44,7 +44,7 @@ struct WatchedServer {
 struct StatusReceiver {
     server: ServerName,
     number: u64,
-    /// Nothing when its connection is gone.
+    /// `None` when the connection was dropped.
     status: Option<watch::Receiver<Status>>,
 }
 
@@ -61,14 +61,14 @@ impl StatusWatch {
         watch
     }
 
-    /// The next change; nothing when there will be none any more.
+    /// The next change; `None` when the set was dropped.
     pub async fn next(&mut self) -> Option<StatusChange> {
         loop {
             if let Some(change) = self.due.pop_front() {
                 return Some(change);
             }
             tokio::select! {
-                // That a server is gone is said before that it was stopped.
+                // The removal of a server is reported before its stop.
                 biased;
                 looked = self.members.changed() => {
                     looked.ok()?;
@@ -81,7 +81,7 @@ impl StatusWatch {
         }
     }
 
-    /// Takes the servers of the set as they are now: says who is new, who is another, who is gone.
+    /// Compares the watched servers with the set: queues new, replaced and removed ones.
     fn resubscribe(&mut self) {
         let members = self.members.borrow_and_update().clone();
         let is_gone = |name: &&ServerName| !members.contains_key(name.as_str());
@@ -114,7 +114,7 @@ impl StatusWatch {
 
     fn on_status(&mut self, changed: StatusReceiver) {
         let StatusReceiver { server, number, status } = changed;
-        // A watch of a connection that has been replaced says nothing any more.
+        // Ignores the watch of a connection that has been replaced.
         let counts = self.watched.get(server.as_str()).is_some_and(|it| it.number == number);
         if let Some(mut status) = status.filter(|_| counts) {
             let now = status.borrow_and_update().clone();

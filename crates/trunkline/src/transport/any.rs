@@ -1,4 +1,4 @@
-//! A wire of any kind, for those to whom the kind does not matter.
+//! A transport of any kind, for callers that do not depend on the kind.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::stdio::process::RemainingProcess;
 use super::{InboundEvent, OutboundMessage};
 use crate::protocol::ProtocolVersion;
 
-/// A wire of any kind.
+/// A transport of any kind.
 pub(crate) enum AnyTransport {
     Stdio(Box<StdioTransport>),
     Http(Box<HttpTransport>),
@@ -27,8 +27,7 @@ impl AnyTransport {
         }
     }
 
-    /// Moves bytes both ways until something has happened. May be dropped at any time without
-    /// losing anything.
+    /// Moves bytes both ways until an event occurs. Cancel safe.
     pub(crate) async fn next(&mut self) -> InboundEvent {
         match self {
             Self::Stdio(transport) => transport.next().await,
@@ -37,8 +36,8 @@ impl AnyTransport {
         }
     }
 
-    /// Frees what a request holds that nobody waits for any more. Says whether the server has
-    /// certainly heard nothing of it.
+    /// Frees the resources of a cancelled request. Returns whether the server has certainly
+    /// received no part of it.
     pub(crate) fn cancel(&mut self, id: u64) -> bool {
         match self {
             Self::Stdio(transport) => return transport.cancel(id),
@@ -48,7 +47,7 @@ impl AnyTransport {
         false
     }
 
-    /// Whether so much waits to be read by the server that nothing more should be sent.
+    /// Whether the outbound queue is full, so that nothing more should be sent.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Self::Stdio(transport) => transport.is_full(),
@@ -56,7 +55,7 @@ impl AnyTransport {
         }
     }
 
-    /// Says which revision of the protocol is spoken, on wires that carry it beside messages.
+    /// Sets the protocol version, on transports that send it in a header.
     pub(crate) fn set_protocol_version(&mut self, version: ProtocolVersion) {
         match self {
             Self::Stdio(_) => {}
@@ -65,7 +64,7 @@ impl AnyTransport {
         }
     }
 
-    /// Listens to what the server says by itself, on wires where that takes a stream of its own.
+    /// Opens the stream for messages that the server initiates, on transports that need one.
     pub(crate) fn open_get_stream(&mut self) {
         match self {
             Self::Stdio(_) => {}
@@ -74,7 +73,7 @@ impl AnyTransport {
         }
     }
 
-    /// Whether closing the stream of a request is how it is cancelled in the modern generation.
+    /// Whether a request is cancelled in the modern era by closing its stream.
     pub(crate) fn cancels_by_closing(&self) -> bool {
         matches!(self, Self::Http(_))
     }
@@ -88,7 +87,7 @@ impl AnyTransport {
         }
     }
 
-    /// The number of the server's process, if it has one.
+    /// The process ID of the server, if it has one.
     pub(crate) fn process_id(&self) -> Option<u32> {
         match self {
             Self::Stdio(transport) => transport.process_id(),
@@ -96,8 +95,8 @@ impl AnyTransport {
         }
     }
 
-    /// A text of the server as it can be shown: one line, and nothing in it that the server was
-    /// given.
+    /// Text from the server, safe to display: on one line, with the secrets that the server
+    /// received redacted.
     pub(crate) fn quoted(&self, text: &str) -> String {
         match self {
             Self::Stdio(transport) => transport.tail().quoted(text),
@@ -106,8 +105,8 @@ impl AnyTransport {
         }
     }
 
-    /// The last lines of the server's standard error, as they come; without any where there is
-    /// none. It knows what the server was given.
+    /// Live tail of the server's standard error; empty where there is none. It redacts the secrets
+    /// that the server received.
     pub(crate) fn stderr_tail(&self) -> StderrTail {
         match self {
             Self::Stdio(transport) => transport.tail().clone(),
@@ -124,8 +123,8 @@ impl AnyTransport {
         }
     }
 
-    /// Ends the wire and, if it has one, the server's process with everything it started. Returns
-    /// what could not be ended.
+    /// Closes the transport and, for stdio, ends the server's process with all its descendants.
+    /// Returns the processes that could not be ended.
     pub(crate) async fn close(self, patience: Duration) -> Vec<RemainingProcess> {
         match self {
             Self::Stdio(transport) => return transport.close(patience).await,

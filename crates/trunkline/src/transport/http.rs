@@ -1,4 +1,4 @@
-//! Streamable HTTP: every message is a POST, whose answer is one message or a stream of them.
+//! Streamable HTTP: every message is a POST, whose response is one message or a stream of them.
 
 pub(super) mod proxy;
 mod fair_reader;
@@ -40,16 +40,17 @@ use in_flight::{ExchangeEvent, InFlight};
 use notify::deliver;
 use request::HttpRequest;
 
-/// How long the end of a session may take: it is a courtesy, and a server that is gone needs none.
+/// Timeout for the DELETE that ends a session: it is a courtesy, and a server that is gone does not
+/// need it.
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// A wire to a server that speaks Streamable HTTP.
+/// A transport to a server that speaks Streamable HTTP.
 pub(crate) struct HttpTransport {
     client: HttpClient,
     target: Arc<HttpEndpoint>,
     version: Option<ProtocolVersion>,
     session: Option<HeaderValue>,
-    /// What every POST says, made anew only when that changes.
+    /// Headers of every POST, rebuilt only when they change.
     post_headers: Arc<HeaderMap>,
     exchanges: InFlight,
 }
@@ -65,7 +66,7 @@ impl fmt::Debug for HttpTransport {
 }
 
 impl HttpTransport {
-    /// A wire on which nothing has been said: no connection is made before there is a message.
+    /// A transport without a connection: the first one is made when a message is sent.
     pub(crate) fn new(client: HttpClient, target: HttpEndpoint) -> Self {
         let mut transport = Self {
             client,
@@ -79,24 +80,24 @@ impl HttpTransport {
         transport
     }
 
-    /// Says in every message from now on which version is spoken. What it is also decides the
-    /// generation: whether headers repeat what a message is about, and whether streams are resumed.
+    /// Sets the version that every further message carries. It also selects the era, which decides
+    /// whether headers repeat the method and name of a message, and whether streams are resumed.
     pub(crate) fn set_protocol_version(&mut self, version: ProtocolVersion) {
         self.version = Some(version);
         self.prepare_posts();
     }
 
-    /// A text of the server as it can be shown.
+    /// Text from the server, safe to display.
     pub(crate) fn quoted(&self, text: &str) -> String {
         error::quoted(&self.target, text)
     }
 
-    /// No lines, and what the server was given.
+    /// A tail without lines, which redacts the secrets that the server received.
     pub(crate) fn tail(&self) -> StderrTail {
         StderrTail::with_secrets(self.target.secrets().into_iter().map(Secret::new))
     }
 
-    /// Takes a message; it moves in [`next`](Self::next).
+    /// Queues a message, which is sent in [`next`](Self::next).
     pub(crate) fn send(&mut self, message: OutboundMessage) {
         let OutboundMessage { line, purpose } = message;
         match purpose {
@@ -122,7 +123,7 @@ impl HttpTransport {
         }
     }
 
-    /// What happens next; waits forever when nothing goes on. Cancel-safe.
+    /// The next event; waits for ever when nothing is in flight. Cancel safe.
     pub(crate) async fn next(&mut self) -> InboundEvent {
         loop {
             match self.exchanges.next().await {
@@ -138,20 +139,19 @@ impl HttpTransport {
         }
     }
 
-    /// Gives a request up and closes its connection, which is how 2026-07-28 says that it is
-    /// cancelled.
+    /// Cancels a request and closes its connection, which is the cancellation of 2026-07-28.
     pub(crate) fn cancel(&mut self, id: u64) {
         self.exchanges.cancel(id);
     }
 
-    /// Listens for what the server says of its own accord, if it has a stream for that; not in
-    /// 2026-07-28, which asks for it with a request.
+    /// Opens the GET stream for messages that the server initiates, if it has one. Not used in
+    /// 2026-07-28, where `subscriptions/listen` replaces it.
     pub(crate) fn open_get_stream(&mut self) {
         let listening = GetStream::new(self.client.clone(), self.request(Method::GET));
         self.exchanges.start(listening.run());
     }
 
-    /// Closes everything and ends the session, if there is one.
+    /// Closes all streams and ends the session, if there is one.
     pub(crate) async fn close(self) {
         let goodbye = self.session.is_some().then(|| self.request(Method::DELETE));
         drop(self.exchanges);
@@ -174,7 +174,7 @@ impl HttpTransport {
         let mut headers = Arc::clone(&self.post_headers);
         let begins_anew = is_initialize(&purpose);
         if begins_anew {
-            // Whatever was tried or agreed before.
+            // `initialize` starts over, whatever was negotiated before.
             let headers = Arc::make_mut(&mut headers);
             headers.remove(headers::PROTOCOL_VERSION);
             headers.remove(headers::SESSION_ID);

@@ -1,4 +1,5 @@
-//! HTTP+SSE, of the first protocol revision: one stream for all that comes, a POST for all that goes.
+//! HTTP+SSE, the transport of 2024-11-05: one stream for messages from the server, a POST for each
+//! message to it.
 
 #[cfg(test)]
 mod tests;
@@ -26,14 +27,14 @@ use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
 use crate::protocol::ProtocolVersion;
 
-/// A wire to a server that speaks HTTP+SSE.
+/// A transport to a server that speaks HTTP+SSE.
 pub(crate) struct SseTransport {
     client: HttpClient,
     target: Arc<HttpEndpoint>,
-    /// Where messages are posted: the server's own choice, and it names the session.
+    /// The URL for POSTs, which the server chooses and which identifies the session.
     endpoint: ServerUrl,
     version: Option<ProtocolVersion>,
-    /// What every POST says, made anew only when that changes.
+    /// Headers of every POST, rebuilt only when they change.
     post_headers: Arc<HeaderMap>,
     exchanges: InFlight,
 }
@@ -49,7 +50,7 @@ impl fmt::Debug for SseTransport {
 }
 
 impl SseTransport {
-    /// Opens the stream and waits until the server says where it takes messages.
+    /// Opens the stream and waits for the `endpoint` event.
     pub(crate) async fn open(client: HttpClient, target: HttpEndpoint) -> Result<Self, Error> {
         let mut stream = open_stream(&client, &target).await?;
         let mut decoder = SseDecoder::new(MAX_MESSAGE_BYTES);
@@ -68,23 +69,23 @@ impl SseTransport {
         Ok(transport)
     }
 
-    /// Says in every message from now on which version is spoken.
+    /// Sets the version that every further message carries.
     pub(crate) fn set_protocol_version(&mut self, version: ProtocolVersion) {
         self.version = Some(version);
         self.prepare_posts();
     }
 
-    /// A text of the server as it can be shown.
+    /// Text from the server, safe to display.
     pub(crate) fn quoted(&self, text: &str) -> String {
         error::quoted(&self.target, text)
     }
 
-    /// No lines, and what the server was given.
+    /// A tail without lines, which redacts the secrets that the server received.
     pub(crate) fn tail(&self) -> StderrTail {
         StderrTail::with_secrets(self.target.secrets().into_iter().map(Secret::new))
     }
 
-    /// Takes a message; it moves in [`next`](Self::next).
+    /// Queues a message, which is sent in [`next`](Self::next).
     pub(crate) fn send(&mut self, message: OutboundMessage) {
         let bytes = message.line.len();
         let request = self.post(message.line);
@@ -101,7 +102,7 @@ impl SseTransport {
         }
     }
 
-    /// What happens next. Cancel-safe.
+    /// The next event. Cancel safe.
     pub(crate) async fn next(&mut self) -> InboundEvent {
         loop {
             if let ExchangeEvent::Came(incoming) | ExchangeEvent::Last(_, incoming) =
@@ -112,13 +113,13 @@ impl SseTransport {
         }
     }
 
-    /// Gives a request up that may still be on its way. That it is cancelled is for a notification
-    /// to say.
+    /// Aborts the POST of a request, if it is in flight. The caller notifies the server of the
+    /// cancellation.
     pub(crate) fn cancel(&mut self, id: u64) {
         self.exchanges.cancel(id);
     }
 
-    /// Does nothing: the one stream is where the server speaks of its own accord.
+    /// Does nothing: the one stream also carries messages that the server initiates.
     pub(crate) fn open_listening_stream(&mut self) {}
 
     /// Closes the stream, which ends the session.
@@ -177,7 +178,8 @@ async fn endpoint(stream: &mut HttpResponse, decoder: &mut SseDecoder) -> Result
     Err(error::broken_off(stream.url()))
 }
 
-/// The address an `endpoint` event names. Another server could collect our headers there.
+/// The URL of an `endpoint` event. Another origin is refused: it could collect the configured
+/// headers.
 fn endpoint_of(base: &ServerUrl, data: &[u8]) -> Result<ServerUrl, Error> {
     let text = str::from_utf8(data).ok();
     let Some(endpoint) = text.and_then(|text| base.join(text.trim())) else {
@@ -193,7 +195,7 @@ fn endpoint_of(base: &ServerUrl, data: &[u8]) -> Result<ServerUrl, Error> {
     Ok(endpoint)
 }
 
-/// All messages of the one stream, and then its end.
+/// All messages of the stream, and then its end.
 fn messages(
     stream: HttpResponse,
     decoder: SseDecoder,

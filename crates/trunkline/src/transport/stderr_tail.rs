@@ -1,4 +1,4 @@
-//! The last lines of a server's standard error, kept for the moment something goes wrong.
+//! The last lines of a server's standard error, kept for error messages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::mask::{SecretMask, TextEnd};
 use crate::config::{MASK, Secret, is_hidden};
 
-/// Lines kept per server: enough for a stack trace, little enough for a table.
+/// Lines kept per server: enough for a stack trace, few enough for a table.
 const MAX_LINES: usize = 20;
 
-/// Lines before those that are shown, in which a secret may have begun.
+/// Lines before the shown ones, in which a secret may begin.
 const LINES_BEFORE: usize = 4;
 
 /// Bytes shown of one line.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Bytes kept of one line: secrets in it take less room once they are masked.
+/// Bytes kept of one line: secrets in it get shorter once they are masked.
 const MAX_KEPT_BYTES: usize = 2 * MAX_LINE_BYTES;
 
-/// The last lines, bounded, printable, and without the secrets the server was given. Clones are the
-/// same lines.
+/// The last lines: limited, printable, and without the secrets that the server received. Clones
+/// share the lines.
 #[derive(Clone, Default)]
 pub(crate) struct StderrTail {
     inner: Arc<Mutex<TailInner>>,
@@ -27,24 +27,24 @@ pub(crate) struct StderrTail {
 
 #[derive(Default)]
 struct TailInner {
-    /// As they came: a secret may go on in the next one.
+    /// Unmasked: a secret may continue in the next line.
     lines: VecDeque<StderrLine>,
     unfinished: Vec<u8>,
-    /// Whether more of the unfinished line has come than is kept.
+    /// Whether the unfinished line exceeded the bytes that are kept.
     is_cut: bool,
     mask: Arc<SecretMask>,
-    /// What is shown, until another line comes.
+    /// Cached output, until more bytes arrive.
     shown: Option<Vec<String>>,
 }
 
-/// A line as it came.
+/// A line as it was received.
 struct StderrLine {
     text: String,
     is_cut: bool,
 }
 
 impl StderrTail {
-    /// Keeps lines in which none of `secrets` may appear.
+    /// A tail in which none of `secrets` appears.
     pub(crate) fn with_secrets(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mask = Arc::new(SecretMask::with_parts(secrets));
         Self { inner: Arc::new(Mutex::new(TailInner { mask, ..TailInner::default() })) }
@@ -54,17 +54,18 @@ impl StderrTail {
         self.lock().add(bytes);
     }
 
-    /// The lines so far, the unfinished one included.
+    /// The lines so far, including the unfinished one.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.lock().lines()
     }
 
-    /// A text of the server as it can be shown: one line, without what the server was given.
+    /// Text from the server, safe to display: on one line, with the secrets that it received
+    /// redacted.
     pub(super) fn quoted(&self, text: &str) -> String {
         shortened(&self.mask().masked(&visible(text)))
     }
 
-    /// What the server was given and must not be shown.
+    /// The mask for the secrets that the server received.
     pub(crate) fn mask(&self) -> Arc<SecretMask> {
         Arc::clone(&self.lock().mask)
     }
@@ -95,7 +96,7 @@ impl TailInner {
         }
     }
 
-    /// The line that has not ended yet, without what cannot be seen: it could hide a secret.
+    /// The unfinished line, without invisible characters, which could hide a secret.
     fn unfinished_line(&self) -> StderrLine {
         let text = visible(&String::from_utf8_lossy(&self.unfinished));
         StderrLine { text: text.trim_end().to_owned(), is_cut: self.is_cut }
@@ -116,10 +117,9 @@ impl TailInner {
     }
 }
 
-/// Lines without secrets, also without those that go on in the next line, or beyond where a line was
-/// cut off.
+/// Lines without secrets, including secrets that continue in the next line or beyond a cut.
 fn masked_lines(mask: &SecretMask, lines: &[&StderrLine]) -> Vec<String> {
-    // Where a line was broken the next one may be indented.
+    // After a wrapped line the next one may be indented.
     let joined: String = lines.iter().map(|line| line.text.trim()).collect();
     let across = mask.ranges(&joined, TextEnd::CutOff);
     let mut shown = Vec::with_capacity(lines.len());
@@ -139,7 +139,7 @@ fn masked_lines(mask: &SecretMask, lines: &[&StderrLine]) -> Vec<String> {
     shown
 }
 
-/// A text with masks in place of some ranges.
+/// Replaces ranges of a text with masks.
 fn with_masks(text: &str, mut ranges: Vec<(usize, usize)>) -> String {
     ranges.sort_unstable();
     let mut shown = String::with_capacity(text.len());
@@ -155,12 +155,12 @@ fn with_masks(text: &str, mut ranges: Vec<(usize, usize)>) -> String {
     shown
 }
 
-/// A text on one line, without what a terminal would act on.
+/// Text on one line, without characters that a terminal interprets.
 fn visible(text: &str) -> String {
     text.chars().filter(|character| !is_hidden(*character) || *character == '\t').collect()
 }
 
-/// The beginning of a text that is shown.
+/// The beginning of a text, within the limit of a shown line.
 fn shortened(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_LINE_BYTES);
     text.get(..end).unwrap_or_default().trim_end().to_owned()
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(tail.lines(), ["a *** b"]);
         tail.add(b"c hunter2\n   2hunt\ner22 d\n");
         assert_eq!(tail.lines(), ["a *** b", "c ***", "   ***", "*** d"]);
-        // What cannot be seen hides nothing.
+        // Invisible characters do not hide a secret.
         tail.add(b"hunter\x1b22hunter22\n");
         assert_eq!(tail.lines()[4], "***");
     }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn no_beginning_of_a_secret_shows_where_a_line_is_cut() {
         let secret = "hunter22hunter22";
-        // So many that they leave room for what is kept of the line to its end.
+        // So many that, once masked, the end of the kept part of the line is shown.
         let line = format!("{} {}", format!("{secret} ").repeat(MAX_KEPT_BYTES / 17), secret);
         for cut in 0..secret.len() {
             let tail = StderrTail::with_secrets([Secret::new(secret)]);

@@ -1,4 +1,4 @@
-//! A server that speaks over its standard input and output, one message a line.
+//! The stdio transport: a child process with one message per line on its standard input and output.
 
 mod line_buffer;
 mod write_queue;
@@ -32,14 +32,14 @@ use line_buffer::{BufferedLine, LineBuffer};
 use process::{ChildOptions, ChildStreams, RemainingProcess, ServerProcess};
 use write_queue::WriteQueue;
 
-/// How long to wait for the last words of a process that has ended, and for the end of one that has
+/// Time to drain the streams of a process that has exited, and time for a process to exit after it
 /// closed its output.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
-/// Bytes of standard error taken at once.
+/// Bytes of standard error per read.
 const ERRORS_BYTES: usize = 4 * 1024;
 
-/// The wire to a child process.
+/// A transport to a child process.
 pub(crate) struct StdioTransport {
     process: ServerProcess,
     input: Option<ChildStdin>,
@@ -73,7 +73,7 @@ impl StdioTransport {
         })
     }
 
-    /// The number of the process, while it runs.
+    /// The process ID, while it runs.
     pub(crate) fn process_id(&self) -> Option<u32> {
         self.process.id()
     }
@@ -88,18 +88,17 @@ impl StdioTransport {
         self.outbox.push(message);
     }
 
-    /// Takes a request back, if nothing of it has been written. Says whether that was so.
+    /// Removes a request from the queue, if no part of it has been written. Returns whether it did.
     pub(crate) fn cancel(&mut self, id: u64) -> bool {
         self.outbox.remove(id)
     }
 
-    /// Whether so much waits to be read by the process that nothing more should be sent.
+    /// Whether the write queue is full, so that nothing more should be sent.
     pub(crate) fn is_full(&self) -> bool {
         self.outbox.is_full()
     }
 
-    /// Moves bytes both ways until something has happened. May be dropped at any time without
-    /// losing anything.
+    /// Moves bytes both ways until an event occurs. Cancel safe.
     pub(crate) async fn next(&mut self) -> InboundEvent {
         loop {
             if self.outbox.has_overflowed() {
@@ -116,10 +115,10 @@ impl StdioTransport {
         }
     }
 
-    /// What the lines that have come say.
+    /// The event of the next buffered line.
     fn next_incoming(&mut self) -> Option<InboundEvent> {
         while let Some(line) = self.lines.next_line() {
-            // A line too long for anybody is nothing.
+            // An oversized line that is no response is skipped.
             if let Some(incoming) = incoming(line) {
                 return Some(incoming);
             }
@@ -127,12 +126,12 @@ impl StdioTransport {
         None
     }
 
-    /// Moves bytes once.
+    /// Performs one read or write.
     async fn step(&mut self) {
         tokio::select! {
             written = write(&mut self.input, &mut self.outbox), if !self.outbox.is_empty() => {
                 if written.is_err() {
-                    // It does not listen any more. What it still says decides what that means.
+                    // It no longer reads. Its remaining output determines the error.
                     self.input = None;
                     self.outbox.clear();
                     self.ending = Some(ExitWait::new(None));
@@ -157,8 +156,8 @@ impl StdioTransport {
         }
     }
 
-    /// Takes the last words of a process that has ended or closed its output. Says whether they
-    /// are over: what it started may hold its streams open for ever.
+    /// Drains the streams of a process that has exited or closed its output. Returns whether that
+    /// is complete, at the latest at the deadline: descendants may hold the streams open for ever.
     async fn wind_down(&mut self) -> bool {
         let Some(ending) = &mut self.ending else { return false };
         if ending.status.is_some() && self.output.is_none() && self.errors.is_none() {
@@ -206,8 +205,8 @@ impl StdioTransport {
         })
     }
 
-    /// Stops the process and everything it started. Returns what could not be ended. Until then it is
-    /// listened to: a process that cannot say its last words may not end well.
+    /// Stops the process and all its descendants. Returns the processes that could not be ended.
+    /// The streams are drained until then: a process that blocks on output may not exit cleanly.
     pub(crate) async fn close(self, patience: Duration) -> Vec<RemainingProcess> {
         let Self { process, input, mut output, mut errors, mut errors_chunk, tail, .. } = self;
         drop(input);
@@ -232,7 +231,7 @@ impl StdioTransport {
         let mut last_words = std::pin::pin!(last_words);
         let mut stopped = std::pin::pin!(process.stop(patience));
         tokio::select! {
-            // What it said last may still be on its way to us when it is gone.
+            // The last output may still be in the pipe when the process is gone.
             remaining = &mut stopped => {
                 let _ = timeout(LAST_WORDS, last_words).await;
                 remaining
@@ -242,16 +241,16 @@ impl StdioTransport {
     }
 }
 
-/// The process is sent more than it reads.
+/// The process does not read its input fast enough.
 fn unread() -> Error {
     let message = "it does not read what it is sent, and too much waits for it";
     Error::new(ErrorKind::ProtocolViolation, message)
         .with_hint("it may hang, or ask without waiting for answers: its own log may say more")
 }
 
-/// A process that is about to be gone.
+/// A process that is exiting.
 struct ExitWait {
-    /// How it ended, once it has.
+    /// Its exit status, once it has exited.
     status: Option<ExitStatus>,
     deadline: Instant,
 }
@@ -262,10 +261,11 @@ impl ExitWait {
     }
 }
 
-/// What was given to the process and must not come back in what we show. Paths, packages, ports and
-/// words that were written by hand are no secrets, and are what its messages are about.
+/// Values given to the process that must not appear in displayed text. Paths, packages, ports and
+/// literal arguments are not secret: messages of the process refer to them.
 fn secrets(program: &ResolvedStdio, options: &ChildOptions) -> Vec<Secret> {
-    // A plain name of a program is no secret; one that refers to something is not shown as it is.
+    // A literal command is not secret; a command with a resolved reference is shown by its
+    // reference.
     let is_shown = Path::new(program.command.expose()).ends_with(&*program.shown);
     let command = Some(&program.command).filter(|_| !is_shown);
     let variables = program.env.iter().filter_map(|(name, value)| {
@@ -275,11 +275,11 @@ fn secrets(program: &ResolvedStdio, options: &ChildOptions) -> Vec<Secret> {
     let inherited = options.inherited(&program.inherit_env);
     let inherited = inherited.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
     let inherited = inherited.flat_map(|(name, value)| inherited_secrets(name, value));
-    // What is a part of an argument may be repeated without the rest.
+    // A process may print the resolved part of an argument on its own.
     whole.chain(&program.filled_in).cloned().chain(inherited).collect()
 }
 
-/// A line as something that happened.
+/// The event of a line.
 fn incoming(line: BufferedLine) -> Option<InboundEvent> {
     match line {
         BufferedLine::Whole(line) => Some(InboundEvent::Message(line)),
@@ -294,7 +294,7 @@ fn incoming(line: BufferedLine) -> Option<InboundEvent> {
     }
 }
 
-/// Writes what is queued, as much as fits at once.
+/// Writes as much of the queue as one write takes.
 async fn write(input: &mut Option<ChildStdin>, outbox: &mut WriteQueue) -> io::Result<()> {
     let Some(input) = input else { return Err(io::ErrorKind::BrokenPipe.into()) };
     let (slices, count) = outbox.slices();
@@ -312,8 +312,8 @@ async fn read_output(
     }
 }
 
-/// Reads into a buffer that is kept: an array would be filled with zeros for every look at the
-/// stream, and most find nothing.
+/// Reads into a reused buffer: an array would be zeroed for every poll, and most polls read
+/// nothing.
 async fn read_errors(
     errors: &mut Option<ChildStderr>,
     chunk: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Tests of transports against servers of others, and the scripted server they share.
+//! Tests of transports against third-party servers, and the scripted server they share.
 
 pub(super) mod scripted_server;
 mod tls_and_proxies;

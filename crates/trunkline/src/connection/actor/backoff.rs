@@ -1,4 +1,4 @@
-//! When something that failed is tried again: later each time, and not all at the same time.
+//! Backoff between restarts of a server, with jitter.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::config::{Backoff, Restart};
 use crate::error::Error;
 
-/// How a server at an address is tried again that was there before, if nothing else is configured:
-/// for as long as it takes. Nobody who listens to it would hear of it otherwise.
+/// Default for a remote server that was reachable before: retried without a limit. Otherwise its
+/// subscribers would not receive notifications again.
 const REACHING: Backoff =
     Backoff { limit: u32::MAX, delay: Duration::from_secs(1), max_delay: Duration::from_secs(60) };
 
-/// The attempts to start a server again, counted.
+/// Counts attempts to restart a server.
 pub(in crate::connection) struct RestartAttempts {
-    /// As it is configured.
+    /// The setting as it is configured.
     configured: Restart,
     rule: Restart,
     in_a_row: u32,
@@ -25,33 +25,33 @@ impl RestartAttempts {
         Self { configured: rule, rule, in_a_row: 0 }
     }
 
-    /// Goes over to another rule, if that is configured by now.
+    /// Applies another setting, if the configuration changed.
     pub(in crate::connection) fn apply_settings(&mut self, rule: Restart) {
         if rule != self.configured {
             (self.configured, self.rule) = (rule, rule);
         }
     }
 
-    /// Tries from now on until the server is there again, unless a limit or pauses are configured: it
-    /// is at an address, and was there before.
+    /// Retries without a limit from now on, unless a limit or delays are configured: for a remote
+    /// server that was ready, or has subscriptions.
     pub(in crate::connection) fn keep_reaching(&mut self) {
         if self.rule == Restart::Never || self.rule == Restart::default() {
             self.rule = Restart::OnFailure(REACHING);
         }
     }
 
-    /// How many there have been in a row.
+    /// Number of consecutive attempts.
     pub(in crate::connection) fn consecutive(&self) -> u32 {
         self.in_a_row
     }
 
-    /// Begins anew: somebody asks for the server, or it has proved itself.
+    /// Resets the count: the server was requested explicitly, or has proved stable.
     pub(in crate::connection) fn reset(&mut self) {
         self.in_a_row = 0;
     }
 
-    /// The server was of use for this long before it failed. One that lived longer than the longest
-    /// pause does not fail in a row.
+    /// Records for how long the server ran before it failed. If that exceeds the maximum delay, the
+    /// count is reset.
     pub(in crate::connection) fn record_lifetime(&mut self, uptime: Duration) {
         if let Restart::OnFailure(backoff) = self.rule
             && uptime > backoff.max_delay
@@ -60,10 +60,10 @@ impl RestartAttempts {
         }
     }
 
-    /// How long to wait before the next attempt after an error; nothing if there is none.
+    /// Delay before the next attempt after an error; `None` if there is none.
     pub(in crate::connection) fn pause_after(&mut self, error: &Error) -> Option<Duration> {
         let Restart::OnFailure(backoff) = self.rule else { return None };
-        // What is wrong in the configuration is still wrong a moment later.
+        // A problem in the configuration does not go away by itself.
         if !error.kind().is_retryable() || self.in_a_row >= backoff.limit {
             return None;
         }
@@ -72,15 +72,15 @@ impl RestartAttempts {
     }
 }
 
-/// The pause before an attempt: doubled each time, up to a limit, and between half and all of that,
-/// so that servers that failed together do not come back together.
+/// Delay before an attempt: doubled each time, up to a limit, less a jitter of up to half, so that
+/// servers that failed together do not restart together.
 fn pause(backoff: &Backoff, attempt: u32) -> Duration {
     let factor = 1_u32 << attempt.saturating_sub(1).min(16);
     let longest = backoff.delay.saturating_mul(factor).min(backoff.max_delay);
     jittered(longest)
 }
 
-/// Between half of a duration and all of it.
+/// A random duration between half of `longest` and all of it.
 pub(in crate::connection) fn jittered(longest: Duration) -> Duration {
     // Every hasher of the standard library starts from random keys.
     let random = RandomState::new().build_hasher().finish();

@@ -1,4 +1,4 @@
-//! Hearing of resources in the older generation: each is asked for on its own, and taken back.
+//! Resource subscriptions of the legacy era: `resources/subscribe` and `resources/unsubscribe`.
 
 use std::pin::Pin;
 
@@ -15,20 +15,19 @@ use crate::error::ErrorKind;
 use crate::message::{Raw, RpcError};
 use crate::protocol::code;
 
-/// Requests of this kind that are on their way at once. A server that is started again may have
-/// thousands to come.
+/// Concurrent requests of this kind. A restarted server may have thousands of subscriptions.
 const MAX_RUNNING: usize = 16;
 
-/// What was asked for, and what came of it.
+/// A request, and its outcome.
 pub(super) struct CompletedOp {
     subject: SubscriptionSubject,
     errand: SubscribeOp,
     answer: RequestOutcome,
 }
 
-/// Requests to hear of resources, and not to hear of them any more.
+/// Subscribe and unsubscribe requests in flight.
 pub(super) struct LegacySubscriptions {
-    /// Whether the server says that it knows how.
+    /// Whether the server declares `resources.subscribe`.
     is_offered: bool,
     running: FuturesUnordered<Pin<Box<dyn Future<Output = CompletedOp> + Send>>>,
 }
@@ -42,7 +41,7 @@ impl LegacySubscriptions {
         Self { is_offered, running: FuturesUnordered::new() }
     }
 
-    /// Asks for what has to be asked for, as far as there is room.
+    /// Sends the requests that are due, up to the limit.
     pub(super) fn run(
         &mut self,
         session: &mut Session,
@@ -73,7 +72,7 @@ impl LegacySubscriptions {
         }
     }
 
-    /// The next one that is done; waits for ever if none is on its way.
+    /// The next completed request; waits for ever if none is in flight.
     pub(super) async fn next(&mut self) -> CompletedOp {
         match self.running.next().await {
             Some(done) => done,
@@ -83,13 +82,13 @@ impl LegacySubscriptions {
 }
 
 impl CompletedOp {
-    /// Takes note of what came of it.
+    /// Records the outcome.
     pub(super) fn settle(self, watched: &mut Subscriptions) {
         let Self { subject, errand, answer } = self;
         match (errand, answer) {
             (SubscribeOp::Subscribe, Ok(Ok(_))) => watched.on_subscribed(&subject),
             (SubscribeOp::Subscribe, Ok(Err(error))) => watched.on_refused(&subject, &Ok(error)),
-            // It is asked for again in the next conversation.
+            // The next session subscribes again.
             (SubscribeOp::Subscribe, Err(error)) if error.kind() == ErrorKind::SessionExpired => {}
             (SubscribeOp::Subscribe, Err(error)) => watched.on_refused(&subject, &Err(error)),
             (SubscribeOp::Unsubscribe, _) => watched.on_unsubscribed(&subject),

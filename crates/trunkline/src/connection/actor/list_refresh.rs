@@ -1,4 +1,4 @@
-//! Asking for a list again, while requests go on: once, however many want it.
+//! Refreshes a list while other requests continue: once, for any number of waiters.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,19 +19,19 @@ use crate::message::Raw;
 use crate::principal::Requester;
 use crate::protocol::code;
 
-/// The shortest time between two lists that nobody waits for. A server that announces a change with
-/// every list would otherwise be asked for ever.
+/// Minimum interval between refreshes without a waiter. A server that reports a change with every
+/// list would otherwise be queried for ever.
 const PACE: Duration = Duration::from_secs(1);
 
-/// A list of a kind, perhaps being asked for again.
+/// The list of a kind, perhaps being refreshed.
 pub(super) struct ListRefresh {
     kind: ItemKind,
     listing: Option<InFlightPage>,
-    /// When it is asked for next, because it has changed.
+    /// Time of the next refresh, because the list has changed.
     due: Option<Instant>,
-    /// When it was asked for last.
+    /// Time of the last refresh.
     last: Option<Instant>,
-    /// Those who wait for it.
+    /// Callers that wait for the list.
     waiting: Vec<oneshot::Sender<Result<(), Error>>>,
 }
 
@@ -40,7 +40,7 @@ struct InFlightPage {
     answer: oneshot::Receiver<RequestOutcome>,
 }
 
-/// How the task makes requests of its own.
+/// Sends requests of the actor itself.
 #[derive(Clone, Copy)]
 pub(super) struct InternalRequests<'a> {
     ids: &'a RequestIds,
@@ -69,7 +69,7 @@ impl<'a> InternalRequests<'a> {
         self.request_for(None, session, kind.list_method(), cursor.map(page_params))
     }
 
-    /// Asks for something on behalf of a client, or for the connection itself.
+    /// Sends a request on behalf of a client, or for the connection itself.
     pub(super) fn request_for(
         &self,
         requester: Option<Requester>,
@@ -96,7 +96,7 @@ impl<'a> InternalRequests<'a> {
 }
 
 impl ListRefresh {
-    /// A list that is not being asked for.
+    /// A list that is not being refreshed.
     pub(super) fn new(kind: ItemKind) -> Self {
         Self { kind, listing: None, due: None, last: None, waiting: Vec::new() }
     }
@@ -105,20 +105,19 @@ impl ListRefresh {
         self.listing.is_some()
     }
 
-    /// Tells somebody when the list is there.
+    /// Adds a waiter.
     pub(super) fn wait(&mut self, done: oneshot::Sender<Result<(), Error>>) {
         self.waiting.retain(|done| !done.is_closed());
         self.waiting.push(done);
     }
 
-    /// Takes note that the list has changed: it is asked for again, though not as often as a server
-    /// may say so.
+    /// Schedules a refresh because the list has changed, after the minimum interval.
     pub(super) fn changed(&mut self) {
         let soonest = self.last.map_or_else(Instant::now, |last| last + PACE);
         self.due.get_or_insert(soonest);
     }
 
-    /// Asks for the list, unless that goes on already.
+    /// Starts a refresh, unless one is running.
     pub(super) fn start(&mut self, session: &mut Session, asking: InternalRequests<'_>) {
         if self.is_running() {
             return;
@@ -130,26 +129,26 @@ impl ListRefresh {
         self.listing = Some(InFlightPage { pages, answer });
     }
 
-    /// Tells those who wait what came of it.
+    /// Reports the result to the waiters.
     pub(super) fn notify_waiters(&mut self, result: &Result<(), Error>) {
         for done in self.waiting.drain(..) {
             let _ = done.send(result.clone());
         }
     }
 
-    /// Whether the list has changed again since it was asked for.
+    /// Whether the list has changed again since the refresh started.
     pub(super) fn is_due(&self) -> bool {
         self.due.is_some()
     }
 
-    /// The answer for the next page; never, if none was asked for.
+    /// The response to the request for the next page; pending for ever, if there is none.
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<RequestOutcome> {
         let Some(listing) = &mut self.listing else { return Poll::Pending };
         let answer = std::task::ready!(Pin::new(&mut listing.answer).poll(context));
         Poll::Ready(answer.unwrap_or_else(|_| Err(closed_error())))
     }
 
-    /// Takes a page. Returns the list when it is complete, or why it cannot be had.
+    /// Handles a page. Returns the list when it is complete, or the error.
     pub(super) fn on_page(
         &mut self,
         session: &mut Session,
@@ -160,7 +159,7 @@ impl ListRefresh {
         let added = answer.and_then(|page| {
             match page {
                 Ok(page) => listing.pages.add(&page),
-                // A server that has none need not know how to list them.
+                // A server without such items need not implement the list method.
                 Err(error) if error.code() == code::METHOD_NOT_FOUND => Ok(NextPage::Done),
                 Err(error) => {
                     let what = self.kind.as_str();
@@ -187,7 +186,7 @@ impl ListRefresh {
 pub(super) struct ListRefreshes([ListRefresh; ItemKind::ALL.len()]);
 
 impl ListRefreshes {
-    /// Lists of which none is being asked for.
+    /// Lists that are not being refreshed.
     pub(super) fn new() -> Self {
         Self(ItemKind::ALL.map(ListRefresh::new))
     }
@@ -196,7 +195,7 @@ impl ListRefreshes {
         &mut self.0[kind as usize]
     }
 
-    /// Tells all who wait for a list why there will be none.
+    /// Fails all waiters.
     pub(super) fn fail(&mut self, error: &Error) {
         self.0.iter_mut().for_each(|relisting| relisting.notify_waiters(&Err(error.clone())));
     }
@@ -205,13 +204,13 @@ impl ListRefreshes {
         self.0.iter().any(ListRefresh::is_running)
     }
 
-    /// When the next list is due that has changed, and whose list that is.
+    /// The next refresh that is due because of a change, with its kind.
     pub(super) fn next_due(&self) -> Option<(Instant, ItemKind)> {
         let due = self.0.iter().filter(|relisting| !relisting.is_running());
         due.filter_map(|relisting| Some((relisting.due?, relisting.kind))).min()
     }
 
-    /// The answer for the next page of any list; never, if none was asked for.
+    /// The next response to a page request of any list; pending for ever, if there is none.
     pub(super) async fn answer(&mut self) -> (ItemKind, RequestOutcome) {
         std::future::poll_fn(|context| {
             for relisting in &mut self.0 {

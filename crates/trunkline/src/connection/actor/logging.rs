@@ -1,4 +1,4 @@
-//! Asking a server of the older generation for more of its log. Modern requests ask for themselves.
+//! Sends `logging/setLevel` to legacy servers. Modern requests carry the log level themselves.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::connection::state::status::ServerDescription;
 use crate::message::Raw;
 use crate::protocol::Era;
 
-/// How much of its log a server has been asked for in this conversation.
+/// The log level that was requested in this session.
 pub(super) struct LogLevelSync {
     is_offered: bool,
     asked: Option<LogLevel>,
@@ -23,7 +23,7 @@ impl LogLevelSync {
         Self { is_offered: is_legacy && declared.is_some(), asked: None }
     }
 
-    /// Asks for more, if that is more than was asked for. Nobody waits for the answer.
+    /// Requests a lower level than before, without waiting for the response.
     pub(super) fn request_level(
         &mut self,
         session: &mut Session,

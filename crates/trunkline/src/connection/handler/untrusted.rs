@@ -1,4 +1,4 @@
-//! What an untrusted server says outside of calls, without what deceives (SEC-3).
+//! Sanitizes messages of untrusted servers outside of calls (SEC-3).
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::connection::state::status::ServerDescription;
 use crate::message::{Notification, Raw, RpcError};
 use crate::sanitize::{sanitize_json, sanitize_text};
 
-/// Parameters of notifications by which something is found again. They stay as they are: those who pass
-/// a notification on put words of their own in their place.
+/// Parameters of notifications that serve as lookup keys. They stay unchanged: code that forwards a
+/// notification replaces them with its own.
 const KEYS: [&str; 4] = ["uri", "taskId", "elicitationId", "progressToken"];
 
-/// A notification as everybody may hear it.
+/// Sanitizes a notification.
 pub(in crate::connection) fn sanitized_notification(
     trust: Trust,
     notification: Notification,
@@ -35,7 +35,7 @@ fn sanitized_params(params: &Raw) -> Raw {
     kept.fold(clean, |clean, (key, value)| clean.with(key, &value))
 }
 
-/// What a server says of itself, as everybody may read it.
+/// Sanitizes the description that a server gives of itself.
 pub(in crate::connection) fn sanitized_description(
     trust: Trust,
     described: ServerDescription,
@@ -45,12 +45,12 @@ pub(in crate::connection) fn sanitized_description(
         Trust::Trusted => said,
         Trust::Untrusted => said.as_ref().map(sanitize_json),
     };
-    // Capabilities are looked up by their names, and shown to nobody.
+    // Capabilities are looked up by name and never displayed.
     let (server_info, instructions) = (clean(server_info), clean(instructions));
     ServerDescription { server_info, instructions, ..described }
 }
 
-/// The error that a server answered with, as a client may read it.
+/// Sanitizes the error of a response.
 pub(in crate::connection) fn sanitized_error(trust: Trust, error: RpcError) -> RpcError {
     match trust {
         Trust::Trusted => error,
@@ -58,7 +58,7 @@ pub(in crate::connection) fn sanitized_error(trust: Trust, error: RpcError) -> R
     }
 }
 
-/// An attendant as a server of this trust may address it.
+/// Wraps a handler so that it receives sanitized server requests.
 pub(in crate::connection) fn sanitizing_handler(
     trust: Trust,
     handler: Arc<dyn CallHandler>,
@@ -69,7 +69,7 @@ pub(in crate::connection) fn sanitizing_handler(
     }
 }
 
-/// Answers questions that belong to no request, of which it sees nothing that deceives.
+/// Handles server requests that belong to no call, after sanitizing them.
 struct UntrustedServerHandler(Arc<dyn CallHandler>);
 
 impl CallHandler for UntrustedServerHandler {

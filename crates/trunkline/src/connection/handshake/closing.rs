@@ -1,5 +1,5 @@
-//! Ends of sessions that go on while somebody gets an answer: a process that does not end when it is told
-//! to keeps no caller beyond the bound of the start.
+//! Closes sessions in the background: a process that ignores SIGTERM does not delay a caller beyond
+//! the timeout of the start.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,16 @@ use crate::connection::published::PublishedState;
 use crate::connection::session::Session;
 use crate::error::{Error, ErrorKind};
 
-/// Processes of one server that may be ending while another is started. A start has two at most; more
-/// would pile up where a server ignores SIGTERM and is started again and again.
+/// Limit on processes of one server that are ending while another is started. A start has two at
+/// most; more would accumulate where a server ignores SIGTERM and is restarted again and again.
 const MAX_ENDING: usize = 4;
 
-/// Sessions of one server that are ending. They end with their owner at the latest.
+/// Sessions of one server that are closing. They end with their owner at the latest.
 #[derive(Default)]
 pub(in crate::connection) struct SessionClosings(Mutex<JoinSet<()>>);
 
 impl SessionClosings {
-    /// Ends a session, and waits for that no longer than until then.
+    /// Closes a session, and waits at most until `until`.
     pub(in crate::connection) async fn end(
         &self,
         session: Session,
@@ -42,11 +42,11 @@ impl SessionClosings {
         let _ = timeout_at(until, ended).await;
     }
 
-    /// Waits until earlier sessions have ended, and no longer than until then.
+    /// Waits until earlier sessions have closed, at most until `until`.
     ///
     /// # Errors
     ///
-    /// When too many have not ended by then.
+    /// When too many have not closed by then.
     pub(in crate::connection) async fn make_room(&self, until: Instant) -> Result<(), Error> {
         let _ = timeout_at(until, self.wait_for_all()).await;
         let count = self.lock().len();
@@ -59,9 +59,9 @@ impl SessionClosings {
         Err(Error::new(ErrorKind::Busy, message).with_hint(hint))
     }
 
-    /// Waits until all have ended. Each has a bound of its own.
+    /// Waits until all have closed. Each has its own timeout.
     pub(in crate::connection) async fn wait_for_all(&self) {
-        // Whoever stops waiting leaves them here.
+        // If the future is dropped, they stay in the set.
         while poll_fn(|context| self.lock().poll_join_next(context)).await.is_some() {}
     }
 

@@ -1,5 +1,5 @@
-//! Filling in what a server refers to, on a thread of its own: a file may be on a file system that
-//! never answers, and the threads of the runtime are for everybody.
+//! Resolves the references of a server on a separate thread: a file may be on a file system that
+//! never responds, and the threads of the runtime are shared.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,14 +11,14 @@ use crate::config::{self, ResolvedTransport, Server};
 use crate::connection::options::ConnectionOptions;
 use crate::error::{Error, ErrorKind};
 
-/// Fills in what a server refers to, or says why that is not possible, by a deadline at the latest.
+/// Resolves the references of a server, or returns the error, at the latest at the deadline.
 /// Dropping the future leaves the thread behind.
 pub(in crate::connection) async fn resolve_transport(
     server: &Server,
     options: &ConnectionOptions,
     deadline: Instant,
 ) -> Result<ResolvedTransport, Error> {
-    // A provider of credentials may take as long as a file.
+    // A credential provider may take as long as a file.
     if !server.has_references() && server.auth_provider.is_none() {
         return first(config::resolve(server, &*options.resolver()));
     }
@@ -38,7 +38,7 @@ async fn on_thread(
     let work = move || {
         let transport = first(config::resolve(&server, &*resolver));
         drop(permit);
-        // Nobody may be waiting for it any more.
+        // The caller may have stopped waiting.
         let _ = done.send(transport);
     };
     let thread = thread::Builder::new().name("trunkline-resolve".to_owned()).spawn(work);

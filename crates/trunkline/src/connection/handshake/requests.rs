@@ -13,25 +13,25 @@ use crate::item::ItemKind;
 use crate::message::{Raw, RpcError};
 use crate::protocol::{Era, ProtocolVersion, code, meta};
 
-/// What `initialize` came to.
+/// The outcome of `initialize`.
 pub(super) enum InitializeOutcome {
-    /// A revision was agreed on.
+    /// A protocol version was negotiated.
     Agreed(ServerDescription),
-    /// The server speaks the modern generation, and says so.
+    /// The server reports that it supports the modern era.
     WantsModern,
 }
 
-/// What a question that only modern servers understand came to.
+/// The outcome of `server/discover`.
 pub(super) enum ProbeOutcome {
-    /// It is modern, and said what it is.
+    /// The server is modern.
     Modern(ServerDescription),
-    /// It is not, and can be asked the older way.
+    /// The server is legacy, and can be sent `initialize`.
     Legacy,
-    /// It has not said anything yet.
+    /// The server has not responded yet.
     Silent,
-    /// It cannot be asked anything any more, for this reason, and has to be started again.
+    /// The server cannot be used any more, for this reason, and has to be restarted.
     Spoiled(Error),
-    /// It cannot be reached.
+    /// The server cannot be reached.
     Hopeless(Error),
 }
 
@@ -40,13 +40,13 @@ impl ServerConnector<'_> {
         session.set_version(ProtocolVersion::MODERN);
         let mut answer = self.request(session, "server/discover", None, bound).await;
         if matches!(&answer, Ok(Err(error)) if requires_modern(error)) {
-            // It names the very revision it was asked in: it may take it now.
+            // It lists the very version of the request: it may accept it now.
             answer = self.request(session, "server/discover", None, bound).await;
         }
         match answer {
             Ok(Ok(result)) => match parse_discovery(&result) {
                 Some(described) => ProbeOutcome::Modern(described),
-                // There are servers that answer everything.
+                // Some servers respond to every method.
                 None => ProbeOutcome::Legacy,
             },
             Ok(Err(_)) => ProbeOutcome::Legacy,
@@ -54,7 +54,7 @@ impl ServerConnector<'_> {
             Err(error) => match (error.kind(), &self.server.transport) {
                 (ErrorKind::TimedOut, Transport::Stdio(_)) => ProbeOutcome::Silent,
                 (_, Transport::Stdio(_)) => ProbeOutcome::Spoiled(error),
-                // A server that is busy is not one that does not understand.
+                // A busy server may still be modern.
                 (ErrorKind::HttpStatus(429 | 502..=504), _) => ProbeOutcome::Hopeless(error),
                 (
                     ErrorKind::HttpStatus(_) | ErrorKind::TimedOut | ErrorKind::ProtocolViolation,
@@ -103,7 +103,7 @@ impl ServerConnector<'_> {
         }))
     }
 
-    /// Lists the tools of a server, every page of them.
+    /// Lists all pages of the tools of a server.
     pub(super) async fn list_tools(
         &self,
         session: &mut Session,
@@ -115,7 +115,7 @@ impl ServerConnector<'_> {
         loop {
             let page = match self.request(session, "tools/list", params, deadline).await? {
                 Ok(page) => page,
-                // A server without tools need not know how to list them.
+                // A server without tools need not implement the list method.
                 Err(error) if error.code() == code::METHOD_NOT_FOUND => break,
                 Err(error) => {
                     let said = session.transport().quoted(&error.message());
@@ -132,13 +132,13 @@ impl ServerConnector<'_> {
     }
 }
 
-/// Whether a server that does not take a revision names the modern one as one that it takes.
+/// Whether a server that rejects a protocol version lists the modern one as supported.
 pub(in crate::connection) fn requires_modern(error: &RpcError) -> bool {
     error.code() == code::UNSUPPORTED_PROTOCOL_VERSION
         && error.raw().get("data").is_some_and(|data| lists_modern(data.get("supported").as_ref()))
 }
 
-/// What a server says about itself that speaks the modern generation; nothing if it does not.
+/// Parses the result of `server/discover`; `None` if the server does not list the modern version.
 fn parse_discovery(result: &Raw) -> Option<ServerDescription> {
     let [versions, meta, server_info, capabilities, instructions] = result.get_all([
         "supportedVersions",

@@ -1,4 +1,4 @@
-//! What a server asks in the course of one request, while somebody thinks about it.
+//! Server requests of one call that the handler is working on.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use futures_util::stream::FuturesUnordered;
 use crate::connection::handler::{CallHandler, ServerRequest, answer_within};
 use crate::message::{Id, Request, Response};
 
-/// An answer, and the conversation with the server in which it is one.
+/// A response, and the session that it belongs to.
 type SessionResponse = (u64, Response);
 
-/// The answers to what a server asks. Dropping them ends all thinking about them.
+/// Pending responses to server requests. Dropping them cancels all handling.
 pub(in crate::connection) struct InputResponses<'a> {
     handler: &'a dyn CallHandler,
-    /// How long each may take.
+    /// Timeout of each.
     bound: Duration,
-    /// Most servers ask nothing.
+    /// Most servers send no requests.
     thinking: Option<FuturesUnordered<Abortable<BoxFuture<'a, SessionResponse>>>>,
     open: Vec<(Id, AbortHandle)>,
 }
@@ -27,7 +27,7 @@ impl<'a> InputResponses<'a> {
         Self { handler, bound, thinking: None, open: Vec::new() }
     }
 
-    /// Lets the attendant think about a question that the server asks in a conversation.
+    /// Starts the handler for a server request of a session.
     pub(in crate::connection) fn begin(&mut self, session: u64, request: Request) {
         let (handler, bound, Request { id, method, params }) = (self.handler, self.bound, request);
         let (end, ended) = AbortHandle::new_pair();
@@ -40,20 +40,20 @@ impl<'a> InputResponses<'a> {
         self.thinking.get_or_insert_default().push(Abortable::new(answer, ended));
     }
 
-    /// Ends the thinking about a question that the server does not wait for any more.
+    /// Cancels the handling of a server request that the server cancelled.
     pub(in crate::connection) fn end(&mut self, id: &Id) {
         for (_, end) in self.open.extract_if(.., |(open, _)| open == id) {
             end.abort();
         }
     }
 
-    /// Whether nobody thinks about anything.
+    /// Whether no server request is being handled.
     pub(in crate::connection) fn are_finished(&self) -> bool {
         self.thinking.is_none()
     }
 
-    /// Waits until the thinking about a question has ended, with an answer if it has not been ended. For
-    /// ever, if there is none. May be dropped at any time.
+    /// Waits until the handling of a server request has ended; `None` if it was cancelled. Waits
+    /// for ever if there is none. Cancel safe.
     pub(in crate::connection) async fn next(&mut self) -> Option<SessionResponse> {
         let Some(thinking) = &mut self.thinking else { return std::future::pending().await };
         let ended = thinking.next().await;

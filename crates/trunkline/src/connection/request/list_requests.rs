@@ -1,4 +1,4 @@
-//! Lists that are being asked for: once, however many wait for them, and since when.
+//! Shares list requests in flight between all callers that wait for them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,11 +9,11 @@ use crate::connection::{Connection, State};
 use crate::error::Error;
 use crate::item::ItemKind;
 
-/// The lists of a server that are being asked for.
+/// The list requests of a server in flight.
 #[derive(Default)]
 pub(in crate::connection) struct ListRequests([Mutex<Option<ListRequest>>; ItemKind::ALL.len()]);
 
-/// A list that is being asked for, or was.
+/// A list request, in flight or completed.
 #[derive(Clone)]
 pub(crate) struct ListRequest {
     since: Instant,
@@ -21,8 +21,8 @@ pub(crate) struct ListRequest {
 }
 
 impl Connection {
-    /// Asks for a list that is not known or not fresh, unless that goes on already. It goes on by itself,
-    /// whether or not somebody waits for it.
+    /// Requests a list that is unknown or stale, unless a request is in flight. It runs to
+    /// completion, whether or not a caller waits for it.
     pub(crate) fn refresh(self: &Arc<Self>, kind: ItemKind) -> ListRequest {
         let place = &self.refreshes.0[kind as usize];
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
@@ -30,7 +30,7 @@ impl Connection {
             return refresh.clone();
         }
         let (sender, result) = watch::channel(None);
-        // A server that has not been ready is waited for since its first start.
+        // The wait for a server that has not been ready counts from its first start.
         let since = self.published.unready_since().unwrap_or_else(Instant::now);
         let connection = Arc::clone(self);
         tokio::spawn(async move {
@@ -40,7 +40,8 @@ impl Connection {
         place.insert(ListRequest { since, result }).clone()
     }
 
-    /// Whether a list is known and its server does not run: from the last time, or from disk.
+    /// Whether a list is known although its server does not run: from its last session, or from
+    /// disk.
     pub fn is_recorded(&self, kind: ItemKind) -> bool {
         self.is_loaded(kind) && self.published.state() != State::Ready
     }
@@ -51,13 +52,13 @@ impl ListRequest {
         self.result.borrow().is_some() || self.result.has_changed().is_err()
     }
 
-    /// Since when it is waited for: since the first start of a server that has not been ready since, or
-    /// since the list is asked for.
+    /// Start of the wait: the first start of a server that has not been ready since, or the list
+    /// request.
     pub(crate) fn since(&self) -> Instant {
         self.since
     }
 
-    /// What came of it: nothing, if that is not known by then, or nobody asks any more.
+    /// The result; `None` if it is not there by the deadline, or the request was dropped.
     pub(crate) async fn finish(&mut self, deadline: Option<Instant>) -> Option<Result<(), Error>> {
         let over = self.result.wait_for(Option::is_some);
         let over = match deadline {

@@ -1,5 +1,5 @@
-//! A request in as many rounds as its server needs. Between two rounds things may have changed, so that
-//! whoever has looked at what is asked for can look again.
+//! Multi-round-trip requests: resolves `InputRequiredResult`s until the final result. The caller
+//! can check its authorization again between two rounds.
 
 use tokio::time::Instant;
 
@@ -10,35 +10,35 @@ use crate::error::{Error, ErrorKind};
 use crate::message::{Raw, RpcError};
 use crate::protocol::ProtocolVersion;
 
-/// How often a server may ask for more before it answers.
+/// Limit on rounds of one request.
 const MAX_ROUNDS: usize = 16;
 
-/// A request that is being made.
+/// A request in progress.
 pub(crate) struct RoundTrips<'c> {
     connection: &'c Connection,
     handler: &'c dyn CallHandler,
-    /// What is asked in this round.
+    /// The request of this round.
     ask: OutgoingRequest,
-    /// What was asked first: what the server needs beside that is said anew in each round.
+    /// The original parameters, to which each round adds its input responses.
     first: Option<Raw>,
     budget: TimeBudget,
     rounds: usize,
-    /// Whether this round is made again because the server did not look at it.
+    /// Whether this round is a retry because the server did not process it.
     is_again: bool,
 }
 
-/// What came of a round.
+/// The outcome of a round.
 pub(crate) enum RoundOutcome {
-    /// The answer.
+    /// The final response.
     Last(Result<Raw, RpcError>),
-    /// Another one is to be made.
+    /// Another round is needed.
     Another,
 }
 
 impl Connection {
-    /// Asks the server something and stays in conversation with it until it has answered: what it
-    /// tells and asks meanwhile goes to the attendant, in either generation of the protocol. With
-    /// [`InputRequired::Return`], an answer that asks for more is an answer too.
+    /// Sends a request and waits for the final response: notifications and server requests go to
+    /// the handler, in either era. With [`InputRequired::Return`], an `InputRequiredResult` is
+    /// final too.
     pub async fn request_with(
         &self,
         ask: OutgoingRequest,
@@ -63,12 +63,12 @@ impl<'c> RoundTrips<'c> {
         Self { connection, handler, ask, first, budget, rounds: 0, is_again: false }
     }
 
-    /// Makes the next rounds only with this edition of the server's tools.
+    /// Requires this revision of the server's tools for the next rounds.
     pub(crate) fn expect_revision(&mut self, edition: u64) {
         self.ask.within = Some(edition);
     }
 
-    /// Makes a round.
+    /// Performs a round.
     pub(crate) async fn round(&mut self) -> Result<RoundOutcome, Error> {
         let (connection, handler) = (self.connection, self.handler);
         let answer = connection.request_once(&self.ask, &mut self.budget, Some(handler)).await;
@@ -82,7 +82,7 @@ impl<'c> RoundTrips<'c> {
         }
     }
 
-    /// Whether a result asks for more, and it is on us to say it.
+    /// Whether a result is an `InputRequiredResult` that the connection has to resolve.
     fn is_input_required(&self, result: &Raw) -> Result<bool, Error> {
         if !self.connection.published.speaks(ProtocolVersion::MODERN) {
             return Ok(false);
@@ -95,7 +95,7 @@ impl<'c> RoundTrips<'c> {
         }
     }
 
-    /// Gets what the server asked for, to ask once more with it; or the attendant's refusal to say it.
+    /// Collects the input responses for the next round, or returns the refusal of the handler.
     async fn resolve_inputs(&mut self, result: &Raw) -> Result<RoundOutcome, Error> {
         self.rounds += 1;
         if self.rounds >= MAX_ROUNDS {
@@ -123,7 +123,7 @@ impl<'c> RoundTrips<'c> {
         Ok(RoundOutcome::Another)
     }
 
-    /// What the attendant says to a question.
+    /// Runs the handler for an input request.
     async fn answer(&mut self, question: &Raw) -> Result<Result<Raw, RpcError>, Error> {
         let [method, params] = question.get_all(["method", "params"]);
         let method = method.as_ref().and_then(Raw::as_str).unwrap_or_default();

@@ -1,18 +1,18 @@
-//! What to say of a server beside what went wrong: its last words, and what of them was no message.
+//! Adds context to errors: the reason on standard error, and output that is not MCP.
 
 use std::time::Duration;
 
 use super::stderr_reason::reason_lines;
 use crate::error::{Error, ErrorKind};
 
-/// An error with what the server said as its hint, if it has no other: the lines of its standard error
-/// that say why, and how many lines of its output were no messages (CON-4).
+/// Adds a hint to an error that has none: the lines of standard error that contain the reason, and
+/// the number of lines of output that were no messages (CON-4).
 pub(in crate::connection) fn with_stderr(error: Error, lines: &[String], noise: u64) -> Error {
     let is_strange = matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::ProtocolViolation);
     hinted(error, lines, noise, is_strange)
 }
 
-/// The same of a server that is known to speak MCP: it has been initialised.
+/// The same for a server that is known to speak MCP: it has been initialized.
 pub(in crate::connection) fn with_server_stderr(
     error: Error,
     lines: &[String],
@@ -41,19 +41,19 @@ fn hinted(error: Error, lines: &[String], noise: u64, is_strange: bool) -> Error
     }
 }
 
-/// That a server did not open the conversation within its bound.
+/// The error of a handshake that timed out.
 pub(in crate::connection) fn start_timeout(bound: Duration) -> Error {
     let message = format!("it did not answer in time: `timeouts.handshake` is {bound:?}");
     Error::new(ErrorKind::TimedOut, message)
 }
 
-/// That a server did not list what it has within its bound.
+/// The error of a list request that timed out.
 pub(in crate::connection) fn list_timeout(bound: Duration) -> Error {
     let message = format!("it did not list what it has in time: `timeouts.list` is {bound:?}");
     Error::new(ErrorKind::TimedOut, message)
 }
 
-/// An error with the lines of a server's standard error that say why as its hint.
+/// Adds the lines of standard error that contain the reason as a hint.
 pub(in crate::connection) fn with_stderr_lines(error: Error, lines: &[String]) -> Error {
     let lines = reason_lines(lines);
     match lines.is_empty() {
@@ -62,8 +62,8 @@ pub(in crate::connection) fn with_stderr_lines(error: Error, lines: &[String]) -
     }
 }
 
-/// An error of a server that did not start, with what to do about it if nothing else says so: who ends
-/// without a word may have one for a person.
+/// Adds a hint to the error of a server that exited without output: its command may print more in a
+/// terminal.
 pub(in crate::connection) fn with_next_step(error: Error) -> Error {
     match (error.kind(), error.hint()) {
         (ErrorKind::Exited, None) => error.with_hint(

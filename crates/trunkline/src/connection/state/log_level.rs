@@ -1,34 +1,34 @@
-//! How much of its log a server is asked to tell.
+//! Log levels of `notifications/message`.
 
 use crate::principal::Requester;
 
-/// The most that is wanted of a server's log, and the client that wanted it; `None` for nobody in
-/// particular.
+/// The lowest log level requested of a server, and the client that requested it; `None` for no
+/// client in particular.
 pub(in crate::connection) type RequestedLogLevel = (LogLevel, Option<Requester>);
 
-/// How important a line of a log is; less important ones are less.
+/// Severity of a log message; ordered, the least severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
-    /// For those who look for a mistake.
+    /// Detailed information for debugging.
     Debug,
-    /// That something went as it should.
+    /// Normal operation.
     Info,
-    /// Something that is normal, and worth knowing.
+    /// Normal but significant.
     Notice,
-    /// Something that may become a problem.
+    /// A potential problem.
     Warning,
-    /// Something that failed.
+    /// A failed operation.
     Error,
-    /// A part that does not work.
+    /// A component does not work.
     Critical,
-    /// Something has to be done at once.
+    /// Immediate action is required.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LogLevel {
-    /// All of them, the least important first.
+    /// All levels, the least severe first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -40,12 +40,12 @@ impl LogLevel {
         Self::Emergency,
     ];
 
-    /// The level of a word of the protocol.
+    /// Parses a level by its name in the protocol.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == word)
     }
 
-    /// The word of the protocol for it.
+    /// Its name in the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",

@@ -1,29 +1,29 @@
-//! Whether it helps to try again later, after something went wrong with a server.
+//! Decides whether a retry can succeed after an error of a server.
 
 use super::status::{State, Status};
 use crate::config::{Restart, Transport};
 use crate::error::ErrorKind;
 
-/// Whether what went wrong in this way may work later, though nobody does anything about it.
+/// Whether a request that failed with this kind of error may succeed later without intervention.
 ///
-/// A server at an address is tried again whenever it is needed. A process that has ended is started
-/// again only where the configuration says so (CON-5).
+/// A remote server is retried whenever it is needed. A process that has exited is restarted only
+/// where the configuration permits it (CON-5).
 pub(in crate::connection) fn is_retryable(
     (transport, restart): (&Transport, Restart),
     status: &Status,
     kind: ErrorKind,
 ) -> bool {
     match transport {
-        // Whoever ended it may have begun anew by then.
+        // The host may have started it again by then.
         _ if kind == ErrorKind::ShuttingDown => true,
         Transport::Stdio(_) if status.state == State::Failed => status.next_attempt.is_some(),
-        // Its end may not have got around yet.
+        // Its exit may not have been published yet.
         Transport::Stdio(_) if kind == ErrorKind::Exited => restart != Restart::Never,
         _ => kind.is_retryable(),
     }
 }
 
-/// Whether a server that cannot be used may be there later, though nobody does anything about it.
+/// Whether a server that is unavailable may recover without intervention.
 pub(in crate::connection) fn will_recover(server: (&Transport, Restart), status: &Status) -> bool {
     match (status.state, &status.last_error) {
         (State::Failed, Some(error)) => is_retryable(server, status, error.kind()),

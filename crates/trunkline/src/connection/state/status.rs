@@ -1,4 +1,4 @@
-//! How a server is doing, for everybody who wants to know (CON-11).
+//! Status of a server (CON-11).
 
 use std::time::{Duration, Instant};
 
@@ -7,23 +7,23 @@ use crate::item::ItemKind;
 use crate::message::Raw;
 use crate::transport::RemainingProcess;
 
-/// Where a server is in its life.
+/// Lifecycle state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Nobody has needed it yet.
+    /// It has not been needed yet, or was stopped until its next use.
     Idle,
-    /// It is being started or reached.
+    /// It is being started or connected.
     Starting,
     /// It can be called.
     Ready,
     /// It could not be started or reached, or it ended by itself.
     Failed,
-    /// We ended it.
+    /// The host shut it down.
     Stopped,
 }
 
 impl State {
-    /// The word for it.
+    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -35,46 +35,46 @@ impl State {
     }
 }
 
-/// How a server is doing.
+/// The status of a server.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// Where it is in its life.
+    /// The lifecycle state.
     pub state: State,
-    /// What it is reached over: `stdio`, `http` or `sse`; known once it has been ready.
+    /// The transport: `stdio`, `http` or `sse`; known once it has been ready.
     pub transport: Option<&'static str>,
-    /// The revision of the protocol that was agreed on.
+    /// The negotiated protocol version.
     pub protocol: Option<Box<str>>,
-    /// What it says it is: an object with `name` and `version`.
+    /// The `serverInfo`: an object with `name` and `version`.
     pub server_info: Option<Raw>,
-    /// What it says it can do: an object such as `{"tools":{"listChanged":true}}`.
+    /// The capabilities: an object such as `{"tools":{"listChanged":true}}`.
     pub capabilities: Option<Raw>,
-    /// How it says it is best used: a text.
+    /// The instructions: a string.
     pub instructions: Option<Raw>,
-    /// How many tools it has; those remembered from an earlier time, if it has not been started.
+    /// Number of tools; from the cache, if it has not been started.
     pub tools: usize,
-    /// What it has that cannot be used, and why.
+    /// Items that cannot be used, with the reason.
     pub set_aside: Vec<RejectedItem>,
-    /// Why it failed, the last time it did.
+    /// The last failure.
     pub last_error: Option<Error>,
-    /// When it is started or reached again by itself.
+    /// Time of the next automatic restart or reconnect.
     pub next_attempt: Option<Instant>,
-    /// How often in a row it has been started again.
+    /// Number of consecutive restarts.
     pub restarts: u32,
-    /// Why its tools could not be remembered for the next time.
+    /// Why its tools could not be cached on disk.
     pub not_remembered: Option<Box<str>>,
     /// The last lines of its standard error.
     pub stderr: Vec<String>,
-    /// The number of its process.
+    /// The process ID.
     pub process_id: Option<u32>,
-    /// Processes of it that could not be ended when it was.
+    /// Its processes that could not be ended with it.
     pub remaining_processes: Vec<RemainingProcess>,
-    /// Since when it is ready.
+    /// Time since which it is ready.
     pub ready_since: Option<Instant>,
-    /// How many calls it got.
+    /// Number of calls.
     pub calls: u64,
-    /// How many of them got no answer.
+    /// Number of calls without a response.
     pub failures: u64,
-    /// How many lines came that were no messages.
+    /// Number of lines that were no messages.
     pub noise: u64,
 }
 
@@ -104,29 +104,30 @@ impl Default for Status {
     }
 }
 
-/// Bytes of what a server says it is, and of what it says it can do: kept for as long as it runs.
+/// Limit on the bytes of `serverInfo`, and of the capabilities: kept for as long as the server
+/// runs.
 const MAX_DESCRIBED_BYTES: usize = 64 * 1024;
 
-/// Bytes of the instructions of a server: about 16,000 words, more than any model should read of one.
+/// Limit on the bytes of instructions: about 16,000 words, more than any model should read.
 const MAX_INSTRUCTIONS_BYTES: usize = 64 * 1024;
 
-/// What a server says about itself.
+/// The description that a server gives of itself.
 #[derive(Default)]
 pub(in crate::connection) struct ServerDescription {
     pub(in crate::connection) server_info: Option<Raw>,
     pub(in crate::connection) capabilities: Option<Raw>,
     pub(in crate::connection) instructions: Option<Raw>,
-    /// Whether it says that it speaks the older era as well as the newer.
+    /// Whether it lists versions of the legacy era besides the modern one.
     pub(in crate::connection) speaks_both_eras: bool,
 }
 
 impl ServerDescription {
-    /// The same within bounds, and apart from the message it came in. Of what the server is only its
-    /// name and version stay if there is too much, and of its instructions the beginning.
+    /// The description within its limits, detached from its message. Of a long `serverInfo` only
+    /// name and version stay, and of long instructions the beginning.
     ///
     /// # Errors
     ///
-    /// When there is too much of what it says it can do, of which no part can be left out.
+    /// When the capabilities are too long, because no part of them can be omitted.
     pub(in crate::connection) fn bounded(self) -> Result<Self, Error> {
         let is_short = |raw: &Raw| raw.bytes().len() <= MAX_DESCRIBED_BYTES;
         if !self.capabilities.as_ref().is_none_or(is_short) {
@@ -150,7 +151,7 @@ impl ServerDescription {
     }
 }
 
-/// Instructions that end with a word about what is missing of them, if they are too long.
+/// Truncates instructions that are too long, with a note about the missing bytes.
 fn cut(instructions: &Raw) -> Raw {
     if instructions.bytes().len() <= MAX_INSTRUCTIONS_BYTES {
         return instructions.detached();
@@ -163,20 +164,20 @@ fn cut(instructions: &Raw) -> Raw {
 }
 
 impl Status {
-    /// How long it has been ready.
+    /// Time since it became ready.
     pub fn uptime(&self) -> Option<Duration> {
         self.ready_since.map(|since| since.elapsed())
     }
 }
 
-/// Something of a server that cannot be used (SEC-3).
+/// An item of a server that cannot be used (SEC-3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedItem {
-    /// What it is.
+    /// The kind of item.
     pub kind: ItemKind,
     /// Its name, if it has one, cut to a length that can be shown.
     pub name: Option<Box<str>>,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: Box<str>,
 }
 

@@ -1,13 +1,13 @@
-//! Picks the lines of a server's standard error that say why it ended, out of stack traces and
-//! closing remarks.
+//! Extracts the lines of a server's standard error that contain the reason of its exit, out of
+//! stack traces and closing remarks.
 
-/// Lines that are repeated in an error.
+/// Limit on lines that are repeated in an error.
 const MAX_LINES: usize = 3;
 
-/// How runtimes and package managers begin each line of an error.
+/// Prefixes that package managers put before each line of an error.
 const PREFIXES: &[&str] = &["npm error", "npm ERR!", "npm WARN", "npm warn"];
 
-/// Beginnings of lines that only say where, or what follows an error.
+/// Beginnings of lines that belong to a stack trace, or follow an error.
 const TRACE_STARTS: &[&str] = &[
     "at ",
     "File \"",
@@ -23,7 +23,7 @@ const TRACE_STARTS: &[&str] = &[
     "... ",
 ];
 
-/// Words of a line that says why.
+/// Substrings of a line that contains a reason.
 const REASONS: &[&str] = &[
     "cannot",
     "can't",
@@ -52,8 +52,8 @@ const REASONS: &[&str] = &[
     "unrecognized",
 ];
 
-/// The lines that say why a server ended: those with a reason, else the last ones that are not part
-/// of a stack trace, else the last ones.
+/// The lines that contain the reason of an exit: those with a reason, else the last ones that are
+/// not part of a stack trace, else the last ones.
 pub(in crate::connection) fn reason_lines(lines: &[String]) -> Vec<&str> {
     let texts: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
     let mut reasons: Vec<&str> = Vec::new();
@@ -77,7 +77,7 @@ fn last<'l>(lines: &[&'l str]) -> Vec<&'l str> {
     lines.iter().skip(lines.len().saturating_sub(MAX_LINES)).copied().collect()
 }
 
-/// A line without what every line of its program begins with.
+/// A line without the prefix of its program.
 fn content(line: &str) -> &str {
     let line = line.trim();
     PREFIXES.iter().find_map(|prefix| line.strip_prefix(prefix)).unwrap_or(line).trim()

@@ -1,4 +1,5 @@
-//! The HTTP client that all remote servers share: TLS, proxies, names, pooled connections.
+//! The HTTP client that all remote servers share: TLS, proxies, name resolution, pooled
+//! connections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,32 +21,33 @@ use super::proxy::{Proxies, ProxyMatcher};
 use crate::config::Chain;
 use crate::error::{Error, ErrorKind};
 
-/// How long a connection nobody uses is kept: less than the 60 s after which common load balancers
-/// close it, so that a request does not meet a connection that is just going away.
+/// Lifetime of an idle connection: less than the 60 s after which common load balancers close it,
+/// so that a request does not use a connection that is just being closed.
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
 
-/// What is agreed on in TLS: the only version of HTTP the client speaks.
+/// The ALPN protocol: the only version of HTTP that the client speaks.
 const PROTOCOL: &[u8] = b"http/1.1";
 
-/// Bytes that the head of an answer has at most, and that are read at once: far more than servers and
-/// proxies of others allow.
+/// Limit on the bytes of response headers, and size of one read: far more than common servers and
+/// proxies allow.
 pub(in crate::transport) const MAX_HEAD_BYTES: usize = 256 * 1024;
 
-/// Headers that an answer has at most, which is what hyper has room for.
+/// Limit on the number of response headers, which is the capacity of hyper.
 pub(in crate::transport) const MAX_HEADERS: usize = 100;
 
-/// How servers at HTTP addresses are reached.
+/// Options of connections to remote servers.
 ///
-/// Nothing is looked up: a program that wants to follow `HTTPS_PROXY` reads it and passes it in.
+/// The environment is not read: a program that supports `HTTPS_PROXY` reads it and passes it in.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// Proxies on the way.
+    /// Proxies to use.
     pub proxies: Proxies,
-    /// Certificates, as PEM, that are trusted beside those of the system. Each text may hold many.
+    /// Certificates in PEM that are trusted in addition to those of the system. Each entry may
+    /// contain several.
     pub extra_root_certificates: Vec<Vec<u8>>,
-    /// How the user can add to them, for the message: `name its file in SSL_CERT_FILE`.
+    /// Hint for error messages on how to add one: `name its file in SSL_CERT_FILE`.
     pub root_certificates_hint: Option<Box<str>>,
-    /// How long a connection may take until it can be used, TLS and proxies included.
+    /// Timeout until a connection can be used, including TLS and proxies.
     pub connect_timeout: Duration,
 }
 
@@ -62,7 +64,7 @@ impl Default for HttpOptions {
 
 /// Sends requests. Cheap to clone: clones share their connections.
 ///
-/// Making one reads the certificates of the system, which takes milliseconds: a host makes one.
+/// Creating one reads the certificates of the system, which takes milliseconds: a host creates one.
 #[derive(Clone)]
 pub(crate) struct HttpClient(Arc<ClientShared>);
 
@@ -73,7 +75,7 @@ struct ClientShared {
     chain: Option<Chain>,
 }
 
-/// Connections that are used again.
+/// Pool of reusable connections.
 pub(in crate::transport) type Pool = Client<Connector, Full<Bytes>>;
 
 impl fmt::Debug for HttpClient {
@@ -83,13 +85,13 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// A client as the options say, which does not say which process it is.
+    /// A client with these options that does not send the chain header.
     #[cfg(test)]
     pub(crate) fn new(options: &HttpOptions) -> Result<Self, Error> {
         Self::of_process(options, None)
     }
 
-    /// A client as the options say, for a process.
+    /// A client with these options that sends the chain header of its process.
     pub(crate) fn of_process(options: &HttpOptions, chain: Option<&Chain>) -> Result<Self, Error> {
         let detours = Arc::new(ProxyMatcher::new(&options.proxies)?);
         let tls = tls(&options.extra_root_certificates)?;
@@ -97,7 +99,7 @@ impl HttpClient {
         let pool = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_CONNECTION)
             .pool_timer(TokioTimer::new())
-            // It is among the headers: made once for each server, not for each request.
+            // The `Host` header is part of the headers of the server, which are built once.
             .set_host(false)
             .http1_max_buf_size(MAX_HEAD_BYTES)
             .build(connector);
@@ -111,17 +113,17 @@ impl HttpClient {
         &self.0.pool
     }
 
-    /// The proxies on the way.
+    /// The proxies.
     pub(in crate::transport) fn detours(&self) -> &ProxyMatcher {
         &self.0.detours
     }
 
-    /// Through which processes requests come, as a header says it.
+    /// The chain header: the Trunkline processes that a request passes through.
     pub(in crate::transport) fn chain(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(self.0.chain.as_ref()?.header()).ok()
     }
 
-    /// How the user can trust another authority.
+    /// How the user can trust another certificate authority.
     pub(in crate::transport) fn root_certificates_hint(&self) -> Option<&str> {
         self.0.root_certificates_hint.as_deref()
     }
@@ -149,8 +151,7 @@ fn tls(extra_roots: &[Vec<u8>]) -> Result<ClientConfig, Error> {
     Ok(config)
 }
 
-/// What decides whom to trust; nothing on a system without certificates, where `http` addresses
-/// can be used all the same.
+/// The certificate verifier; `None` on a system without certificates, where `http` URLs still work.
 fn verifier(
     roots: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,

@@ -1,4 +1,4 @@
-//! Where a remote server is and what it is told with every request, none of which is printed.
+//! The URL and headers of a remote server. `Debug` prints only the origin.
 
 use std::fmt;
 
@@ -11,22 +11,22 @@ use crate::config::{ResolvedRemote, Secret};
 use crate::error::{Error, ErrorKind};
 use crate::transport::mask::SecretMask;
 
-/// Headers that say how a body is framed. Only the client knows that.
+/// Headers that frame the body. Only the HTTP client may set them.
 const FRAMING: &[&str] = &["connection", "content-length", "transfer-encoding"];
 
-/// Headers that requests have beside those that are configured, as many as are common: a map that has
-/// room for them need not grow in each request.
+/// Capacity for the usual headers besides the configured ones, so that the map does not grow for
+/// every request.
 const MORE_HEADERS: usize = 10;
 
-/// Shorter values are no secrets, and hiding them would make holes in ordinary words.
+/// Shorter values are not redacted: they are no secrets, and occur in ordinary words.
 const SHORTEST_SECRET: usize = 4;
 
-/// The address of a server and the headers that were configured for it.
+/// The URL of a server and the headers configured for it.
 #[derive(Clone)]
 pub(crate) struct HttpEndpoint {
     pub(in crate::transport) address: ServerUrl,
     configured: HeaderMap,
-    /// What references in either stood for.
+    /// The resolved values of references in either.
     filled_in: Vec<Secret>,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Debug for HttpEndpoint {
 }
 
 impl HttpEndpoint {
-    /// A target whose address and headers can be sent.
+    /// Parses the URL and the headers.
     pub(crate) fn new(remote: &ResolvedRemote) -> Result<Self, Error> {
         let address = Url::parse(remote.url.expose()).ok().and_then(ServerUrl::new);
         let address =
@@ -49,7 +49,7 @@ impl HttpEndpoint {
         Ok(Self { address, configured, filled_in: remote.filled_in.clone() })
     }
 
-    /// What every request says, whatever it is: what was configured, and what is missing in that.
+    /// Headers of every request: the configured ones, with defaults added.
     pub(in crate::transport) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(self.configured.len() + MORE_HEADERS);
         headers.extend(self.configured.clone());
@@ -59,12 +59,12 @@ impl HttpEndpoint {
         headers
     }
 
-    /// A text of the server in which nothing it was told is repeated.
+    /// Redacts the secrets that the server received from a text of the server.
     pub(in crate::transport) fn redacted(&self, text: &str) -> String {
         self.mask().masked(text)
     }
 
-    /// What takes out of a text what the server was told.
+    /// The mask for those secrets.
     fn mask(&self) -> SecretMask {
         SecretMask::new(self.secrets().into_iter().map(Secret::new), SHORTEST_SECRET)
     }
@@ -122,7 +122,7 @@ mod tests {
         })
     }
 
-    /// A target whose configuration is this, with one value for all that it refers to.
+    /// An endpoint with this configuration, in which every reference has the same value.
     fn filled(entry: &str, value: &'static str) -> HttpEndpoint {
         struct Vault(&'static str);
 

@@ -1,4 +1,4 @@
-//! What went wrong on the way to a server and back, in words a person can act on.
+//! Maps errors of hyper, TLS and I/O, and unexpected HTTP responses, to messages with a hint.
 
 use std::error::Error as StdError;
 use std::io;
@@ -19,10 +19,10 @@ use crate::config::is_hidden;
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
 
-/// Characters of a server's text that are quoted at most: enough for a sentence.
+/// Limit on quoted text of a server, in characters: enough for a sentence.
 const EXCERPT_CHARACTERS: usize = 200;
 
-/// Why a request could not be sent, or its answer not be read to the end.
+/// The error for a request that could not be sent, or whose response could not be read.
 pub(in crate::transport) fn unreachable(url: &Url, error: &(dyn StdError + 'static)) -> Error {
     let origin = origin(url);
     let is_connect = is_connect(error);
@@ -36,7 +36,7 @@ pub(in crate::transport) fn unreachable(url: &Url, error: &(dyn StdError + 'stat
         return unreadable(&origin, error);
     }
     if is_timeout(error) {
-        // Where nobody takes a connection, whatever else is asked comes to nothing as well.
+        // Without a connection, every other request fails as well.
         let (kind, what) = match is_connect {
             true => (ErrorKind::Unreachable, "takes no connection"),
             false => (ErrorKind::TimedOut, "did not answer"),
@@ -65,7 +65,7 @@ fn unreadable(origin: &str, error: &hyper::Error) -> Error {
     head_too_large(origin)
 }
 
-/// The head of an answer is larger than it may be.
+/// The response headers exceed their limit.
 pub(in crate::transport) fn head_too_large(origin: &str) -> Error {
     let kibibytes = MAX_HEAD_BYTES / 1024;
     let message = format!(
@@ -75,16 +75,16 @@ pub(in crate::transport) fn head_too_large(origin: &str) -> Error {
         .with_hint("look for what adds them: the server, or a proxy on the way")
 }
 
-/// What to do about a connection that was there.
+/// Hint for a connection that was established before.
 const MAY_HAVE_ENDED: &str = "the server may have ended: its own log says more";
 
-/// The answer ended before it was complete.
+/// The response ended before it was complete.
 pub(in crate::transport) fn broken_off(url: &Url) -> Error {
     let message = format!("{} ended the connection before it answered", origin(url));
     Error::new(ErrorKind::Broken, message).with_hint(MAY_HAVE_ENDED)
 }
 
-/// Nothing but answers came that precede one.
+/// The limit on informational responses was reached without a final one.
 pub(in crate::transport) fn too_many_informational(url: &Url) -> Error {
     let message = format!(
         "{} sent more than {MAX_PRELIMINARY} informational answers (1xx) and no answer",
@@ -94,7 +94,7 @@ pub(in crate::transport) fn too_many_informational(url: &Url) -> Error {
         .with_hint("its own log may say what it is waiting for")
 }
 
-/// What came is larger than it may be.
+/// A message exceeds its size limit.
 pub(in crate::transport) fn too_large(url: &Url) -> Error {
     let limit = crate::transport::MAX_MESSAGE_BYTES / (1024 * 1024);
     let message = format!("{} sent a message of more than {limit} MiB", origin(url));
@@ -109,25 +109,25 @@ pub(in crate::transport) fn redirected_away(from: &Url, to: &Url) -> Error {
         .with_hint(format!("if {target} is meant, configure it as the address"))
 }
 
-/// Redirects without an end.
+/// Too many redirects.
 pub(in crate::transport) fn redirected_too_often(url: &Url) -> Error {
     let message = format!("{} redirects again and again", origin(url));
     Error::new(ErrorKind::ProtocolViolation, message).with_hint("check the path of the address")
 }
 
-/// An answer of a server that is not the answer to what was asked.
+/// An HTTP response that is not the response to a JSON-RPC request.
 pub(in crate::transport) struct UnexpectedResponse<'a> {
     pub(in crate::transport) target: &'a HttpEndpoint,
     pub(in crate::transport) status: StatusCode,
     pub(in crate::transport) headers: &'a HeaderMap,
     pub(in crate::transport) body: &'a [u8],
-    /// Whether the request named a session.
+    /// Whether the request carried a session ID.
     pub(in crate::transport) has_session: bool,
 }
 
 impl UnexpectedResponse<'_> {
-    /// Whether the status says more than a JSON-RPC error in the body could. The error may name the
-    /// request, or be about anything in it.
+    /// Whether the status takes precedence over a JSON-RPC error in the body. `names_request` is
+    /// whether that error carries the ID of the request.
     pub(in crate::transport) fn is_decided_by_status(&self, names_request: bool) -> bool {
         match self.status.as_u16() {
             401 | 403 | 405 | 429 => true,
@@ -137,14 +137,14 @@ impl UnexpectedResponse<'_> {
         }
     }
 
-    /// A session that is unknown should be answered with 404. Servers made after the examples of
-    /// the SDKs answer 400, without having looked at the message; after they were started again,
-    /// nothing else tells that the session is gone.
+    /// Whether the server does not know the session. The specification requires 404. Servers
+    /// modelled on the examples of the SDKs respond 400 before they parse the message; after a
+    /// restart, nothing else indicates that the session has ended.
     fn is_session_unknown(&self) -> bool {
         self.has_session
             && match self.status.as_u16() {
                 404 => true,
-                // Others on the way answer 400 as well, and know nothing of sessions.
+                // Proxies respond 400 as well, and know nothing about sessions.
                 400 if self.body.is_empty() => true,
                 400 => Raw::from_text(&String::from_utf8_lossy(self.body))
                     .is_ok_and(|body| body.get("error").is_some_and(|error| error.is_object())),
@@ -152,7 +152,7 @@ impl UnexpectedResponse<'_> {
             }
     }
 
-    /// A refusal, as an error.
+    /// The error for a refusal.
     pub(in crate::transport) fn refusal(&self) -> Error {
         let status = self.status.as_u16();
         let kind = match status {
@@ -175,7 +175,7 @@ impl UnexpectedResponse<'_> {
         }
     }
 
-    /// Something that is no refusal and no answer either.
+    /// The error for a success that is not an MCP response.
     pub(in crate::transport) fn not_mcp(&self) -> Error {
         let origin = origin(self.target.address.url());
         if self.body.is_empty() {
@@ -192,8 +192,8 @@ impl UnexpectedResponse<'_> {
         Error::new(ErrorKind::ProtocolViolation, message).with_hint(hint)
     }
 
-    /// A success without a reply. In a session that may mean that the session is dead, behind something
-    /// that does not know it.
+    /// The error for a success without a body. In a session it may mean that the session has ended,
+    /// behind a proxy that hides it.
     fn no_reply(&self, origin: &str) -> Error {
         let message = format!("{origin} answered {} with nothing in it", self.status);
         match self.has_session {
@@ -204,7 +204,7 @@ impl UnexpectedResponse<'_> {
         }
     }
 
-    /// The encoding that the body is in. None was asked for, and none is understood.
+    /// The content encoding of the body. None was requested, and none is supported.
     fn encoding(&self) -> Option<&str> {
         let encoding = self.text(&CONTENT_ENCODING).and_then(first_token)?;
         (!self.body.is_empty() && !encoding.eq_ignore_ascii_case("identity")).then_some(encoding)
@@ -247,7 +247,7 @@ impl UnexpectedResponse<'_> {
         self.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
     }
 
-    /// What the body says, if it says it to people. A web page does not.
+    /// Text of the body for the user. HTML is skipped.
     fn excerpt(&self) -> Option<String> {
         if let Some(encoding) = self.encoding() {
             return Some(format!("it is encoded as `{encoding}`, which was not asked for"));
@@ -261,8 +261,8 @@ impl UnexpectedResponse<'_> {
     }
 }
 
-/// A text of a server as it can be shown: short, on one line, and nothing in it that the server was
-/// given.
+/// Text from a server, safe to display: short, on one line, with the secrets that the server
+/// received redacted.
 pub(in crate::transport) fn quoted(target: &HttpEndpoint, text: &str) -> String {
     printable(&target.redacted(text), EXCERPT_CHARACTERS)
 }
@@ -274,7 +274,7 @@ fn error_message(body: &[u8]) -> Option<String> {
     Some(message.as_str()?.into_owned())
 }
 
-/// A text on one line, without what a terminal would act on, cut where it gets long.
+/// Text on one line, without characters that a terminal interprets, cut at `longest` characters.
 fn printable(text: &str, longest: usize) -> String {
     let visible = text.chars().map(|letter| if letter.is_whitespace() { ' ' } else { letter });
     let visible: String = visible.filter(|letter| !is_hidden(*letter)).collect();
@@ -286,14 +286,14 @@ fn printable(text: &str, longest: usize) -> String {
     }
 }
 
-/// The scheme of a challenge. The rest may hold anything, so it is not shown.
+/// The scheme of a challenge. The rest may contain anything, so it is not shown.
 fn first_token(challenge: &str) -> Option<&str> {
     let token = challenge.split([' ', ',']).next()?;
     let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     (!token.is_empty() && token.len() <= 20 && token.bytes().all(is_scheme)).then_some(token)
 }
 
-/// What to do about the certificate of an authority that is not known, unless the host knows better.
+/// Hint for an unknown certificate authority, unless the host supplies a better one.
 pub(in crate::transport) const UNKNOWN_AUTHORITY: &str = "if its certificate comes from an authority of your own, \
                                             trust that one too, as an extra root certificate";
 
@@ -339,7 +339,7 @@ fn host_and_port(url: &Url) -> String {
     }
 }
 
-/// Whether there was no connection that could be used.
+/// Whether no connection could be established.
 fn is_connect(error: &(dyn StdError + 'static)) -> bool {
     cause::<legacy::Error>(error).is_some_and(legacy::Error::is_connect)
 }
@@ -359,7 +359,8 @@ fn cause<'e, T: StdError + 'static>(error: &'e (dyn StdError + 'static)) -> Opti
     causes(error).find_map(|error| error.downcast_ref())
 }
 
-/// An error and all it comes from. What an [`io::Error`] wraps is not its source, so it is asked.
+/// An error and its sources. The error inside an [`io::Error`] is not its source, so it is visited
+/// explicitly.
 fn causes<'e>(
     error: &'e (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {

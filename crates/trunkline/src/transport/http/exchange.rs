@@ -1,4 +1,5 @@
-//! One request from its POST to its answer, over as many connections as that takes.
+//! One JSON-RPC request over HTTP, from its POST to its response, with as many reconnects as
+//! needed.
 
 use std::mem;
 use std::sync::Arc;
@@ -22,35 +23,35 @@ use crate::message::{Id, MAX_DEPTH, Message, ParseError, Raw, Response, RpcError
 use crate::transport::InboundEvent;
 use crate::transport::truncation::TruncatedMessage;
 
-/// How often a stream is opened again without getting any further.
+/// Attempts to resume a stream without progress.
 const MAX_FRUITLESS: u32 = 5;
 
-/// How long a stream may take to end once the answer has come. A stream that ended leaves a
-/// connection that can be used again; one that does not is closed.
+/// Time for a stream to end after the response. A stream that ended leaves a reusable connection;
+/// any other is closed.
 const LINGERING: Duration = Duration::from_secs(1);
 
-/// What is asked, and what may come of it.
+/// A request, and the properties of its response.
 pub(super) struct ExchangeRequest {
     pub(super) id: u64,
     pub(super) request: Arc<HttpRequest>,
-    /// Whether the answer may name a session.
+    /// Whether the response may contain a session ID.
     pub(super) begins_session: bool,
-    /// Whether a stream that broke may go on where it did.
+    /// Whether a broken stream may be resumed.
     pub(super) is_resumable: bool,
 }
 
-/// A request on its way.
+/// A request in flight.
 pub(super) struct Exchange {
     client: HttpClient,
     target: Arc<HttpEndpoint>,
     question: ExchangeRequest,
     stream: Reconnect,
     stage: ExchangeStage,
-    /// Whether an event has come.
+    /// Whether an event was received.
     has_events: bool,
 }
 
-/// What has to be done next, with what that needs.
+/// The next step, with the state it needs.
 enum ExchangeStage {
     Post,
     Answer(HttpResponse),
@@ -61,7 +62,7 @@ enum ExchangeStage {
 }
 
 impl Exchange {
-    /// An exchange that has not begun.
+    /// An exchange that has not started.
     pub(super) fn new(
         client: HttpClient,
         target: Arc<HttpEndpoint>,
@@ -71,7 +72,7 @@ impl Exchange {
         Self { client, target, question, stream, stage: ExchangeStage::Post, has_events: false }
     }
 
-    /// Everything that comes of it, up to the last word.
+    /// All events of the exchange, up to the final one.
     pub(super) fn run(self) -> impl Stream<Item = ExchangeEvent> + Send + 'static {
         stream::unfold(self, Self::step)
     }
@@ -111,7 +112,7 @@ impl Exchange {
         })
     }
 
-    /// The answer is the body, or there is none.
+    /// Handles a response that is not an event stream.
     async fn answer(&mut self, mut response: HttpResponse) -> Option<ExchangeEvent> {
         let body = match collect_answer(&mut response).await {
             Ok(TruncatedMessage { line, missing: 0 }) => line,
@@ -161,7 +162,7 @@ impl Exchange {
         }
     }
 
-    /// The answer came without a part of its result.
+    /// Handles a response whose result was truncated.
     fn answered_in_part(&self, short: TruncatedMessage, url: &Url) -> Option<ExchangeEvent> {
         let is_own = |answer: &Response| answer.id.as_number() == Some(self.question.id);
         match short.answer().filter(is_own) {
@@ -190,7 +191,7 @@ impl Exchange {
         is_message.then_some(ExchangeEvent::Came(aside))
     }
 
-    /// The stream broke: on to the next one, if there can be one.
+    /// Resumes a broken stream, if that is possible.
     fn resume_or_fail(&mut self, error: Error) -> Option<ExchangeEvent> {
         let can_resume = self.question.is_resumable && self.stream.can_resume();
         let is_hopeless = error.kind() == ErrorKind::TooLarge;
@@ -226,7 +227,7 @@ impl Exchange {
         Some(ExchangeEvent::Last(self.question.id, InboundEvent::Response(response)))
     }
 
-    /// Whether a stream of a session that ended has had nothing in it, and can not be taken up again.
+    /// Whether the stream of a session ended without an event and cannot be resumed.
     fn is_over_without_event(&self) -> bool {
         let has_session = self.question.request.headers.contains_key(headers::SESSION_ID);
         has_session && !self.has_events && !self.stream.can_resume()
@@ -251,17 +252,17 @@ async fn drain_stream(mut stream: HttpResponse) -> Option<ExchangeEvent> {
     None
 }
 
-/// The answer to a request.
+/// The response to a request.
 struct ExchangeResult {
     outcome: Result<Raw, RpcError>,
-    /// Whether it says so itself.
+    /// Whether it carries the ID of the request.
     names_request: bool,
 }
 
-/// The answer to a request, if a message is one.
+/// The response to a request, if a message is one.
 ///
-/// An error under another id, or none, is about the one message that was posted: servers that
-/// could not read it, or refused it before they did, do not know its id.
+/// An error with another ID, or without one, is about the message that was posted: a server that
+/// could not parse it, or rejected it before, does not know its ID.
 fn answer_to(id: u64, bytes: &Bytes) -> Option<ExchangeResult> {
     let error = match Message::read(bytes) {
         Ok(Message::Response(Response { id: named, outcome })) => {

@@ -1,4 +1,4 @@
-//! Reading that leaves others their turn, however fast the other side writes.
+//! A reader that yields after a byte budget, so that one fast server cannot starve the runtime.
 
 use std::io;
 use std::pin::Pin;
@@ -6,18 +6,18 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Bytes after which others get their turn. hyper goes through all that comes before the head of an
-/// answer without a pause; and the runtime counts reads, of which each may bring much.
+/// Byte budget between two yields. hyper reads everything before the response headers without a
+/// pause, and the budget of tokio counts reads, each of which may return many bytes.
 const MAX_AT_ONCE: usize = 256 * 1024;
 
-/// How much was read since others had their turn.
+/// Counts the bytes read since the last yield.
 #[derive(Debug, Default)]
 pub(in crate::transport) struct FairReader {
     read: usize,
 }
 
 impl FairReader {
-    /// Reads from a stream, unless it is the turn of others.
+    /// Reads from a stream, or yields if the budget is used up.
     pub(in crate::transport) fn poll_read(
         &mut self,
         stream: Pin<&mut impl AsyncRead>,

@@ -1,4 +1,4 @@
-//! The stream on which a server of the older generation speaks of its own accord.
+//! The GET stream for messages that a legacy server initiates.
 
 use std::mem;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::reconnect::{Reconnect, ReopenedStream, is_passing};
 use super::request::{HttpRequest, HttpResponse};
 use crate::transport::InboundEvent;
 
-/// The stream, kept open for as long as it lives.
+/// The stream, reopened whenever it ends.
 pub(super) struct GetStream {
     stream: Reconnect,
     stage: GetStreamStage,
@@ -30,7 +30,7 @@ impl GetStream {
         Self { stream: Reconnect::new(client, Arc::new(request)), stage: GetStreamStage::Open }
     }
 
-    /// All messages on it. It ends, without a word, when the server has no such stream.
+    /// All messages of the stream. It ends silently if the server does not offer such a stream.
     pub(super) fn run(self) -> impl Stream<Item = ExchangeEvent> + Send + 'static {
         stream::unfold(self, Self::step)
     }

@@ -1,4 +1,5 @@
-//! What is said in headers beside a message: versions, sessions, and what the message is about.
+//! MCP headers of HTTP requests: protocol version, session, and the method, name and parameters of
+//! the message.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,23 +15,23 @@ const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const PARAMETER_PREFIX: &str = "mcp-param-";
 
-/// Both sides of a value that could not stand in a header as it is.
+/// Prefix and suffix of a base64-encoded header value.
 const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 
-/// Says that a message is posted, and that both kinds of answer are understood.
+/// Sets the content type of a POST, and accepts both a JSON response and an event stream.
 pub(in crate::transport) fn add_post_headers(headers: &mut HeaderMap) {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let both = HeaderValue::from_static("application/json, text/event-stream");
     headers.insert(ACCEPT, both);
 }
 
-/// Says that a stream of events is asked for.
+/// Accepts only an event stream.
 pub(in crate::transport) fn add_stream_headers(headers: &mut HeaderMap) {
     headers.remove(CONTENT_TYPE);
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
 }
 
-/// Repeats in headers what the message is about, as 2026-07-28 wants it.
+/// Repeats the method, name and parameters of the message in headers, as 2026-07-28 requires.
 pub(in crate::transport) fn add_message_headers(headers: &mut HeaderMap, purpose: &MessageKind) {
     match purpose {
         MessageKind::Request { method, name, parameters, .. } => {
@@ -49,8 +50,8 @@ pub(in crate::transport) fn add_message_headers(headers: &mut HeaderMap, purpose
     }
 }
 
-/// A parameter whose name cannot be that of a header is left out: the server, which asked for it,
-/// says what is missing.
+/// Omits a parameter whose name is not a valid header name: the server that requires it reports
+/// that it is missing.
 fn add_parameter(headers: &mut HeaderMap, name: &str, value: &str) {
     let name = format!("{PARAMETER_PREFIX}{name}");
     if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
@@ -58,7 +59,7 @@ fn add_parameter(headers: &mut HeaderMap, name: &str, value: &str) {
     }
 }
 
-/// A text as the value of a header, in base64 where it could not be read back as it is.
+/// A header value, encoded in base64 where the plain text would not survive.
 fn encoded(text: &str) -> HeaderValue {
     let is_visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let is_padded = text.starts_with(' ') || text.ends_with(' ');

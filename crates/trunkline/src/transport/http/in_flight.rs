@@ -1,4 +1,4 @@
-//! All that goes on with one server at the same time, driven together and given up one by one.
+//! The in-flight HTTP exchanges of one server, polled together and cancelled one by one.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -11,41 +11,40 @@ use hyper::header::HeaderValue;
 
 use crate::transport::{InboundEvent, MessageKind};
 
-/// One thing an exchange has to say.
+/// An event of an exchange.
 pub(in crate::transport) enum ExchangeEvent {
-    /// Something came.
+    /// A message was received.
     Came(InboundEvent),
-    /// The last word on a request came.
+    /// The final event of a request.
     Last(u64, InboundEvent),
-    /// A request has been delivered; its answer comes another way.
+    /// A request was posted; its response arrives on another stream.
     Posted(u64),
-    /// A notification or response has been delivered, or could not be.
+    /// A notification or response was delivered, or its delivery failed.
     Delivered,
-    /// The server began a session.
+    /// The server started a session.
     Session(HeaderValue),
 }
 
 type ExchangeEvents = Pin<Box<dyn Stream<Item = ExchangeEvent> + Send>>;
 
-/// Messages without answers that are on their way to one server at the same time.
+/// Notifications and responses that are sent to one server concurrently.
 const MAX_DELIVERING: usize = 4;
 
-/// Messages without answers that may wait.
+/// Queued notifications and responses.
 const MAX_UNDELIVERED: usize = 1024;
 
-/// Bytes of them: two of the longest messages. Answers to the server are short, and a server that works
-/// takes them.
+/// Bytes of the queue: two messages of maximum size. Responses to a server are short, and a working
+/// server accepts them.
 const MAX_UNDELIVERED_BYTES: usize = 32 * 1024 * 1024;
 
-/// Exchanges, of which each is a lazy stream of steps: nothing moves unless [`next`](Self::next)
-/// is waited for.
+/// Exchanges, each a lazy stream of events: nothing moves unless [`next`](Self::next) is polled.
 #[derive(Default)]
 pub(in crate::transport) struct InFlight {
     running: SelectAll<Abortable<ExchangeEvents>>,
-    /// What must not overtake a notification that is on its way.
+    /// Exchanges that must not overtake a notification in flight.
     held: Option<Vec<Abortable<ExchangeEvents>>>,
     requests: HashMap<u64, AbortHandle>,
-    /// How many messages that get no answer are on their way, and which wait for that.
+    /// Notifications and responses in flight; the next field is the queue behind them.
     delivering: usize,
     undelivered: VecDeque<(ExchangeEvents, usize)>,
     undelivered_bytes: usize,
@@ -58,7 +57,7 @@ impl fmt::Debug for InFlight {
 }
 
 impl InFlight {
-    /// Begins the exchange of a request.
+    /// Starts the exchange of a request.
     pub(in crate::transport) fn start_request(
         &mut self,
         id: u64,
@@ -68,7 +67,7 @@ impl InFlight {
         self.requests.insert(id, handle);
     }
 
-    /// Delivers a notification or a response of so many bytes.
+    /// Delivers a notification or a response of `bytes` bytes.
     pub(in crate::transport) fn send_notification(
         &mut self,
         steps: impl Stream<Item = ExchangeEvent> + Send + 'static,
@@ -76,16 +75,16 @@ impl InFlight {
         bytes: usize,
     ) {
         self.deliver(Box::pin(steps), bytes);
-        // Posts are on connections of their own. Servers that get a request before they were told
-        // that they are initialized refuse it.
+        // Concurrent POSTs use separate connections. A server that receives a request before
+        // `notifications/initialized` rejects it.
         let is_first = |method: &str| method == "notifications/initialized";
         if matches!(purpose, MessageKind::Notification { method } if is_first(method)) {
             self.hold();
         }
     }
 
-    /// Delivers a message that gets no answer, after those before it. A server that causes more of
-    /// them than it accepts misses some.
+    /// Delivers a notification or response, after those before it. If the server causes more of
+    /// them than it accepts, some are dropped.
     fn deliver(&mut self, steps: ExchangeEvents, bytes: usize) {
         if self.delivering < MAX_DELIVERING {
             self.delivering += 1;
@@ -98,7 +97,7 @@ impl InFlight {
         }
     }
 
-    /// Begins an exchange.
+    /// Starts an exchange.
     pub(in crate::transport) fn start(
         &mut self,
         steps: impl Stream<Item = ExchangeEvent> + Send + 'static,
@@ -113,19 +112,19 @@ impl InFlight {
         handle
     }
 
-    /// Lets nothing begin that is started from now on, until something is [`ExchangeEvent::Delivered`].
+    /// Holds back exchanges that are started from now on, until an [`ExchangeEvent::Delivered`].
     fn hold(&mut self) {
         self.held.get_or_insert_default();
     }
 
-    /// Gives a request up; dropping its exchange closes its connection.
+    /// Cancels a request. Dropping its exchange closes its connection.
     pub(in crate::transport) fn cancel(&mut self, id: u64) {
         if let Some(handle) = self.requests.remove(&id) {
             handle.abort();
         }
     }
 
-    /// What happens next; waits forever when nothing goes on. Cancel-safe.
+    /// The next event; waits for ever when nothing is in flight. Cancel safe.
     pub(in crate::transport) async fn next(&mut self) -> ExchangeEvent {
         let Some(step) = self.running.next().await else { return pending().await };
         match &step {

@@ -1,4 +1,5 @@
-//! Answers that come before the answer (1xx): they say nothing to us, and need not end.
+//! Limits informational responses (1xx), which carry no information here and could continue for
+//! ever.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,21 +8,21 @@ use hyper::Request;
 use hyper::ext::on_informational;
 use tokio::sync::Notify;
 
-/// How many may come to one request: as many as there are seconds in a long call.
+/// Informational responses per request: one per second of a long call.
 pub(in crate::transport) const MAX_PRELIMINARY: usize = 1000;
 
-/// Those that have come to one request.
+/// Informational responses to one request so far.
 #[derive(Default)]
 struct InformationalCount {
     came: AtomicUsize,
     too_many: Notify,
 }
 
-/// Says when too many of them have come to a request.
+/// Reports when a request has received too many informational responses.
 pub(in crate::transport) struct InformationalLimit(Arc<InformationalCount>);
 
 impl InformationalLimit {
-    /// Counts those that come to a request.
+    /// Counts the informational responses to a request.
     pub(in crate::transport) fn to<B>(request: &mut Request<B>) -> Self {
         let count = Arc::new(InformationalCount::default());
         let counted = Arc::clone(&count);
@@ -33,7 +34,7 @@ impl InformationalLimit {
         Self(counted)
     }
 
-    /// Waits until too many have come.
+    /// Waits until the limit is exceeded.
     pub(in crate::transport) async fn too_many(&self) {
         self.0.too_many.notified().await;
     }

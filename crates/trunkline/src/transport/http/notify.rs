@@ -1,4 +1,4 @@
-//! Messages that get no answer: posted, and that is all.
+//! Posts notifications and responses, which have no response of their own.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::client::HttpClient;
 use super::in_flight::ExchangeEvent;
 use super::request::{HttpRequest, collect};
 
-/// How long a server may take to accept a message that is not answered. Nobody waits for it but
-/// messages that must not overtake it.
+/// Timeout for a server to accept such a message. Only messages that must not overtake it wait for
+/// it.
 const ACCEPTANCE: Duration = Duration::from_secs(10);
 
-/// Delivers a notification or a response. If that fails nobody is told: whatever is wrong, the next
-/// request meets it too, and can say so.
+/// Delivers a notification or a response. Failures are ignored: the next request meets the same
+/// problem and reports it.
 pub(in crate::transport) fn deliver(
     client: HttpClient,
     request: HttpRequest,
@@ -25,7 +25,7 @@ pub(in crate::transport) fn deliver(
     })
 }
 
-/// Reads the body too, so that the connection can be used again.
+/// Reads the body too, so that the connection can be reused.
 async fn post(client: HttpClient, request: HttpRequest) {
     if let Ok(mut response) = client.send(&request).await {
         let _ = collect(&mut response).await;

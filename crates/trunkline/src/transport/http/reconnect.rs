@@ -1,4 +1,4 @@
-//! Getting back to a stream that broke: when to try, where to go on, when to stop.
+//! Resumes a broken event stream: delay, `Last-Event-ID` and retry limits.
 
 use std::cmp::min;
 use std::sync::Arc;
@@ -16,51 +16,51 @@ use super::sse_decoder::{SseDecoder, SseEvent};
 use crate::error::Error;
 use crate::transport::MAX_MESSAGE_BYTES;
 
-/// The delay before a stream is opened again when the server names none.
+/// Delay before a stream is reopened if the server sends no `retry`.
 const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 
-/// The shortest delay, whatever the server says: it may end every stream at once, for as long as the
-/// request or the server lives. Doubled after each stream that did not last.
+/// Minimum delay, whatever the server sends: it may end every stream at once, for the whole life of
+/// the request or the server. Doubled after each short-lived stream.
 const SHORTEST_DELAY: Duration = Duration::from_millis(100);
 
-/// What the shortest delay grows to: servers that end streams on purpose, to be asked again, name about
-/// as much themselves.
+/// Upper limit of the growing minimum delay: servers that end streams on purpose, to be polled,
+/// send about this value themselves.
 const LONGEST_FLOOR: Duration = Duration::from_secs(1);
 
-/// How long a stream has to last for the shortest delay to begin anew.
+/// Lifetime of a stream that resets the minimum delay.
 const LASTING: Duration = Duration::from_secs(5);
 
-/// The longest delay, whatever the server says.
+/// Maximum delay, whatever the server sends.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
-/// What came of opening a stream.
+/// Result of opening a stream.
 pub(super) enum ReopenedStream {
     Stream(HttpResponse),
-    /// The server answered, but with no stream.
+    /// The server responded, but not with a stream.
     Refused(HttpResponse),
-    /// It may work another time.
+    /// A retry may succeed.
     NotNow(Error),
     Never(Error),
 }
 
-/// A stream of events that is opened again where it broke.
+/// An event stream that is resumed after it broke.
 pub(super) struct Reconnect {
     client: HttpClient,
-    /// What the stream belongs to. Few streams break, so it is turned into a request for the stream
-    /// only then.
+    /// The request that the stream belongs to. Few streams break, so a request for the stream is
+    /// built only then.
     request: Arc<HttpRequest>,
     decoder: SseDecoder,
-    /// Where it was opened the last time.
+    /// Event ID at which the stream was last resumed.
     opened_at: Option<Bytes>,
     fruitless: u32,
-    /// The shortest delay before it is opened the next time.
+    /// Minimum delay before the next attempt.
     floor: Duration,
-    /// When it was opened the last time, or asked for.
+    /// Time of the last attempt to open it.
     opened: Instant,
 }
 
 impl Reconnect {
-    /// A stream with the headers of a request that belongs to it.
+    /// A stream that reuses the headers of its request.
     pub(super) fn new(client: HttpClient, request: Arc<HttpRequest>) -> Self {
         let decoder = SseDecoder::new(MAX_MESSAGE_BYTES);
         Self {
@@ -74,7 +74,7 @@ impl Reconnect {
         }
     }
 
-    /// The next event of an open stream; nothing at its end.
+    /// The next event of an open stream; `None` at its end.
     pub(super) async fn event(
         &mut self,
         stream: &mut HttpResponse,
@@ -82,22 +82,23 @@ impl Reconnect {
         next_event(stream, &mut self.decoder).await
     }
 
-    /// Whether the stream can go on where it broke.
+    /// Whether the stream can be resumed: an event had an ID.
     pub(super) fn can_resume(&self) -> bool {
         self.decoder.last_id().is_some()
     }
 
-    /// How often it was opened without getting any further.
+    /// Number of attempts without progress.
     pub(super) fn record_failure(&self) -> u32 {
         self.fruitless
     }
 
-    /// Counts what has come as getting further, though the place is the same.
+    /// Counts a received event as progress, although it has no new ID.
     pub(super) fn record_progress(&mut self) {
         self.fruitless = 0;
     }
 
-    /// Waits as long as the server wants, and longer each time it was in vain.
+    /// Waits for the delay that the server requested, and longer after every attempt without
+    /// progress.
     pub(super) async fn wait(&mut self) {
         let place = self.decoder.last_id();
         if place != self.opened_at.as_ref() {
@@ -110,7 +111,7 @@ impl Reconnect {
         sleep(min(delay, LONGEST_DELAY)).await;
     }
 
-    /// The shortest delay after the stream that just ended.
+    /// Minimum delay after the stream that just ended.
     fn next_floor(&mut self) -> Duration {
         if self.opened.elapsed() >= LASTING {
             self.floor = SHORTEST_DELAY;
@@ -120,7 +121,7 @@ impl Reconnect {
         floor
     }
 
-    /// Opens the stream, where it broke if it did.
+    /// Opens the stream, from the last event ID if there is one.
     pub(super) async fn open(&mut self) -> ReopenedStream {
         self.decoder.restart();
         self.opened = Instant::now();
@@ -143,8 +144,8 @@ impl Reconnect {
     }
 }
 
-/// Whether a server that refuses a stream with this status may give it another time. Some allow
-/// one stream, and notice late that the last one is gone: they say 409.
+/// Whether a refusal with this status is temporary. Some servers allow one stream and notice late
+/// that the last one was closed: they respond 409.
 pub(super) fn is_passing(status: StatusCode) -> bool {
     let is_final = matches!(status, StatusCode::NOT_IMPLEMENTED | StatusCode::LOOP_DETECTED);
     (status.is_server_error() && !is_final) || matches!(status.as_u16(), 408 | 409 | 425 | 429)
@@ -161,8 +162,8 @@ mod tests {
     use crate::transport::http::HttpTransport;
     use crate::transport::tests::scripted_server::{Reply, ScriptedServer, client, request};
 
-    /// Connections that a server gets in some seconds which ends every stream at once, wants no delay,
-    /// and each time seems to have got further.
+    /// Number of connections in some seconds to a server that ends every stream at once, requests
+    /// no delay, and pretends progress each time.
     async fn connections(seconds: u64, starts: impl FnOnce(&mut HttpTransport)) -> usize {
         let number = AtomicU32::new(0);
         let server = ScriptedServer::start(move |_| {

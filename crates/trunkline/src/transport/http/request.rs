@@ -1,4 +1,4 @@
-//! One HTTP request, followed through redirects that stay with the same server, and its answer.
+//! One HTTP request, with redirects within the same origin, and its response.
 
 use std::sync::Arc;
 
@@ -23,22 +23,22 @@ use crate::error::{Error, ErrorKind};
 use crate::transport::truncation::{MessageTruncator, TruncatedMessage};
 use crate::transport::{MAX_MESSAGE_BYTES, MessageKind};
 
-/// Redirects that are followed at most: one adds a slash, one changes a path; more is a loop.
+/// Limit on redirects: one adds a slash, one changes a path; more is a loop.
 const MAX_REDIRECTS: usize = 5;
 
-/// What is sent.
+/// An HTTP request.
 pub(in crate::transport) struct HttpRequest {
     pub(in crate::transport) method: Method,
     pub(in crate::transport) address: ServerUrl,
-    /// What is said in many requests, and kept once for them.
+    /// Headers shared by many requests.
     pub(in crate::transport) headers: Arc<HeaderMap>,
-    /// What is said in headers of this one only: what its message is about.
+    /// The message whose method, name and parameters are repeated in headers of this request only.
     pub(in crate::transport) about: Option<MessageKind>,
     pub(in crate::transport) body: Bytes,
 }
 
 impl HttpRequest {
-    /// A request that only asks.
+    /// A request without a body.
     pub(in crate::transport) fn without_body(
         method: Method,
         address: ServerUrl,
@@ -48,7 +48,7 @@ impl HttpRequest {
         Self { method, address, headers, about: None, body: Bytes::new() }
     }
 
-    /// All that is said to an address, which may be another one after a redirect.
+    /// All headers for a URL, which may differ from the original one after a redirect.
     fn headers_for(&self, address: &ServerUrl) -> HeaderMap {
         let mut headers = HeaderMap::clone(&self.headers);
         if let Some(purpose) = &self.about {
@@ -61,7 +61,7 @@ impl HttpRequest {
     }
 }
 
-/// What came back: the head, and a body that may still be on its way.
+/// A response: its headers, and a body that may not have arrived yet.
 pub(in crate::transport) struct HttpResponse {
     head: Parts,
     body: Incoming,
@@ -77,7 +77,7 @@ impl HttpResponse {
         &self.head.headers
     }
 
-    /// Where it came from, which may be another address than was asked.
+    /// The URL of the response, after redirects.
     pub(in crate::transport) fn address(&self) -> &ServerUrl {
         &self.address
     }
@@ -86,13 +86,13 @@ impl HttpResponse {
         self.address.url()
     }
 
-    /// The next part of the body; nothing at its end. Cancel-safe.
+    /// The next chunk of the body; `None` at its end. Cancel safe.
     pub(in crate::transport) async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        // A body of which the length was said is at its end before the connection says so.
+        // A body with a `Content-Length` ends before the connection reports it.
         while !self.body.is_end_stream() {
             let Some(frame) = self.body.frame().await else { break };
             let frame = frame.map_err(|error| error::unreachable(self.url(), &error))?;
-            // What is no data is a trailer, and nothing that is said there matters.
+            // Other frames are trailers, which are ignored.
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
             }
@@ -102,7 +102,7 @@ impl HttpResponse {
 }
 
 impl HttpClient {
-    /// Sends a request and waits for the head of the answer.
+    /// Sends a request and waits for the response headers.
     pub(in crate::transport) async fn send(
         &self,
         request: &HttpRequest,
@@ -163,13 +163,13 @@ impl HttpClient {
     }
 }
 
-/// Bytes of headers as they are sent: each with a colon, a space and the end of its line.
+/// Bytes of headers as they are sent: each with a colon, a space and a line break.
 fn head_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
 }
 
-/// Where an answer points to, if it is a redirect. The method stays: a message is always a POST,
-/// and what made browsers turn it into a GET has no meaning here.
+/// Target of a redirect response. The method is preserved: a message is always a POST, and the
+/// reason for browsers to switch to GET does not apply.
 fn redirect(address: &ServerUrl, head: &Parts) -> Result<Option<ServerUrl>, Error> {
     if !matches!(head.status.as_u16(), 301 | 302 | 307 | 308) {
         return Ok(None);
@@ -184,7 +184,7 @@ fn redirect(address: &ServerUrl, head: &Parts) -> Result<Option<ServerUrl>, Erro
     Ok(Some(next))
 }
 
-/// Whether an answer is a stream of events.
+/// Whether a response is an event stream.
 pub(in crate::transport) fn is_event_stream(response: &HttpResponse) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let essence = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
@@ -192,8 +192,8 @@ pub(in crate::transport) fn is_event_stream(response: &HttpResponse) -> bool {
         && essence.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream"))
 }
 
-/// The whole body of an answer, within the bound. Most are one chunk, which is not copied; others
-/// are copied once, into as much room as they are going to need, if that was said.
+/// The whole body of a response, within the size limit. Most bodies are one chunk, which is not
+/// copied; others are copied once, into a buffer of the announced size.
 pub(in crate::transport) async fn collect(response: &mut HttpResponse) -> Result<Bytes, Error> {
     let length = usize::try_from(response.body.size_hint().lower()).unwrap_or(usize::MAX);
     within_bound(response, length)?;
@@ -211,7 +211,7 @@ pub(in crate::transport) async fn collect(response: &mut HttpResponse) -> Result
     }
 }
 
-/// The body of an answer to a request. Of one that is too long, and is JSON, what can be kept of it.
+/// The body of the response to a request. A JSON body that is too long is truncated.
 pub(in crate::transport) async fn collect_answer(
     response: &mut HttpResponse,
 ) -> Result<TruncatedMessage, Error> {
@@ -235,7 +235,7 @@ pub(in crate::transport) async fn collect_answer(
     Ok(TruncatedMessage::whole(body.freeze()))
 }
 
-/// What can be kept of a body that began like this.
+/// Truncates a body that began with `begin`.
 async fn shortened(response: &mut HttpResponse, begin: &[u8]) -> Result<TruncatedMessage, Error> {
     let mut shortener = MessageTruncator::new(MAX_MESSAGE_BYTES);
     shortener.push(begin);
@@ -248,7 +248,7 @@ async fn shortened(response: &mut HttpResponse, begin: &[u8]) -> Result<Truncate
     shortener.finish().ok_or_else(|| error::too_large(response.url()))
 }
 
-/// Whether an answer says that it is JSON.
+/// Whether the content type of a response is JSON.
 fn is_json(response: &HttpResponse) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let essence = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
@@ -263,8 +263,7 @@ fn within_bound(response: &HttpResponse, length: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The next event of a stream; nothing when the stream is at its end. Cancel-safe: what came is in
-/// the decoder.
+/// The next event of a stream; `None` at its end. Cancel safe: received bytes are in the decoder.
 pub(in crate::transport) async fn next_event(
     response: &mut HttpResponse,
     decoder: &mut SseDecoder,
@@ -343,7 +342,7 @@ mod tests {
         assert_eq!(sent, ["Basic bWU6cEBzcw==", "x"]);
     }
 
-    /// What Starlette answers where a slash is missing.
+    /// The response of Starlette where a slash is missing.
     #[tokio::test]
     async fn credentials_in_an_address_are_sent_after_a_redirect_to_the_same_server() {
         let server = ScriptedServer::start(|seen| {
@@ -387,7 +386,7 @@ mod tests {
         assert_eq!(ports.len(), 5);
     }
 
-    /// A request that may have been acted on is not sent again.
+    /// A request that may have been executed is not sent again.
     #[tokio::test]
     async fn a_connection_that_breaks_under_a_request_is_not_replaced() {
         let close_at_second = |seen: &Seen| match seen.path.as_str() {
@@ -403,7 +402,8 @@ mod tests {
         assert_eq!(server.seen().len(), 2);
     }
 
-    /// Some such answers are fair: they keep a connection alive while a server works.
+    /// Some informational responses are legitimate: they keep a connection alive while a server
+    /// works.
     #[tokio::test]
     async fn answers_before_the_answer_are_passed_over() {
         let processing = "HTTP/1.1 102 Processing\r\n\r\n".repeat(MAX_PRELIMINARY);

@@ -1,4 +1,4 @@
-//! Server-sent events, decoded as their bytes arrive, wherever they are cut.
+//! Incremental decoder for server-sent events.
 
 use std::mem;
 use std::time::Duration;
@@ -9,57 +9,57 @@ use memchr::{memchr, memchr2};
 use crate::message::Response;
 use crate::transport::truncation::{MessageTruncator, TruncatedMessage};
 
-/// Bytes of an event's id that are kept at most: it goes back in a header, and servers accept few.
-/// For the same reason it must not hold control characters.
+/// Limit on the bytes of an event ID: it is returned in a header, and servers limit those. For the
+/// same reason it must not contain control characters.
 const MAX_ID_BYTES: usize = 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// One event that has data.
+/// An event with data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SseEvent {
-    /// What the server calls it; empty when it gives no name.
+    /// The event type; empty if it has none.
     pub(crate) name: Bytes,
     pub(crate) data: Bytes,
-    /// Bytes that were left out of a message that was too long.
+    /// Bytes that were removed from a message that was too long.
     pub(crate) missing: usize,
 }
 
 impl SseEvent {
-    /// The answer in it, if a part of its result was left out.
+    /// The response in it, if its result was truncated.
     pub(crate) fn short_answer(self) -> Option<Response> {
         TruncatedMessage { line: self.data, missing: self.missing }.answer()
     }
 
-    /// Whether its data is a message: others, such as `ping`, say nothing that matters here.
+    /// Whether its data is a message. Other events, such as `ping`, are ignored.
     pub(crate) fn is_message(&self) -> bool {
         self.name.is_empty() || self.name == "message"
     }
 }
 
-/// An event is larger than it may be.
+/// An event exceeds the size limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EventTooLarge;
 
-/// Makes events of bytes. What it knows of the stream (the last id, the delay before reconnecting)
-/// outlives a connection; see [`restart`](Self::restart).
+/// Decodes bytes into events. The last event ID and the `retry` delay outlive a connection; see
+/// [`restart`](Self::restart).
 #[derive(Debug)]
 pub(crate) struct SseDecoder {
     limit: usize,
-    /// What came and has not been read.
+    /// Received bytes that have not been decoded.
     buffer: BytesMut,
-    /// How much of it holds no end of a line.
+    /// Length of the part of the buffer that contains no line end.
     searched: usize,
-    /// The last line ended in CR: a LF that follows is part of that end.
+    /// The last line ended in CR: a following LF belongs to the same line end.
     is_after_return: bool,
     is_first_line: bool,
     name: Bytes,
     data: Option<Bytes>,
-    /// Reads the data of an event that is larger than it may be.
+    /// Truncates the data of an event that exceeds the limit.
     shortener: Option<MessageTruncator>,
-    /// Whether the line that is being read goes to the shortener.
+    /// Whether the current line goes to the truncator.
     is_in_long_line: bool,
-    /// The id of the event being read. It counts once the event is complete: otherwise an event
+    /// The ID of the current event. It takes effect once the event is complete: otherwise an event
     /// that broke off would never be sent again.
     pending_id: Option<Bytes>,
     last_id: Bytes,
@@ -85,12 +85,12 @@ impl SseDecoder {
         }
     }
 
-    /// Takes bytes as they came.
+    /// Adds received bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next event that is complete.
+    /// The next complete event.
     pub(crate) fn next(&mut self) -> Result<Option<SseEvent>, EventTooLarge> {
         loop {
             if self.is_in_long_line && !self.end_long_line()? {
@@ -103,12 +103,12 @@ impl SseDecoder {
         }
     }
 
-    /// Whether half an event has come that is larger than it may be.
+    /// Whether the current event is incomplete and exceeds the limit.
     pub(crate) fn is_shortening(&self) -> bool {
         self.shortener.is_some()
     }
 
-    /// Forgets half an event: a new connection begins.
+    /// Discards an incomplete event, for a new connection.
     pub(crate) fn restart(&mut self) {
         let fresh = Self::new(self.limit);
         let old = mem::replace(self, fresh);
@@ -116,12 +116,12 @@ impl SseDecoder {
         self.retry = old.retry;
     }
 
-    /// The id of the last event that has one.
+    /// The ID of the last event that has one.
     pub(crate) fn last_id(&self) -> Option<&Bytes> {
         (!self.last_id.is_empty()).then_some(&self.last_id)
     }
 
-    /// How long the server wants to be left alone before a new connection.
+    /// The delay that the server requests before a reconnect.
     pub(crate) fn retry(&self) -> Option<Duration> {
         self.retry
     }
@@ -171,7 +171,7 @@ impl SseDecoder {
         Ok(None)
     }
 
-    /// Gives a line of data that is too long to the shortener, which has got all data before it.
+    /// Passes a line of data that is too long to the truncator, after all data before it.
     fn begin_long_line(&mut self) -> Result<(), EventTooLarge> {
         let line = self.buffer.split().freeze();
         self.searched = 0;
@@ -187,7 +187,7 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Goes on with such a line; whether it is at its end.
+    /// Continues such a line. Returns whether it is complete.
     fn end_long_line(&mut self) -> Result<bool, EventTooLarge> {
         let end = memchr2(b'\n', b'\r', &self.buffer);
         let part = self.buffer.split_to(end.unwrap_or(self.buffer.len()));
@@ -204,7 +204,7 @@ impl SseDecoder {
         Ok(end.is_some())
     }
 
-    /// Gives data to the shortener of this event.
+    /// Passes data to the truncator of this event.
     fn shorten(&mut self, value: &[u8]) -> Result<(), EventTooLarge> {
         let limit = self.limit;
         let is_first = self.shortener.is_none() && self.data.is_none();
@@ -224,7 +224,7 @@ impl SseDecoder {
             return self.shorten(&value);
         }
         self.data = Some(match self.data.take() {
-            // Nearly every message is one line, which is passed on without a copy.
+            // Nearly every message is one line, which is not copied.
             None => value,
             Some(before) => {
                 let mut joined = BytesMut::from(before);

@@ -42,7 +42,7 @@ async fn lost(transport: &mut HttpTransport) -> (u64, Error) {
     }
 }
 
-/// What becomes of a request that gets this reply.
+/// The error of a request with this response.
 async fn error_of(reply: Reply) -> Error {
     let server = ScriptedServer::in_turn(vec![reply]).await;
     let mut transport = transport(&server);
@@ -79,7 +79,7 @@ async fn an_encoding_that_nobody_asked_for_is_named_and_not_quoted() {
     }
 }
 
-/// A wire that has a session.
+/// A transport with a session.
 async fn wire_with_session(server: &ScriptedServer) -> HttpTransport {
     let mut transport = transport(server);
     transport.send(request(1, "initialize"));

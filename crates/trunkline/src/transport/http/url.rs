@@ -1,4 +1,4 @@
-//! An HTTP address, parsed once: as it is shown and joined, and as it is sent.
+//! The URL of a server, parsed once: for display and joining, and in the form that is sent.
 
 use std::sync::Arc;
 use std::{fmt, iter};
@@ -12,14 +12,14 @@ use url::{Position, Url};
 
 use crate::config::is_like_credential;
 
-/// Where a request goes. Cheap to clone, and prints nothing but its origin.
+/// The URL of a request. Cheap to clone; `Debug` prints only its origin.
 #[derive(Clone)]
 pub(in crate::transport) struct ServerUrl(Arc<UrlForms>);
 
 #[derive(Clone)]
 struct UrlForms {
     url: Url,
-    /// Without what is not for everybody on the way: user, password and fragment.
+    /// Without user, password and fragment, which proxies must not see.
     uri: Uri,
     host: HeaderValue,
     credentials: Option<HeaderValue>,
@@ -32,7 +32,7 @@ impl fmt::Debug for ServerUrl {
 }
 
 impl ServerUrl {
-    /// An address, if it is one of HTTP that can be sent.
+    /// Wraps a URL, if it is an HTTP URL that can be sent.
     pub(in crate::transport) fn new(url: Url) -> Option<Self> {
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return None;
@@ -45,8 +45,8 @@ impl ServerUrl {
         Some(Self(Arc::new(UrlForms { url, uri, host, credentials })))
     }
 
-    /// What a server that is at this address means by another. One of the same server that names no
-    /// user is for the same user: servers do not repeat what they were told.
+    /// Resolves a reference that the server sent, relative to this URL. A URL of the same origin
+    /// without a user inherits the credentials: servers do not repeat them.
     pub(in crate::transport) fn join(&self, reference: &str) -> Option<Self> {
         let next = Self::new(self.url().join(reference).ok()?)?;
         if next.credentials().is_some() || !self.is_same_origin(&next) {
@@ -57,28 +57,28 @@ impl ServerUrl {
         Some(Self(Arc::new(forms)))
     }
 
-    /// As it was written.
+    /// The URL as it was written.
     pub(in crate::transport) fn url(&self) -> &Url {
         &self.0.url
     }
 
-    /// As it is sent.
+    /// The URL as it is sent.
     pub(in crate::transport) fn uri(&self) -> &Uri {
         &self.0.uri
     }
 
-    /// The host and its port, as the header `Host` says it.
+    /// Host and port, as in the `Host` header.
     pub(in crate::transport) fn host(&self) -> &HeaderValue {
         &self.0.host
     }
 
-    /// User and password, as the header `Authorization` says them.
+    /// User and password, as in the `Authorization` header.
     pub(in crate::transport) fn credentials(&self) -> Option<&HeaderValue> {
         self.0.credentials.as_ref()
     }
 
-    /// What must not be shown of an address that was written so: user and password, what is asked
-    /// for, and whatever looks like a credential in its path; in the forms in which the server was told.
+    /// Secrets of a URL that was written out: user and password, the query, and path segments that
+    /// look like a credential; in all forms in which the server received them.
     pub(in crate::transport) fn secrets(&self) -> Vec<String> {
         let url = self.url();
         let values: Vec<_> = url.query_pairs().map(|(_, value)| value.into_owned()).collect();
@@ -92,8 +92,8 @@ impl ServerUrl {
         secrets
     }
 
-    /// What must not be shown of something that was filled in, in all forms in which the server may have
-    /// been told: it may be any part of the address, or all of it. Where the server is, is shown anyway.
+    /// Secrets of a resolved reference, in all forms in which the server may have received it: it
+    /// may be any part of the URL, or all of it. The origin is shown anyway.
     pub(in crate::transport) fn forms_of(&self, filled_in: &str) -> Vec<String> {
         let origin = origin(self.url());
         let parts = filled_in.split(['/', '?', '&', '=', '@', '#']);
@@ -101,14 +101,14 @@ impl ServerUrl {
         told.flat_map(|it| [it.to_owned(), decoded(it), self.as_sent(it)]).collect()
     }
 
-    /// A text as it is sent when it is a part of the path.
+    /// The text as it is sent when it is part of the path.
     fn as_sent(&self, text: &str) -> String {
         let mut url = self.url().clone();
         url.set_path(text);
         url.path().trim_start_matches('/').to_owned()
     }
 
-    /// Whether two addresses belong to the same server, which may see the same headers.
+    /// Whether both URLs have the same origin, which may receive the same headers.
     pub(in crate::transport) fn is_same_origin(&self, other: &Self) -> bool {
         self.url().origin() == other.url().origin()
     }
@@ -130,8 +130,8 @@ fn credentials(url: &Url) -> Option<HeaderValue> {
     Some(header)
 }
 
-/// The part of an address that can be shown: scheme, host and port. A path is not: it may hold a
-/// token, as user names and queries may.
+/// The part of a URL that can be shown: scheme, host and port. The path may contain a token, as
+/// user and query may.
 pub(in crate::transport) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

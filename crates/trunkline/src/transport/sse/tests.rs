@@ -22,7 +22,7 @@ async fn next(transport: &mut SseTransport) -> InboundEvent {
     timeout(PATIENCE, transport.next()).await.expect("something happens")
 }
 
-/// A server whose stream is `stream`, and which answers every POST with `status`.
+/// A server whose stream is `stream`, and which responds to every POST with `status`.
 async fn server(stream: String, status: u16) -> ScriptedServer {
     ScriptedServer::start(move |seen| match seen.method.as_str() {
         "GET" => Reply::events(&stream).then_hang(),

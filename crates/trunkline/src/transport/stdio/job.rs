@@ -1,15 +1,17 @@
-//! On Windows: a process and everything it started, in a job that ends when we let go of it.
+//! Windows: a process and its descendants in a job object that ends with its handle.
 
 use tokio::process::Child;
 use win32job::{ExtendedLimitInfo, Job};
 
-/// A job. Dropping it ends every process in it; so does our own end, however we end.
+/// A job object. Dropping it ends every process in it; so does the end of this process, for any
+/// reason.
 pub(in crate::transport) struct ServerJob {
     _job: Job,
 }
 
 impl ServerJob {
-    /// A job around a process that was just started. What it starts from now on is in it too.
+    /// Puts a process that was just started into a job. Its future descendants belong to it as
+    /// well.
     pub(in crate::transport) fn around(child: &Child) -> Option<Self> {
         let mut limits = ExtendedLimitInfo::new();
         limits.limit_kill_on_job_close();

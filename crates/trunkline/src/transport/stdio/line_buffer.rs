@@ -1,22 +1,22 @@
-//! Lines out of a stream of bytes, each bounded.
+//! Splits a stream of bytes into lines of limited length.
 
 use bytes::{Bytes, BytesMut};
 
 use crate::message::Response;
 use crate::transport::truncation::MessageTruncator;
 
-/// Lines up to this size are copied out, so that one that is kept does not keep its neighbours in
-/// memory; longer ones are cut off and handed over without a copy.
+/// Lines up to this size are copied, so that a retained line does not keep its neighbours in
+/// memory; longer ones are split off without a copy.
 const COPIED_BYTES: usize = 8 * 1024;
 
-/// How much room is made for a read while nothing has come. Many small answers fit into it, and it is
-/// what a server that is silent costs.
+/// Capacity for a read while the buffer is empty. It holds many small responses, and is the memory
+/// cost of an idle server.
 const FIRST_READ_BYTES: usize = 8 * 1024;
 
-/// How much room is made for a read in the middle of a line: as much as a pipe holds.
+/// Capacity for a read in the middle of a line: the size of a pipe.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Bytes kept of either end of a line that is too long: its id is near one of them.
+/// Bytes kept of either end of a line that is too long: its ID is near one of them.
 const KEPT_BYTES: usize = 1024;
 
 /// A line.
@@ -24,11 +24,11 @@ const KEPT_BYTES: usize = 1024;
 pub(in crate::transport) enum BufferedLine {
     /// A whole line, without its line break.
     Whole(Bytes),
-    /// A line that was too long to keep.
+    /// A line that exceeds the limit.
     TooLong(Box<OversizedLine>),
 }
 
-/// What is left of a line that was too long to keep.
+/// The rest of a line that exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::transport) struct OversizedLine {
     head: Vec<u8>,
@@ -36,15 +36,15 @@ pub(in crate::transport) struct OversizedLine {
     shortener: MessageTruncator,
 }
 
-/// Bytes that have been read and not yet been taken as lines.
+/// Bytes that were read and not yet returned as lines.
 pub(in crate::transport) struct LineBuffer {
     bytes: BytesMut,
-    /// Where the search for a line break goes on.
+    /// Position where the search for a line break continues.
     searched: usize,
-    /// Whether the buffer grew beyond what a silent server may cost.
+    /// Whether the buffer grew beyond the capacity for an idle server.
     is_large: bool,
     longest: usize,
-    /// The line that is being thrown away, if one is.
+    /// The line that is being discarded, if any.
     oversized: Option<OversizedLine>,
 }
 
@@ -53,7 +53,7 @@ impl LineBuffer {
         Self { bytes: BytesMut::new(), searched: 0, is_large: false, longest, oversized: None }
     }
 
-    /// Room for the next read.
+    /// Buffer for the next read.
     pub(in crate::transport) fn room(&mut self) -> &mut BytesMut {
         if self.bytes.is_empty() && self.oversized.is_none() {
             self.bytes.reserve(FIRST_READ_BYTES);
@@ -64,7 +64,7 @@ impl LineBuffer {
         &mut self.bytes
     }
 
-    /// The next line that is complete.
+    /// The next complete line.
     pub(in crate::transport) fn next_line(&mut self) -> Option<BufferedLine> {
         loop {
             let found = memchr::memchr(b'\n', &self.bytes[self.searched..]);
@@ -83,7 +83,7 @@ impl LineBuffer {
         }
     }
 
-    /// What came after the last line break, once nothing more comes.
+    /// The bytes after the last line break, once the stream has ended.
     pub(in crate::transport) fn last_line(&mut self) -> Option<BufferedLine> {
         if self.bytes.is_empty() && self.oversized.is_none() {
             return None;
@@ -118,7 +118,7 @@ impl LineBuffer {
         Some(BufferedLine::Whole(line.freeze()))
     }
 
-    /// Throws away what has come of a line that is too long already.
+    /// Discards the bytes of a line that already exceeds the limit.
     fn shed(&mut self) {
         if self.bytes.len() > self.longest || self.oversized.is_some() {
             let oversized = self.oversized.get_or_insert_with(|| OversizedLine::new(self.longest));
@@ -126,7 +126,7 @@ impl LineBuffer {
             self.bytes.clear();
             self.searched = 0;
         }
-        // A buffer that grew for one long line does not stay that large.
+        // Frees a buffer that grew for one long line.
         if self.bytes.is_empty() && self.is_large {
             self.bytes = BytesMut::new();
             self.is_large = false;
@@ -144,7 +144,7 @@ impl OversizedLine {
         Self { head: Vec::new(), tail: Vec::new(), shortener }
     }
 
-    /// The answer in the line without a part of its result, if it is one.
+    /// The response in the line, with a truncated result, if it is one.
     pub(in crate::transport) fn answer(self) -> Option<Response> {
         self.shortener.finish()?.answer()
     }
@@ -158,8 +158,8 @@ impl OversizedLine {
         self.tail.drain(..excess);
     }
 
-    /// The request that the line answers, as far as can be told: an id of our kind that stands
-    /// before the payload, or after it.
+    /// The ID of the request that the line responds to, as far as it can be determined: a numeric
+    /// ID before the payload, or after it.
     pub(in crate::transport) fn id(&self) -> Option<u64> {
         const KEY: &[u8] = b"\"id\":";
         let number = |text: &[u8]| {

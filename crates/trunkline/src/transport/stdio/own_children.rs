@@ -1,7 +1,8 @@
-//! The processes that this process has started itself, told apart from orphans that it adopts.
+//! Tracks the child processes that this process started itself, as opposed to orphans that it
+//! adopted.
 //!
-//! A subreaper is the parent of both, and has to reap the orphans. Reaping a child that somebody
-//! else waits for would take its exit status away.
+//! A subreaper is the parent of both, and has to reap the orphans. Reaping an own child would take
+//! its exit status from the code that waits for it.
 
 use std::io;
 
@@ -9,7 +10,7 @@ use std::io;
 pub(in crate::transport) use linux::SpawnPause;
 pub(in crate::transport) use linux::is_own;
 
-/// Starts a process, and knows it for one of ours before anybody can take it for an orphan.
+/// Starts a process, and registers it before it can be mistaken for an orphan.
 #[cfg(target_os = "linux")]
 pub(in crate::transport) fn spawn<T>(
     start: impl FnOnce() -> io::Result<T>,
@@ -36,12 +37,12 @@ mod linux {
 
     use crate::transport::stdio::procfs::{Process, ProcessIdentity};
 
-    /// Shared by those who start processes, exclusive for who looks at our children.
+    /// Locked shared to start a process, exclusively to inspect the children.
     static STARTING: RwLock<()> = RwLock::new(());
 
     static OWN: Mutex<Option<HashSet<ProcessIdentity>>> = Mutex::new(None);
 
-    /// Children that are remembered before those that are gone are forgotten.
+    /// Registered children before those that have ended are removed.
     const MAX_REMEMBERED: usize = 256;
 
     pub(in crate::transport) fn starting() -> RwLockReadGuard<'static, ()> {
@@ -58,7 +59,7 @@ mod linux {
         own.insert(child.identity);
     }
 
-    /// While it is there, every child of this process that is not [`is_own`] is an orphan.
+    /// While it exists, every child of this process that is not [`is_own`] is an orphan.
     pub(crate) struct SpawnPause(
         #[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>,
     );

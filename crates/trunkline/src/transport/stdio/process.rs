@@ -1,4 +1,5 @@
-//! A server's process: started with what it may know, stopped with everything it started.
+//! The process of a stdio server: started with a limited environment, stopped with all its
+//! descendants.
 
 mod spawn_id;
 mod ancestry;
@@ -30,32 +31,32 @@ pub use processes::RemainingProcess;
 use processes::{AFTER_KILL, SEARCH_PAUSE, ServerProcesses};
 use spawn_id::SpawnId;
 
-/// How long a server gets to end by itself once its input is closed, before it is told to.
+/// Time for a server to exit after its input was closed, before SIGTERM.
 const QUIET_END: Duration = Duration::from_millis(500);
 
-/// How often processes that do not end are killed: they may start others meanwhile.
+/// Interval between kills of processes that do not end: they may start others meanwhile.
 const KILL_PAUSE: Duration = Duration::from_millis(100);
 
-/// How the host starts child processes: what it passes on to them, and how it keeps hold of what they
-/// start themselves.
+/// Options for child processes: the environment they inherit, and how their descendants are
+/// tracked.
 #[derive(Clone, Default)]
 pub struct ChildOptions {
-    /// The variables of the host. Those of credentials are among them.
+    /// The variables of the host, including credentials.
     variables: Vec<(OsString, OsString)>,
     /// The spawn IDs of the hosts around this one.
     outer: Option<OsString>,
     is_subreaper: bool,
     with_cgroups: bool,
-    /// This process below others of its kind, as servers are told in [`CHAIN_VARIABLE`], which no entry
-    /// can change.
+    /// This process and the Trunkline processes above it, passed to servers in [`CHAIN_VARIABLE`],
+    /// which no configuration entry can change.
     chain: Chain,
-    /// The same for descendants that do not get the variable.
+    /// Publishes the chain to descendants that do not get the variable.
     marker: Arc<ChainMarker>,
 }
 
 impl ChildOptions {
-    /// Takes the variables of the host's environment. Each server inherits those of them that
-    /// [`InheritEnv::passes`] says (CON-7).
+    /// Takes the variables of the host's environment. Each server inherits those that
+    /// [`InheritEnv::passes`] allows (CON-7).
     pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut options = Self::default();
         let mut above = String::new();
@@ -82,26 +83,26 @@ impl ChildOptions {
         variables.filter(move |(name, _)| passes(name))
     }
 
-    /// Makes this process the parent of every descendant that loses its own (Linux:
-    /// `PR_SET_CHILD_SUBREAPER`), so that no process of a server gets away by leaving its process
-    /// group, clearing its environment and ending its parent. Elsewhere this does nothing.
+    /// Makes this process the parent of every orphaned descendant (Linux:
+    /// `PR_SET_CHILD_SUBREAPER`), so that no process of a server escapes by leaving its process
+    /// group, clearing its environment and ending its parent. No effect on other systems.
     ///
-    /// For programs whose only child processes are servers, because it is for the whole process:
-    /// every orphan below it counts as one of a server. Orphans are reaped when they end, and are
-    /// ended themselves after the last server.
+    /// For programs whose only child processes are servers, because it affects the whole process:
+    /// every orphan below it is attributed to a server. Orphans are reaped when they exit, and are
+    /// ended after the last server.
     #[must_use]
     pub fn with_subreaper(self) -> Self {
         Self { is_subreaper: true, ..self }
     }
 
-    /// Puts each server into a cgroup of its own below that of this process, where cgroup v2 is
-    /// there and this process may do so (Linux 5.14 and later). Elsewhere this does nothing.
+    /// Puts each server into its own cgroup below that of this process, where cgroup v2 exists and
+    /// this process has permission (Linux 5.14 and later). No effect elsewhere.
     #[must_use]
     pub fn with_cgroups(self) -> Self {
         Self { with_cgroups: true, ..self }
     }
 
-    /// This process and those above it.
+    /// This process and the Trunkline processes above it.
     pub(crate) fn chain(&self) -> &Chain {
         &self.chain
     }
@@ -114,18 +115,18 @@ impl fmt::Debug for ChildOptions {
     }
 }
 
-/// A running process with everything it started.
+/// A running process with its descendants.
 pub(in crate::transport) struct ServerProcess {
     child: Child,
-    /// What was started with it. Nothing once it was stopped.
+    /// Its tracked descendants. `None` once it was stopped.
     processes: Option<Arc<Mutex<ServerProcesses>>>,
-    /// What kept the group for it, until it has said something.
+    /// The process that reserves the group for the server, until the server has written output.
     reserved: Option<ReservedGroup>,
     #[cfg(windows)]
     job: Option<crate::transport::stdio::job::ServerJob>,
 }
 
-/// The streams of a process.
+/// The standard streams of a process.
 pub(in crate::transport) struct ChildStreams {
     pub(in crate::transport) input: ChildStdin,
     pub(in crate::transport) output: ChildStdout,
@@ -177,19 +178,19 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// It has said something, so that what kept the group for it is long gone. To be called while it
-    /// runs; later, the end of the process does the same.
+    /// Releases the reserved group after the first output of the server. Called while it runs;
+    /// otherwise the exit of the process does the same.
     pub(in crate::transport) fn has_spoken(&mut self) {
         self.reserved = None;
     }
 
-    /// Waits until the process itself has ended; what it started may live on.
+    /// Waits for the process itself to exit; its descendants may still run.
     pub(in crate::transport) async fn ended(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
-    /// Stops the process and everything it started: its input is closed already, then it is told
-    /// to end, then it is made to (CON-6). Returns what could not be ended.
+    /// Stops the process and all its descendants: its input is closed already, then SIGTERM, then
+    /// SIGKILL (CON-6). Returns the processes that could not be ended.
     pub(in crate::transport) async fn stop(mut self, patience: Duration) -> Vec<RemainingProcess> {
         self.reserved = None;
         let deadline = Instant::now() + patience;
@@ -225,7 +226,7 @@ impl ServerProcess {
         let _ = self.child.start_kill();
     }
 
-    /// Whether the process and everything it started are gone by a time.
+    /// Whether the process and its descendants are gone by the deadline.
     async fn wait_until_gone(&mut self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         if timeout(left, self.child.wait()).await.is_err() {
@@ -242,8 +243,8 @@ impl ServerProcess {
         true
     }
 
-    /// Does something with its processes that looks at all processes of the machine. If nobody waits
-    /// for it any more they are still ours to end.
+    /// Runs an operation that scans all processes of the machine. If the future is dropped, the
+    /// processes are still tracked and can be ended.
     async fn with_processes<T: Send + 'static>(
         &self,
         work: impl Fn(&mut ServerProcesses) -> T + Clone + Send + 'static,
@@ -257,19 +258,19 @@ fn lock(processes: &Mutex<ServerProcesses>) -> MutexGuard<'_, ServerProcesses> {
     processes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs something that may take some milliseconds where it keeps nobody waiting.
+/// Runs blocking work of some milliseconds outside of the async workers.
 async fn off_worker<T: Send + 'static>(work: impl Fn() -> T + Clone + Send + 'static) -> T {
-    // Without a runtime that takes it, because it is ending, there is nobody to keep waiting.
+    // If the runtime is shutting down and does not accept it, blocking here delays no other task.
     tokio::task::spawn_blocking(work.clone()).await.unwrap_or_else(|_| work())
 }
 
 impl Drop for ServerProcess {
-    /// Nobody stopped it in order: a panic, an abandoned task. There is no time to be patient.
+    /// Not stopped in order: a panic or a dropped task. Kills at once.
     fn drop(&mut self) {
         let Some(processes) = self.processes.take() else { return self.kill_child() };
         lock(&processes).signal(GroupSignal::Kill);
         self.kill_child();
-        // Until they are gone, the guard knows of them: we may be about to end.
+        // Keeps the watchdog record until they are gone, because this process may be about to end.
         let wait = move || {
             let begun = Instant::now();
             while !lock(&processes).all_gone() && begun.elapsed() < AFTER_KILL {
@@ -283,7 +284,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Starts a process in a group that is watched before the process runs, where there can be one.
+/// Starts a process in a group that the watchdog knows before the process runs, where possible.
 fn spawn_in_group(
     command: &mut Command,
     options: &ChildOptions,
@@ -310,7 +311,7 @@ fn spawn_in_group(
     #[cfg(unix)]
     command.process_group(reserved.group().number());
     let spawned = own_children::spawn(|| command.spawn(), Child::id);
-    // In this order: what the guard has forgotten must be over already.
+    // In this order: a record may be dropped only after its processes have ended.
     reserved.release();
     let child = spawned?;
     note_start(Some(&processes), &child);
@@ -323,7 +324,7 @@ fn note_start(processes: Option<&ServerProcesses>, child: &Child) {
     }
 }
 
-/// Why a process could not be started, and what to do about it.
+/// The error for a process that could not be started, with a hint.
 fn start_error(program: &ResolvedStdio, error: &io::Error) -> Error {
     let directory = program.cwd.as_ref().map(Secret::expose);
     if directory.is_some_and(|directory| !Path::new(directory).is_dir()) {

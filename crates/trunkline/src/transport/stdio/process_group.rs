@@ -1,20 +1,20 @@
-//! A process and everything it started, addressed as one.
+//! Process groups, to signal a process and its descendants as one.
 
-/// A group of processes, named after its first.
+/// A process group, identified by its leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::transport) struct ProcessGroup {
     #[cfg(unix)]
     leader: rustix::process::Pid,
 }
 
-/// What a group can be told.
+/// A signal to a process group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::transport) enum GroupSignal {
-    /// Stand still.
+    /// SIGSTOP.
     Pause,
-    /// Please end.
+    /// SIGTERM.
     Terminate,
-    /// End.
+    /// SIGKILL.
     Kill,
 }
 
@@ -26,12 +26,12 @@ impl ProcessGroup {
         Some(Self { leader })
     }
 
-    /// The number of the group.
+    /// The process group ID.
     pub(in crate::transport) fn number(self) -> i32 {
         self.leader.as_raw_nonzero().get()
     }
 
-    /// Tells every process of the group. That there is none any more is what was wanted.
+    /// Signals every process of the group. An empty group is no error.
     pub(in crate::transport) fn signal(self, order: GroupSignal) {
         let signal = match order {
             GroupSignal::Pause => rustix::process::Signal::STOP,
@@ -41,14 +41,14 @@ impl ProcessGroup {
         let _ = rustix::process::kill_process_group(self.leader, signal);
     }
 
-    /// Whether any process of the group is left, also one that nobody has asked after.
+    /// Whether any process of the group exists, including a zombie.
     #[cfg(not(target_os = "linux"))]
     pub(in crate::transport) fn is_alive(self) -> bool {
         rustix::process::test_kill_process_group(self.leader).is_ok()
     }
 }
 
-/// Elsewhere there are no groups: a child is stopped alone.
+/// Systems without process groups: a child is stopped alone.
 #[cfg(not(unix))]
 impl ProcessGroup {
     pub(in crate::transport) fn led_by(_: u32) -> Option<Self> {

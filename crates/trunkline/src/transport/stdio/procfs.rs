@@ -1,15 +1,15 @@
-//! Processes as `/proc` shows them.
+//! Processes as read from `/proc`.
 
 use std::fs::{self, File};
 use std::io::Read as _;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-/// Bytes that are read of the environment of a process. Linux allows 128 KiB for one variable; ours
-/// is among the first few kilobytes unless a process has hidden it on purpose.
+/// Limit on the bytes that are read of the environment of a process. Linux allows 128 KiB for one
+/// variable; the spawn ID is among the first few kilobytes unless a process hides it on purpose.
 const MAX_ENVIRONMENT_BYTES: u64 = 256 * 1024;
 
-/// A process, told apart from later ones with the same number by when it was started.
+/// A process, distinguished from later ones with the same ID by its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ProcessIdentity {
     pub(crate) id: i32,
@@ -24,19 +24,19 @@ pub(crate) struct Process {
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// Whether it has ended and waits to be reaped.
+    /// Whether it has exited and was not reaped yet.
     pub(crate) is_zombie: bool,
 }
 
 impl Process {
-    /// The process of a number, if there is one.
+    /// The process with this ID, if there is one.
     pub(crate) fn read(id: i32) -> Option<Self> {
         let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
         Self::parse(id, &String::from_utf8_lossy(&stat))
     }
 
     fn parse(id: i32, stat: &str) -> Option<Self> {
-        // The name is in parentheses, and may hold anything.
+        // The name is in parentheses, and may contain anything.
         let mut fields = stat.rsplit_once(") ")?.1.split_ascii_whitespace();
         let is_zombie = matches!(fields.next()?, "Z" | "X" | "x");
         let parent = fields.next()?.parse().ok()?;
@@ -46,15 +46,15 @@ impl Process {
         Some(Self { identity: ProcessIdentity { id, started }, parent, group, session, is_zombie })
     }
 
-    /// Sends it a signal, unless its number is that of another process by now.
+    /// Sends it a signal, unless its ID was reused.
     pub(crate) fn signal(&self, signal: Signal) {
         let Some(id) = Pid::from_raw(self.identity.id) else { return };
-        // A descriptor holds on to the process, so that what is compared is what gets the signal.
+        // The pidfd pins the process, so that the one compared is the one signalled.
         let descriptor = rustix::process::pidfd_open(id, PidfdFlags::empty());
         if Self::read(self.identity.id).is_none_or(|now| now.identity != self.identity) {
             return;
         }
-        // That it is gone is what was wanted; that it is not ours to end is found out later.
+        // A process that is gone is fine; one without permission is found running later.
         let _ = match descriptor {
             Ok(descriptor) => rustix::process::pidfd_send_signal(descriptor, signal),
             // Before Linux 5.3.
@@ -62,7 +62,7 @@ impl Process {
         };
     }
 
-    /// The value that a variable had when its program was started.
+    /// The value of a variable when its program was started.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let file = File::open(format!("/proc/{}/environ", self.identity.id)).ok()?;
         let mut environment = Vec::new();
@@ -74,14 +74,14 @@ impl Process {
         environment.split(|byte| *byte == 0).find_map(value)
     }
 
-    /// The name of its program, without arguments: those may hold secrets.
+    /// The name of its program, without arguments: those may contain secrets.
     pub(crate) fn name(&self) -> String {
         let name = fs::read(format!("/proc/{}/comm", self.identity.id)).unwrap_or_default();
         String::from_utf8_lossy(&name).trim_end().to_owned()
     }
 }
 
-/// The numbers of all processes.
+/// The IDs of all processes.
 pub(crate) fn ids() -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

@@ -1,11 +1,11 @@
-//! Processes that behave, and processes that do not.
+//! Tests of the stdio transport with processes that behave, and processes that do not.
 
 use super::*;
 use crate::config::{ConfigIdentity, InheritEnv};
 use crate::name::NamePattern;
 use crate::transport::MessageKind;
 
-/// How long a test waits for what must come.
+/// Timeout for events that must occur.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn program(command: &str, args: &[&str]) -> ResolvedStdio {
@@ -126,7 +126,7 @@ async fn the_end_of_a_process_is_told_after_its_last_words() {
     transport.close(PATIENCE).await;
 }
 
-/// What is a part of an argument is repeated without the rest.
+/// A process may print the resolved part of an argument on its own.
 #[tokio::test]
 async fn what_was_filled_in_is_not_in_the_last_words_of_a_process() {
     let script = "echo no such key: ${1#--key=} >&2; exit 1";
@@ -209,7 +209,7 @@ async fn an_abandoned_wire_leaves_nothing_behind() {
     }
 }
 
-/// The process that a group is named after, and that has kept it for the server.
+/// The leader of a group, which has reserved it for the server.
 fn first_of_group(process: &str) -> std::path::PathBuf {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let group = status.rsplit_once(") ").unwrap().1.split(' ').nth(2).unwrap();
@@ -282,7 +282,7 @@ async fn an_abandoned_wire_leaves_nothing_behind_that_has_left_the_group() {
     }
 }
 
-/// The end of a server is given up half way, as a runtime does that ends.
+/// The shutdown of a server is dropped half way, as by a runtime that is shutting down.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_end_that_nobody_waits_for_leaves_nothing_behind() {
@@ -320,7 +320,7 @@ async fn children_see_only_what_they_may() {
     transport.close(PATIENCE).await;
 }
 
-/// CON-7: patterns add variables, and what they add is masked like everything secret.
+/// CON-7: patterns add variables, and their values are masked like every secret.
 #[tokio::test]
 async fn children_inherit_what_patterns_name_and_secrets_stay_secret() {
     let variables = [

@@ -1,9 +1,10 @@
-//! A small process that outlives us by a moment, to stop our servers if we are killed.
+//! A watchdog process that ends the servers if this process is killed.
 //!
-//! SIGKILL cannot be caught, so somebody else has to notice. The guard is a shell that reads how
-//! the processes of our servers are found. Its input ends when we do, however we end; then it stops
-//! what is left. A death signal set in the child would be simpler and does not do: it needs unsafe code,
-//! follows the thread instead of the process, and does not reach grandchildren.
+//! SIGKILL cannot be caught, so another process has to detect it. The watchdog is a shell that
+//! reads records of how to find the processes of the servers. Its input ends with this process, for
+//! any reason; then it stops the remaining ones. A parent-death signal in the child would be
+//! simpler and is not sufficient: it needs unsafe code, follows the thread instead of the process,
+//! and does not reach grandchildren.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
@@ -13,21 +14,22 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use super::own_children;
 use super::process_group::{GroupSignal, ProcessGroup};
 
-/// The program of the guard.
+/// The script of the watchdog.
 const SCRIPT: &str = include_str!("watchdog.sh");
 
-/// The guard of this process. It starts with the first server and ends with us.
+/// The watchdog of this process. It starts with the first server and ends with this process.
 static GUARD: OnceLock<Option<Mutex<Watchdog>>> = OnceLock::new();
 
 struct Watchdog {
     input: ChildStdin,
     slots: RecordSlots,
-    /// Kept so that it is known to be ours; it ends when `input` closes, which is when we end.
+    /// Keeps the child handle; the watchdog ends when `input` closes, which is when this process
+    /// ends.
     _process: Child,
 }
 
-/// The numbers of records, each used again when its server is gone, so that the guard never has more
-/// to look through than there were servers at the same time.
+/// Slot numbers of records. A slot is reused when its server is gone, so that the watchdog never
+/// has more records than there were servers at the same time.
 #[derive(Default)]
 struct RecordSlots {
     free: BTreeSet<u32>,
@@ -43,20 +45,21 @@ impl RecordSlots {
     }
 }
 
-/// What the guard knows about a server: how to find its processes. Dropping it says that the server
-/// is gone, and that its numbers may be another's soon.
+/// The record of a server in the watchdog: how to find its processes. Dropping it reports that the
+/// server is gone and that its process IDs may be reused.
 pub(in crate::transport) struct WatchdogRecord {
     slot: Option<u32>,
 }
 
 impl WatchdogRecord {
-    /// An empty record. Without a guard nothing is recorded, and servers end when their input does.
+    /// An empty record. Without a watchdog nothing is recorded, and servers end when their input
+    /// does.
     pub(in crate::transport) fn new() -> Self {
         let guard = GUARD.get_or_init(start).as_ref();
         Self { slot: guard.map(|guard| lock(guard).slots.take()) }
     }
 
-    /// Replaces what the guard knows. Says whether there is a guard that can be told.
+    /// Replaces the record. Returns whether a watchdog received it.
     pub(in crate::transport) fn write(&self, items: &[String]) -> bool {
         self.slot.is_some_and(|slot| send(&format!("+ {slot} {}\n", items.join(" "))))
     }
@@ -71,22 +74,23 @@ impl Drop for WatchdogRecord {
     }
 }
 
-/// A group that is watched before a server is in it.
+/// A process group that the watchdog knows before a server is in it.
 ///
-/// A group is named after its first process, so one that a server leads can be watched only when the
-/// server runs. If we were killed before that, nobody would know of it. The first process of this
-/// group is a shell that does nothing, and ends once the server has joined. Until it is waited for,
-/// which is when this is dropped, it counts as a process of the group.
+/// A group is identified by its first process, so the group of a server that leads its own can be
+/// recorded only once the server runs. If this process were killed before that, the server would
+/// remain. The first process of a reserved group is a shell that does nothing, and ends once the
+/// server has joined. Until it is reaped, when this is dropped, it counts as a process of the
+/// group.
 ///
-/// It has to be a program of its own: nothing else makes a group before a server is in it, not even
-/// job control, for which most shells want a terminal, and then take it from us.
+/// It has to be a separate program: nothing else creates a group before a server is in it, not even
+/// job control, for which most shells require a terminal and then take it over.
 pub(in crate::transport) struct ReservedGroup {
     group: ProcessGroup,
     first: Child,
 }
 
-/// A group for a server that is about to be started. There is none where there are no groups, or no
-/// shell; then a server leads its own.
+/// Reserves a group for a server that is about to be started. `None` without process groups or
+/// without a shell; then the server leads its own group.
 pub(in crate::transport) fn reserve() -> Option<ReservedGroup> {
     let first = shell("read -r line").ok()?;
     let group = ProcessGroup::led_by(first.id())?;
@@ -98,15 +102,15 @@ impl ReservedGroup {
         self.group
     }
 
-    /// Makes the first process stand still: it is there to be there, and does not even load then,
-    /// which is most of what it costs. Only for a group that the guard knows: paused, the process
-    /// does not see our end by itself.
+    /// Stops the first process: only its existence matters, and this way it does not even load,
+    /// which is most of its cost. Only for a group that the watchdog knows: a stopped process does
+    /// not notice the end of this process.
     pub(in crate::transport) fn pause(&self) {
         self.group.signal(GroupSignal::Pause);
     }
 
-    /// Ends the first process, without waiting until it is gone: when many servers start, that takes
-    /// as long as starting it did.
+    /// Kills the first process without reaping it: when many servers start, that would take as long
+    /// as starting it did.
     pub(in crate::transport) fn release(&mut self) {
         let _ = self.first.kill();
     }
@@ -119,7 +123,7 @@ impl Drop for ReservedGroup {
     }
 }
 
-/// Writes a line in one piece, so that the guard never sees half of one.
+/// Writes a line in one piece, so that the watchdog never reads half of one.
 fn send(line: &str) -> bool {
     let Some(Some(guard)) = GUARD.get() else { return false };
     lock(guard).input.write_all(line.as_bytes()).is_ok()
@@ -135,7 +139,7 @@ fn start() -> Option<Mutex<Watchdog>> {
     Some(Mutex::new(Watchdog { input, slots: RecordSlots::default(), _process: process }))
 }
 
-/// A shell that knows nothing of our surroundings, in a group of its own.
+/// A shell with a minimal environment, in its own process group.
 #[cfg(unix)]
 fn shell(script: &str) -> io::Result<Child> {
     use std::os::unix::process::CommandExt as _;
@@ -148,7 +152,7 @@ fn shell(script: &str) -> io::Result<Child> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .current_dir("/")
-        // Apart from us, so that what is sent to our group does not reach it.
+        // In its own group, so that signals to the group of this process do not reach it.
         .process_group(0);
     own_children::spawn(|| command.spawn(), |child| Some(child.id()))
 }

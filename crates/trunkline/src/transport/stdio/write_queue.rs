@@ -1,4 +1,4 @@
-//! Messages that wait to be written to a process, in their order and within bounds.
+//! Messages that wait to be written to a process, in order and within limits.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -7,22 +7,23 @@ use bytes::{Buf as _, Bytes};
 
 use crate::transport::{MAX_MESSAGE_BYTES, MessageKind, OutboundMessage};
 
-/// Answers to a server's own requests that may wait. One that asks and does not read gets no more.
+/// Limit on queued responses to server requests. Further ones to a server that does not read are
+/// dropped.
 const MAX_RESPONSES: usize = 1024;
 
-/// Bytes that may wait before no request is taken. A server that works reads.
+/// Queued bytes above which no request is accepted. A working server reads its input.
 pub(in crate::transport) const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Bytes that may wait in all, with answers to the server and notifications, which nobody can be told
-/// to make later: one message more. A server for which more waits does not read.
+/// Limit on queued bytes, including responses and notifications, which cannot be deferred: one
+/// message more. A server that exceeds it does not read.
 const MAX_BYTES_OF_ALL: usize = MAX_BYTES + MAX_MESSAGE_BYTES;
 
-/// Slices written at once: half as many messages, for each is a line and its end.
+/// Slices per write: two for each message, its line and the line break.
 const WRITTEN_AT_ONCE: usize = 64;
 
-/// A message on its way.
+/// A queued message.
 struct QueuedMessage {
-    /// What is left of the line; its end is always left.
+    /// The unwritten part of the line; the line break is always unwritten.
     line: Bytes,
     purpose: QueuedKind,
     is_begun: bool,
@@ -35,18 +36,18 @@ enum QueuedKind {
     Notification,
 }
 
-/// Messages that wait.
+/// Queue of messages to a process.
 #[derive(Default)]
 pub(in crate::transport) struct WriteQueue {
     waiting: VecDeque<QueuedMessage>,
     bytes: usize,
     responses: usize,
-    /// Whether something was not taken because too many bytes wait.
+    /// Whether a message was rejected because of the byte limit.
     has_overflowed: bool,
 }
 
 impl WriteQueue {
-    /// Takes a message, unless it answers a server that does not read.
+    /// Queues a message, unless it is a response to a server that does not read.
     pub(in crate::transport) fn push(&mut self, message: OutboundMessage) {
         if self.bytes + message.line.len() > MAX_BYTES_OF_ALL {
             self.has_overflowed = true;
@@ -63,7 +64,7 @@ impl WriteQueue {
         self.waiting.push_back(QueuedMessage { line: message.line, purpose, is_begun: false });
     }
 
-    /// Takes a request back, if nothing of it has been written. Says whether that was so.
+    /// Removes a request, if no part of it has been written. Returns whether it did.
     pub(in crate::transport) fn remove(&mut self, id: u64) -> bool {
         let is_it = |it: &QueuedMessage| it.purpose == QueuedKind::Request(id) && !it.is_begun;
         let Some(place) = self.waiting.iter().position(is_it) else { return false };
@@ -77,12 +78,12 @@ impl WriteQueue {
         self.waiting.is_empty()
     }
 
-    /// Whether nothing more should be taken.
+    /// Whether no further request should be accepted.
     pub(in crate::transport) fn is_full(&self) -> bool {
         self.bytes >= MAX_BYTES
     }
 
-    /// Whether something could not be taken any more: the server does not read, and has to be ended.
+    /// Whether a message was rejected: the server does not read, and has to be ended.
     pub(in crate::transport) fn has_overflowed(&self) -> bool {
         self.has_overflowed
     }
@@ -91,7 +92,7 @@ impl WriteQueue {
         *self = Self::default();
     }
 
-    /// What can be written at once.
+    /// The slices of the next write.
     pub(in crate::transport) fn slices(&self) -> ([IoSlice<'_>; WRITTEN_AT_ONCE], usize) {
         let mut slices = [IoSlice::new(&[]); WRITTEN_AT_ONCE];
         let mut count = 0;
@@ -103,14 +104,14 @@ impl WriteQueue {
         (slices, count)
     }
 
-    /// Takes note of how much was written.
+    /// Removes the bytes that were written.
     pub(in crate::transport) fn advance(&mut self, mut written: usize) -> io::Result<()> {
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
         while let Some(first) = self.waiting.front_mut() {
             if written <= first.line.len() {
-                // The end of the line comes with the next write, if not with this one.
+                // The line break is written by the next write, if not by this one.
                 self.bytes -= written;
                 first.line.advance(written);
                 first.is_begun |= written > 0;
@@ -135,7 +136,7 @@ mod tests {
         OutboundMessage { line: Bytes::from_static(line.as_bytes()), purpose }
     }
 
-    /// Writes everything, so many bytes at a time.
+    /// Writes everything, `at_once` bytes at a time.
     fn written(outbox: &mut WriteQueue, at_once: usize) -> String {
         let mut text = Vec::new();
         while !outbox.is_empty() {

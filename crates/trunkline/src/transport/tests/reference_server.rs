@@ -1,4 +1,4 @@
-//! Both HTTP wires against a server that others wrote: the reference server of the protocol.
+//! Both HTTP transports against the reference server of the protocol.
 
 use std::net::TcpListener;
 use std::process::Stdio;
@@ -37,7 +37,7 @@ async fn start(transport: &str) -> (Child, String) {
         panic!("{transport}: the server ended");
     };
     timeout(PATIENCE, listening).await.expect("the server starts");
-    // What else it says must not fill the pipe.
+    // Further output must not fill the pipe.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     (server, format!("http://127.0.0.1:{port}"))
 }
@@ -48,7 +48,7 @@ fn initialize() -> OutboundMessage {
     OutboundMessage { line: line.replace('\n', "").into(), ..request(1, "initialize") }
 }
 
-/// A call that tells of its progress before it answers.
+/// A call that reports progress before its response.
 fn long_call() -> OutboundMessage {
     let line = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"
         trigger-long-running-operation","arguments":{"duration":0.2,"steps":2},"_meta":{"progressToken":7}}}"#;
@@ -85,7 +85,7 @@ impl Wire {
         }
     }
 
-    /// The result of a request, and how many notifications of a kind came before it.
+    /// The result of a request, and the number of notifications of a kind before it.
     async fn ask(&mut self, message: OutboundMessage, counted: &str) -> (Raw, usize) {
         let MessageKind::Request { id, .. } = message.purpose else { unreachable!() };
         self.send(message);
@@ -101,7 +101,7 @@ impl Wire {
         }
     }
 
-    /// The first things any client does.
+    /// The first requests of any client.
     async fn get_to_know(&mut self) {
         let (welcome, _) = self.ask(initialize(), "").await;
         assert_eq!(welcome.get("protocolVersion").unwrap().as_str().unwrap(), "2025-11-25");

@@ -1,4 +1,4 @@
-//! A server for tests that answers with prepared bytes, so that it can misbehave in any way.
+//! A test server that responds with prepared bytes, so that it can misbehave in any way.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,17 +14,17 @@ use crate::transport::http::client::{HttpClient, HttpOptions};
 use crate::transport::http::endpoint::HttpEndpoint;
 use crate::transport::{MessageKind, OutboundMessage};
 
-/// How long a test waits for what must happen.
+/// Timeout for events that must occur.
 pub(in crate::transport) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A request as the server saw it.
+/// A request as the server received it.
 #[derive(Clone, Debug)]
 pub(in crate::transport) struct Seen {
     pub(in crate::transport) method: String,
     pub(in crate::transport) path: String,
     headers: HashMap<String, String>,
     pub(in crate::transport) body: String,
-    /// The client's end of the connection.
+    /// The client's port of the connection.
     pub(in crate::transport) port: u16,
 }
 
@@ -33,37 +33,38 @@ impl Seen {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The id of the request in the body, for an answer.
+    /// The ID of the request in the body, for a response.
     pub(in crate::transport) fn id(&self) -> u64 {
         serde_json::from_str::<serde_json::Value>(&self.body).unwrap()["id"].as_u64().unwrap()
     }
 }
 
-/// What the server does about a request.
+/// The reaction of the server to a request.
 pub(in crate::transport) struct Reply {
     bytes: Vec<u8>,
     then: Then,
 }
 
-/// What becomes of the connection.
+/// The fate of the connection after a reply.
 #[derive(Clone, Copy)]
 enum Then {
     Continue,
     Close,
-    /// Nothing is sent any more; when the client leaves, the test hears of it.
+    /// Nothing more is sent; the test is notified when the client disconnects.
     Hang,
-    /// Answers that precede one are sent until the client leaves, and the test hears of it.
+    /// Informational responses are sent until the client disconnects, which the test is notified
+    /// of.
     Flood,
     Reset,
 }
 
 impl Reply {
-    /// A whole answer.
+    /// A complete response.
     pub(in crate::transport) fn new(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
         Self::bytes(status, headers, body.as_bytes())
     }
 
-    /// A whole answer whose body is no text.
+    /// A complete response with a binary body.
     pub(in crate::transport) fn bytes(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
         let mut head = format!("HTTP/1.1 {status} Whatever\r\n");
         for (name, value) in headers {
@@ -81,13 +82,13 @@ impl Reply {
         Self { bytes: bytes.into(), then: Then::Close }
     }
 
-    /// A stream of events that ends with the connection.
+    /// An event stream that ends with the connection.
     pub(in crate::transport) fn events(events: &str) -> Self {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\n";
         Self::raw(format!("{head}{events}"))
     }
 
-    /// A stream of events that ends and leaves the connection to be used again.
+    /// An event stream that ends and leaves a reusable connection.
     pub(in crate::transport) fn finished_events(events: &str) -> Self {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                     transfer-encoding: chunked\r\n\r\n";
@@ -105,7 +106,7 @@ impl Reply {
         self
     }
 
-    /// Answers before the answer, without an end.
+    /// Informational responses without an end.
     pub(in crate::transport) fn flood() -> Self {
         Self { bytes: Vec::new(), then: Then::Flood }
     }
@@ -118,7 +119,7 @@ impl Reply {
 
 type Script = dyn Fn(&Seen) -> Reply + Send + Sync;
 
-/// A server on a port of its own, until it is dropped.
+/// A server on its own port, until it is dropped.
 pub(in crate::transport) struct ScriptedServer {
     pub(in crate::transport) origin: String,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -156,7 +157,7 @@ impl ScriptedServer {
         Self { origin, seen, left, accepting }
     }
 
-    /// Answers one after the other, whatever is asked.
+    /// Sends the replies one after the other, whatever the request.
     pub(in crate::transport) async fn in_turn(replies: Vec<Reply>) -> Self {
         let replies = Mutex::new(replies.into_iter());
         Self::start(move |_| replies.lock().unwrap().next().expect("a reply is left")).await
@@ -166,12 +167,12 @@ impl ScriptedServer {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Waits until the client has left a connection that hung.
+    /// Waits until the client has closed a connection that hung.
     pub(in crate::transport) async fn client_left(&mut self) {
         timeout(PATIENCE, self.left.recv()).await.expect("the client leaves").unwrap();
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until `count` requests have arrived.
     pub(in crate::transport) async fn saw(&self, count: usize) {
         let wait = async {
             while self.seen().len() < count {
@@ -208,7 +209,7 @@ async fn serve(mut stream: TcpStream, shared: Shared) {
                 return;
             }
             Then::Reset => {
-                // What was written must arrive: a reset overtakes what lies in buffers.
+                // The written bytes must arrive: a reset overtakes buffered ones.
                 sleep(Duration::from_millis(50)).await;
                 stream.set_zero_linger().unwrap();
                 return;
@@ -240,7 +241,7 @@ pub(in crate::transport) fn client() -> HttpClient {
     HttpClient::new(&HttpOptions::default()).unwrap()
 }
 
-/// A target with a secret in its headers.
+/// An endpoint with a secret in its headers.
 pub(in crate::transport) fn target(url: &str) -> HttpEndpoint {
     let headers = vec![("Authorization".into(), Secret::new("Bearer hunter2"))];
     let protocol = RemoteTransport::Streamable;
@@ -265,7 +266,7 @@ pub(in crate::transport) fn notification(method: &str) -> OutboundMessage {
     }
 }
 
-/// The answer to a request.
+/// The response to a request.
 pub(in crate::transport) fn result(id: u64) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
 }

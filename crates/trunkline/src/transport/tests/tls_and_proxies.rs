@@ -1,4 +1,4 @@
-//! How the client reaches servers: with certificates of all kinds, and through proxies.
+//! Tests of the HTTP client with certificates of all kinds, and through proxies.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,7 +26,7 @@ struct SecureServer {
     url: String,
     /// As PEM.
     certificate: Vec<u8>,
-    /// The one request it answers, behind the protocol that was agreed on.
+    /// The one request it handles, after the negotiated ALPN protocol.
     seen: oneshot::Receiver<String>,
 }
 
@@ -78,14 +78,14 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     String::from_utf8(head).unwrap()
 }
 
-/// A proxy that is asked for tunnels, and what it was asked.
+/// A CONNECT proxy, and the requests it received.
 struct TunnelProxy {
     place: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl TunnelProxy {
-    /// One that answers so, and makes the tunnel if that means yes.
+    /// A proxy with this response, which opens the tunnel if the response is a success.
     async fn start(answer: &'static str, acceptor: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let place = listener.local_addr().unwrap().to_string();
@@ -130,7 +130,7 @@ async fn tunnel(
 
 const TUNNEL: &str = "HTTP/1.1 200 Connection established\r\n\r\n";
 
-/// ConnectionOptions with a proxy for both kinds of addresses.
+/// Options with a proxy for both `http` and `https` URLs.
 fn through(proxy: &str, no_proxy: &str) -> HttpOptions {
     let proxy = || Some(Secret::new(proxy));
     let proxies = Proxies { http: proxy(), https: proxy(), no_proxy: Some(no_proxy.into()) };

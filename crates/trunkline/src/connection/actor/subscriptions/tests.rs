@@ -1,4 +1,4 @@
-//! Tests of what is watched: who holds each, and what the server is asked for.
+//! Tests of the subscription table: holders, and the resulting requests to the server.
 
 use tokio::sync::mpsc;
 
@@ -93,7 +93,7 @@ fn whoever_gave_up_holds_nothing() {
     drop(given);
     table.watched.on_subscribed(&SubscriptionSubject::resource("a"));
     assert_eq!(table.errand(), unsubscribe("a"));
-    // Given, and dropped before it was looked at.
+    // Subscribed, and dropped before the caller received it.
     let given = table.want("b");
     table.errand();
     table.watched.on_subscribed(&SubscriptionSubject::resource("b"));

@@ -1,25 +1,26 @@
-//! The Trunkline processes above this one, found by ancestry: a program in between may drop the
-//! variable that names them (CON-16).
+//! Finds the Trunkline processes above this one by ancestry, because a program in between may drop
+//! the variable that names them (CON-16).
 //!
-//! A process publishes its chain in an anonymous file (Linux: `memfd_create`), which its descendants find
-//! among its open files. It goes with the process, and nobody has to delete it.
+//! A process publishes its chain in an anonymous file (Linux: `memfd_create`), which its
+//! descendants find among its open files. The file disappears with the process, so no cleanup is
+//! needed.
 
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
 use crate::config::{Chain, ChainLink, LocalProcess, links};
 
-/// Bytes of a published chain that are read, which is more than any chain has.
+/// Bytes that are read of a published chain, more than any chain has.
 #[cfg(target_os = "linux")]
 const MAX_CHAIN_BYTES: u64 = 16 * 1024;
 
-/// Parent processes that are looked at. Eight Trunkline processes with two programs between each of them
-/// have half as many.
+/// Limit on ancestors that are inspected. Eight Trunkline processes with two programs between each
+/// of them have half as many.
 #[cfg(target_os = "linux")]
 const MAX_ANCESTORS: usize = 64;
 
-/// Open files of one ancestor that are looked at, the lowest numbers first: an editor or a browser may
-/// have more, and each costs about a microsecond.
+/// Limit on open files of one ancestor that are inspected, the lowest numbers first: an editor or a
+/// browser may have more, and each costs about a microsecond.
 #[cfg(target_os = "linux")]
 const MAX_OPEN_FILES: usize = 4096;
 
@@ -27,8 +28,8 @@ const MAX_OPEN_FILES: usize = 4096;
 #[cfg(target_os = "linux")]
 const MARKER_NAME: &str = "trunkline-chain";
 
-/// The chain of this process: below those that the value of the variable names and that still run, and
-/// below its ancestors that are Trunkline too.
+/// The chain of this process: below the processes in the variable that still run, and below its
+/// ancestors that are Trunkline processes.
 pub(super) fn chain_below(variable: &str) -> Chain {
     let namespace = system::namespace();
     let is_running = |link: &ChainLink| {
@@ -37,8 +38,8 @@ pub(super) fn chain_below(variable: &str) -> Chain {
     };
     let mut above: Vec<ChainLink> = links(variable).into_iter().filter(is_running).collect();
     let named: Vec<_> = above.iter().filter_map(|link| link.process.local).collect();
-    // The variable says for which of its configurations an ancestor started its child. The anonymous
-    // file only says which it has.
+    // The variable names the configuration for which an ancestor started its child. The anonymous
+    // file lists all configurations of the ancestor.
     for text in system::published_by_ancestors(&named) {
         for link in links(&text).into_iter().filter(is_running) {
             let is_same = |known: &&mut ChainLink| known.process == link.process;
@@ -58,27 +59,27 @@ pub(super) struct ChainMarker(Mutex<PublishedChain>);
 #[derive(Default)]
 struct PublishedChain {
     chain: String,
-    /// Open for as long as it is published.
+    /// Open for as long as the chain is published.
     file: Option<File>,
 }
 
 impl ChainMarker {
-    /// Publishes a chain beside those that were published before, of other configurations. To be called
-    /// before a child is started with it.
+    /// Publishes a chain in addition to those of other configurations. Called before a child is
+    /// started with it.
     pub(super) fn publish(&self, chain: &str) {
         let mut published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let chain = joined(&published.chain, chain);
         if published.file.is_some() && chain == published.chain {
             return;
         }
-        // Children that get the variable need no file.
+        // Children that get the variable do not need the file.
         if let Some(file) = system::anonymous_file(&chain) {
             *published = PublishedChain { chain, file: Some(file) };
         }
     }
 }
 
-/// Both chains of one process in one text.
+/// Merges two chains of one process.
 fn joined(known: &str, new: &str) -> String {
     let mut all = links(known);
     for link in links(new) {
@@ -100,7 +101,7 @@ mod system {
     use super::{LocalProcess, MARKER_NAME, MAX_ANCESTORS, MAX_CHAIN_BYTES, MAX_OPEN_FILES};
     use crate::transport::stdio::procfs::Process;
 
-    /// The namespace of the numbers of processes.
+    /// The PID namespace.
     pub(super) fn namespace() -> u64 {
         let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         let digits: String = link.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
@@ -120,7 +121,7 @@ mod system {
                 let is_same = local.started == 0 || process.identity.started == local.started;
                 is_same && !process.is_zombie
             }
-            // Where `/proc` shows only processes of the same user, or nothing at all.
+            // `/proc` may show only processes of the same user, or nothing at all.
             None => super::exists(local.id),
         }
     }
@@ -146,7 +147,7 @@ mod system {
 
     /// The chains that a process publishes: one for each of its registries.
     pub(super) fn published_by(id: i32) -> Vec<String> {
-        // Of a process of another user nothing can be seen.
+        // The files of another user's process cannot be read.
         let Ok(files) = fs::read_dir(format!("/proc/{id}/fd")) else { return Vec::new() };
         let is_marker = |target: &std::path::Path| {
             let target = target.to_string_lossy();
@@ -169,7 +170,7 @@ mod system {
     }
 }
 
-/// Systems that do not show the open files of other processes: descendants know what the variable says.
+/// Systems that do not show the open files of other processes: only the variable is used.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::fs::File;
@@ -198,7 +199,7 @@ mod system {
     }
 }
 
-/// Whether there is a process of a number, as far as that can be told.
+/// Whether a process with this ID exists, as far as it can be determined.
 #[cfg(unix)]
 fn exists(id: i32) -> bool {
     use rustix::io::Errno;
@@ -217,8 +218,8 @@ mod tests {
     use super::*;
     use crate::config::parse;
 
-    /// Seen: a shell that a server had started, and everything started from it, could not use the
-    /// configuration of that server any more after its Trunkline had ended.
+    /// Regression: a shell started by a server, and everything started from it, could not use the
+    /// configuration of that server any more after its Trunkline process had ended.
     #[test]
     fn processes_that_have_ended_are_forgotten() {
         let config = parse("x", "{}").config;

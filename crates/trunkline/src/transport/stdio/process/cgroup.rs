@@ -1,4 +1,4 @@
-//! A cgroup for each server, where this process may make one: its processes cannot leave it.
+//! A cgroup per server, where permitted: processes cannot leave it.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -6,23 +6,24 @@ use std::{fs, io};
 
 use super::spawn_id::SpawnId;
 
-/// Folders that a server may have made inside its cgroup and that are removed with it.
+/// Limit on nested directories that a server created in its cgroup and that are removed with it.
 const MAX_NESTED_FOLDERS: usize = 1000;
 
-/// A leaf below our own cgroup. Dropping it removes the folder, if nothing runs in it.
+/// A leaf below the cgroup of this process. Dropping it removes the directory, if no process runs
+/// in it.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     folder: PathBuf,
 }
 
 impl Cgroup {
-    /// A cgroup for a server, or nothing where there is no cgroup v2, none that this process may
-    /// change, or a kernel before 5.14, which cannot end a cgroup as a whole.
+    /// Creates a cgroup for a server; `None` without cgroup v2, without permission, or on a kernel
+    /// before 5.14, which cannot kill a cgroup as a whole.
     pub(super) fn create(id: &SpawnId) -> Option<Self> {
         static PARENT: OnceLock<Option<PathBuf>> = OnceLock::new();
         let parent = PARENT.get_or_init(own_folder).as_ref()?;
         let folder = parent.join(format!("trunkline-{}", id.as_str()));
-        // The guard reads its path as one word.
+        // The watchdog script reads the path as one word.
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"/_.-@:\\".contains(&byte);
         if !folder.to_str()?.bytes().all(is_word) {
             return None;
@@ -36,18 +37,18 @@ impl Cgroup {
         &self.folder
     }
 
-    /// Moves a process into it. What it has started before stays where it is.
+    /// Moves a process into it. Processes that it started before stay where they are.
     pub(super) fn add(&self, process: u32) -> io::Result<()> {
         fs::write(self.file("cgroup.procs"), process.to_string())
     }
 
-    /// The processes in it; those in folders that a server has made inside are not listed.
+    /// The processes in it, without those in nested directories.
     pub(super) fn processes(&self) -> Vec<i32> {
         let text = fs::read_to_string(self.file("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Ends every process in it at once, also those that are just being started.
+    /// Kills every process in it atomically, including those that are just being started.
     pub(super) fn kill(&self) {
         let _ = fs::write(self.file("cgroup.kill"), "1");
     }
@@ -63,7 +64,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Removes a folder and those inside. Files of a cgroup go with its folder.
+/// Removes a directory and those inside. The files of a cgroup disappear with its directory.
 fn remove(folder: &Path, left: &mut usize) {
     if fs::remove_dir(folder).is_ok() || *left == 0 {
         return;
@@ -77,7 +78,7 @@ fn remove(folder: &Path, left: &mut usize) {
     let _ = fs::remove_dir(folder);
 }
 
-/// The folder of the cgroup that this process is in.
+/// The directory of the cgroup of this process.
 fn own_folder() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;

@@ -1,4 +1,4 @@
-//! All processes of a server: told to end, looked for, and named if they remain.
+//! All processes of a server: searches for them, signals them, and lists those that remain.
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ use rustix::process::Signal;
 use super::tracker::{self, TrackerGuard};
 use crate::transport::stdio::procfs::Process;
 
-/// How long orphans of which nobody knows the server get between the request to end and the order.
+/// Time for orphans of unknown servers between SIGTERM and SIGKILL.
 #[cfg(target_os = "linux")]
 const ORPHAN_TERMINATION: Duration = Duration::from_millis(500);
 
-/// How long after SIGKILL a process may still be seen; the kernel needs a moment.
+/// Time after SIGKILL for a process to disappear; the kernel needs a moment.
 pub(super) const AFTER_KILL: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether processes are gone. There is nothing to wait on: most are not our
-/// children.
+/// Interval between searches for processes. They cannot be waited for: most are not child processes
+/// of the host.
 pub(super) const SEARCH_PAUSE: Duration = Duration::from_millis(20);
 
 /// A process that could not be ended: one of another user, or one that waits for hardware.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemainingProcess {
-    /// Its number.
+    /// The process ID.
     pub id: u32,
     /// The name of its program, without arguments.
     pub program: Box<str>,
@@ -42,59 +42,59 @@ pub(super) struct ServerProcesses {
     group: ProcessGroup,
     #[cfg(target_os = "linux")]
     tracked: TrackerGuard,
-    /// Those that were seen last.
+    /// The result of the last search.
     #[cfg(target_os = "linux")]
     seen: Vec<Process>,
-    /// What the guard knows of them, for as long as they are there.
+    /// The watchdog record, for as long as they exist.
     #[cfg(not(target_os = "linux"))]
     _record: Record,
 }
 
-/// Finding processes by their mark, by ancestry, by session and by cgroup.
+/// Finds processes by spawn ID, ancestry, session and cgroup.
 #[cfg(target_os = "linux")]
 impl ServerProcesses {
-    /// The processes of a server that is about to be started in a group, as far as they will be.
-    /// Also says whether they are stopped if we are killed.
+    /// Tracks the processes of a server that is about to be started in a group. Also returns
+    /// whether the watchdog ends them if this process is killed.
     pub(super) fn begin(group: ProcessGroup, spawn_id: SpawnId, with_cgroup: bool) -> (Self, bool) {
         let cgroup = with_cgroup.then(|| Cgroup::create(&spawn_id).map(Arc::new)).flatten();
         let (tracked, is_guarded) = TrackerGuard::begin(spawn_id, group, cgroup);
         (Self { group, tracked, seen: Vec::new() }, is_guarded)
     }
 
-    /// The server has been started as this process.
+    /// Registers the process that the server was started as.
     pub(super) fn started(&self, id: u32) {
         self.tracked.started(id);
     }
 
-    /// Looks for them. Says whether there is none.
+    /// Searches for them. Returns whether there is none.
     pub(super) fn all_gone(&mut self) -> bool {
         self.seen = self.tracked.search(Instant::now());
         self.seen.is_empty()
     }
 
-    /// Tells all of them.
+    /// Signals all of them.
     pub(super) fn signal(&mut self, order: GroupSignal) {
         if order == GroupSignal::Kill {
             self.tracked.kill_cgroup();
         }
         self.all_gone();
         let is_inside = |process: &Process| process.group == self.group.number();
-        // All at once, also those that are just being started. An empty group may be another's.
+        // The group as a whole, including processes that are just being started. An empty group may
+        // have been reused.
         if self.seen.iter().any(is_inside) {
             self.group.signal(order);
         }
         self.seen.iter().filter(|it| !is_inside(it)).for_each(|it| it.signal(signal_of(order)));
     }
 
-    /// Those that were seen last.
+    /// The result of the last search.
     pub(super) fn seen(&self) -> Vec<RemainingProcess> {
         self.seen.iter().filter_map(remaining).collect()
     }
 }
 
-/// Ends orphans of which nobody knows the server, unless a server still runs. Returns those that could
-/// not be ended, after those for which that has been tried in vain already; they are not waited for
-/// again.
+/// Ends orphans of unknown servers, unless a server still runs. Returns those that could not be
+/// ended, after `tried`, for which an attempt has failed already; those are not waited for again.
 #[cfg(target_os = "linux")]
 pub(super) fn end_orphans(tried: &[RemainingProcess]) -> Vec<RemainingProcess> {
     let is_new = |it: &Process| remaining(it).is_none_or(|it| !tried.contains(&it));
@@ -138,7 +138,7 @@ fn remaining(process: &Process) -> Option<RemainingProcess> {
     Some(RemainingProcess { id, program: process.name().into() })
 }
 
-/// Elsewhere only the group is known.
+/// On other systems only the group is known.
 #[cfg(not(target_os = "linux"))]
 impl ServerProcesses {
     pub(super) fn begin(group: ProcessGroup, spawn_id: SpawnId, _: bool) -> (Self, bool) {

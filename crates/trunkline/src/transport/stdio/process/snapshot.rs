@@ -1,4 +1,4 @@
-//! All processes at one moment, and which of them descend from a server.
+//! A snapshot of all processes, and the search for those that descend from a server.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,24 +11,24 @@ use crate::transport::stdio::procfs::{self, Process, ProcessIdentity};
 pub(super) struct Snapshot {
     begun: Instant,
     processes: Vec<Process>,
-    /// What [`VARIABLE`] is in the environment of those that have it.
+    /// The value of [`VARIABLE`] in the environment of the processes that have it.
     marks: HashMap<i32, String>,
 }
 
-/// How the processes of a server are recognised.
+/// The properties by which processes of a server are recognised.
 pub(super) struct ServerTraits<'a> {
     pub(super) spawn_id: &'a SpawnId,
-    /// The process group that was made for it, in our session.
+    /// The process group that was created for it, in the session of the host.
     pub(super) group: i32,
-    /// Processes that are known to be of it.
+    /// Processes that are known to belong to it.
     pub(super) known: &'a HashSet<ProcessIdentity>,
     /// The processes in its cgroup.
     pub(super) in_cgroup: &'a [i32],
 }
 
 impl Snapshot {
-    /// A snapshot that was begun after a moment. Those who ask at the same time share one: all
-    /// servers end together when the host does.
+    /// A snapshot that was started after a moment. Concurrent searches share one: all servers end
+    /// together when the host does.
     pub(super) fn since(moment: Instant) -> Arc<Self> {
         static LAST: Mutex<Option<Arc<Snapshot>>> = Mutex::new(None);
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +51,7 @@ impl Snapshot {
         &self.processes
     }
 
-    /// The processes of a server, without those that have ended.
+    /// The processes of a server, without zombies.
     pub(super) fn of_server(&self, traits: &ServerTraits<'_>) -> Vec<Process> {
         let own_session = self.own().map(|own| own.session);
         self.with_descendants(|process| {
@@ -63,8 +63,7 @@ impl Snapshot {
         })
     }
 
-    /// The processes that are recognised, and everything that descends from them, without those that
-    /// have ended.
+    /// The recognised processes and their descendants, without zombies.
     pub(super) fn with_descendants(
         &self,
         is_recognised: impl Fn(&Process) -> bool,
@@ -74,8 +73,8 @@ impl Snapshot {
         let mut rest: Vec<_> = others.collect();
         let mut found: Vec<Process> = Vec::new();
         let mut parents = HashSet::new();
-        // Of a session that is not ours a process of a server must have been the first, so all of
-        // its processes descend from that one. Nobody can join a session from outside.
+        // A session other than that of the host was created by a process of a server, so all its
+        // processes descend from that one. A process cannot join a session from outside.
         let mut sessions = HashSet::new();
         loop {
             let before = rest.len();
@@ -147,7 +146,7 @@ mod tests {
             process(1_000_004, 1_000_003, 1_000_004, 1_000_004),
             process(1_000_003, 1_000_001, 1_000_003, OURS),
             process(1_000_001, own(), 1000, OURS),
-            // Its parent is gone, but somebody of its session is known.
+            // Its parent is gone, but another process of its session is known.
             process(1_000_005, 1, 1_000_005, 1_000_004),
             process(1_000_006, 1, 1_000_006, 1_000_006),
             process(1_000_007, own(), 1_000_007, OURS),
@@ -167,7 +166,7 @@ mod tests {
     fn numbers_that_belong_to_others_by_now_are_not_found() {
         let later = process(1_000_001, 1, 1_000_001, 1_000_001);
         let earlier = ProcessIdentity { id: 1_000_001, started: 0 };
-        // A group of our number in another session is another's.
+        // A group with the same number in another session is a different group.
         let stranger = process(1_000_002, 1, 1000, 77);
         assert_eq!(found(vec![later, stranger], &[], &[earlier]), [0; 0]);
     }

@@ -1,15 +1,16 @@
-//! The mark that a server's process and its descendants carry in their environment.
+//! The spawn ID that a server's process and its descendants carry in their environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-/// The variable that holds the mark. Its value is a list of spawn IDs, separated by colons: those of
-/// the hosts around this one, if it is itself a server of another, and the server's own at the end.
+/// The variable that holds it. Its value is a list of spawn IDs, separated by colons: those of the
+/// hosts around this one, if it is itself a server of another, and the server's own at the end.
 pub(super) const VARIABLE: &str = "TRUNKLINE_SPAWN_ID";
 
-/// Spawn IDs in one environment: more hosts than anybody nests. Of a longer list the last are kept.
+/// Limit on spawn IDs in one environment: more hosts than are ever nested. Of a longer list the
+/// last ones are kept.
 const MAX_NESTED: usize = 16;
 
 const SEPARATOR: char = ':';
@@ -19,7 +20,7 @@ const SEPARATOR: char = ':';
 pub(crate) struct SpawnId(Box<str>);
 
 impl SpawnId {
-    /// A new ID, or nothing where the system has no randomness to make it of.
+    /// A new ID; `None` where the system provides no randomness.
     pub(super) fn generate() -> Option<Self> {
         let mut bytes = [0; 16];
         SystemRandom::new().fill(&mut bytes).ok()?;
@@ -41,7 +42,7 @@ impl SpawnId {
         ids.split_off(first).join(":").into()
     }
 
-    /// Whether a value of [`VARIABLE`] is that of this server or of something below it.
+    /// Whether a value of [`VARIABLE`] belongs to this server or to a descendant of it.
     #[cfg(target_os = "linux")]
     pub(super) fn is_in(&self, value: &str) -> bool {
         value.split(SEPARATOR).any(|id| id == self.as_str())
@@ -53,7 +54,8 @@ fn is_spawn_id(text: &str) -> bool {
 }
 
 impl fmt::Debug for SpawnId {
-    /// Not the digits: a process that knows them can make another one be taken for the server's.
+    /// Omits the digits: with them, a process could pass off another one as a process of the
+    /// server.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SpawnId")
     }

@@ -1,7 +1,7 @@
-//! Keeps track of the processes of all servers while they run, wherever those processes go.
+//! Tracks the processes of all servers while they run, including those that try to escape.
 //!
 //! A process can leave the group of its server, clear its environment, and lose its parent. Each
-//! alone is found at the end of the server; for all three, somebody has to look in between.
+//! alone is detected when the server ends; the combination of all three needs surveys in between.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,15 +18,16 @@ use crate::transport::stdio::process_group::ProcessGroup;
 use crate::transport::stdio::procfs::{self, Process, ProcessIdentity};
 use crate::transport::stdio::watchdog::WatchdogRecord;
 
-/// How often new processes are looked at while servers run. A process that leaves its group, clears
-/// its environment and loses its parent sooner than that is not known to the guard; a shorter time
-/// would cost more than so rare a thing is worth.
+/// Interval of surveys while servers run. A process that leaves its group, clears its environment
+/// and loses its parent within it is unknown to the watchdog; a shorter interval would cost more
+/// than so rare a case justifies.
 const SURVEY_PERIOD: Duration = Duration::from_secs(2);
 
-/// Processes of one server that the guard is told of one by one. Those with a mark need not be told.
+/// Limit on processes of one server that are listed in its watchdog record. Those with a spawn ID
+/// need not be listed.
 const MAX_TOLD: usize = 200;
 
-/// Stack of the thread that looks: it calls nothing deep.
+/// Stack of the survey thread, which makes no deep calls.
 const SURVEYOR_STACK_BYTES: usize = 256 * 1024;
 
 static TRACKER: Mutex<Option<Tracker>> = Mutex::new(None);
@@ -37,35 +38,35 @@ struct Tracker {
     next: u64,
     /// Processes that belong to no server.
     unrelated: HashSet<i32>,
-    /// Whether orphans become our children.
+    /// Whether orphans become child processes of this process.
     is_subreaper: bool,
-    /// Orphans of which nobody knows from which server they come.
+    /// Orphans whose server is unknown.
     orphans: HashSet<ProcessIdentity>,
     orphans_record: Option<WatchdogRecord>,
     has_surveyor: bool,
 }
 
-/// What is known about the processes of a server.
+/// The known processes of a server.
 struct TrackedServer {
     spawn_id: SpawnId,
     group: ProcessGroup,
     cgroup: Option<Arc<Cgroup>>,
-    /// Its processes so far; some of them are gone.
+    /// Its processes so far; some of them have ended.
     known: HashSet<ProcessIdentity>,
-    /// Those that the guard finds only by their number.
+    /// Those that the watchdog can find only by process ID.
     told: HashSet<ProcessIdentity>,
     record: WatchdogRecord,
 }
 
-/// The server from which a process descends.
+/// The server that a process descends from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ProcessOwner {
     Server(u64),
-    /// An unknown server: an orphan without a mark.
+    /// An unknown server: an orphan without a spawn ID.
     Unknown,
 }
 
-/// A server whose processes are tracked, until this is dropped.
+/// Tracks the processes of a server until it is dropped.
 pub(crate) struct TrackerGuard {
     key: u64,
 }
@@ -78,15 +79,15 @@ fn with<T>(look: impl FnOnce(&mut Tracker) -> T) -> T {
     look(lock().get_or_insert_default())
 }
 
-/// Makes this process the parent of orphaned descendants, if the system lets it.
+/// Makes this process the parent of orphaned descendants, if the system permits it.
 pub(super) fn become_subreaper() {
     let set = || rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     with(|tracker| tracker.is_subreaper = tracker.is_subreaper || set().is_ok());
 }
 
 impl TrackerGuard {
-    /// Tracks a server that is about to be started in a group. Also says whether the guard knows of
-    /// it.
+    /// Tracks a server that is about to be started in a group. Also returns whether the watchdog
+    /// recorded it.
     pub(super) fn begin(
         spawn_id: SpawnId,
         group: ProcessGroup,
@@ -105,7 +106,7 @@ impl TrackerGuard {
         (Self { key }, is_recorded)
     }
 
-    /// The server has been started as this process.
+    /// Registers the process that the server was started as.
     pub(super) fn started(&self, id: u32) {
         let Some(process) = i32::try_from(id).ok().and_then(Process::read) else { return };
         with(|tracker| {
@@ -122,7 +123,7 @@ impl TrackerGuard {
         });
     }
 
-    /// All processes of the server that run now.
+    /// All running processes of the server.
     pub(super) fn search(&self, moment: Instant) -> Vec<Process> {
         let pause = with(|tracker| tracker.is_subreaper).then(SpawnPause::begin);
         let snapshot = Snapshot::since(moment);
@@ -136,7 +137,7 @@ impl TrackerGuard {
         })
     }
 
-    /// Ends everything in its cgroup, if it has one.
+    /// Kills everything in its cgroup, if it has one.
     pub(super) fn kill_cgroup(&self) {
         with(|tracker| {
             let server = tracker.servers.get(&self.key);
@@ -152,8 +153,8 @@ impl Drop for TrackerGuard {
     }
 }
 
-/// Orphans of servers that are gone, and what they have started; none while a server runs, since
-/// they may be its own.
+/// Orphans of servers that have ended, with their descendants; none while a server runs, because
+/// they may belong to it.
 pub(super) fn search_orphans(moment: Instant) -> Vec<Process> {
     let pause = SpawnPause::begin();
     if with(|tracker| !tracker.is_subreaper || !tracker.servers.is_empty()) {
@@ -172,7 +173,7 @@ pub(super) fn search_orphans(moment: Instant) -> Vec<Process> {
     found
 }
 
-/// Whether a process was not started by us, and is our child all the same.
+/// Whether a process is a child of this process that it did not start.
 fn is_orphan(process: &Process) -> bool {
     u32::try_from(process.parent).is_ok_and(|parent| parent == std::process::id())
         && !is_own(process.identity)
@@ -211,7 +212,7 @@ impl Tracker {
         }
     }
 
-    /// Takes note of what a survey has found.
+    /// Updates the state with a survey.
     fn update(&mut self, survey: ProcessSurvey) {
         let ProcessSurvey { ids, related } = survey;
         self.unrelated.retain(|id| ids.contains(id));
@@ -231,7 +232,7 @@ impl Tracker {
         self.assign(new);
     }
 
-    /// Finds out from which server processes descend.
+    /// Determines the server that each process descends from.
     fn assign(&mut self, mut new: Vec<Process>) {
         let mut owners = self.owners();
         new.retain(|it| !it.is_zombie && !owners.contains_key(&it.identity.id));
@@ -261,7 +262,7 @@ impl Tracker {
         }
     }
 
-    /// The owner of every known process, by process id.
+    /// The owner of every known process, by process ID.
     fn owners(&self) -> HashMap<i32, ProcessOwner> {
         let of_servers = self.servers.iter().flat_map(|(key, server)| {
             server.known.iter().map(|process| (process.id, ProcessOwner::Server(*key)))
@@ -270,7 +271,7 @@ impl Tracker {
         of_servers.chain(orphans).collect()
     }
 
-    /// The owner of a process that has become our child as an orphan; nothing if it is not an orphan.
+    /// The owner of an orphan that became a child of this process; `None` if it is no orphan.
     fn owner_of_orphan(&self, process: &Process) -> Option<ProcessOwner> {
         if !self.is_subreaper || !is_orphan(process) {
             return None;
@@ -282,7 +283,7 @@ impl Tracker {
         Some(server.map_or(ProcessOwner::Unknown, |(key, _)| ProcessOwner::Server(*key)))
     }
 
-    /// Takes note of a process. Says whether the guard has to be told.
+    /// Records a process. Returns whether the watchdog record has to be updated.
     fn learn(&mut self, owner: ProcessOwner, process: &Process) -> bool {
         match owner {
             ProcessOwner::Unknown => self.orphans.insert(process.identity),
@@ -306,13 +307,13 @@ impl Tracker {
         }
     }
 
-    /// Reaps orphans that have ended. Nobody else waits for them.
+    /// Reaps orphans that have ended. No other code waits for them.
     fn reap(&self, processes: &[Process]) {
         if !self.is_subreaper {
             return;
         }
         for orphan in processes.iter().filter(|it| it.is_zombie && is_orphan(it)) {
-            // Since it was read it may have been reaped, and its id given to a child of our own.
+            // Since it was read it may have been reaped, and its ID reused for an own child.
             if Process::read(orphan.identity.id).is_none_or(|now| now.identity != orphan.identity) {
                 continue;
             }
@@ -323,8 +324,8 @@ impl Tracker {
 }
 
 impl TrackedServer {
-    /// Takes note of a process. Says whether the guard has to be told, because it has neither the
-    /// group nor the mark.
+    /// Records a process. Returns whether the watchdog record has to be updated, because the
+    /// process has neither the group nor the spawn ID.
     fn learn(&mut self, process: &Process) -> bool {
         self.known.insert(process.identity);
         let mark = process.variable(VARIABLE);
@@ -334,7 +335,7 @@ impl TrackedServer {
     }
 }
 
-/// The processes of the machine at one moment, but for those that belong to no server.
+/// The processes of the machine at one moment, without those that belong to no server.
 struct ProcessSurvey {
     ids: HashSet<i32>,
     related: HashMap<i32, Process>,
@@ -361,7 +362,8 @@ fn survey_while_servers_run() {
             has_servers.then(|| tracker.unrelated.clone())
         });
         let Some(unrelated) = unrelated else { return };
-        // Reading thousands of processes takes long: starts of servers wait for what comes after only.
+        // Reading thousands of processes takes long: only the update after it blocks starts of
+        // servers.
         let survey = ProcessSurvey::begin(&unrelated);
         let _pause = SpawnPause::begin();
         with(|tracker| tracker.update(survey));
