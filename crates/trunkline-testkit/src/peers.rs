@@ -187,7 +187,7 @@ pub fn announcing_server() -> PathBuf {
     server("announcing.py")
 }
 
-/// A Python stdio server that sends the messages it is told to. Its argument is an era.
+/// A Python stdio server that sends messages on demand. Its argument is an era.
 #[must_use]
 pub fn echoing_server() -> PathBuf {
     server("echoing.py")

@@ -68,7 +68,7 @@ impl ConfigIdentity {
     }
 }
 
-/// Identity of one layer: IDs, any of which identifies it.
+/// Identity of one layer: a set of IDs; a match of one is sufficient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LayerIdentity {
     pub(super) origin: Box<str>,

@@ -148,8 +148,8 @@ pub(crate) fn argument(it: &RedactionInput) -> String {
     }
 }
 
-/// Whether a text consists of words separated by spaces, such as a command line, none of which is
-/// masked.
+/// Whether a text is a list of arguments separated by spaces, such as a command line, without one
+/// that is masked.
 fn is_harmless_line(judged: &str) -> bool {
     let is_sign = |it: char| is_composed(it) && it != ' ';
     let words: Vec<_> =

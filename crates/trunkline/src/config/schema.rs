@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::decode::{Definitions, FromNode};
 use super::raw::FileEntry;
 
-/// Keys of which a server entry needs at least one: they define its transport, or toggle it.
+/// A server entry needs at least one of these keys: they define its transport, or toggle it.
 const ESSENTIAL_KEYS: &[&str] =
     &["command", "url", "serverUrl", "baseUrl", "httpUrl", "transport", "enabled", "disabled"];
 
