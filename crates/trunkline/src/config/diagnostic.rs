@@ -107,7 +107,7 @@ codes! {
     StartsItself = "starts-itself",
     /// No provider supplies credentials for an ID.
     UnknownAuthProvider = "unknown-auth-provider",
-    /// A requested item is not served here.
+    /// A bundle mode that is not served here.
     NotServed = "not-served",
     /// An invalid name.
     BadName = "bad-name",

@@ -9,7 +9,7 @@ use crate::message::Raw;
 use crate::name::digest;
 use crate::protocol::meta::RESOURCE;
 
-/// Base64 with optional padding, because servers omit it.
+/// Base64 with optional padding: some servers omit it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
