@@ -269,7 +269,7 @@ async fn the_reference_server_is_subscribed_to() {
     within(connection.close()).await;
 }
 
-/// Sends a task status, followed by a resource update.
+/// Makes the server send the status of a task.
 async fn advance(connection: &Connection, task: &str, status: &str) {
     let arguments = json!({ "task": task, "status": status });
     within(connection.request("tools/call", params("advance", &arguments))).await.unwrap().unwrap();

@@ -173,7 +173,7 @@ enum Mistake {
     Key(prop::sample::Index),
     /// The rule twice, the second time with another value.
     Twice,
-    /// The file is truncated somewhere after the rule.
+    /// The file is truncated anywhere.
     Cut(prop::sample::Index),
 }
 
@@ -394,8 +394,8 @@ fn an_agent_file_with_a_mistake_disables_its_agent() {
     assert!(loaded.agents["a"].is_disabled);
 }
 
-/// Everything that a configuration shows to any caller, with this text at its top level, in its
-/// server, bundle or agent.
+/// The tools that the affected caller sees with this text at the top level of a configuration, or
+/// in its server, bundle or agent.
 fn seen_with(place: &str, member: &str) -> Visible {
     let at = |here: &str| match here == place {
         true => format!(", {member}"),

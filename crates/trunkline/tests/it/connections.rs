@@ -222,7 +222,7 @@ async fn a_request_of_a_server_of_the_newer_era_is_answered() {
     let result = converse(&connection, "ask", &caller).await.unwrap();
     let said: serde_json::Value = serde_json::from_str(&text_of(&result)).unwrap();
     assert_eq!(said, answer);
-    // Without a handler it is rejected at once.
+    // A request that the caller rejects, or has no handler for, fails at once.
     let refused = converse(&connection, "ask", &Attentive::default()).await.unwrap();
     assert!(text_of(&refused).contains("I do not say"));
     let unattended = call(&connection, "ask").await;

@@ -90,7 +90,7 @@ async fn a_question_that_nobody_answers_ends() {
     within(connection.close()).await;
 }
 
-/// It may belong to any call of the server's client, so none of them times out.
+/// It may belong to any call of the server's client, so the timeouts of all of them are paused.
 #[tokio::test]
 async fn a_question_beside_calls_stops_the_time_of_all_of_them() {
     let folder = Folder::new();

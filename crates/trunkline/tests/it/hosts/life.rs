@@ -209,7 +209,7 @@ async fn a_server_that_comes_late_is_announced() {
     within(host.shutdown()).await;
 }
 
-/// CON-9: a changed list reaches the catalog without a request.
+/// CON-9: a changed list reaches the catalog without an explicit refresh.
 #[tokio::test]
 async fn a_list_that_changed_is_announced() {
     let folder = Folder::new();
