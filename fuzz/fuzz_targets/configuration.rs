@@ -1,4 +1,4 @@
-//! Any bytes as a configuration: the invariants that the property tests check as well.
+//! Fuzzes configuration parsing with the invariants of the property tests.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes of a client to the gateway, over a stream and as the body of a POST.
+//! Fuzzes client messages to the gateway, over a stream and as POST body.
 
 #![no_main]
 

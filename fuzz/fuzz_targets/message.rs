@@ -1,4 +1,4 @@
-//! Any bytes as a message: what is read can be written and edited without losing a byte.
+//! Fuzzes message parsing: parsed messages are serialized and edited without losing a byte.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any answers of a server, through a host and the gateway to a client.
+//! Fuzzes server responses, through a host and the gateway to a client.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Running other programs: cargo as if typed in a shell, and errors that say what was run.
+//! Runs other programs: cargo with the environment of a shell, and errors that contain the command.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,11 +9,11 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::workspace::Workspace;
 
-/// Variables that `cargo run` sets for this program. Build scripts that watch them would rebuild
-/// their crates on every switch between `cargo test` and `cargo xtask test`.
+/// Variables that `cargo run` sets for this program. Build scripts that depend on them would
+/// rebuild their crates on every switch between `cargo test` and `cargo xtask test`.
 const SET_BY_CARGO_RUN: &[&str] = &["CARGO_BIN_", "CARGO_CRATE_", "CARGO_MANIFEST_", "CARGO_PKG_"];
 
-/// Cargo in the workspace root, with the environment of the shell rather than of `cargo run`.
+/// Cargo in the workspace root, with the environment of the shell instead of `cargo run`.
 pub(crate) fn cargo(workspace: &Workspace) -> Command {
     let mut command = Command::new(cargo_program());
     command.current_dir(workspace.root());
@@ -33,7 +33,7 @@ fn is_set_by_cargo_run(name: &str) -> bool {
     SET_BY_CARGO_RUN.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Runs a program with its output shown, and fails unless it succeeds.
+/// Runs a program with visible output, and fails unless it succeeds.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().map_err(|error| {
         anyhow!(error).context(format!("cannot start `{}`", described(command)))
@@ -44,7 +44,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Whether a program can be started and succeeds, without showing what it prints.
+/// Whether a program starts and succeeds, with hidden output.
 pub(crate) fn works(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
@@ -54,7 +54,7 @@ pub(crate) fn works(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// What a program printed, trimmed; one that is missing or fails says to follow `advice`.
+/// The trimmed output of a program; the error for a missing or failing one contains `advice`.
 pub(crate) fn output_of(command: &mut Command, advice: &str) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = match command.output() {
@@ -70,13 +70,13 @@ pub(crate) fn output_of(command: &mut Command, advice: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The line in which most programs say what was wrong.
+/// The last line, where most programs report the error.
 fn last_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.trim().lines().last().unwrap_or("no reason given").to_owned()
 }
 
-/// The command line as a person would type it.
+/// The command line for messages.
 pub(crate) fn described(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let name = program.rsplit('/').next().unwrap_or(&program);

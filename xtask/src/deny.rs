@@ -1,4 +1,4 @@
-//! Licences, banned crates and sources of all dependencies, checked with cargo-deny.
+//! Checks licences, banned crates and sources of all dependencies with cargo-deny.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,15 +11,15 @@ use crate::outcome::StepOutcome;
 use crate::output::say;
 use crate::workspace::Workspace;
 
-/// The version that is built when none is installed; `deny.toml` is written for it.
+/// The version that is built if none is installed; matches `deny.toml`.
 const VERSION: &str = "0.20.2";
 
-/// Checks everything that needs no network.
+/// Runs all checks that need no network.
 pub(crate) fn check_policy(workspace: &Workspace) -> Result<StepOutcome> {
     check(workspace, &["bans", "licenses", "sources"])
 }
 
-/// Checks for known vulnerabilities, which fetches the database of them.
+/// Checks for known vulnerabilities, which downloads the advisory database.
 pub(crate) fn check_advisories(workspace: &Workspace) -> Result<StepOutcome> {
     check(workspace, &["advisories"])
 }
@@ -59,7 +59,7 @@ fn find_or_build(workspace: &Workspace) -> Option<Command> {
     Some(command)
 }
 
-/// The version is part of the folder, so that a new one is built beside the old.
+/// Contains the version, so that a new one is built beside the old.
 fn tools_directory(workspace: &Workspace) -> PathBuf {
     let name = format!("cargo-deny-{VERSION}");
     workspace.target().join("tools").join(name)
@@ -69,7 +69,7 @@ fn built_program(workspace: &Workspace) -> PathBuf {
     tools_directory(workspace).join("bin/cargo-deny")
 }
 
-/// Unoptimised, because it runs for seconds and building it is what takes the time.
+/// Builds without optimization: it runs for seconds, and the build takes longer.
 fn build(workspace: &Workspace) -> Result<()> {
     let into = tools_directory(workspace);
     say(&format!(
@@ -83,6 +83,6 @@ fn build(workspace: &Workspace) -> Result<()> {
         .arg(&into)
         .arg("--target-dir")
         .arg(into.join("build")))?;
-    // The program is all that is needed from here on; the rest is many times its size.
+    // Only the program is needed; the rest is many times its size.
     Ok(fs::remove_dir_all(into.join("build"))?)
 }

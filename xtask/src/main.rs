@@ -1,4 +1,4 @@
-//! `cargo xtask`: the commands that develop Trunkline, and nothing that users run.
+//! `cargo xtask`: commands for developing Trunkline, not for users.
 
 mod output;
 mod outcome;
@@ -102,7 +102,7 @@ fn test(workspace: &Workspace, options: &[String]) -> Result<()> {
     }
 }
 
-/// What `cargo xtask test` was asked to do; no names mean all steps.
+/// Options of `cargo xtask test`; no names mean all steps.
 #[derive(Debug, PartialEq, Eq)]
 enum TestOptions {
     List,
@@ -150,7 +150,7 @@ fn peers(workspace: &Workspace, options: &[String]) -> Result<()> {
     peers::install(workspace)
 }
 
-/// Benchmarks are a program of the test kit; its options are its own.
+/// Runs the benchmark program of the test kit with its own options.
 fn bench(workspace: &Workspace, options: &[String]) -> Result<()> {
     run(cargo(workspace)
         .args(["run", "--release", "--locked", "-p", "trunkline-testkit"])

@@ -3,6 +3,6 @@
 /// Outcome of a step that did not fail.
 pub(crate) enum StepOutcome {
     Checked,
-    /// Not checked, with the reason why that is no failure.
+    /// Not checked, for a reason that is not a failure.
     Skipped(String),
 }

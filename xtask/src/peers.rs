@@ -1,4 +1,4 @@
-//! Third-party programs that the tests talk to, installed from lock files into the build directory.
+//! Installs third-party programs for the tests from lock files into the build directory.
 
 mod stamp;
 mod npm;
@@ -13,28 +13,28 @@ use crate::output::say;
 use crate::workspace::Workspace;
 use stamp::Stamp;
 
-/// One package manager's share of the peers.
+/// The peers of one package manager.
 struct Peer {
-    /// The folder it is installed to, below [`directory`].
+    /// The directory it is installed to, below [`directory`].
     name: &'static str,
     what: &'static str,
     why: &'static str,
-    /// The files below `peers/` that decide what is installed.
+    /// The files below `peers/` that determine the installation.
     locks: &'static [&'static str],
-    /// Finds the tools that the installation needs; their versions become part of the stamp.
+    /// Finds the tools for the installation; their versions become part of the stamp.
     find_tools: fn() -> Result<String>,
-    /// Installs what the lock files in the first folder say into the second, which is empty.
+    /// Installs from the lock files in the first directory into the second, which is empty.
     install: fn(&Path, &Path) -> Result<()>,
 }
 
 const PEERS: &[Peer] = &[npm::PEER, python::PEER];
 
-/// Where the peers are installed, absolute; the tests find it in `TRUNKLINE_PEERS`.
+/// The absolute directory of the peers; passed to the tests in `TRUNKLINE_PEERS`.
 pub(crate) fn directory(workspace: &Workspace) -> PathBuf {
     workspace.target().join("peers")
 }
 
-/// Installs what is missing or out of date.
+/// Installs missing and outdated peers.
 pub(crate) fn install(workspace: &Workspace) -> Result<()> {
     let mut is_up_to_date = true;
     for peer in PEERS {
@@ -50,7 +50,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless every peer is installed as its lock files say.
+/// Fails unless every peer is installed according to its lock files.
 pub(crate) fn require(workspace: &Workspace) -> Result<()> {
     for peer in PEERS {
         if !peer.stamp(workspace)?.is_current() {
@@ -71,7 +71,7 @@ impl Peer {
         Ok(Stamp::new(self.name, &tools, &directory(workspace), &locks))
     }
 
-    /// Starts from an empty folder, so that an interrupted installation leaves nothing behind.
+    /// Starts from an empty directory, so that an interrupted installation leaves nothing behind.
     fn reinstall(&self, workspace: &Workspace, stamp: &Stamp) -> Result<()> {
         let into = directory(workspace).join(self.name);
         say(&format!("peers: installing {} into {}", self.what, into.display()));

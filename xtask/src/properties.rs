@@ -1,4 +1,4 @@
-//! The property tests with newly drawn inputs, many more than the test command draws.
+//! Runs the property tests with new random inputs, many more than the test command uses.
 //!
 //! The test command uses the seed in `.cargo/config.toml`, so that it never fails by chance.
 
@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 /// Inputs per property: 100 times the default of proptest, which takes some minutes.
 const CASES_PER_PROPERTY: u32 = 25_600;
 
-/// Runs every property test with a seed that has not been used before.
+/// Runs every property test with a new random seed.
 pub(crate) fn run_with_new_seed(workspace: &Workspace) -> Result<()> {
     let names = property_names(workspace)?;
     ensure!(!names.is_empty(), "no property test was found in `crates`");
@@ -23,7 +23,7 @@ pub(crate) fn run_with_new_seed(workspace: &Workspace) -> Result<()> {
     say(&format!(
         "{count} properties, PROPTEST_CASES={CASES_PER_PROPERTY} PROPTEST_RNG_SEED={seed}"
     ));
-    // Not nextest: it ends tests that take minutes.
+    // Not nextest, which kills tests that take minutes.
     run(cargo(workspace)
         .args(["test", "--workspace", "--lib", "--tests", "--locked", "--no-fail-fast", "--"])
         .args(&names)

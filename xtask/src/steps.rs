@@ -1,4 +1,4 @@
-//! The test command: everything that must hold before a change is merged, step by step.
+//! The test command: all checks required to merge a change, as steps.
 
 use std::env;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ enum StepSelection {
     ByName,
 }
 
-/// One thing that must hold.
+/// One check.
 struct Step {
     name: &'static str,
     about: &'static str,
@@ -36,7 +36,7 @@ const fn step(
     Step { name, about, chosen, run }
 }
 
-/// Cheap steps that often fail come first; `peers` comes before the tests that need it.
+/// Cheap steps that often fail come first; `peers` precedes the tests that need it.
 const STEPS: &[Step] = &[
     step("fmt", "formatting (rustfmt)", fmt),
     step("tidy", "rules of this repository", run_tidy),
@@ -67,23 +67,23 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// Steps of `cargo xtask check`, which run in under a minute once everything is built.
+/// Steps of `cargo xtask check`, which take less than a minute after a build.
 const CHECK: &[&str] = &["fmt", "tidy", "clippy", "quick"];
 
-/// Prints the names of the steps and what they check.
+/// Prints the steps with their descriptions.
 pub(crate) fn list() {
     for step in STEPS {
         say(&format!("{:<17} {}", step.name, step.about));
     }
 }
 
-/// Runs the steps that a developer runs after each change.
+/// Runs the steps of `cargo xtask check`, for use after each change.
 pub(crate) fn run_check(workspace: &Workspace) -> Result<()> {
     let only: Vec<String> = CHECK.iter().map(ToString::to_string).collect();
     run_steps(workspace, &only)
 }
 
-/// Runs the named steps in their order, or all of them if none is named.
+/// Runs the named steps in list order, or all of them if none is named.
 pub(crate) fn run_steps(workspace: &Workspace, only: &[String]) -> Result<()> {
     let steps = select(only)?;
     let mut finished = Vec::new();
@@ -159,7 +159,7 @@ fn run_tidy(workspace: &Workspace) -> Result<StepOutcome> {
     tidy::check(workspace).map(|()| StepOutcome::Checked)
 }
 
-/// Flags, features and environment are those of the tests, so neither build spoils the other.
+/// Same flags, features and environment as the tests, so that neither build invalidates the other.
 fn clippy(workspace: &Workspace) -> Result<StepOutcome> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     run_cargo(workspace, &arguments)
@@ -208,8 +208,8 @@ fn doctests(workspace: &Workspace) -> Result<StepOutcome> {
     run_cargo(workspace, &["test", "--workspace", "--doc", "--locked"])
 }
 
-/// Fuzzing needs a nightly compiler, but the stable one can tell whether the targets still fit. They share
-/// the target directory, so that what both projects depend on is built once.
+/// Fuzzing needs a nightly compiler, but the stable one can check that the targets compile. They
+/// share the target directory, so that common dependencies are built once.
 fn fuzz(workspace: &Workspace) -> Result<StepOutcome> {
     if !workspace.join("fuzz/Cargo.toml").is_file() {
         return Ok(StepOutcome::Skipped("there is no fuzz/Cargo.toml".to_owned()));

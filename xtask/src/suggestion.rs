@@ -1,6 +1,6 @@
-//! What someone who mistyped a word probably meant.
+//! Suggestions for mistyped words.
 
-/// The candidate closest to `word`, unless all are too far off to be a slip of the finger.
+/// The candidate closest to `word`, unless all are too different.
 pub(crate) fn closest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let most_slips = word.len() / 2;
     candidates
@@ -11,7 +11,7 @@ pub(crate) fn closest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
         .map(|(_, candidate)| candidate)
 }
 
-/// An error text for a word that is none of the candidates.
+/// An error message for an unknown word.
 pub(crate) fn unknown(kind: &str, word: &str, candidates: &[&str]) -> String {
     let meant = closest(word, candidates)
         .map(|candidate| format!("did you mean `{candidate}`? "))
@@ -19,7 +19,7 @@ pub(crate) fn unknown(kind: &str, word: &str, candidates: &[&str]) -> String {
     format!("unknown {kind} `{word}`; {meant}there are: {}", candidates.join(", "))
 }
 
-/// Levenshtein's distance, one row of the table at a time.
+/// Levenshtein distance, one row of the table at a time.
 fn distance(left: &str, right: &str) -> usize {
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (index, from) in left.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! Rules of this repository that the compiler does not know, checked over all sources at once.
+//! Checks rules of this repository that the compiler does not check, over all sources.
 
 mod violation;
 mod source;
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// One file for each rule, which breaks that rule and no other.
+    /// One file per rule, which violates only that rule.
     const BROKEN: &[(&str, &str)] = &[
         ("ARCHITECTURE.md", "See `Gone`.\n"),
         ("crates/trunkline/src/attributes.rs", "//! A file.\n#[allow(unused)]\nfn f() {}\n"),

@@ -1,4 +1,4 @@
-//! Where things are: the workspace root, the build directory, and the files of the repository.
+//! Locates the workspace root, the build directory, and the files of the repository.
 
 use std::env;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Folders that hold build products, downloads or history rather than sources.
+/// Directories with build products, downloads or history instead of sources.
 const NOT_SOURCES: &[&str] = &[".git", "artifacts", "corpus", "node_modules", "target"];
 
 /// A checkout of this repository.
@@ -15,7 +15,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// The workspace this program was built from, whatever folder it is run in.
+    /// The workspace that this program was built from, independent of the current directory.
     pub(crate) fn find() -> Result<Self> {
         let package = env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
@@ -32,7 +32,7 @@ impl Workspace {
         &self.root
     }
 
-    /// A path given relative to the root.
+    /// The absolute form of a path relative to the root.
     pub(crate) fn join(&self, relative: &str) -> PathBuf {
         self.root.join(relative)
     }
@@ -45,7 +45,7 @@ impl Workspace {
         }
     }
 
-    /// Every file of the repository, relative to the root with `/` between the parts, sorted.
+    /// Every file of the repository, relative to the root, separated by `/`, sorted.
     pub(crate) fn files(&self) -> Result<Vec<String>> {
         let mut found = Vec::new();
         self.collect_files("", &mut found)?;

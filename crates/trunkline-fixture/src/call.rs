@@ -1,4 +1,5 @@
-//! One request and everything that came with it: who asks, what was answered before, how to ask back.
+//! One request with its context: the client, earlier input responses, and requests back to the
+//! client.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +16,7 @@ use serde_json::{Value, from_value, json};
 use crate::profile::Profile;
 use crate::world::World;
 
-/// What a legacy client has set up on its connection.
+/// State of a legacy client's connection.
 #[derive(Default)]
 pub(crate) struct Session {
     pub(crate) level: Mutex<Option<LoggingLevel>>,
@@ -28,9 +29,9 @@ impl Session {
     }
 }
 
-/// Why a request ends without its result.
+/// Reason why a request ends without its result.
 pub(crate) enum Exit {
-    /// The client has to answer first, and then ask again.
+    /// The client has to fulfil input requests and retry.
     Ask(InputRequiredResult),
     Fail(ErrorData),
 }
@@ -41,36 +42,36 @@ impl From<ErrorData> for Exit {
     }
 }
 
-/// A request that may ask back.
+/// A request whose handler may send requests to the client.
 pub(crate) struct Call {
     pub(crate) world: Arc<World>,
     pub(crate) session: Arc<Session>,
     pub(crate) context: RequestContext<RoleServer>,
     pub(crate) arguments: JsonObject,
-    /// What the client has answered to questions of the round before.
+    /// The client's responses to the input requests of the previous round.
     pub(crate) answers: InputResponses,
-    /// The state that the client has sent back, still sealed.
+    /// The `requestState` that the client returned, still sealed.
     pub(crate) state: Option<String>,
 }
 
 impl Call {
-    /// An argument that should be a text; empty if it is not there.
+    /// A string argument; empty if it is missing.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.arguments.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether the request is of the generation without sessions.
+    /// Whether the request is of the modern era.
     pub(crate) fn is_modern(&self) -> bool {
         let modern = ProtocolVersion::V_2026_07_28;
         self.context.protocol_version().is_some_and(|version| version.as_str() >= modern.as_str())
     }
 
-    /// What the client can do, as it says for this very request or in its handshake.
+    /// The client's capabilities, from this request or its handshake.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         self.context.client_capabilities().unwrap_or_default()
     }
 
-    /// Whether the client can answer requests of this method.
+    /// Whether the client handles requests with this method.
     pub(crate) fn can_answer(&self, method: &str) -> bool {
         let capabilities = self.capabilities();
         match method {
@@ -80,8 +81,8 @@ impl Call {
         }
     }
 
-    /// The answers to all questions: asked for on the way in the old generation, and with a round trip
-    /// in the new one. `questions` is an object of requests.
+    /// Returns the responses to all input requests: in the legacy era by server requests, in the
+    /// modern one by a round trip. `questions` is an object of requests.
     pub(crate) async fn ask(
         &self,
         questions: Value,
@@ -98,8 +99,8 @@ impl Call {
         Err(self.question(questions, state))
     }
 
-    /// The answers to all questions, of a tool that does not know the newer era: in that profile it sends
-    /// requests to clients of either.
+    /// The same for a tool that ignores the modern era: in the `SdkExample` profile it sends server
+    /// requests to clients of either era.
     pub(crate) async fn ask_in_either_era(&self, questions: Value) -> Result<InputResponses, Exit> {
         match self.world.profile {
             Profile::Strict => self.ask(questions, None).await,
@@ -107,7 +108,7 @@ impl Call {
         }
     }
 
-    /// The end of this round: the client has to answer these questions.
+    /// Ends this round: the client has to fulfil these input requests.
     pub(crate) fn question(&self, questions: Value, state: Option<&str>) -> Exit {
         let requests = requests(questions);
         for request in requests.values() {
@@ -146,7 +147,7 @@ impl Call {
         Ok(answers)
     }
 
-    /// The state that came back, out of its seal; nothing in the first round.
+    /// Opens the returned `requestState`; `None` in the first round.
     pub(crate) fn opened_state(&self) -> Result<Option<String>, Exit> {
         let Some(sealed) = &self.state else { return Ok(None) };
         let opened = self.world.open(sealed);
@@ -157,24 +158,24 @@ impl Call {
         Ok(opened)
     }
 
-    /// Sends a log message, if the client wants messages of this level.
+    /// Sends a log message, if the client accepts messages of this level.
     pub(crate) async fn log(&self, level: LoggingLevel, text: &str) {
         let wanted = if self.is_modern() {
             self.context.meta.log_level()
         } else {
             let chosen = self.session.level.lock().unwrap_or_else(PoisonError::into_inner);
-            // A legacy server decides for itself until it is told.
+            // A legacy server chooses the level until the client sets one.
             Some(chosen.unwrap_or(LoggingLevel::Debug))
         };
         if wanted.is_some_and(|wanted| level as u8 >= wanted as u8) {
             let message = LoggingMessageNotificationParam::new(level, json!(text));
-            // A client that has gone away needs no messages.
+            // The client may have disconnected.
             let _ = self.context.peer.notify_logging_message(message).await;
         }
     }
 }
 
-/// The error for a client that lacks what the request needs; `capability` as clients declare it.
+/// The error for a client without a required capability; `capability` in the form clients declare.
 pub(crate) fn missing(capability: Value) -> ErrorData {
     let capability = from_value(capability).expect("invariant: it is a capability");
     ErrorData::missing_required_client_capability(capability)
@@ -184,7 +185,7 @@ fn requests(questions: Value) -> InputRequests {
     from_value(questions).expect("invariant: questions are requests")
 }
 
-/// The method of a question, and the capability that a client must declare to be asked.
+/// The method of an input request, and the client capability that it requires.
 fn needs(request: &InputRequest) -> (&'static str, Value) {
     match request {
         InputRequest::CreateMessage(_) => ("sampling/createMessage", json!({ "sampling": {} })),

@@ -1,4 +1,4 @@
-//! What the server offers, as listed: read from `catalog.json`.
+//! Definitions of the server's items, read from `catalog.json`.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ fn part(name: &str) -> Value {
     CATALOG[name].clone()
 }
 
-/// All tools, with the one that comes and goes if it is there.
+/// All tools, including the optional one if it is present.
 pub(crate) fn tools(with_added: bool) -> Vec<Tool> {
     let mut tools: Vec<Tool> = from_value(part("tools")).expect("invariant: tools are tools");
     if with_added {
@@ -26,7 +26,7 @@ pub(crate) fn tools(with_added: bool) -> Vec<Tool> {
     tools
 }
 
-/// All prompts, with the one that comes and goes if it is there.
+/// All prompts, including the optional one if it is present.
 pub(crate) fn prompts(with_added: bool) -> Vec<Prompt> {
     let mut prompts: Vec<Prompt> =
         from_value(part("prompts")).expect("invariant: prompts are prompts");
@@ -36,7 +36,7 @@ pub(crate) fn prompts(with_added: bool) -> Vec<Prompt> {
     prompts
 }
 
-/// The resources that have an address of their own and are listed.
+/// The listed resources with fixed URIs.
 pub(crate) fn resources(profile: Profile) -> Vec<Resource> {
     let mut resources: Vec<Resource> =
         from_value(part("resources")).expect("invariant: resources are resources");
@@ -46,7 +46,7 @@ pub(crate) fn resources(profile: Profile) -> Vec<Resource> {
     resources
 }
 
-/// All templates of resources.
+/// All resource templates.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     from_value(part("templates")).expect("invariant: templates are templates")
 }

@@ -1,4 +1,4 @@
-//! Which generations of the protocol the server speaks, and what it says to the other one.
+//! The protocol eras that the server supports, and its responses in an unsupported one.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use rmcp::model::{
     ServerJsonRpcMessage,
 };
 
-/// The generations that a run of the server speaks.
+/// The eras that a run of the server supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ServedEras {
-    /// Whatever the client begins with.
+    /// The era of the client's first request.
     Both,
     /// Only `initialize`; `server/discover` is an unknown method.
     Legacy,
@@ -20,7 +20,7 @@ pub(crate) enum ServedEras {
 }
 
 impl ServedEras {
-    /// The versions it speaks, oldest first.
+    /// The supported versions, oldest first.
     pub(crate) fn versions(self) -> Cow<'static, [ProtocolVersion]> {
         match self {
             Self::Both => Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS),
@@ -31,7 +31,7 @@ impl ServedEras {
         }
     }
 
-    /// The version it names when a client asks for one that it does not speak.
+    /// The version offered to a client that requests an unsupported one.
     pub(crate) fn newest(self) -> ProtocolVersion {
         match self {
             Self::Legacy => ProtocolVersion::V_2025_11_25,
@@ -39,10 +39,10 @@ impl ServedEras {
         }
     }
 
-    /// The answer to a message of a generation that it does not speak.
+    /// The response to a request of an unsupported era.
     ///
-    /// The library would end the connection instead (`initialize` to a modern server), or show that
-    /// it knows the method after all (`server/discover` to a legacy one).
+    /// `rmcp` would end the connection instead (`initialize` to a modern server), or reveal that it
+    /// knows the method (`server/discover` to a legacy one).
     pub(crate) fn refusal(self, message: &ClientJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         let ClientJsonRpcMessage::Request(request) = message else { return None };
         let error = match (self, &request.request) {

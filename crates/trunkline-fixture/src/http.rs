@@ -1,4 +1,4 @@
-//! The server over HTTP, at `/mcp`.
+//! Serves Streamable HTTP at `/mcp`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::profile::Profile;
 use crate::server::Fixture;
 use crate::world::World;
 
-/// As much as the library takes.
+/// The body limit of `rmcp`.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// Serves until our input is closed or we are told to end. The first line that it prints is the
-/// address, as in `http://127.0.0.1:4321/mcp`.
+/// Serves until stdin closes or SIGTERM arrives. The first line of its output is the URL, as in
+/// `http://127.0.0.1:4321/mcp`.
 pub(crate) async fn serve(
     listen: SocketAddr,
     generation: ServedEras,
@@ -34,7 +34,7 @@ pub(crate) async fn serve(
 ) -> Result<()> {
     let listener = TcpListener::bind(listen).await;
     let listener = listener.with_context(|| format!("cannot listen at {listen}"))?;
-    // Whoever reads the address may tell us to end at once.
+    // Installed before the URL is printed: its reader may send SIGTERM at once.
     let mut terminated = signal(SignalKind::terminate())?;
     announce(listener.local_addr()?);
     tokio::select! {
@@ -71,7 +71,7 @@ fn router(generation: ServedEras, profile: Profile) -> Router {
         .layer(middleware::from_fn_with_state(generation, refuse_other_generations))
 }
 
-/// Answers messages of a generation we do not speak before the library sees them.
+/// Responds to messages of an unsupported era before `rmcp` receives them.
 async fn refuse_other_generations(
     State(generation): State<ServedEras>,
     request: Request,
@@ -99,7 +99,7 @@ fn names_modern_version(request: &Request) -> bool {
     version.is_some_and(|version| version == ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// What legacy servers say, in the words of the most common of them.
+/// The error response of legacy servers, as the most common implementation sends it.
 fn unsupported_version() -> Response {
     let message = "Bad Request: Unsupported protocol version: 2026-07-28";
     let error = json!({ "code": -32000, "message": message });

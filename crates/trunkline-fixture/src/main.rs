@@ -1,5 +1,5 @@
-//! An MCP server to test against: on `rmcp`, so that it shares no code with what it tests, with
-//! everything that the conformance suite asks a server for.
+//! An MCP server for tests, built on `rmcp` to share no code with the library, with everything that
+//! the conformance suite requires of a server.
 
 #![expect(
     deprecated,
@@ -31,15 +31,15 @@ use profile::Profile;
 /// An MCP server for tests.
 #[derive(Parser)]
 struct Arguments {
-    /// How clients reach it.
+    /// Transport.
     transport: TransportKind,
-    /// Where to listen, for `http`; the first line of the output is the address.
+    /// Address to listen on, for `http`; the first line of the output is the URL.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Which generations of the protocol it speaks.
+    /// Supported protocol eras.
     #[arg(long, default_value = "both")]
     generation: ServedEras,
-    /// How it behaves where servers differ.
+    /// Behaviour where servers differ.
     #[arg(long, default_value = "strict")]
     profile: Profile,
 }
@@ -59,7 +59,7 @@ fn main() -> Result<()> {
             TransportKind::Http => http::serve(listen, generation, profile).await,
         }
     });
-    // Whoever still reads our input must not keep us from ending.
+    // A blocking read of stdin must not delay the exit.
     runtime.shutdown_background();
     served
 }

@@ -1,13 +1,13 @@
-//! The profile of a run: where the server differs from what the specification recommends.
+//! The profile of a run: deviations from the recommendations of the specification.
 
 use clap::ValueEnum;
 
-/// How the server behaves where servers differ.
+/// Behaviour where servers differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Profile {
-    /// Everything is listed, and a client of the newer era is asked in results only.
+    /// Lists everything, and uses only input requests with modern clients.
     Strict,
-    /// As the example server of the official Rust SDK: some tools send requests to the client in either era,
-    /// and the resource that clients may subscribe to is not listed.
+    /// Behaves like the example server of the official Rust SDK: some tools send server requests in
+    /// either era, and the resource for subscriptions is not listed.
     SdkExample,
 }

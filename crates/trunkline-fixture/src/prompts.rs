@@ -1,4 +1,4 @@
-//! The prompts, and how their arguments are completed.
+//! The prompts, and completion of their arguments.
 
 use rmcp::model::{CompleteRequestParams, ErrorData, GetPromptResponse, Reference};
 use serde_json::{Value, from_value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, from_value, json};
 use crate::call::{Call, Exit};
 use crate::content::{PICTURE, form};
 
-/// What `arg1` of `test_prompt_with_arguments` may be completed to.
+/// Completions for `arg1` of `test_prompt_with_arguments`.
 const PLACES: &[&str] = &["paris", "park", "party"];
 
-/// Makes a prompt.
+/// Serves `prompts/get`.
 pub(crate) async fn get(name: &str, call: &Call) -> Result<GetPromptResponse, ErrorData> {
     match messages(name, call).await {
         Ok(messages) => {
@@ -66,7 +66,7 @@ fn said(text: &str) -> Value {
     message(&json!({ "type": "text", "text": text }))
 }
 
-/// The values that an argument may have, given how it begins.
+/// The values of an argument that start with the given text.
 pub(crate) fn complete(request: &CompleteRequestParams) -> Vec<String> {
     let is_known = matches!(
         &request.r#ref,

@@ -6,7 +6,7 @@ use serde_json::{Value, from_value, json};
 use crate::content::PICTURE;
 use crate::world::WATCHED;
 
-/// Reads a resource.
+/// Serves `resources/read`.
 pub(crate) fn read(uri: &str) -> Result<ReadResourceResponse, ErrorData> {
     let Some(content) = content(uri) else {
         let message = format!("There is no resource {uri}");

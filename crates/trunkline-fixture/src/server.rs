@@ -1,4 +1,4 @@
-//! The server as the library `rmcp` sees it.
+//! The `rmcp` server handler.
 
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError};
@@ -21,7 +21,7 @@ use crate::eras::ServedEras;
 use crate::world::{Change, WATCHED, World};
 use crate::{catalog, prompts, resources, tools};
 
-/// The server of one connection, or of one request where there are no connections.
+/// The server of one connection, or of one stateless request.
 pub(crate) struct Fixture {
     world: Arc<World>,
     session: Arc<Session>,
@@ -175,7 +175,7 @@ impl ServerHandler for Fixture {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // The library refuses other methods of the old generation by itself, but not this one.
+        // `rmcp` rejects other legacy methods itself, but not this one.
         if self.call(context, None, None, None).is_modern() {
             return Err(ErrorData::method_not_found::<rmcp::model::SetLevelRequestMethod>());
         }
@@ -204,7 +204,7 @@ impl ServerHandler for Fixture {
                 () = subscription.cancelled() => return Ok(()),
             };
             let sink = subscription.sink();
-            // What was not subscribed to is not sent, and that is as it should be.
+            // Fails for changes without a subscription, which is expected.
             let _ = match change {
                 Ok(Change::Tools) => sink.notify_tool_list_changed().await,
                 Ok(Change::Prompts) => sink.notify_prompt_list_changed().await,
@@ -240,7 +240,7 @@ impl ServerHandler for Fixture {
     }
 }
 
-/// Tells a legacy client about changes, until it is gone.
+/// Notifies a legacy client of changes until it disconnects.
 async fn tell_session(world: Arc<World>, session: Arc<Session>, peer: Peer<RoleServer>) {
     let mut changes = world.changes();
     loop {

@@ -1,4 +1,4 @@
-//! The server on standard input and output.
+//! Serves stdio.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::profile::Profile;
 use crate::server::Fixture;
 use crate::world::World;
 
-/// Serves one client until it closes our input.
+/// Serves one client until stdin closes.
 pub(crate) async fn serve(generation: ServedEras, profile: Profile) -> Result<()> {
     let inner = AsyncRwTransport::new(tokio::io::stdin(), tokio::io::stdout());
     let fixture = Fixture::new(Arc::new(World::new(profile)), generation);
     match fixture.serve(Gate { inner, generation }).await {
         Ok(running) => running.waiting().await.map(drop)?,
-        // A client that asks nothing, or only what there is, has not done anything wrong.
+        // A client that disconnects before the handshake is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => {}
         Err(error) => return Err(error.into()),
     }
     Ok(())
 }
 
-/// A transport that answers messages of a generation we do not speak before the library sees them.
+/// A transport that responds to messages of an unsupported era before `rmcp` receives them.
 struct Gate<T> {
     inner: T,
     generation: ServedEras,
@@ -47,7 +47,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Gate<T> {
         loop {
             let message = self.inner.receive().await?;
             let Some(refusal) = self.generation.refusal(&message) else { return Some(message) };
-            // On its own, because this future may be dropped at any time.
+            // Spawned, because this future may be dropped at any time.
             tokio::spawn(self.inner.send(refusal));
         }
     }

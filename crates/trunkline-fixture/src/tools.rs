@@ -1,4 +1,4 @@
-//! The tools, by name.
+//! Dispatches tool calls by name.
 
 mod plain;
 mod live;
@@ -10,10 +10,10 @@ use rmcp::model::{CallToolResponse, ErrorData};
 
 use crate::call::{Call, Exit};
 
-/// How a call of a tool ends.
+/// Result of a tool call.
 type Outcome = Result<CallToolResponse, Exit>;
 
-/// Calls a tool.
+/// Serves `tools/call`.
 pub(crate) async fn call(name: &str, call: &Call) -> Result<CallToolResponse, ErrorData> {
     let outcome = if let Some(answer) = plain::call(name, call) {
         Ok(answer)

@@ -1,4 +1,4 @@
-//! What all connections of one run share: lists that change, tasks, sessions, and a seal.
+//! State shared by all connections of one run: changing lists, tasks, sessions, and a sealing key.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -14,10 +14,10 @@ use crate::profile::Profile;
 /// The resource that clients may subscribe to.
 pub(crate) const WATCHED: &str = "test://watched-resource";
 
-/// More than anybody triggers before the others have been told.
+/// Capacity of the change channel, above the number of changes that tests trigger at once.
 const CHANGES_KEPT: usize = 64;
 
-/// Something that clients may have subscribed to.
+/// A change that clients may be subscribed to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Change {
     Tools,
@@ -29,12 +29,12 @@ pub(crate) enum Change {
 pub(crate) struct World {
     pub(crate) profile: Profile,
     pub(crate) tasks: TaskManager,
-    /// The sessions of legacy clients over HTTP; empty over stdio.
+    /// The sessions of legacy HTTP clients; empty over stdio.
     pub(crate) sessions: Arc<LocalSessionManager>,
     changes: broadcast::Sender<Change>,
     has_added_tool: AtomicBool,
     has_added_prompt: AtomicBool,
-    /// How many calls were cancelled, by their label.
+    /// Number of cancelled calls, by label.
     cancelled: Mutex<HashMap<String, u64>>,
     seal: RandomState,
 }
@@ -53,19 +53,19 @@ impl World {
         }
     }
 
-    /// Every change from now on.
+    /// Subscribes to all later changes.
     pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }
 
-    /// Makes a change happen and tells everybody who listens.
+    /// Applies a change and notifies all listeners.
     pub(crate) fn change(&self, change: Change) {
         match change {
             Change::Tools => self.has_added_tool.fetch_not(Ordering::Relaxed),
             Change::Prompts => self.has_added_prompt.fetch_not(Ordering::Relaxed),
             Change::WatchedResource => false,
         };
-        // Nobody listens: nobody has to be told.
+        // Fails without listeners, which is fine.
         let _ = self.changes.send(change);
     }
 
@@ -77,24 +77,24 @@ impl World {
         self.has_added_prompt.load(Ordering::Relaxed)
     }
 
-    /// Remembers that a call with this label was cancelled.
+    /// Counts a cancelled call with this label.
     pub(crate) fn count_cancelled(&self, label: &str) {
         let mut cancelled = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
         *cancelled.entry(label.to_owned()).or_default() += 1;
     }
 
-    /// How many calls with this label were cancelled.
+    /// Number of cancelled calls with this label.
     pub(crate) fn cancelled(&self, label: &str) -> u64 {
         let cancelled = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
         cancelled.get(label).copied().unwrap_or_default()
     }
 
-    /// The text with a mark that only this run can make. A keyed hash is seal enough for a fixture.
+    /// Appends an authentication tag of this run. A keyed hash is sufficient for a fixture.
     pub(crate) fn seal(&self, text: &str) -> String {
         format!("{text}.{:016x}", self.seal.hash_one(text))
     }
 
-    /// The text under the seal, if the seal is ours and unbroken.
+    /// Returns the text, if its tag is valid.
     pub(crate) fn open(&self, sealed: &str) -> Option<String> {
         let (text, _) = sealed.rsplit_once('.')?;
         (self.seal(text) == sealed).then(|| text.to_owned())

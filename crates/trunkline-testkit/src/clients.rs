@@ -1,7 +1,7 @@
-//! Clients that others wrote, pointed at any server that has what the fixture has, and what they saw.
+//! Runs third-party clients against any server with the fixture's items, and reports their results.
 //!
-//! Three are libraries, each with a script in the folder `clients` that does everything; three are
-//! programs for the command line, which do what they can. Each runs in the generations it speaks.
+//! Three are libraries, each with a script in `clients` that exercises everything; three are
+//! command line programs with fewer abilities. Each runs in the eras it supports.
 
 mod report;
 mod bounded;
@@ -20,21 +20,21 @@ use crate::peers;
 use bounded::finish;
 pub use report::{Expectations, Report, assert_report};
 
-/// How long a client may take for everything together: less than what the test runner allows, so
-/// that whatever it started is ended by us.
+/// Time limit for a whole run: below the limit of the test runner, so that child processes are
+/// killed here.
 const LONGEST_RUN: Duration = Duration::from_secs(150);
 
-/// Where a server is.
+/// A server to connect to.
 #[derive(Debug, Clone, Copy)]
 pub enum Endpoint<'a> {
-    /// A server over Streamable HTTP, by its address.
+    /// A Streamable HTTP server, by URL.
     Url(&'a str),
-    /// A server over stdio, by its command line.
+    /// A stdio server, by command line.
     Command(&'a [&'a str]),
 }
 
 impl Endpoint<'_> {
-    /// The endpoint as our scripts take it: the address, or the command line as a JSON array.
+    /// The endpoint as argument of the scripts: the URL, or the command line as a JSON array.
     fn argument(&self) -> String {
         match self {
             Self::Url(url) => (*url).to_owned(),
@@ -43,14 +43,14 @@ impl Endpoint<'_> {
     }
 }
 
-/// Which generation of the protocol a client tries.
+/// The protocol era that a client uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
-    /// Only `initialize`.
+    /// Only legacy: `initialize`.
     Legacy,
-    /// The newer one, and the older one with servers that do not know it.
+    /// Modern, with fallback to legacy.
     Auto,
-    /// Only the newer one.
+    /// Only modern.
     Modern,
 }
 
@@ -64,52 +64,52 @@ impl Era {
     }
 }
 
-/// A client that somebody else wrote.
+/// A third-party client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RealClient {
-    /// The TypeScript SDK that most clients are still made with; it knows no newer generation.
+    /// The TypeScript SDK that most clients still use; legacy only.
     TypeScriptSdk,
-    /// The TypeScript client that came after it.
+    /// The TypeScript client that replaces it.
     TypeScriptClient(Era),
     /// The Python SDK.
     PythonSdk(Era),
     /// The command line of the inspector.
     Inspector(Era),
-    /// The command line of mcporter, on the TypeScript SDK.
+    /// The command line of mcporter, based on the TypeScript SDK.
     Mcporter,
-    /// The command line of FastMCP, on the Python SDK.
+    /// The command line of FastMCP, based on the Python SDK.
     FastMcp,
 }
 
-/// Something that not every client can do, and not every server.
+/// A feature that not all clients and servers support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ability {
-    /// Says which version was agreed on.
+    /// Reports the negotiated protocol version.
     Protocol,
-    /// Says what the server calls itself.
+    /// Reports the name of the server.
     Name,
     /// Lists and reads resources.
     Resources,
-    /// Lists templates of resources.
+    /// Lists resource templates.
     Templates,
     /// Lists and gets prompts.
     Prompts,
-    /// Passes on structured content.
+    /// Returns structured content.
     Structure,
     /// Completes arguments.
     Completion,
-    /// Hears about progress.
+    /// Receives progress notifications.
     Progress,
-    /// Answers questions to the user.
+    /// Handles elicitation.
     Elicitation,
     /// Cancels calls.
     Cancellation,
-    /// Shows the result of a tool that failed.
+    /// Returns the result of a failed tool.
     Failure,
 }
 
 impl RealClient {
-    /// Every client, in every generation it can be told to speak.
+    /// Every client, in every era it can be set to.
     pub const ALL: &'static [Self] = &[
         Self::TypeScriptSdk,
         Self::TypeScriptClient(Era::Legacy),
@@ -124,7 +124,7 @@ impl RealClient {
         Self::FastMcp,
     ];
 
-    /// Which generation it tries.
+    /// The era that it uses.
     #[must_use]
     pub fn era(self) -> Era {
         match self {
@@ -134,12 +134,12 @@ impl RealClient {
         }
     }
 
-    /// Whether it can do this; all of them can list and call tools.
+    /// Whether it supports this; all of them list and call tools.
     #[must_use]
     pub fn can(self, ability: Ability) -> bool {
         match self {
             Self::TypeScriptSdk | Self::TypeScriptClient(_) => true,
-            // Told which version to speak, it does not ask the server who it is.
+            // With a fixed version, it does not request the server's name.
             Self::PythonSdk(Era::Modern) => ability != Ability::Name,
             Self::PythonSdk(_) => true,
             Self::Inspector(_) => inspector::ABILITIES.contains(&ability),
@@ -148,15 +148,16 @@ impl RealClient {
         }
     }
 
-    /// Whether it loses reports of progress that arrive together with the result: both libraries in
-    /// TypeScript let go of whoever listens before they hand over what came before the result.
+    /// Whether it loses progress notifications that arrive together with the result: both
+    /// TypeScript libraries remove the handler before they dispatch notifications that preceded the
+    /// result.
     fn forgets_progress(self) -> bool {
         matches!(self, Self::TypeScriptSdk | Self::TypeScriptClient(_))
     }
 }
 
-/// Points a client at a server, has it do everything that it can, and says what it saw. Whatever it
-/// starts is ended with it, also when the returned future is dropped.
+/// Runs a client against a server through everything it supports, and returns its report. Its child
+/// processes end with it, also when the returned future is dropped.
 ///
 /// # Panics
 ///
@@ -184,7 +185,7 @@ pub async fn run(client: RealClient, endpoint: &Endpoint<'_>) -> Report {
     report
 }
 
-/// Runs one of our scripts, which prints its report as one line.
+/// Runs one of the scripts, which prints its report as one line.
 async fn script(mut command: Command, client: RealClient, endpoint: &Endpoint<'_>) -> Report {
     command.arg(endpoint.argument()).arg(client.era().name());
     let finished = finish(command, "").await;

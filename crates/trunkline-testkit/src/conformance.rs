@@ -1,4 +1,4 @@
-//! The official conformance suite of MCP, run against a server or a client, and what it found.
+//! Runs the official MCP conformance suite against a server or a client, and parses its results.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -14,36 +14,36 @@ use tokio::time::timeout;
 
 use crate::peers;
 
-/// How long the suite may take; it waits for ten seconds itself.
+/// Time limit for the suite; it waits for ten seconds itself.
 const LONGEST_RUN: Duration = Duration::from_secs(150);
 
-/// The length of the time at the end of a folder's name, as in `-2026-07-28T12-00-00-000Z`.
+/// The length of the timestamp in a directory name, as in `-2026-07-28T12-00-00-000Z`.
 const TIME: usize = 25;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// What came of one scenario.
+/// Result of one scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Something was checked, and nothing was wrong.
+    /// At least one check ran, and none failed.
     Passed,
-    /// Nothing was checked.
+    /// No check ran.
     Skipped,
-    /// A check failed or warned. The suite itself lets warnings pass.
+    /// A check failed or warned. The suite itself accepts warnings.
     Failed,
 }
 
-/// What came of one run of the suite.
+/// Results of one run of the suite.
 pub struct Report {
-    /// Whether the suite was content, as its exit code says.
+    /// Whether the suite exited successfully.
     pub is_content: bool,
     required: Vec<String>,
     scenarios: BTreeMap<String, Vec<Value>>,
     output: String,
 }
 
-/// Runs what a revision of the protocol requires of servers. The host in `url` should be
-/// `localhost`: what else a server may be called is one of the things that are checked.
+/// Runs the scenarios that a protocol revision requires of servers. The host in `url` should be
+/// `localhost`, because the suite also checks the validation of `Host` headers.
 ///
 /// # Panics
 ///
@@ -52,8 +52,8 @@ pub async fn check_server(url: &str, revision: &str) -> Report {
     check("server", ["--url", url], revision).await
 }
 
-/// Runs what a revision of the protocol requires of clients. The program is started once for every
-/// scenario, with the address of a server behind its arguments.
+/// Runs the scenarios that a protocol revision requires of clients. The program is started once per
+/// scenario, with the URL of a server as its last argument.
 ///
 /// # Panics
 ///
@@ -67,7 +67,7 @@ async fn check(role: &str, subject: [&str; 2], revision: &str) -> Report {
     let mut command = Command::new(peers::conformance_node());
     command.arg(peers::conformance_suite()).arg(role).args(subject);
     command.args(["--requirements", revision, "--output-dir"]).arg(&folder.0);
-    // A proxy of the machine has no business between a test and its own server.
+    // Bypasses proxies of the machine between a test and its server.
     command.env("NO_PROXY", "*").stdin(Stdio::null()).kill_on_drop(true);
     let Ok(finished) = timeout(LONGEST_RUN, command.output()).await else {
         panic!("the conformance suite was killed after {LONGEST_RUN:?}");
@@ -83,7 +83,7 @@ async fn check(role: &str, subject: [&str; 2], revision: &str) -> Report {
 }
 
 impl Report {
-    /// How many of the scenarios that the revision requires have passed.
+    /// The number of required scenarios that passed.
     #[must_use]
     pub fn required_passed(&self) -> usize {
         let has_passed = |name: &&String| self.verdict(name) == Verdict::Passed;
@@ -95,19 +95,19 @@ impl Report {
         self.required.iter().map(String::as_str)
     }
 
-    /// How many scenarios beyond those have passed, as extensions of the protocol.
+    /// The number of other scenarios that passed, such as protocol extensions.
     #[must_use]
     pub fn others_passed(&self) -> usize {
         let names = self.scenarios.keys();
         names.filter(|name| self.verdict(name) == Verdict::Passed).count() - self.required_passed()
     }
 
-    /// The scenarios that came to something, with what that is.
+    /// The scenarios with results, and their verdicts.
     pub fn verdicts(&self) -> impl Iterator<Item = (&str, Verdict)> {
         self.scenarios.keys().map(|name| (name.as_str(), self.verdict(name)))
     }
 
-    /// What came of a scenario; one that did not run is skipped.
+    /// The verdict of a scenario; one that did not run is skipped.
     #[must_use]
     pub fn verdict(&self, scenario: &str) -> Verdict {
         let checks = self.scenarios.get(scenario).map_or(&[][..], Vec::as_slice);
@@ -126,7 +126,7 @@ fn is_wrong(check: &Value) -> bool {
 }
 
 impl Display for Report {
-    /// Every check that is wrong, and what the suite said if it checked nothing.
+    /// Prints every failed check, or the output of the suite if no scenario ran.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.scenarios.is_empty() {
             return write!(f, "the suite ran no scenario:\n{}", self.output);
@@ -157,8 +157,7 @@ fn required_of(role: &str, revision: &str) -> Vec<String> {
     lines.map_while(|line| line.strip_prefix("  - ")).map(str::to_owned).collect()
 }
 
-/// The checks of every scenario that has left results. Names with a slash have left folders of
-/// folders.
+/// The checks of every scenario with results. Names with a slash are nested directories.
 fn scenarios(folder: &Path, role: &str) -> BTreeMap<String, Vec<Value>> {
     let mut scenarios = BTreeMap::new();
     for path in entries(folder) {
@@ -185,14 +184,14 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn checks(folder: &Path) -> Vec<Value> {
-    // A scenario that broke down leaves a folder without checks.
+    // A scenario that crashed leaves a directory without checks.
     let text = fs::read_to_string(folder.join("checks.json")).unwrap_or_default();
     let broken = serde_json::json!([{ "status": "FAILURE", "id": "no checks" }]);
     let checks: Value = serde_json::from_str(&text).unwrap_or(broken);
     checks.as_array().cloned().unwrap_or_default()
 }
 
-/// A folder for results that is gone afterwards.
+/// A directory for results, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {

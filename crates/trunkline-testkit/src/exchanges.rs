@@ -1,5 +1,5 @@
-//! Invariants of whole exchanges, for any bytes: what a client sends to the gateway, and what a server
-//! answers through it. Property tests and fuzz targets call the same functions.
+//! Invariants of message exchanges with arbitrary bytes: client requests to the gateway, and server
+//! responses through it. Shared by property tests and fuzz targets.
 
 mod transcript;
 mod gateway;
@@ -20,16 +20,17 @@ use trunkline_gateway::demo::DemoServer;
 use self::gateway::Gateway;
 use self::hostile::HostileServer;
 
-/// Longest time that anything here may take. Nothing takes nearly as long on an idle machine.
+/// Time limit for each step. None takes nearly as long on an idle machine.
 const LONGEST_EXCHANGE: Duration = Duration::from_secs(60);
 
-/// Gives the gateway any bytes of a client: as lines of a stream, and as the body of a POST in both eras.
+/// Sends arbitrary client bytes to the gateway: as lines of a stream, and as POST body in both
+/// eras.
 ///
 /// # Panics
 ///
-/// When a request is not answered exactly once, when something is answered that was not asked, when an
-/// answer is not JSON on a line of its own, when the gateway panics, or when another client does not get
-/// its own answer afterwards.
+/// When a request does not get exactly one response, when there is a response without a request,
+/// when a response is not JSON on a line of its own, when the gateway panics, or when another
+/// client does not get its own response afterwards.
 pub fn check_request(bytes: &[u8]) {
     static WORLD: LazyLock<Mutex<(Runtime, Gateway)>> = LazyLock::new(|| {
         let runtime = runtime();
@@ -41,13 +42,13 @@ pub fn check_request(bytes: &[u8]) {
     runtime.block_on(gateway.check(bytes));
 }
 
-/// Lets a server answer with any bytes: to its discovery or initialisation, to lists, and to a call, in
-/// parts that a byte 0xff separates. The first byte of a part says how it is sent.
+/// Makes a server respond with arbitrary bytes to its discovery or initialization, to lists, and to
+/// a call, in parts separated by a byte 0xff. The first byte of a part selects its framing.
 ///
 /// # Panics
 ///
-/// When a client of the gateway does not get exactly one response to each request, when one is not JSON
-/// on a line of its own, when the gateway panics, or when a call to another server fails.
+/// When a client of the gateway does not get exactly one response to each request, when one is not
+/// JSON on a line of its own, when the gateway panics, or when a call to another server fails.
 pub fn check_answer(bytes: &[u8]) {
     static WORLD: LazyLock<Mutex<(Runtime, HostileServer)>> = LazyLock::new(|| {
         let runtime = runtime();
@@ -63,7 +64,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// The address of a server that behaves, for as long as the runtime runs.
+/// Starts a well-behaved server that runs as long as the runtime, and returns its URL.
 async fn start_words() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -71,7 +72,7 @@ async fn start_words() -> String {
     format!("http://{address}/mcp")
 }
 
-/// A host of these servers, whose bounds are short.
+/// Starts a host of these servers with short timeouts.
 fn host_of(servers: &Value) -> Host {
     let timeouts = json!({ "connect": "2s", "handshake": "2s", "list": "2s", "call": "10s",
         "question": "1s", "shutdown": "1s", "grace": "5s" });
@@ -85,7 +86,7 @@ fn host_of(servers: &Value) -> Host {
     Host::start(loaded.config, agents, HostOptions::new(options))
 }
 
-/// A request in the words of the modern era.
+/// Creates a request of the modern era.
 fn modern(id: &str, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -1,17 +1,17 @@
-//! Configurations of any size.
+//! Generates configurations of any size.
 
 use std::fmt::Write as _;
 
-/// How the entries of a generated configuration are.
+/// Quality of the entries of a generated configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entries {
-    /// All as they should be.
+    /// All valid.
     Good,
-    /// Each with a mistake of its own.
+    /// Each with a mistake.
     Bad,
 }
 
-/// A configuration with as many servers, half of them remote, one line each.
+/// A configuration with this number of servers, half of them remote, one line each.
 pub fn configuration(servers: usize, entries: Entries) -> String {
     let mut text = String::from("{ \"mcpServers\": {\n");
     for index in 0..servers {

@@ -1,12 +1,12 @@
-//! What must hold for any text that is given as a configuration, however broken.
+//! Invariants for arbitrary configuration texts and messages.
 
 use trunkline::config::{self, ColorStyle, LoadedConfig, Resolver, Secret, resolve};
 use trunkline::message::{Message, ParseError, Raw};
 
-/// What every reference resolves to here. No rendering of anything may hold it.
+/// The resolved value of every reference. No output may contain it.
 pub const RESOLVED: &str = "resolved-secret-value-7f3a";
 
-/// A resolver that has an answer to everything, and always the same.
+/// A resolver with the same value for every reference.
 pub struct Omniscient;
 
 impl Resolver for Omniscient {
@@ -23,12 +23,12 @@ impl Resolver for Omniscient {
     }
 }
 
-/// Reads any bytes as a configuration and does everything with them that a program does.
+/// Parses arbitrary bytes as a configuration and does everything with them that a program does.
 ///
 /// # Panics
 ///
-/// When something is wrong with the reader: a problem without a message, a place outside of the
-/// text, a server both usable and broken, or a resolved secret in something shown.
+/// When an invariant is violated: a diagnostic without a message, a location outside the text, a
+/// server both usable and broken, or a resolved secret in any output.
 pub fn check(bytes: &[u8]) -> LoadedConfig {
     let loaded = config::parse("fuzz.json", bytes);
     let shown = everything_shown(&loaded);
@@ -50,8 +50,8 @@ pub fn check(bytes: &[u8]) -> LoadedConfig {
     loaded
 }
 
-/// Everything a program could print about a configuration: reports, the effective configuration,
-/// debug output, and what comes of filling in its secrets.
+/// Everything that a program could print about a configuration: reports, the effective
+/// configuration, debug output, and the result of resolving its secrets.
 pub fn everything_shown(loaded: &LoadedConfig) -> String {
     let mut shown = String::new();
     for found in &loaded.diagnostics {
@@ -75,11 +75,11 @@ pub fn everything_shown(loaded: &LoadedConfig) -> String {
     shown
 }
 
-/// Reads any bytes as a message, writes it again, and edits its payload.
+/// Parses arbitrary bytes as a message, serializes it again, and edits its payload.
 ///
 /// # Panics
 ///
-/// When a payload changes on the way, or an edit changes a byte that it has no business with.
+/// When a payload changes in the process, or an edit changes unrelated bytes.
 pub fn check_message(bytes: &[u8]) {
     let bytes = bytes::Bytes::copy_from_slice(bytes);
     let is_text = std::str::from_utf8(&bytes).is_ok();
@@ -100,12 +100,12 @@ pub fn check_message(bytes: &[u8]) {
     }
 }
 
-/// A message as text, with line breaks outside of strings as the spaces they are written as.
+/// Formats a message, with line breaks outside of strings as the spaces they are serialized as.
 fn without_breaks(message: &Message) -> String {
     format!("{message:?}").replace(['\n', '\r'], " ")
 }
 
-/// Checks that what was noted of a payload is what is found by looking, also after edits.
+/// Checks that the member index of a payload equals the result of a scan, also after edits.
 fn check_outline(payload: &Raw) {
     let value = Raw::from_string("edited");
     check_noted(payload);
@@ -127,7 +127,7 @@ fn check_noted(noted: &Raw) {
     assert_eq!(said(noted), said(&unread), "{noted}");
 }
 
-/// Checks that edits of an object leave the members alone that they are not about.
+/// Checks that edits of an object do not change other members.
 fn check_edits(raw: &Raw) {
     let value = Raw::from_string("edited");
     for (key, _) in raw.members() {

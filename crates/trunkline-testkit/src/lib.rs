@@ -1,4 +1,4 @@
-//! Development only: what the tests and benchmarks of all crates share.
+//! Development only: shared support for tests and benchmarks of all crates.
 
 pub mod samples;
 pub mod generate;

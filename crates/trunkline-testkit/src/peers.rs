@@ -1,7 +1,7 @@
-//! Programs that others wrote, to test against: what `cargo xtask peers` installed, and how to run it.
+//! Locates and runs third-party programs for tests, installed by `cargo xtask peers`.
 //!
-//! A peer that is missing fails the test that needs it. Skipping would let a machine without peers
-//! report success for what it never tried.
+//! A missing peer fails the test that needs it. Skipping would report success on a machine without
+//! peers for tests that never ran.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long a program may take: interpreters start slowly on a machine that builds at the same
-/// time, but a program that hangs must end before the test runner loses patience.
+/// Time limit for a program: interpreters start slowly during a build, but a hanging program must
+/// end before the test runner's own timeout.
 const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 /// The root of the workspace.
@@ -26,13 +26,13 @@ pub fn workspace() -> PathBuf {
     root.expect("invariant: this crate is two folders below the root").to_owned()
 }
 
-/// Where the peers are installed.
+/// The directory where the peers are installed.
 #[must_use]
 pub fn directory() -> PathBuf {
     env::var_os("TRUNKLINE_PEERS").map_or_else(|| workspace().join("target/peers"), PathBuf::from)
 }
 
-/// The folder of the npm packages.
+/// The directory of the npm packages.
 ///
 /// # Panics
 ///
@@ -42,7 +42,7 @@ pub fn node_modules() -> PathBuf {
     installed("npm").join("node_modules")
 }
 
-/// The Python interpreter that finds the Python packages.
+/// The Python interpreter with access to the Python packages.
 ///
 /// # Panics
 ///
@@ -52,10 +52,10 @@ pub fn python() -> PathBuf {
     installed("python").join("bin/python")
 }
 
-/// Node.js, about to run a script that may `require` the npm packages.
+/// A command that runs a Node.js script, which may `require` the npm packages.
 ///
-/// An `import` finds packages only from the place of the script, so a module that lies elsewhere
-/// has to make its own `require`, which looks where `NODE_PATH` says.
+/// An `import` resolves packages only from the directory of the script, so a module in another
+/// directory has to create a `require`, which uses `NODE_PATH`.
 ///
 /// # Panics
 ///
@@ -67,8 +67,8 @@ pub fn node_script(script: &Path) -> Command {
     command
 }
 
-/// The Node.js for what needs a newer one than tests of ours do: one of the npm packages, where there
-/// is one for this system, and otherwise whichever the system has.
+/// The Node.js for peers that need a newer version than the tests: that of the npm packages, if
+/// there is one for this system, otherwise that of the system.
 ///
 /// # Panics
 ///
@@ -79,7 +79,7 @@ pub fn conformance_node() -> PathBuf {
     if packaged.is_file() { packaged } else { PathBuf::from("node") }
 }
 
-/// The script of the official conformance suite of MCP.
+/// The script of the official MCP conformance suite.
 ///
 /// # Panics
 ///
@@ -89,7 +89,7 @@ pub fn conformance_suite() -> PathBuf {
     node_modules().join("@modelcontextprotocol/conformance/dist/index.js")
 }
 
-/// Python, about to run a script that may import the Python packages.
+/// A command that runs a Python script, which may import the Python packages.
 ///
 /// # Panics
 ///
@@ -97,12 +97,12 @@ pub fn conformance_suite() -> PathBuf {
 #[must_use]
 pub fn python_script(script: &Path) -> Command {
     let mut command = Command::new(python());
-    // Compiled files beside the script would be litter in the sources.
+    // Compiled files beside the script would clutter the sources.
     command.arg(script).env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }
 
-/// A client in JavaScript from the folder `clients` of this crate.
+/// A JavaScript client from the `clients` directory of this crate.
 ///
 /// # Panics
 ///
@@ -112,7 +112,7 @@ pub fn node_client(name: &str) -> Command {
     node_script(&client(name))
 }
 
-/// A client in Python from the folder `clients` of this crate.
+/// A Python client from the `clients` directory of this crate.
 ///
 /// # Panics
 ///
@@ -126,89 +126,87 @@ fn client(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(name)
 }
 
-/// The server in Python that misbehaves on demand over stdio. It needs nothing but an interpreter.
+/// A Python stdio server that misbehaves on demand. Needs only an interpreter.
 #[must_use]
 pub fn scripted_server() -> PathBuf {
     server("scripted.py")
 }
 
-/// The server in Python whose processes leave its process group. It needs nothing but an interpreter.
+/// A Python server whose processes leave its process group. Needs only an interpreter.
 #[must_use]
 pub fn escaping_server() -> PathBuf {
     server("escaping.py")
 }
 
-/// The server in Python that repeats its variable `TOKEN`. It needs nothing but an interpreter.
+/// A Python server that repeats its variable `TOKEN`. Needs only an interpreter.
 #[must_use]
 pub fn repeating_server() -> PathBuf {
     server("repeating.py")
 }
 
-/// The server in Python that misbehaves on demand over HTTP. It needs nothing but an interpreter.
+/// A Python HTTP server that misbehaves on demand. Needs only an interpreter.
 #[must_use]
 pub fn scripted_http_server() -> PathBuf {
     server("scripted_http.py")
 }
 
-/// The server in Python that says more than anybody should keep. It needs nothing but an interpreter.
+/// A Python server whose output exceeds every limit. Needs only an interpreter.
 #[must_use]
 pub fn flooding_server() -> PathBuf {
     server("flooding.py")
 }
 
-/// The server in Python that is written with FastMCP, one of the Python packages.
+/// A Python server written with FastMCP, one of the Python packages.
 #[must_use]
 pub fn fastmcp_server() -> PathBuf {
     server("adding.py")
 }
 
-/// A server from the folder `servers` of this crate.
+/// A server from the `servers` directory of this crate.
 fn server(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("servers").join(name)
 }
 
-/// A server over HTTP that forgets its first session: started with Python, it prints its port.
+/// A Python HTTP server that discards its first session. It prints its port.
 #[must_use]
 pub fn forgetful_server() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/forgetful.py")
 }
 
-/// A server over stdio whose life is in the files of a folder: started with Python, it takes the
-/// folder and a generation as its arguments.
+/// A Python stdio server controlled by files in a directory. Its arguments are the directory and an
+/// era.
 #[must_use]
 pub fn lively_server() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/lively.py")
 }
 
-/// A server over stdio that says when its resources change: started with Python, it takes a folder
-/// and a generation as its arguments.
+/// A Python stdio server that announces changes of its resources. Its arguments are a directory and
+/// an era.
 #[must_use]
 pub fn announcing_server() -> PathBuf {
     server("announcing.py")
 }
 
-/// A server over stdio that says what it is told, when it is told to: started with Python, it takes a
-/// generation as its argument.
+/// A Python stdio server that sends messages on demand. Its argument is an era.
 #[must_use]
 pub fn echoing_server() -> PathBuf {
     server("echoing.py")
 }
 
-/// A server over stdio whose results are files: started with Python, it takes a folder and a generation
-/// as its arguments.
+/// A Python stdio server whose results are files. Its arguments are a directory and an era.
 #[must_use]
 pub fn canned_server() -> PathBuf {
     server("canned.py")
 }
 
-/// Runs a program to its end and returns what it printed; it is killed when it takes too long and
-/// when the returned future is dropped.
+/// Runs a program to completion and returns its output; kills it when it takes too long and when
+/// the returned future is dropped.
 ///
 /// # Panics
 ///
-/// When the program cannot be started, takes too long, or fails, with what it said.
+/// When the program cannot be started, takes too long, or fails, with its output.
 pub async fn run(mut command: Command) -> String {
-    // A proxy of the machine has no business between a test and its own server.
+    // Bypasses proxies of the machine between a test and its server.
     command.env("NO_PROXY", "*").stdin(Stdio::null()).kill_on_drop(true);
     let program = format!("{:?}", command.as_std());
     let Ok(finished) = timeout(LONGEST_RUN, command.output()).await else {
@@ -221,8 +219,8 @@ pub async fn run(mut command: Command) -> String {
     printed
 }
 
-/// The folder of one package manager's peers. Its stamp is written last, so half an installation
-/// counts as none.
+/// The directory of one package manager's peers. Its stamp is written last, so that a partial
+/// installation does not count.
 fn installed(name: &str) -> PathBuf {
     let directory = directory();
     let is_installed = directory.join(format!("{name}.stamp")).is_file();

@@ -1,13 +1,13 @@
-//! Configuration files of other hosts, as their documentation and designs show them.
+//! Configuration files of other hosts, from their documentation and designs.
 
-/// A configuration file and what is in it.
+/// A configuration file and its expected content.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// The name of the file.
     pub file: &'static str,
     /// Its text.
     pub text: &'static str,
-    /// The servers it has, in the order of their names.
+    /// The names of its servers, sorted.
     pub servers: &'static [&'static str],
 }
 
@@ -22,7 +22,7 @@ macro_rules! samples {
             };
         )*
 
-        /// All of them.
+        /// All samples.
         pub const ALL: &[Sample] = &[$($name),*];
     };
 }

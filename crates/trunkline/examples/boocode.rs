@@ -1,6 +1,6 @@
-//! BooCode: one registry for native tools and those of MCP servers. The configuration is a file that
-//! a variable names, agents choose tools by patterns, and nothing that writes is ever offered,
-//! whatever the file says.
+//! BooCode: one registry for native tools and those of MCP servers. A variable names the
+//! configuration file, agents select tools by patterns, and writing tools are never offered,
+//! regardless of the file.
 //!
 //! `cargo run --example boocode`
 
@@ -39,7 +39,7 @@ tools: [words_*]
 You write.
 ";
 
-/// What a tool gives back: a text for the model, and whether it is about a failure.
+/// The output of a tool: a text for the model, and whether it reports a failure.
 struct ToolOutput {
     error: bool,
     output: String,
@@ -47,13 +47,13 @@ struct ToolOutput {
 
 type Execution = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
 
-/// A tool of the host, wherever it comes from.
+/// A tool of the host, native or of a server.
 struct ToolDef {
     description: String,
     execute: Box<dyn Fn(Value) -> Execution + Send + Sync>,
 }
 
-/// One line of `getMcpServers()`.
+/// One entry of `getMcpServers()`.
 #[derive(Debug)]
 struct McpServerStatus {
     name: String,
@@ -77,7 +77,7 @@ fn native_tools() -> BTreeMap<String, ToolDef> {
 }
 
 impl BooCode {
-    /// Reads the file that `MCP_CONFIG_PATH` names, else `/data/mcp.json`. Without a file there is no
+    /// Reads the file named by `MCP_CONFIG_PATH`, else `/data/mcp.json`. Without a file there is no
     /// MCP; a server that does not start is a warning.
     async fn start(
         machine: &Machine,
@@ -94,10 +94,10 @@ impl BooCode {
             ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
         let mut all_tools = native_tools();
         let options = HostOptions {
-            // The configuration has no flag for tools that write, and none for restarts.
+            // The configuration cannot allow writing tools or restarts.
             max_access: Access::ReadOnly,
             restart: Some(Restart::Never),
-            // Names that are taken are never given to a tool of a server.
+            // A tool of a server never gets a reserved name.
             reserved: all_tools.keys().map(|name| name.as_str().into()).collect(),
             ..HostOptions::new(connections)
         };
@@ -133,7 +133,7 @@ impl BooCode {
     }
 }
 
-/// Appends the tools of all servers. Called once, after they were listed.
+/// Adds the tools of all servers. Called once, after they were listed.
 fn append_mcp_tools(tools: &mut BTreeMap<String, ToolDef>, host: &Host) -> Outcome {
     let view = Arc::new(host.view(CallerSpec::default())?);
     let listed = view.list(ItemKind::Tool, host.description_style());
@@ -147,7 +147,7 @@ fn append_mcp_tools(tools: &mut BTreeMap<String, ToolDef>, host: &Host) -> Outco
                 let called = host.call(&view, &name, arguments, CallOptions::default()).await;
                 match called {
                     Ok(outcome) => ToolOutput { error: outcome.is_error, output: outcome.text() },
-                    // A server that is down is a result that the model can read.
+                    // The error of an unavailable server is a result that the model can read.
                     Err(error) => ToolOutput { error: true, output: error.text_for_model() },
                 }
             })
@@ -158,7 +158,7 @@ fn append_mcp_tools(tools: &mut BTreeMap<String, ToolDef>, host: &Host) -> Outco
     Ok(())
 }
 
-/// The file, with a server that cannot start and one that is switched off.
+/// The configuration file, with a server that cannot start and a disabled one.
 fn written(url: &str) -> Result<Value, Box<dyn Error>> {
     let stdio = |name: &str| {
         stdio_entry(name).map(|mut entry| {
@@ -175,7 +175,7 @@ fn written(url: &str) -> Result<Value, Box<dyn Error>> {
     } }))
 }
 
-/// A child that dies is not started again, its tools say so, and the others go on.
+/// A dead child process is not restarted, its tools report that, and the others still work.
 async fn check_dead_child(boocode: &BooCode) -> Outcome {
     let numbers = boocode.host.servers().get("numbers").ok_or("it is configured")?;
     signal("-9", numbers.status().process_id.ok_or("it runs")?)?;

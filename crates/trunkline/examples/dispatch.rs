@@ -1,6 +1,6 @@
-//! Dispatch: tools per working folder. Each folder has its own configuration, equal servers of two
-//! folders are one process, each tool is defined once and again when its server's list changes, and
-//! a conversation switches servers on and off.
+//! Dispatch: tools per working directory. Each directory has its own configuration, equal servers
+//! of two directories share one process, tools are redefined when their server's list changes, and
+//! a conversation toggles servers.
 //!
 //! `cargo run --example dispatch`
 
@@ -29,13 +29,13 @@ use trunkline::registry::Registry;
 
 use support::{Folder, Machine, Outcome, serve_if_asked, stdio_entry, until};
 
-/// A tool as Dispatch defines it.
+/// A tool definition of Dispatch.
 struct ToolContract {
     description: String,
     parameters: Value,
 }
 
-/// The tools of one working folder.
+/// The tools of one working directory.
 struct Extension {
     host: Host,
     catalog: watch::Receiver<Arc<Catalog>>,
@@ -44,7 +44,7 @@ struct Extension {
 }
 
 impl Extension {
-    /// Reads `.dispatch/mcp.json`, else `opencode.json`, and starts what it names.
+    /// Reads `.dispatch/mcp.json`, else `opencode.json`, and starts its servers.
     async fn activate(registry: &Registry, options: &ConnectionOptions, folder: &Path) -> Self {
         let loaded = config::load(
             &Machine::default(),
@@ -57,10 +57,10 @@ impl Extension {
                     walk: SearchScope::Stay,
                     ..SearchPath::default()
                 },
-                // `freecad__create_object`: one underscore is common in names of tools.
+                // `freecad__create_object`: one underscore is common in tool names.
                 overrides: Some(Overrides::Value(json!({ "separator": "__" }))),
                 working_directory: folder.to_owned(),
-                // The user has chosen the folder to work in.
+                // The user has chosen the working directory.
                 discovered: DiscoveredFiles::Run,
                 ..LoadOptions::default()
             },
@@ -76,7 +76,7 @@ impl Extension {
         extension
     }
 
-    /// Defines every tool there is.
+    /// Defines all tools.
     fn define_tools(&mut self) {
         let Ok(all) = self.host.view(CallerSpec::default()) else { return };
         self.contracts.clear();
@@ -89,14 +89,14 @@ impl Extension {
         }
     }
 
-    /// Waits until some server has other tools than before, and defines them anew.
+    /// Waits for a change of the catalog, and redefines the tools.
     async fn tools_changed(&mut self) -> Outcome {
         self.catalog.changed().await?;
         self.define_tools();
         Ok(())
     }
 
-    /// The tools that one turn of a conversation may use.
+    /// The tools available to one turn of a conversation.
     fn filter_tools(&self, switches: &Toggles) -> Result<Vec<&str>, UnknownCaller> {
         let view =
             self.host.view(CallerSpec { switches: switches.clone(), ..CallerSpec::default() })?;
@@ -104,7 +104,7 @@ impl Extension {
         Ok(self.contracts.keys().map(String::as_str).filter(is_visible).collect())
     }
 
-    /// Executes a tool until it answers or the signal comes. The server is told to stop.
+    /// Executes a tool until it returns or is aborted; an abort cancels the request.
     async fn execute(
         &self,
         name: &str,
@@ -122,7 +122,7 @@ impl Extension {
     }
 }
 
-/// Executes a tool that nothing aborts.
+/// Executes a tool without an abort signal.
 async fn execute(
     extension: &Extension,
     name: &str,
@@ -132,7 +132,7 @@ async fn execute(
     Ok(extension.execute(name, &arguments, abort).await?.unwrap_or_default())
 }
 
-/// A server with another list has its tools registered anew.
+/// Checks that a changed list redefines the tools of a server.
 async fn check_changed_list(model: &mut Extension) -> Outcome {
     execute(model, "freecad__make_tool", json!({})).await?;
     while !model.contracts.contains_key("freecad__tool_1") {
@@ -142,7 +142,7 @@ async fn check_changed_list(model: &mut Extension) -> Outcome {
     Ok(())
 }
 
-/// An abort signal ends a call that would not end, and the server hears of it.
+/// Checks that an abort signal ends a call that would not end, and cancels it on the server.
 async fn check_abort(model: &Extension) -> Outcome {
     let freecad = model.host.servers().get("freecad").ok_or("it is configured")?;
     let (abort, signal) = oneshot::channel();
@@ -160,7 +160,7 @@ async fn check_abort(model: &Extension) -> Outcome {
     Ok(())
 }
 
-/// A conversation switches a server off, and finds it off when it is opened again.
+/// Checks that a conversation can disable a server, and that the toggle is stored.
 fn check_switches(model: &Extension, folder: &Folder) -> Outcome {
     let config = model.host.config();
     let mut switches = Toggles::default();
@@ -188,13 +188,13 @@ async fn run() -> Outcome {
     let mut model = Extension::activate(&registry, &options, &folder.path().join("model")).await;
     let web = Extension::activate(&registry, &options, &folder.path().join("web")).await;
 
-    // `.dispatch/mcp.json` counts, and Dispatch is told what does not.
+    // `.dispatch/mcp.json` is used, and a warning names the ignored file.
     assert!(model.warnings.iter().any(|it| it.contains("opencode.json")), "{:?}", model.warnings);
     assert!(!model.contracts.contains_key("numbers__add"));
     let shout = &model.contracts["words__shout"];
     assert!(shout.description.starts_with("[words] ") && shout.parameters.is_object());
 
-    // One process for both folders, and no tool of one folder in the other.
+    // One process for both directories, and no tool of one directory in the other.
     let process = |extension: &Extension| {
         extension.host.servers().get("words").and_then(|server| server.status().process_id)
     };

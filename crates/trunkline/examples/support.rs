@@ -1,5 +1,5 @@
-//! What the three example hosts share: servers to start, folders to work in, and an environment that
-//! is not the one of the process.
+//! Shared parts of the example hosts: servers, temporary directories, and an environment separate
+//! from that of the process.
 
 #![expect(dead_code, reason = "each example uses a part of it")]
 
@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use trunkline::config::Environment;
 use trunkline_gateway::demo::DemoServer;
 
-/// Starts this program again as an MCP server over stdio, if the first argument says so.
+/// Runs as an MCP server over stdio if the first argument is `serve`.
 pub(crate) async fn serve_if_asked() -> io::Result<bool> {
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() != Some("serve") {
@@ -32,13 +32,13 @@ pub(crate) async fn serve_if_asked() -> io::Result<bool> {
     Ok(true)
 }
 
-/// The entry of a stdio server: this program, started again.
+/// The entry of a stdio server: this program as a server.
 pub(crate) fn stdio_entry(name: &str) -> io::Result<Value> {
     Ok(json!({ "command": std::env::current_exe()?, "args": ["serve", name] }))
 }
 
-/// A server whose list of tools grows with each call of `make_tool`, and whose tool `wait` answers
-/// once it is cancelled.
+/// A server whose list of tools grows with each call of `make_tool`, and whose tool `wait` never
+/// returns.
 fn serve_workshop() -> io::Result<()> {
     let mut made = 0;
     let mut output = io::stdout();
@@ -83,7 +83,7 @@ fn workshop_tools(made: usize) -> Vec<Value> {
     names.map(|name| json!({ "name": name, "inputSchema": { "type": "object" } })).collect()
 }
 
-/// Variables that a host was started with, and the files of the machine.
+/// The variables of a host, and the files of the machine.
 #[derive(Default)]
 pub(crate) struct Machine {
     pub(crate) variables: BTreeMap<&'static str, OsString>,
@@ -99,7 +99,7 @@ impl Environment for Machine {
     }
 }
 
-/// A folder that is removed at the end.
+/// A directory that is removed on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -113,7 +113,7 @@ impl Folder {
         &self.0
     }
 
-    /// Writes a file, and the folders above it.
+    /// Writes a file, and creates its parent directories.
     pub(crate) fn write(&self, name: &str, text: &str) -> io::Result<PathBuf> {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap_or(&self.0))?;
@@ -128,19 +128,19 @@ impl Drop for Folder {
     }
 }
 
-/// Whether a process is there.
+/// Whether a process exists.
 pub(crate) fn is_running(process: u32) -> io::Result<bool> {
     signal("-0", process)
 }
 
-/// Sends a signal to a process. Says whether there was one.
+/// Sends a signal to a process. Returns whether it exists.
 pub(crate) fn signal(signal: &str, process: u32) -> io::Result<bool> {
     let process = process.to_string();
     let sent = Command::new("kill").args([signal, &process]).stderr(Stdio::null()).status()?;
     Ok(sent.success())
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 pub(crate) async fn until(is_so: impl Fn() -> bool) -> Result<(), Elapsed> {
     let looked = async {
         while !is_so() {
@@ -150,5 +150,5 @@ pub(crate) async fn until(is_so: impl Fn() -> bool) -> Result<(), Elapsed> {
     timeout(Duration::from_secs(30), looked).await
 }
 
-/// What an example ends with.
+/// Result of an example.
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;

@@ -1,6 +1,6 @@
-//! Codex ToolLoop: a client manager around a loop. Configuration comes from overrides, two variables
-//! or a discovered file; servers are reached when a bundle needs them, their lists are kept for a
-//! while, and `close_all` ends everything at the end of a run.
+//! Codex ToolLoop: a client manager around a loop. Configuration comes from overrides, two
+//! variables or a discovered file; servers are connected when a bundle needs them, their lists are
+//! cached for a while, and `close_all` shuts everything down at the end of a run.
 //!
 //! `cargo run --example toolloop`
 
@@ -54,7 +54,7 @@ struct McpClientManager {
 }
 
 impl McpClientManager {
-    /// Takes a configuration. Nothing is reached before a bundle needs it.
+    /// Creates a manager. No server is connected before a bundle needs it.
     fn new(loaded: LoadedConfig) -> Self {
         let child = ChildOptions::from_environment(std::env::vars_os());
         let connections =
@@ -63,8 +63,7 @@ impl McpClientManager {
         Self { host }
     }
 
-    /// The tools of a bundle. Only its server is reached, and a list that is known and fresh is not
-    /// asked for again.
+    /// The tools of a bundle. Connects only its server, and reuses a fresh list.
     async fn tools(&self, bundle: &str) -> Result<View, Box<dyn Error>> {
         let config = self.host.config();
         let mut bundles = config.bundles();
@@ -78,9 +77,9 @@ impl McpClientManager {
         Ok(self.host.view(CallerSpec { bundles: &[bundle], ..CallerSpec::default() })?)
     }
 
-    /// Executes a call of a model. Whatever goes wrong is text for the model to read.
+    /// Executes a call of a model. Errors become text for the model.
     async fn execute(&self, tools: &View, (name, arguments): &(&str, Value)) -> String {
-        // Arguments are checked here, so that a mistake costs no round trip.
+        // Arguments are validated locally, so that a mistake costs no round trip.
         let options = CallOptions { checks_arguments: true, ..CallOptions::default() };
         match self.host.call(tools, name, Raw::from_value(arguments), options).await {
             Ok(outcome) => outcome.text(),
@@ -92,14 +91,14 @@ impl McpClientManager {
         self.host.servers().get(server).map(|connection| connection.status().state)
     }
 
-    /// Ends the client of one server.
+    /// Closes the client of one server.
     async fn close(&self, server: &str) {
         if let Some(connection) = self.host.servers().get(server) {
             connection.close().await;
         }
     }
 
-    /// Ends every client.
+    /// Closes every client.
     async fn close_all(&self) {
         self.host.shutdown().await;
     }
@@ -109,7 +108,7 @@ fn names(view: &View) -> Vec<&str> {
     view.entries(ItemKind::Tool).map(trunkline::catalog::Entry::exposed).collect()
 }
 
-/// A configuration as the file and the variable have it.
+/// The configuration in the file and the variable.
 fn written() -> Result<Value, Box<dyn Error>> {
     Ok(json!({
         "toolsTtlMs": 600_000,
@@ -130,7 +129,8 @@ fn stdio_transport(name: &str) -> Result<Value, Box<dyn Error>> {
     Ok(transport)
 }
 
-/// Overrides win over the inline variable, which wins over the file, which is found further up.
+/// Overrides take precedence over the inline variable, and that over the file in an ancestor
+/// directory.
 fn check_precedence(folder: &Folder) -> Outcome {
     folder.write("codex-toolloop.mcp.json", &written()?.to_string())?;
     folder.write("packages/app/package.json", "{}")?;
@@ -151,7 +151,7 @@ fn check_precedence(folder: &Folder) -> Outcome {
     let overridden = load_mcp_config(&machine, &below, Some(timeout(5)));
     assert_eq!(call_timeout(&overridden), Some(5));
 
-    // An untrusted server without an allow-list, and an empty one: both are said, with their place.
+    // An untrusted server with an empty allow-list in its bundle is reported with its location.
     let mistaken = json!({ "bundles": { "open": { "serverId": "numbers", "allowTools": [] } } });
     let mistaken = load_mcp_config(&Machine::default(), &below, Some(mistaken));
     let report: String =
@@ -172,7 +172,7 @@ async fn run() -> Outcome {
         (Some(State::Ready), Some(State::Idle))
     );
 
-    // A model names tools until it is done.
+    // A model calls tools until it is done.
     let script = [
         ("numbers_add", json!({ "a": 40, "b": 2 })),
         ("numbers_add", json!({ "a": "forty" })),
@@ -182,7 +182,7 @@ async fn run() -> Outcome {
     for call in &script {
         transcript.push(manager.execute(&tools, call).await);
     }
-    // Results of an untrusted server are marked as that.
+    // Results of an untrusted server are marked.
     assert!(transcript[0].contains("untrusted") && transcript[0].contains("42"), "{transcript:?}");
     assert!(transcript[1].starts_with("error: "), "{transcript:?}");
     assert!(transcript[2].contains("there is no tool `numbers_roll`"), "{transcript:?}");
@@ -190,7 +190,7 @@ async fn run() -> Outcome {
     let texts = manager.tools("texts").await?;
     assert!(names(&texts).contains(&"words_shout") && !names(&texts).contains(&"words_remember"));
 
-    // A closed server is reached again with its next use.
+    // A closed server is connected again on its next use.
     manager.close("numbers").await;
     assert_eq!(manager.state("numbers"), Some(State::Idle));
     let again = manager.execute(&tools, &script[0]).await;

@@ -1,9 +1,9 @@
-//! Configuration: text in any host's spelling → as written → as meant → ready to run.
+//! Configuration in three stages: raw (any host's format), validated, resolved.
 //!
 //! [`parse`] reads one text; [`load()`] finds and merges all layers; [`discover`] only finds the
 //! file. All three report every problem as a [`Diagnostic`] and leave out only the entries that
-//! cannot be used. What comes of them is a [`Config`] in which secrets are still references;
-//! [`resolve()`] fills them in when a server starts.
+//! cannot be used. The result is a [`Config`] in which secrets are still references; [`resolve()`]
+//! replaces them when a server starts.
 //!
 //! ```
 //! use trunkline::config::{self, ColorStyle};

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::Peer;
 use crate::command::{output_of, run};
 
-/// Says the version, or exits with what is missing. `ensurepip` is what Debian leaves out.
+/// Prints the version, or exits with the missing part. Debian does not include `ensurepip`.
 const PROBE: &str = "
 import sys
 if sys.version_info < (3, 11):

@@ -1,4 +1,4 @@
-//! The note that an installation was finished, and from what.
+//! A stamp file that records a complete installation and its inputs.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// A file that is written last and says everything the installation depends on.
+/// A file written last, with everything that the installation depends on.
 pub(super) struct Stamp {
     path: PathBuf,
     contents: String,
 }
 
 impl Stamp {
-    /// The stamp that a finished installation of `locks` (name and text of each) has.
+    /// The stamp of a complete installation of `locks` (name and text of each).
     pub(super) fn new(
         name: &str,
         tools: &str,
         directory: &Path,
         locks: &[(String, String)],
     ) -> Self {
-        // Python environments hold absolute paths, so a moved one counts as not installed.
+        // Python environments contain absolute paths, so a moved one counts as not installed.
         let mut contents = format!("{tools}\n{}\n", directory.display());
         for (name, text) in locks {
             contents.push_str(&format!("== {name}\n{text}"));
@@ -29,7 +29,7 @@ impl Stamp {
         Self { path, contents }
     }
 
-    /// Whether the installation was finished from the same locks, tools and place.
+    /// Whether the installation is complete, from the same locks, tools and directory.
     pub(super) fn is_current(&self) -> bool {
         fs::read_to_string(&self.path).is_ok_and(|written| written == self.contents)
     }

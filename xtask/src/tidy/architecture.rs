@@ -1,4 +1,4 @@
-//! What ARCHITECTURE.md names in backticks exists, and the page stays short enough to be read.
+//! Checks that names in backticks in ARCHITECTURE.md exist, and that the page is short.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ use crate::workspace::Workspace;
 
 const PAGE: &str = "ARCHITECTURE.md";
 
-/// A page longer than this is skimmed, and then no longer kept true.
+/// Longest page, in lines: a longer one is skimmed, and no longer kept up to date.
 const LONGEST: usize = 150;
 
-/// First parts of protocol methods and media types, which look like paths and are not.
+/// First segments of protocol methods and media types, which are not paths.
 const NOT_FOLDERS: &[&str] = &[
     "application",
     "completion",
@@ -32,13 +32,13 @@ const NOT_FOLDERS: &[&str] = &[
     "tools",
 ];
 
-/// Crates whose names the page may mention without our defining them.
+/// External crates that the page may mention.
 const OTHER_CRATES: &[&str] = &["axum", "core", "hyper", "serde", "std", "tokio", "tower"];
 
-/// Files that users write, or that live on their machines, and the repository does not hold.
+/// Files on users' machines, which are not part of the repository.
 const FILES_OF_USERS: &[&str] = &[".dispatch/mcp.json", ".trunkline/mcp.json", "AGENTS.md"];
 
-/// Reports a page that is missing, too long, or that names what does not exist.
+/// Reports a page that is missing, too long, or mentions unknown names.
 pub(crate) fn check(
     workspace: &Workspace,
     files: &[String],
@@ -80,7 +80,7 @@ fn violation(line: usize, problem: String, remedy: &str) -> Violation {
     Violation { path: PAGE.to_owned(), line, problem, remedy: remedy.to_owned() }
 }
 
-/// The backticked words outside of fenced blocks, with their lines.
+/// The words in backticks outside fenced blocks, with their lines.
 fn mentions(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut is_fenced = false;
@@ -95,7 +95,7 @@ fn mentions(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// What a backticked word seems to be.
+/// The apparent kind of a word in backticks.
 enum Mention<'a> {
     Path(&'a str),
     Name(&'a str),
@@ -115,7 +115,7 @@ impl<'a> Mention<'a> {
     }
 }
 
-/// Whether a word looks like a path of this repository. Commands, addresses and patterns do not.
+/// Whether a word looks like a path of this repository, unlike commands, URLs and patterns.
 fn is_path(word: &str) -> bool {
     let ends_like_a_file = [".rs", ".md", ".toml"].iter().any(|end| word.ends_with(end));
     let first = word.split('/').next().unwrap_or_default();
@@ -145,7 +145,7 @@ fn is_camel_case(name: &str) -> bool {
         && name.contains(|letter: char| letter.is_ascii_lowercase())
 }
 
-/// Whether a path, from the root or from any folder on the way, names a file or folder.
+/// Whether a path, relative to the root or any of its subdirectories, exists.
 fn exists(path: &str, files: &[String]) -> bool {
     let wanted = format!("/{}/", path.trim_end_matches('/'));
     files.iter().any(|file| format!("/{file}/").contains(&wanted))

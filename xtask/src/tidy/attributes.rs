@@ -1,4 +1,4 @@
-//! Lints are expected with a reason, never allowed, and no module hides in a file called `mod.rs`.
+//! Requires `#[expect]` with a reason instead of `#[allow]`, and forbids `mod.rs` files.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};

@@ -1,4 +1,4 @@
-//! The table of bounds in `docs/security.md` states the values that the constants in the code have.
+//! Checks that the table of limits in `docs/security.md` matches the constants in the code.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 
 const PAGE: &str = "docs/security.md";
 
-/// Units as the table writes them. Sizes are in bytes, durations in milliseconds.
+/// Units in the table. Sizes are in bytes, durations in milliseconds.
 const UNITS: &[(&str, u128)] = &[
     ("bytes", 1),
     ("KiB", 1 << 10),
@@ -24,7 +24,7 @@ const UNITS: &[(&str, u128)] = &[
     ("days", 86_400_000),
 ];
 
-/// Reports rows of the table whose constant is missing, ambiguous, or has another value.
+/// Reports rows whose constant is missing, ambiguous, or has another value.
 pub(crate) fn check(
     workspace: &Workspace,
     files: &[String],
@@ -124,7 +124,7 @@ fn constants(source: &Source) -> impl Iterator<Item = &ItemConst> {
     })
 }
 
-/// The number that a constant expression stands for; durations in milliseconds.
+/// Evaluates a constant expression; durations in milliseconds.
 fn evaluate(expression: &Expr, source: &Source) -> Option<u128> {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
@@ -164,7 +164,7 @@ fn duration(call: &ExprCall, source: &Source) -> Option<u128> {
     }
 }
 
-/// The number that the table states first in a cell: `16 MiB`, `1,024`, `75 s`.
+/// The first number in a table cell: `16 MiB`, `1,024`, `75 s`.
 fn quantity(cell: &str) -> Option<u128> {
     let mut words = cell.split_whitespace();
     let number: u128 = words.next()?.trim_end_matches(';').replace(',', "").parse().ok()?;

@@ -1,4 +1,4 @@
-//! The names that the crates define, for checking prose that mentions them.
+//! Collects the names that the crates define, to check documents that mention them.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use syn::{
 
 use super::source::{Source, type_name};
 
-/// Every name defined in `crates/*/src`, and which type each member belongs to.
+/// Every name defined in `crates/*/src`, and the type of each member.
 #[derive(Default)]
 pub(crate) struct Definitions {
     names: BTreeSet<String>,
@@ -29,7 +29,7 @@ impl Definitions {
         definitions
     }
 
-    /// Whether a name or a `path::to::name` is defined; members must belong to the type before them.
+    /// Whether a name or a `path::to::name` is defined; a member must belong to the preceding type.
     pub(crate) fn contain(&self, path: &str) -> bool {
         let segments: Vec<&str> = path.split("::").collect();
         let is_known = |name: &&str| *name == "crate" || self.names.contains(*name);
@@ -155,8 +155,7 @@ impl<'ast> Visit<'ast> for Definitions {
         visit::visit_item_mod(self, item);
     }
 
-    /// Macros define types too, where they are called or where they are written, which look the
-    /// same there as elsewhere.
+    /// Macros also define types, in their calls or in their bodies, with the usual syntax.
     fn visit_item_macro(&mut self, item: &'ast ItemMacro) {
         if let Some(name) = &item.ident {
             self.define(name);

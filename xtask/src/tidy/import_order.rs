@@ -1,4 +1,4 @@
-//! Imports only upward: a module refers to siblings declared at or before its own place.
+//! Checks that a module refers only to siblings declared at or before its own position.
 
 use super::modules::ModuleTree;
 use super::references::{self, Reference};
@@ -11,7 +11,7 @@ pub(crate) fn check(sources: &[Source]) -> Vec<Violation> {
     roots.flat_map(|root| check_tree(&ModuleTree::of(root, sources))).collect()
 }
 
-/// Tests, examples and benches are short lists of cases; only the crates proper have an order.
+/// Only crate sources are ordered; tests, examples and benches are short lists of cases.
 fn is_ordered(source: &Source) -> bool {
     source.is_crate_root() && (source.is_crate_source() || source.path.starts_with("xtask/src/"))
 }
@@ -40,7 +40,7 @@ fn violation(source: &Source, line: usize, own: &str, other: &str) -> Violation 
     }
 }
 
-/// The pair of siblings whose order the reference contradicts: the one it is in, and the one it names.
+/// The pair of siblings whose order a reference violates: its own module, and the referenced one.
 fn downward<'a>(
     tree: &ModuleTree<'_>,
     from: &'a [String],
@@ -54,7 +54,7 @@ fn downward<'a>(
     is_after.then(|| (own.as_str(), other.clone()))
 }
 
-/// The path from the crate root that `segments` stands for in the module `from`.
+/// The absolute path of `segments` in the module `from`.
 fn absolute(from: &[String], segments: &[String]) -> Option<Vec<String>> {
     let (first, mut rest) = segments.split_first()?;
     let mut base = match first.as_str() {

@@ -1,4 +1,4 @@
-//! How long files and functions are, and how many parameters functions take.
+//! Measures the length of files and functions, and the number of parameters.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use syn::{Attribute, Block, FnArg, ImplItemFn, ItemFn, ItemImpl, ItemMod, ItemTr
 
 use super::source::{Role, Source, is_test_only, type_name};
 
-/// What is measured.
+/// The measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Quantity {
     File,
@@ -29,7 +29,7 @@ impl Quantity {
         }
     }
 
-    /// The first word of an entry in the ratchet file.
+    /// The keyword of an entry in the ratchet file.
     pub(crate) fn keyword(self) -> &'static str {
         match self {
             Self::File | Self::TestFile => "file",
@@ -57,7 +57,7 @@ impl fmt::Display for Quantity {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Measure {
     pub(crate) quantity: Quantity,
-    /// The path of the file, and after `::` the name of the function.
+    /// The path of the file, followed by `::` and the name of the function.
     pub(crate) name: String,
     pub(crate) line: usize,
     pub(crate) amount: usize,
@@ -78,9 +78,9 @@ pub(crate) fn measure(source: &Source) -> Vec<Measure> {
     }
 }
 
-/// Walks the production code of a file.
+/// Visits the production code of a file.
 struct Ruler {
-    /// The path of the file, then the type or trait the walk is in.
+    /// The path of the file, then the enclosing type or trait.
     names: Vec<String>,
     test_lines: usize,
     found: Vec<Measure>,

@@ -1,4 +1,4 @@
-//! The modules of one crate in the order they are declared, and the file that holds each.
+//! The modules of one crate in order of declaration, and the file of each.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use syn::{Item, ItemMod};
 
 use super::source::{Source, child_file, is_test_only};
 
-/// A module's names from the crate root down; the root itself is empty.
+/// The names of a module from the crate root; empty for the root.
 pub(crate) type ModulePath = Vec<String>;
 
 /// The production modules reached from one crate root.
@@ -24,12 +24,12 @@ impl<'a> ModuleTree<'a> {
         tree
     }
 
-    /// Every file of the crate with the module it holds.
+    /// Every file of the crate with its module.
     pub(crate) fn files(&self) -> impl Iterator<Item = &(ModulePath, &'a Source)> {
         self.files.iter()
     }
 
-    /// Where `name` stands among the modules that `parent` declares.
+    /// The position of `name` among the modules that `parent` declares.
     pub(crate) fn position(&self, parent: &[String], name: &str) -> Option<usize> {
         let children = self.children.get(parent)?;
         children.iter().position(|child| child == name)
@@ -45,7 +45,7 @@ impl<'a> ModuleTree<'a> {
         }
     }
 
-    /// Notes the order of the modules among `items`; returns those that live in files of their own.
+    /// Records the order of the modules among `items`; returns those in files of their own.
     fn add_items(
         &mut self,
         path: &[String],

@@ -1,9 +1,9 @@
-//! Every file opens with a sentence that says what it is for.
+//! Checks that every file opens with a sentence on its purpose.
 
 use super::source::Source;
 use super::violation::Violation;
 
-/// Reports a file without an opening sentence, or with one that does not end.
+/// Reports a file without an opening sentence, or with one without a full stop.
 pub(crate) fn check(source: &Source) -> Option<Violation> {
     let paragraph = first_paragraph(&source.text);
     let problem = match paragraph.last() {

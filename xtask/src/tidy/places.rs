@@ -1,21 +1,21 @@
-//! The environment, the terminal and the home directory are touched only where they belong.
+//! Restricts access to environment, terminal and home directory to designated files.
 
 use super::references::{self, HIDDEN, Reference};
 use super::source::{Role, Source};
 use super::violation::Violation;
 
-/// Sources that are kept clean; everything else (tests, development tools) is free.
+/// Sources with restricted access; tests and development tools have none.
 const KEPT_CLEAN: &[&str] =
     &["crates/trunkline/src/", "crates/trunkline-gateway/src/", "crates/trunkline-cli/src/"];
 
-/// Something of the process around us, the names that reach it, and the files that may use them.
+/// A part of the process environment, the names that access it, and the files that may use them.
 struct Place {
     what: &'static str,
     homes: &'static [&'static str],
     names: &'static [&'static str],
 }
 
-/// A name matches wherever it stands in a path; a part that ends in `*` matches by its beginning.
+/// A name matches anywhere in a path; a segment that ends in `*` matches by prefix.
 const PLACES: &[Place] = &[
     Place {
         what: "the environment of the process",
@@ -64,7 +64,7 @@ const PLACES: &[Place] = &[
     },
 ];
 
-/// Reports what a file uses of the process around it without being the place for it.
+/// Reports accesses outside the designated file.
 pub(crate) fn check(source: &Source) -> Vec<Violation> {
     if !is_kept_clean(source) {
         return Vec::new();
@@ -93,7 +93,7 @@ fn is_named(reference: &Reference, name: &str) -> bool {
 
 fn matches(segment: &str, part: &str) -> bool {
     match part.strip_suffix('*') {
-        // A lone `*` is an import that hides its names, not any name at all.
+        // A lone `*` is a glob import that hides its names, not any name.
         Some("") => segment == HIDDEN,
         Some(beginning) => segment.starts_with(beginning),
         None => segment == part,

@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 
 const FILE: &str = "xtask/ratchet.txt";
 
-/// Reports what is too long without being listed, and entries that no longer fit.
+/// Reports unlisted sizes above the limit, and entries that no longer match.
 pub(crate) fn check(workspace: &Workspace, sources: &[Source]) -> Result<Vec<Violation>> {
     Ok(check_against(&read(workspace)?, &sizes_of(sources)))
 }
@@ -34,7 +34,7 @@ fn read(workspace: &Workspace) -> Result<String> {
     fs::read_to_string(workspace.join(FILE)).with_context(|| format!("cannot read {FILE}"))
 }
 
-/// Sizes by what an entry would call them. Functions of one name count as the largest of them.
+/// Sizes by entry key. Functions with the same name count as the largest of them.
 type Sizes = BTreeMap<(String, String), Size>;
 
 struct Size {
@@ -68,14 +68,14 @@ fn add_size(sizes: &mut Sizes, path: &str, measure: &Measure) {
     }
 }
 
-/// A line of the ratchet file: what may be how large.
+/// An entry of the ratchet file: the allowed size of a file or function.
 struct Entry {
     key: (String, String),
     amount: usize,
 }
 
 impl Entry {
-    /// Reads a line; `None` if it is not `<keyword> <name> <number>`.
+    /// Parses a line; `None` if it is not `<keyword> <name> <number>`.
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let key = (words.next()?.to_owned(), words.next()?.to_owned());
@@ -104,7 +104,7 @@ fn check_against(ratchet: &str, sizes: &Sizes) -> Vec<Violation> {
     found
 }
 
-/// What is wrong with an entry, and what to do about it.
+/// A problem with an entry, and its remedy.
 type Complaint = (String, &'static str);
 
 const TIGHTEN: &str = "tighten it with `cargo xtask tidy --tighten`";
@@ -143,7 +143,7 @@ fn too_large(size: &Size) -> Option<Violation> {
     })
 }
 
-/// The ratchet file with each entry at its size of today, if that is smaller.
+/// The ratchet file with each entry lowered to its current size.
 fn tightened(ratchet: &str, sizes: &Sizes) -> String {
     let lines = ratchet.lines().filter_map(|line| match Entry::parse(line) {
         Some(entry) if !is_comment(line) => tightened_entry(&entry, sizes),

@@ -1,4 +1,4 @@
-//! Every path that the production code of a file mentions, in imports, in expressions and in macros.
+//! Collects every path in the production code of a file: in imports, expressions and macros.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -6,19 +6,19 @@ use syn::{ImplItemFn, ItemFn, ItemImpl, ItemMod, ItemUse, Macro, Path, UseTree};
 
 use super::source::is_test_only;
 
-/// Ends the path of an import that hides which names are used: `use a::*` and `use a as b`.
+/// Last segment of an import that hides the names in use: `use a::*` and `use a as b`.
 pub(crate) const HIDDEN: &str = "*";
 
-/// A path as written, with imports spelled out; a macro call ends in `!`.
+/// A path as written, with imports expanded; a macro call ends in `!`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reference {
     pub(crate) segments: Vec<String>,
     pub(crate) line: usize,
-    /// The modules written in the file around the path, outermost first.
+    /// The inline modules around the path, outermost first.
     pub(crate) inside: Vec<String>,
 }
 
-/// The paths in a file, test code left out.
+/// The paths in a file, excluding test code.
 pub(crate) fn collect(file: &syn::File) -> Vec<Reference> {
     let mut collector = Collector::default();
     collector.visit_file(file);
@@ -63,7 +63,7 @@ impl Collector {
         }
     }
 
-    /// Macro bodies are tokens to the parser, so paths are recognised by their shape.
+    /// The parser leaves macro bodies as tokens, so paths are recognized by their shape.
     fn record_tokens(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut rest = tokens.as_slice();
@@ -82,7 +82,7 @@ impl Collector {
     }
 }
 
-/// The path that `first` begins, and the tokens behind it.
+/// The path that starts with `first`, and the remaining tokens.
 fn split_path(first: String, mut rest: &[TokenTree]) -> (Vec<String>, &[TokenTree]) {
     let mut segments = vec![first];
     while let [one, two, TokenTree::Ident(name), after @ ..] = rest

@@ -1,4 +1,4 @@
-//! The Rust sources that tidy reads, parsed once, with test code told apart from production code.
+//! The Rust sources that tidy checks, parsed once, with test code separated from production code.
 
 use std::fs;
 
@@ -8,17 +8,17 @@ use syn::{Attribute, Item, Meta, Token, Type};
 
 use crate::workspace::Workspace;
 
-/// Folders of a crate that hold Rust sources.
+/// Directories of a crate with Rust sources.
 const CRATE_FOLDERS: &[&str] = &["src", "tests", "examples", "benches"];
 
-/// What a file is for, as far as the rules differ.
+/// The role of a file, where rules differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Production,
     Test,
 }
 
-/// A parsed file, known by its path from the workspace root.
+/// A parsed file with its path from the workspace root.
 pub(crate) struct Source {
     pub(crate) path: String,
     pub(crate) text: String,
@@ -27,7 +27,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Parses one file; its role is judged by its path alone.
+    /// Parses one file; its path alone determines the role.
     pub(crate) fn parse(path: &str, text: &str) -> Result<Self> {
         let syntax = syn::parse_file(text)
             .map_err(|error| anyhow!("{path}:{}: {error}", error.span().start().line))?;
@@ -38,12 +38,12 @@ impl Source {
         Ok(Self { path: path.to_owned(), text: text.to_owned(), syntax, role })
     }
 
-    /// Whether the file lies in `crates/<name>/src`.
+    /// Whether the file is in `crates/<name>/src`.
     pub(crate) fn is_crate_source(&self) -> bool {
         crate_folder(&self.path) == Some("src")
     }
 
-    /// Whether rustc starts reading a crate here.
+    /// Whether the file is a crate root.
     pub(crate) fn is_crate_root(&self) -> bool {
         is_crate_root(&self.path)
     }
@@ -68,13 +68,13 @@ fn is_covered(path: &str) -> bool {
             || crate_folder(path).is_some_and(|folder| CRATE_FOLDERS.contains(&folder)))
 }
 
-/// The folder below `crates/<name>/` that a path lies in.
+/// The directory of a path below `crates/<name>/`.
 fn crate_folder(path: &str) -> Option<&str> {
     let (_, inside) = path.strip_prefix("crates/")?.split_once('/')?;
     inside.split_once('/').map(|(folder, _)| folder)
 }
 
-/// Gives files declared with `#[cfg(test)] mod name;`, and all below them, the role of tests.
+/// Marks files declared with `#[cfg(test)] mod name;`, and all below them, as tests.
 pub(crate) fn mark_test_files(sources: &mut [Source]) {
     let declared: Vec<String> = sources.iter().flat_map(test_files_declared_in).collect();
     for source in sources {
@@ -99,7 +99,7 @@ fn is_or_is_below(path: &str, file: &str) -> bool {
     path == file || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The file that `mod name;` in `parent` stands for.
+/// The file of `mod name;` in `parent`.
 pub(crate) fn child_file(parent: &str, name: &str) -> String {
     let folder = match parent.rsplit_once('/') {
         Some((folder, _)) if is_crate_root(parent) => folder,
@@ -120,7 +120,7 @@ fn is_crate_root(path: &str) -> bool {
     }
 }
 
-/// The name of the type that an `impl` is for; `_` where it has none, as tuples do.
+/// The name of the type of an `impl`; `_` for types without one, such as tuples.
 pub(crate) fn type_name(of: &Type) -> String {
     let last = match of {
         Type::Path(path) => path.path.segments.last(),
@@ -129,7 +129,7 @@ pub(crate) fn type_name(of: &Type) -> String {
     last.map_or_else(|| "_".to_owned(), |segment| segment.ident.to_string())
 }
 
-/// Whether attributes keep an item out of every build but the tests'.
+/// Whether attributes restrict an item to test builds.
 pub(crate) fn is_test_only(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();

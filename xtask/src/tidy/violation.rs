@@ -1,8 +1,8 @@
-//! One broken rule, with the place and the way out.
+//! A violation of a rule, with its location and remedy.
 
 use std::fmt;
 
-/// A rule broken at a place; ordered by place, so that a report reads file by file.
+/// A violation at a location; ordered by location, so that a report goes file by file.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Violation {
     pub(crate) path: String,

@@ -1,4 +1,4 @@
-//! Tools that become tasks, where the client knows tasks.
+//! Tools that run as tasks, if the client supports tasks.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ pub(super) const NAMES: &[&str] = &[
     "test_tool_with_task",
 ];
 
-/// Long enough to be seen at work, short enough to wait for.
+/// Long enough to be observed while running, short enough to wait for.
 const SHORT_WORK: Duration = Duration::from_millis(200);
 
-/// How often clients should ask; they are tests and in a hurry.
+/// Poll interval for clients; short, because they are tests.
 const POLL_MILLISECONDS: u64 = 100;
 
 pub(super) async fn call(name: &str, call: &Call) -> Outcome {
@@ -47,7 +47,7 @@ fn knows_tasks(call: &Call) -> bool {
     call.capabilities().supports_tasks()
 }
 
-/// Legacy clients cannot know tasks, and get their answer late instead.
+/// Legacy clients do not support tasks, and get a delayed result instead.
 fn require_tasks(call: &Call) -> Result<(), Exit> {
     if call.is_modern() && !knows_tasks(call) {
         return Err(Exit::Fail(missing(json!({ "extensions": { TASKS_EXTENSION_ID: {} } }))));
@@ -60,7 +60,7 @@ fn start(call: &Call, work: impl FnOnce(TaskContext) -> TaskFuture) -> CallToolR
     CallToolResponse::Task(CreateTaskResult::new(call.world.tasks.spawn(options, work)))
 }
 
-/// Works for a while, as a task if the client knows them.
+/// Works for a while, as a task if the client supports them.
 async fn work_or_start(call: &Call, time: Duration, answer: CallToolResponse) -> Outcome {
     if !knows_tasks(call) {
         sleep(time).await;
@@ -100,7 +100,7 @@ fn protocol_error(call: &Call) -> Outcome {
     Ok(start(call, move |_| Box::pin(async move { Err(TaskExit::Error(error())) })))
 }
 
-/// Asks from inside a task, and waits until the client has answered.
+/// Sends an input request from a task and waits for the response.
 async fn ask_inside(task: &TaskContext, key: &str, question: Value) -> Result<Value, TaskExit> {
     let question: InputRequest = from_value(question).expect("invariant: it is a question");
     task.request_input(key, question).await
@@ -148,7 +148,7 @@ async fn ask_two_things(call: &Call) -> Outcome {
     }))
 }
 
-/// Rounds first, then a task: what was answered in a round is in the result of the task.
+/// Rounds first, then a task whose result contains the input of the round.
 async fn ask_then_work(call: &Call) -> Outcome {
     require_tasks(call)?;
     let name = json!({ "name": { "type": "string" } });

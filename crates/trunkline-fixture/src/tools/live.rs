@@ -1,4 +1,5 @@
-//! Tools that talk while they run: to the client, to its user, to its model, or about the lists.
+//! Tools that send messages while they run: logs, progress, server requests and change
+//! notifications.
 
 use std::time::Duration;
 
@@ -12,13 +13,13 @@ use crate::call::{Call, Exit, missing};
 use crate::content::{form, sample, text};
 use crate::world::Change;
 
-/// Long enough that two messages do not arrive as one.
+/// Long enough that two messages arrive separately.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What a client waits before it comes back for the rest; short, because tests wait with it.
+/// Reconnection delay for clients; short, because tests wait for it.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// A session numbers its streams from 0; none of the tests opens as many.
+/// A session numbers its streams from 0; no test opens as many.
 const MOST_STREAMS: u64 = 256;
 
 pub(super) async fn call(name: &str, call: &Call) -> Outcome {
@@ -77,17 +78,17 @@ async fn report_progress(call: &Call) -> Outcome {
     Ok(text("Reported three times"))
 }
 
-/// Reports how far the call is, if the client gave it a token for that.
+/// Sends a progress notification, if the request has a progress token.
 pub(super) async fn progress(call: &Call, done: f64) {
     if let Some(token) = call.context.meta.get_progress_token() {
         let report = ProgressNotificationParam::new(token, done).with_total(100.0);
-        // A client that has gone away needs no reports.
+        // The client may have disconnected.
         let _ = call.context.peer.notify_progress(report).await;
     }
 }
 
-/// Closes the stream that the answer would go to, so that the client has to come back for it. Only
-/// sessions over HTTP have such streams; everybody else is answered as always.
+/// Closes the response stream, so that the client has to reconnect. Only HTTP sessions have such
+/// streams; other clients get a normal response.
 async fn answer_later(call: &Call) -> Outcome {
     let parts = call.context.extensions.get::<Parts>();
     let id = parts.and_then(|parts| parts.headers.get("mcp-session-id")?.to_str().ok());
@@ -96,12 +97,12 @@ async fn answer_later(call: &Call) -> Outcome {
         let sessions = call.world.sessions.sessions.read().await;
         if let Some(session) = sessions.get(id) {
             for stream in 0..MOST_STREAMS {
-                // Which of them is ours the library does not say, and the others are over.
+                // `rmcp` does not expose the ID of this stream; the others are closed already.
                 let _ = session.close_sse_stream(stream, Some(RETRY)).await;
             }
         }
         drop(sessions);
-        // The library keeps no answer for a stream that is not open when it comes.
+        // `rmcp` drops a response whose stream is not open when it is sent.
         sleep(RETRY * 4).await;
     }
     Ok(text("Reconnection test completed successfully"))
@@ -113,7 +114,7 @@ async fn ask_the_model(call: &Call) -> Outcome {
     Ok(text(format!("LLM response: {}", said(&answers, "model"))))
 }
 
-/// The text that a model answered with.
+/// The text of a sampling result.
 pub(super) fn said<'a>(answers: &'a InputResponses, key: &str) -> &'a str {
     answers[key]["content"]["text"].as_str().unwrap_or_default()
 }

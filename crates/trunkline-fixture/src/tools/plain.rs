@@ -1,4 +1,4 @@
-//! Tools that know their answer.
+//! Tools with a fixed result.
 
 use rmcp::model::CallToolResponse;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::call::Call;
 use crate::content::{PICTURE, SOUND, failure, result, text};
 
-/// The answer of a tool, if it is one of these.
+/// The result of a tool, if it is one of these.
 pub(super) fn call(name: &str, call: &Call) -> Option<CallToolResponse> {
     Some(match name {
         "test_simple_text" => text("This is a simple text response for testing."),

@@ -1,4 +1,4 @@
-//! Tools that need answers before they are done: `test_input_required_result_…`.
+//! Tools that need input responses to complete: `test_input_required_result_…`.
 
 use rmcp::model::{ErrorData, InputResponses};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use super::{Outcome, unknown};
 use crate::call::{Call, Exit};
 use crate::content::{form, roots, sample, text};
 
-/// Calls a tool; `name` is what comes after the part that all of them share.
+/// Calls a tool by the part of its name after the common prefix.
 pub(super) async fn call(name: &str, call: &Call) -> Outcome {
     match name {
         "elicitation" => {
@@ -38,12 +38,12 @@ fn name_form(message: &str) -> Value {
     form(message, &json!({ "name": { "type": "string" } }), &["name"])
 }
 
-/// What the user wrote into a field of a form.
+/// The value of a form field in an elicitation result.
 fn filled<'a>(answers: &'a InputResponses, key: &str, field: &str) -> &'a str {
     answers[key]["content"][field].as_str().unwrap_or_default()
 }
 
-/// Asks for a confirmation together with a state, and is done when both come back.
+/// Requests a confirmation with a `requestState`, and completes when both are returned.
 async fn with_state(call: &Call, state: &str, done: &str) -> Outcome {
     let opened = call.opened_state()?;
     let question = form("Please confirm", &json!({ "ok": { "type": "boolean" } }), &["ok"]);
@@ -52,7 +52,7 @@ async fn with_state(call: &Call, state: &str, done: &str) -> Outcome {
     Ok(text(done))
 }
 
-/// Answers without the state that was given out with the questions are not enough.
+/// Rejects input responses without the `requestState` of their round.
 fn require_state(call: &Call, opened: Option<&str>, state: &str) -> Result<(), Exit> {
     if call.is_modern() && opened != Some(state) {
         let message = "requestState is missing or belongs to another round";
@@ -75,7 +75,7 @@ async fn three_at_once(call: &Call) -> Outcome {
     Ok(text(format!("{greeting} {name}, your roots are {}", answers["client_roots"]["roots"])))
 }
 
-/// What was answered in the first round travels to the third in the state of the second.
+/// The input of the first round is carried to the third in the state of the second.
 async fn one_after_the_other(call: &Call) -> Outcome {
     let first = json!({ "step1": name_form("Step 1: What is your name?") });
     let color = json!({ "color": { "type": "string" } });

@@ -1,4 +1,4 @@
-//! The tool that takes its time and notices when nobody waits for it any more.
+//! A slow tool that detects cancellation.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::live::progress;
 use crate::call::Call;
 use crate::content::text;
 
-/// How often it reports; the first report comes at once and says that it runs.
+/// Interval of progress notifications; the first is sent at once, as a sign that the tool runs.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
 
 pub(super) async fn call(call: &Call) -> Outcome {
@@ -27,7 +27,7 @@ pub(super) async fn call(call: &Call) -> Outcome {
     Ok(text(if is_cancelled { "Cancelled" } else { "Done in time" }))
 }
 
-/// Reports progress until the time is over.
+/// Sends progress notifications until the time has passed.
 async fn report_for(call: &Call, time: Duration) {
     let started = Instant::now();
     let mut reports = interval(BETWEEN_REPORTS);
@@ -38,8 +38,8 @@ async fn report_for(call: &Call, time: Duration) {
     }
 }
 
-/// Counts the call as cancelled when it ends before it is done: also when the library drops it, as
-/// it may do where closing the stream cancels.
+/// Counts the call as cancelled if it ends early, also when `rmcp` drops it because the stream was
+/// closed.
 struct CancelReporter<'a> {
     call: &'a Call,
     is_done: bool,

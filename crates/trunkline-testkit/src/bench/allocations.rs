@@ -1,4 +1,4 @@
-//! What a call allocates on our side. The server is another process, and does not count.
+//! Measures allocations per call in the host. The server runs in another process.
 
 use std::alloc::System;
 
@@ -12,7 +12,7 @@ use crate::table::{Quantity, Row, Table};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Calls that are counted: enough that what happens now and then is seen as a fraction.
+/// Number of measured calls: enough to see occasional allocations as a fraction.
 const CALLS: u32 = 1000;
 
 pub(crate) fn rows(_: Effort, table: &mut Table) {
@@ -27,7 +27,7 @@ pub(crate) fn rows(_: Effort, table: &mut Table) {
 
 fn count(wire: &str, host: &Host, table: &mut Table) {
     let calls = Calls { params: params(100, 100), count: CALLS as usize, in_flight: 1 };
-    // Buffers and connections that stay are made before.
+    // Allocates long-lived buffers and connections first.
     host.call(&calls);
     let region = Region::new(&INSTRUMENTED_SYSTEM);
     host.call(&calls);

@@ -1,4 +1,4 @@
-//! The limit: loops that write the same bytes and read the answers, with nothing between.
+//! Baseline: loops that write the same bytes and read the responses, without a client library.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -12,10 +12,10 @@ use tokio::runtime::Runtime;
 use crate::host::{program, runtime};
 use crate::server::{SERVE, lengths};
 
-/// Bytes read at once.
+/// Size of the read buffer.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
 
-/// A process and its streams.
+/// A child process with its streams.
 pub(crate) struct BareProcess {
     process: Child,
     input: Option<ChildStdin>,
@@ -23,7 +23,7 @@ pub(crate) struct BareProcess {
 }
 
 impl BareProcess {
-    /// This program as a server that starts at once.
+    /// Starts this program as a server without a delay.
     pub(crate) fn server() -> Self {
         let mut command = Command::new(program());
         command.args([SERVE, "0"]);
@@ -43,7 +43,7 @@ impl BareProcess {
         input.write_all(bytes).expect("it listens");
     }
 
-    /// Waits for a number of lines, whatever they say.
+    /// Reads a number of lines and ignores their content.
     pub(crate) fn read_lines(&mut self, count: usize) {
         let mut line = Vec::new();
         for _ in 0..count {
@@ -52,19 +52,20 @@ impl BareProcess {
         }
     }
 
-    /// The number of the process.
+    /// The process ID.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// What comes next, as much of it as there is room for.
+    /// Reads the next bytes into a buffer.
     pub(crate) fn read(&mut self, chunk: &mut [u8]) -> usize {
         let read = self.output.get_mut().read(chunk).expect("it answers");
         assert!(read > 0, "it goes on");
         read
     }
 
-    /// Writes a line so many times and reads as many answers, with so many in flight at any time.
+    /// Writes a line `count` times and reads as many responses, with up to `in_flight` requests
+    /// pending.
     pub(crate) fn call(&mut self, line: &[u8], count: usize, in_flight: usize) {
         let lines = line.repeat(in_flight);
         let mut chunk = vec![0; READ_BYTES];
@@ -89,7 +90,7 @@ impl Drop for BareProcess {
     }
 }
 
-/// Connections to an HTTP server that are kept open, one for each call in flight.
+/// Open connections to an HTTP server, one per call in flight.
 pub(crate) struct BareConnections {
     runtime: Runtime,
     streams: Vec<TcpStream>,
@@ -108,8 +109,7 @@ impl BareConnections {
         Self { runtime, streams }
     }
 
-    /// Sends a request so many times, on all connections at the same time, and says how long each
-    /// answer took.
+    /// Sends a request `count` times, on all connections concurrently, and returns the latencies.
     pub(crate) fn call(&mut self, request: &[u8], count: usize) -> Vec<Duration> {
         let each = count / self.streams.len();
         let calls = self.streams.iter_mut().map(|stream| call_http(stream, request, each));
@@ -129,7 +129,7 @@ async fn call_http(
         let start = Instant::now();
         stream.write_all(request).await?;
         let mut read = stream.read(&mut chunk).await?;
-        // The head comes whole: the server writes it at once, and it is short.
+        // The headers arrive in one read: they are short, and the server writes them at once.
         let (head, body) = lengths(&chunk[..read]).ok_or(io::ErrorKind::InvalidData)?;
         if !chunk.starts_with(b"HTTP/1.1 200 ") {
             return Err(io::Error::other(String::from_utf8_lossy(&chunk[..read])));

@@ -1,4 +1,4 @@
-//! What callers see of very many tools: a catalog, a view of it, and the way from a name to a tool.
+//! Measures a catalog with many tools: build, view and routing by name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::table::{Aim, Quantity, Row, Table};
 const SERVERS: usize = 1_000;
 const TOOLS: usize = 50;
 
-/// Patterns of the agent, all of which are looked at for most tools.
+/// Number of patterns of the agent; for most tools all of them are evaluated.
 const PATTERNS: usize = 40;
 
-/// Names that are routed in one round.
+/// Number of names routed per round.
 const ROUTED: u32 = 10_000;
 
-/// What a model can wait for between two turns without anybody noticing.
+/// A delay that is not noticeable between two turns of a model.
 const VIEW: Duration = Duration::from_millis(10);
 
-/// What a call cannot feel.
+/// Negligible relative to a call.
 const ROUTE: Duration = Duration::from_micros(1);
 
-/// The most an entry may take beside its definition, which is the server's own.
+/// Maximum memory per entry, excluding its definition.
 const ENTRY: f64 = 400.0;
 
 pub(crate) fn rows(effort: Effort, table: &mut Table) {
@@ -51,14 +51,14 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
     route_rows(effort, &view, table);
 }
 
-/// A definition of a usual size.
+/// A definition of typical size.
 fn definition(tool: usize) -> String {
     format!(
         r#"{{"name":"tool_{tool}","description":"Does the thing that tool number {tool} is for, and says what came of it.","inputSchema":{{"type":"object","properties":{{"path":{{"type":"string","description":"Where to do it"}},"limit":{{"type":"integer"}}}},"required":["path"]}},"annotations":{{"readOnlyHint":true}}}}"#
     )
 }
 
-/// What every server has, each with definitions of its own.
+/// The items of every server, with separate definitions.
 fn listings() -> Vec<Arc<ServerItems>> {
     let item = |tool: usize| {
         let definition = Raw::from_text(&definition(tool)).expect("it is JSON");
@@ -75,7 +75,7 @@ fn build(config: &Config, listings: &[Arc<ServerItems>]) -> Catalog {
     Catalog::build(&sources)
 }
 
-/// The least that a catalog could be: all names, made and sorted.
+/// Baseline for a catalog: builds and sorts all names.
 fn names_only(config: &Config, listings: &[Arc<ServerItems>]) -> Vec<String> {
     let mut names = Vec::new();
     for (server, listing) in config.servers().zip(listings) {
@@ -99,7 +99,7 @@ fn build_row(effort: Effort, config: &Config, listings: &[Arc<ServerItems>], tab
     });
 }
 
-/// What an agent with many patterns sees.
+/// Creates the view of an agent with many patterns.
 fn view_of(config: &Config, catalog: Arc<Catalog>) -> View {
     let patterns = (0..PATTERNS).map(|number| match number % 4 {
         0 => format!("server-{number}*"),
@@ -123,7 +123,7 @@ fn view_row(effort: Effort, view: &View, table: &mut Table) {
     let (decided, looked) = in_turn(
         effort.many_rounds(),
         || time(|| view.entries(ItemKind::Tool).count()),
-        // Whoever decides about an entry has to look at its name.
+        // Every decision reads at least the name of the entry.
         || {
             time(|| {
                 entries.iter().map(|entry| entry.exposed().matches("tool").count()).sum::<usize>()
@@ -139,7 +139,7 @@ fn view_row(effort: Effort, view: &View, table: &mut Table) {
 }
 
 fn route_rows(effort: Effort, view: &View, table: &mut Table) {
-    // Far from each other, so that every look is at another place in memory.
+    // Spread out, so that each look-up touches other memory.
     let entries: Vec<_> = view.entries(ItemKind::Tool).collect();
     let names: Vec<_> =
         (0..ROUTED as usize).map(|at| entries[at * 7919 % entries.len()].exposed()).collect();

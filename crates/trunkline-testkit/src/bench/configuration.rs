@@ -1,4 +1,4 @@
-//! Reading configurations: against a plain JSON parser, and how it grows with size.
+//! Measures configuration parsing against a plain JSON parser, and its growth with size.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use trunkline_testkit::generate::{Entries, configuration, on_one_line};
 use crate::measure::{Effort, shortest};
 use crate::table::{Aim, Row, Table};
 
-/// Growth allowed over linear: caches get colder, nothing else.
+/// Allowed growth over linear, for cache misses only.
 const LINEAR: f64 = 1.5;
 
 pub(crate) fn rows(effort: Effort, table: &mut Table) {

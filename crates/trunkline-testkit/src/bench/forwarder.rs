@@ -1,5 +1,5 @@
-//! The limit of a gateway: a proxy that forwards messages and does nothing with them, but to give
-//! requests of several clients ids that differ.
+//! Baseline for the gateway: a proxy that forwards messages and only rewrites request IDs to make
+//! them unique across clients.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,10 +26,10 @@ use crate::bare::READ_BYTES;
 use crate::host::program;
 use crate::server::SERVE;
 
-/// Messages that are written together at most.
+/// Maximum number of messages per write.
 const BATCH: usize = 64;
 
-/// The server of the calls as a child, with its streams.
+/// Starts the benchmark server as a child process.
 fn child() -> io::Result<(Child, ChildStdin, ChildStdout)> {
     let mut command = Command::new(program());
     command.args([SERVE, "0"]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -39,8 +39,8 @@ fn child() -> io::Result<(Child, ChildStdin, ChildStdout)> {
     Ok((child, input, output))
 }
 
-/// Streams in front of streams: requests get ids of our own, as if there were several clients, and
-/// answers those of the client again.
+/// Forwards stdio to stdio: requests get unique IDs, as with several clients, and responses the
+/// client's IDs again.
 pub(crate) async fn stdio_to_stdio(
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
@@ -54,7 +54,7 @@ pub(crate) async fn stdio_to_stdio(
     }
 }
 
-/// The ids of requests that wait for an answer, by those we gave them.
+/// The IDs of pending requests, by the IDs assigned to them.
 #[derive(Default)]
 struct RenamedId {
     last: u64,
@@ -74,7 +74,7 @@ impl RenamedId {
     }
 }
 
-/// Writes the lines of a stream to another with other ids, as many at a time as are there.
+/// Copies lines from one stream to another with rewritten IDs, all available lines per write.
 async fn forward_lines(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -106,7 +106,7 @@ async fn forward_lines(
     }
 }
 
-/// HTTP in front of streams: requests get ids of our own, and answers those of their clients again.
+/// Forwards HTTP to stdio: requests get unique IDs, and responses their clients' IDs again.
 pub(crate) async fn http_to_stdio(listener: TcpListener) -> io::Result<()> {
     let (_child, input, output) = child()?;
     let (lines, inbox) = mpsc::unbounded_channel();
@@ -119,7 +119,7 @@ pub(crate) async fn http_to_stdio(listener: TcpListener) -> io::Result<()> {
     }
 }
 
-/// The requests that wait for an answer, and the way to the server.
+/// The pending requests, and the channel to the server.
 struct ResponseTable {
     lines: mpsc::UnboundedSender<Vec<u8>>,
     waiting: Mutex<PendingResponse>,
@@ -150,7 +150,7 @@ async fn ask(State(desk): State<Arc<ResponseTable>>, body: Bytes) -> Response {
     ([(CONTENT_TYPE, "application/json")], answer).into_response()
 }
 
-/// Where the id of a message is: what this is used with has it first.
+/// Returns the range of the ID in a message: the first `id` member in all messages used here.
 fn id_in(message: &[u8]) -> std::ops::Range<usize> {
     const KEY: &[u8] = br#""id":"#;
     let start = memmem::find(message, KEY).map_or(0, |at| at + KEY.len());
@@ -203,7 +203,7 @@ async fn read_answers(mut output: ChildStdout, desk: Arc<ResponseTable>) -> io::
     }
 }
 
-/// HTTP in front of HTTP: every request stands for itself, so nothing is changed.
+/// Forwards HTTP to HTTP: each response belongs to its request, so IDs are not rewritten.
 pub(crate) async fn http_to_http(listener: TcpListener, port: u16) -> io::Result<()> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);

@@ -1,5 +1,5 @@
-//! Calls through the gateway, beside a forwarder that only passes bytes on, which is the limit, and
-//! a direct connection.
+//! Compares calls through the gateway with a bare forwarder, which is the baseline, and a direct
+//! connection.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::measure::{Effort, median, on_processor_of};
 use crate::proxy::{FORWARDER, GATEWAY, HTTP, PROXY, STDIO, TOOL};
 use crate::table::{Aim, Quantity, Row, Table};
 
-/// What the gateway may cost, against what forwards bytes.
+/// Allowed cost of the gateway relative to the forwarder.
 const NEAR: Aim = Aim::Ratio(1.5);
 
 const MEGABYTE: usize = 1_000_000;
@@ -31,7 +31,7 @@ const fn large(in_flight: usize, count: usize) -> Shape {
 
 const SHAPES: &[Shape] = &[small(1), small(64), large(1, 16), large(64, 64)];
 
-/// What clients speak, and what the server speaks.
+/// Transport of the client, and transport of the server.
 const WAYS: &[(&str, &str)] = &[(STDIO, STDIO), (HTTP, STDIO), (HTTP, HTTP)];
 
 pub(crate) fn rows(effort: Effort, table: &mut Table) {
@@ -45,19 +45,19 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
     }
 }
 
-/// What a call took.
+/// Cost of a call.
 #[derive(Clone, Copy)]
 struct Measurement {
-    /// Until its answer was there, in the middle of all.
+    /// Median latency.
     answered: Duration,
-    /// Of the time of all together.
+    /// Total time divided by the number of calls.
     share: Duration,
-    /// Of the processor, by whoever is called.
+    /// Processor time of the called process.
     busy: Duration,
 }
 
-/// The gateway and the forwarder in the middle of all rounds, in which they and the server itself
-/// take turns. What is said of answers is what they took longer than the server's.
+/// Measures the gateway and the forwarder, alternating with the server itself, and returns medians.
+/// Latencies are relative to the direct ones.
 fn measure(effort: Effort, (front, back): (&str, &str), load: &Load) -> [Measurement; 2] {
     let server = (back == HTTP).then(HttpServer::start);
     let port = server.as_ref().map_or_else(|| STDIO.to_owned(), |server| server.port.to_string());
@@ -69,7 +69,7 @@ fn measure(effort: Effort, (front, back): (&str, &str), load: &Load) -> [Measure
             None => Peer::Streams(BareProcess::server()),
         },
     ];
-    // What is only there from the first call on is made before.
+    // A warm-up call creates lazily initialized state.
     let _ = peers.each_mut().map(|peer| peer.call(load));
     let rounds: Vec<_> =
         (0..effort.rounds()).map(|_| peers.each_mut().map(|peer| peer.call(load))).collect();
@@ -85,7 +85,7 @@ fn measure(effort: Effort, (front, back): (&str, &str), load: &Load) -> [Measure
     })
 }
 
-/// Whoever is called.
+/// The process under test.
 enum Peer {
     Streams(BareProcess),
     Connections { process: Option<HttpServer>, connections: BareConnections },

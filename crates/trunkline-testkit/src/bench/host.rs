@@ -1,4 +1,4 @@
-//! Trunkline as a host: the one place of the benchmark that uses connections and the registry.
+//! Trunkline as a host: the only part of the benchmark that uses connections and the registry.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ use trunkline::registry::{Registry, ServerSet};
 
 use crate::server::{SERVE, SERVE_HTTP};
 
-/// A host with servers that are ready.
+/// A host with ready servers.
 pub(crate) struct Host {
     runtime: Runtime,
     servers: ServerSet,
@@ -30,7 +30,7 @@ pub(crate) struct Calls {
 }
 
 impl Host {
-    /// Starts servers, all at the same time, and waits until they are ready.
+    /// Starts servers concurrently and waits until all are ready.
     pub(crate) fn start<'a>(servers: impl IntoIterator<Item = &'a Value>) -> Self {
         let named = servers.into_iter().enumerate();
         let servers: serde_json::Map<_, _> =
@@ -53,12 +53,12 @@ impl Host {
         self.servers.get("s0").expect("there is a server")
     }
 
-    /// Asks the first server.
+    /// Sends a request to the first server.
     pub(crate) fn ask(&self, method: &str, params: &Raw) -> Raw {
         self.runtime.block_on(ask(&self.first(), method, params))
     }
 
-    /// Calls the first server, with as many calls in flight as wanted at any time.
+    /// Calls the first server, with up to `in_flight` calls pending.
     pub(crate) fn call(&self, calls: &Calls) {
         let first = self.first();
         let call = |_| async { drop(ask(&first, "tools/call", &calls.params).await) };
@@ -66,7 +66,7 @@ impl Host {
         self.runtime.block_on(all.for_each(|()| async {}));
     }
 
-    /// Calls every server once, so many at a time.
+    /// Calls every server once, with up to `in_flight` calls pending.
     pub(crate) fn call_each(&self, params: &Raw, in_flight: usize) {
         let call = |connection: Arc<Connection>| async move {
             drop(ask(&connection, "tools/call", params).await);
@@ -75,7 +75,7 @@ impl Host {
         self.runtime.block_on(all.for_each(|()| async {}));
     }
 
-    /// Ends every server.
+    /// Shuts down all servers.
     pub(crate) fn end(self) {
         self.runtime.block_on(self.servers.close());
     }
@@ -86,23 +86,23 @@ async fn ask(connection: &Connection, method: &str, params: &Raw) -> Raw {
     answer.expect("it answers").expect("it does not refuse")
 }
 
-/// A runtime on this thread alone, so that what is measured is work and not the waking of threads.
+/// A single-threaded runtime, so that measurements contain no thread wake-ups.
 pub(crate) fn runtime() -> Runtime {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime can be made")
 }
 
-/// This program.
+/// The path of this program.
 pub(crate) fn program() -> PathBuf {
     env::current_exe().expect("this program is somewhere")
 }
 
-/// A server over stdio that takes a while to start, as it is configured.
+/// Configuration of a stdio server that takes a while to start.
 pub(crate) fn stdio_server(milliseconds: u64) -> Value {
     json!({ "command": program(), "args": [SERVE, milliseconds.to_string()] })
 }
 
-/// A server over HTTP that runs, and ends when this is dropped.
+/// A running HTTP server, stopped on drop.
 pub(crate) struct HttpServer {
     process: Child,
     pub(crate) port: u16,
@@ -113,7 +113,7 @@ impl HttpServer {
         Self::start_as(&[SERVE_HTTP])
     }
 
-    /// This program as another server, which prints its port and ends when its input does as well.
+    /// Starts this program as another server, which prints its port and ends when its stdin closes.
     pub(crate) fn start_as(arguments: &[&str]) -> Self {
         let mut command = Command::new(program());
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -124,12 +124,12 @@ impl HttpServer {
         Self { process, port: line.trim().parse().expect("it says its port") }
     }
 
-    /// The number of the process.
+    /// The process ID.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// The server as it is configured.
+    /// The configuration of the server.
     pub(crate) fn configured(&self) -> Value {
         json!({ "type": "http", "url": format!("http://127.0.0.1:{}/mcp", self.port) })
     }

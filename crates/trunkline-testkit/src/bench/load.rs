@@ -1,4 +1,4 @@
-//! Load: calls as bytes, over streams or connections, so many in flight, and how long each took.
+//! Generates load: raw calls over stdio or HTTP with a number in flight, and measures latencies.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use trunkline::message::Raw;
 use crate::bare::{BareConnections, BareProcess, READ_BYTES};
 use crate::server::params;
 
-/// Ids of requests on a stream begin here, so that all are of one length.
+/// First request ID on a stream, so that all IDs have the same length.
 const FIRST_ID: usize = 100_000_000;
 
-/// Within so many bytes, an answer says to what it is one.
+/// Bytes at the start of a response that contain its ID.
 const HEAD_BYTES: usize = 64;
 
 const VERSION: &str = "2026-07-28";
@@ -28,7 +28,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// The parameters of a call of a tool under this name, in the words of the modern generation.
+    /// The parameters of a modern `tools/call` with this tool name.
     fn params(&self, tool: &str) -> String {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": VERSION,
@@ -56,7 +56,7 @@ impl Load {
     }
 }
 
-/// Makes calls on connections, and says how long each took.
+/// Makes calls over HTTP and returns their latencies.
 pub(crate) fn over_http(
     load: &Load,
     tool: &str,
@@ -65,7 +65,7 @@ pub(crate) fn over_http(
     connections.call(load.request(tool).as_bytes(), load.count)
 }
 
-/// Makes calls on the streams of a process, and says how long each took.
+/// Makes calls over the stdio streams of a process and returns their latencies.
 pub(crate) fn over_streams(load: &Load, tool: &str, process: &mut BareProcess) -> Vec<Duration> {
     let lines: Vec<_> =
         (0..load.count).map(|call| load.message(tool, FIRST_ID + call) + "\n").collect();
@@ -92,7 +92,7 @@ pub(crate) fn over_streams(load: &Load, tool: &str, process: &mut BareProcess) -
     times
 }
 
-/// The number of the call that an answer is to.
+/// The index of the call that a response belongs to.
 fn call_of(head: &[u8]) -> usize {
     let head = String::from_utf8_lossy(head);
     assert!(head.contains(r#""result":"#), "a call fails: {head}");

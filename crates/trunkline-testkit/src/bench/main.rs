@@ -1,5 +1,5 @@
-//! The benchmark: every row is a ratio against something measured in the same run, because
-//! machines are noisy and seconds mean nothing on another one.
+//! The benchmark: every row is a ratio to a baseline from the same run, because absolute times
+//! differ between machines and runs.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints a table")]
 

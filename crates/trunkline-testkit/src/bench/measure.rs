@@ -1,11 +1,11 @@
-//! How long something takes, measured so that a busy machine disturbs little.
+//! Time measurement that is robust on a busy machine.
 
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How much time is spent on a row.
+/// Time spent on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     /// Enough to see that everything runs.
@@ -15,7 +15,7 @@ pub(crate) enum Effort {
 }
 
 impl Effort {
-    /// Rounds of something short.
+    /// Rounds of short work.
     pub(crate) fn rounds(self) -> usize {
         match self {
             Self::Quick => 3,
@@ -23,8 +23,7 @@ impl Effort {
         }
     }
 
-    /// Rounds of something very short. On a machine that is busy, short rounds are those that are
-    /// left alone now and then.
+    /// Rounds of very short work. On a busy machine some of many short rounds are undisturbed.
     pub(crate) fn many_rounds(self) -> u32 {
         match self {
             Self::Quick => 8,
@@ -32,7 +31,7 @@ impl Effort {
         }
     }
 
-    /// Rounds of something that takes seconds.
+    /// Rounds of work that takes seconds.
     pub(crate) fn few_rounds(self) -> u32 {
         match self {
             Self::Quick => 1,
@@ -41,15 +40,15 @@ impl Effort {
     }
 }
 
-/// How long some work takes.
+/// Measures the elapsed time of some work.
 pub(crate) fn time<T>(work: impl FnOnce() -> T) -> Duration {
     let start = Instant::now();
     black_box(work());
     start.elapsed()
 }
 
-/// How long a round of some work keeps this thread on a processor, which does not count the other
-/// side, nor others who want the processor. Nothing where the system does not say.
+/// Measures the processor time of this thread per round, which excludes the peer and other
+/// processes. Zero where the system does not report it.
 pub(crate) fn processor_time<T>(rounds: u32, mut work: impl FnMut() -> T) -> Duration {
     let start = on_processor();
     for _ in 0..rounds {
@@ -62,7 +61,7 @@ fn on_processor() -> Duration {
     scheduled(Path::new("/proc/thread-self/schedstat"))
 }
 
-/// How long all threads of another process have been on a processor since they began.
+/// Processor time of all threads of another process since its start.
 pub(crate) fn on_processor_of(process: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     threads.map(|thread| scheduled(&thread.path().join("schedstat"))).sum()
@@ -74,19 +73,19 @@ fn scheduled(file: &Path) -> Duration {
     Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
-/// The middle one of some measurements.
+/// The median of measurements.
 pub(crate) fn median<T: Copy + Ord>(mut measured: Vec<T>) -> Option<T> {
     measured.sort_unstable();
     measured.get(measured.len() / 2).copied()
 }
 
-/// The shortest time of several rounds: noise only ever adds.
+/// The shortest time of several rounds: noise only adds.
 pub(crate) fn shortest<T>(effort: Effort, mut work: impl FnMut() -> T) -> Duration {
     (0..effort.rounds()).map(|_| time(&mut work)).min().unwrap_or_default()
 }
 
-/// The shortest times of two things that are compared. They take turns, so that a machine that is
-/// busy for a while slows both down.
+/// The shortest times of two alternatives. Rounds alternate, so that load on the machine slows both
+/// down.
 pub(crate) fn in_turn(
     rounds: u32,
     mut one: impl FnMut() -> Duration,

@@ -1,4 +1,4 @@
-//! The memory of a host that waits: with more and more servers, and after they have said much.
+//! Measures the memory of an idle host: by number of servers, and after large results.
 
 use std::fs;
 use std::process::{Command, ExitCode, Stdio};
@@ -10,38 +10,38 @@ use crate::measure::Effort;
 use crate::server::params;
 use crate::table::{Aim, Quantity, Row, Table};
 
-/// What makes this program a host of so many servers that says how much memory it uses.
+/// Argument that makes this program a host with a number of servers that prints its memory usage.
 pub(crate) const HOST: &str = "--host";
 
-/// Servers of the hosts that are looked at.
+/// Numbers of servers to measure.
 const SERVERS: [usize; 3] = [0, 10, 50];
 
-/// What a host with most servers may use.
+/// Maximum memory of a host with the most servers.
 const MOST: Quantity = Quantity::Bytes(12e6);
 
-/// How much a host may grow when it has nothing more to keep than before, however many servers it
-/// has: the allocator keeps a buffer or two to use again, the connections keep nothing.
+/// Allowed growth after large results, regardless of the number of servers: the allocator retains a
+/// buffer or two, connections retain nothing.
 const GROWTH: f64 = 2e6;
 
-/// How long a host is left alone before it is looked at.
+/// Idle time before a measurement.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// Results of a megabyte: large enough to show where buffers stay.
+/// Size of results: large enough to reveal retained buffers.
 const RESULT_BYTES: usize = 1_000_000;
 
-/// What a process uses, in bytes.
+/// Memory usage of a process, in bytes.
 #[derive(Clone, Copy)]
 struct Memory {
-    /// All that is in memory, the program itself included, which others may share.
+    /// Resident memory, including the program itself, which may be shared.
     resident: f64,
-    /// What nobody else uses and cannot be read from a file again.
+    /// Private memory that is not backed by a file.
     private: f64,
 }
 
-/// A host when it has started, after a large result of each server one by one, and of all at once.
+/// After the start, after a large result of each server in sequence, and of all concurrently.
 type Stages = [Memory; 3];
 
-/// Is a host, and prints what it uses at each stage.
+/// Runs as a host, and prints its memory usage at each stage.
 pub(crate) fn host(servers: usize) -> ExitCode {
     let server = stdio_server(0);
     let host = Host::start(std::iter::repeat_n(&server, servers));
@@ -78,7 +78,7 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
     }
 }
 
-/// The smallest memory of several hosts, stage by stage.
+/// The smallest memory usage of several hosts, per stage.
 fn smallest(effort: Effort, servers: usize) -> Stages {
     let hosts = (0..effort.few_rounds()).map(|_| observe(servers));
     let smaller = |one: Memory, other: Memory| Memory {
@@ -89,7 +89,7 @@ fn smallest(effort: Effort, servers: usize) -> Stages {
     least.expect("there is a round")
 }
 
-/// Runs a host and takes down what it says.
+/// Runs a host and parses its output.
 fn observe(servers: usize) -> Stages {
     let mut command = Command::new(program());
     command.args([HOST, &servers.to_string()]).stdin(Stdio::null()).stderr(Stdio::inherit());

@@ -1,4 +1,4 @@
-//! The processes between a client and a server that are compared: the gateway and the forwarder.
+//! Runs the compared proxies between client and server: the gateway and the forwarder.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::forwarder;
 use crate::host::{runtime, stdio_server};
 use crate::server::{end_with_input, listener};
 
-/// What makes this program a proxy. After it stand which one, what clients speak to it, and what it
-/// speaks to its server: `stdio` or the port of one over HTTP.
+/// Argument that makes this program a proxy. It is followed by the proxy, the transport of clients,
+/// and that of the server: `stdio`, or the port of an HTTP server.
 pub(crate) const PROXY: &str = "--proxy";
 
-/// The tool of the server, under the name that the gateway gives it.
+/// The exposed name of the server's tool.
 pub(crate) const TOOL: &str = "bench_text";
 
 pub(crate) const GATEWAY: &str = "gateway";
@@ -28,14 +28,14 @@ pub(crate) const FORWARDER: &str = "forwarder";
 pub(crate) const STDIO: &str = "stdio";
 pub(crate) const HTTP: &str = "http";
 
-/// Is a proxy until its standard input ends.
+/// Runs a proxy until its stdin closes.
 pub(crate) fn run(ways: &[&str]) -> io::Result<()> {
     let [which, front, back] = ways else { return Err(io::ErrorKind::InvalidInput.into()) };
     if *front == HTTP {
         end_with_input();
     }
     let port = back.parse().ok();
-    // Both on this thread alone, so that they differ in nothing but what they do.
+    // Both run single-threaded, so that only their work differs.
     runtime().block_on(async {
         match (*which, *front, port) {
             (FORWARDER, STDIO, None) => {
@@ -57,14 +57,14 @@ pub(crate) fn run(ways: &[&str]) -> io::Result<()> {
     })
 }
 
-/// The standard streams, which are pipes here, without the threads that other streams need.
+/// The standard streams as pipes, without the threads that `tokio::io::stdin` uses.
 fn streams() -> io::Result<(Receiver, Sender)> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     Ok((Receiver::from_owned_fd(input)?, Sender::from_owned_fd(output)?))
 }
 
-/// A host with one server that is ready: over HTTP if there is a port, else a child.
+/// Creates a host with one ready server: over HTTP with a port, otherwise a child process.
 async fn gateway_host(port: Option<u16>) -> Host {
     let mut server = match port {
         Some(port) => json!({ "type": "http", "url": format!("http://127.0.0.1:{port}/mcp") }),

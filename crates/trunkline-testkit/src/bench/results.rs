@@ -1,4 +1,4 @@
-//! Results on their way to a caller: within their bound, cut to it, as text for a model.
+//! Measures result handling: within the limit, truncated, and rendered for a model.
 
 use serde_json::{Value, json};
 use trunkline::content::{ResultKind, SourceTrust, text_for_model, truncate};
@@ -9,10 +9,10 @@ use crate::table::{Aim, Row, Table};
 
 const MEGABYTE: usize = 1_000_000;
 
-/// Sizes of results, and a bound that cuts half of each.
+/// Sizes of results. The limits leave each whole, or cut it to a half.
 const SIZES: [usize; 2] = [MEGABYTE, 5 * MEGABYTE];
 
-/// What a result that is small enough may cost: nothing that grows with it.
+/// Allowed cost of a result within the limit: independent of its size.
 const PASSING: Aim = Aim::Ratio(0.1);
 
 pub(crate) fn rows(effort: Effort, table: &mut Table) {
@@ -42,7 +42,7 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
     }
 }
 
-/// A text with something to escape in every line.
+/// A text with characters to escape in every line.
 fn text(size: usize) -> String {
     "A line with \"quotes\", and an é in it.\n".repeat(size / 43 + 1)
 }

@@ -1,4 +1,4 @@
-//! Calls over stdio and HTTP, against a bare loop that writes and reads the same bytes: the limit.
+//! Compares calls over stdio and HTTP with a bare loop of the same bytes, which is the baseline.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::measure::{Effort, in_turn, processor_time, time};
 use crate::server::{LAST_CALL, params};
 use crate::table::{Row, Table};
 
-/// What goes to and fro in a row. Messages of 200 bytes carry a text of half that.
+/// The messages of a row. Messages of 200 bytes carry a text of half that size.
 struct Shape {
     name: &'static str,
     answered: usize,
     carried: usize,
     in_flight: usize,
-    /// Calls in one round.
+    /// Calls per round.
     count: usize,
 }
 
 const MEGABYTE: usize = 1_000_000;
 
-/// Below this, what counts is not how fast bytes are copied.
+/// Below this size, copying bytes does not dominate.
 const SMALL: usize = 1000;
 
 const SHAPES: &[Shape] = &[
@@ -39,8 +39,8 @@ impl Shape {
         Calls { params, count: self.count, in_flight: self.in_flight }
     }
 
-    /// Measures calls through us and through a bare loop: how long they take and, where they are
-    /// small, how long they keep our side busy.
+    /// Measures calls through a host and through a bare loop: elapsed time and, for small messages,
+    /// processor time of the client.
     fn measure(
         &self,
         wire: &str,
@@ -58,7 +58,7 @@ impl Shape {
             aim: None,
         };
         let mut rows = vec![row(name.clone(), taken)];
-        // With many in flight a bare loop hardly works: what it takes is chance.
+        // With many in flight a bare loop is mostly idle, and its processor time is noise.
         if self.answered + self.carried < SMALL && *in_flight == 1 {
             let busy = (processor_time(rounds, ours), processor_time(rounds, bare));
             rows.push(row(format!("{name}: processor time"), busy));
@@ -67,7 +67,7 @@ impl Shape {
     }
 }
 
-/// The last call as the server got it, to be sent again to the letter.
+/// The last call as the server received it, to send the same bytes again.
 fn last_call(host: &Host) -> Vec<u8> {
     let empty = Raw::from_value(&serde_json::json!({}));
     let sent = host.ask(LAST_CALL, &empty).get("sent").expect("it was asked for");

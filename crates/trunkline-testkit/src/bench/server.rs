@@ -1,4 +1,4 @@
-//! The server of the calls: as little as an MCP server can be, so that what is measured is not it.
+//! A minimal MCP server, so that measurements are dominated by the client.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -15,37 +15,38 @@ use trunkline::message::{Message, Raw, Request};
 
 use crate::host::runtime;
 
-/// What makes this program a server over its standard streams, after a delay in milliseconds.
+/// Argument that makes this program a stdio server, followed by a start delay in milliseconds.
 pub(crate) const SERVE: &str = "--serve";
 
-/// What makes this program a server over HTTP. It prints its port, and ends when its input does.
+/// Argument that makes this program an HTTP server. It prints its port, and ends when its stdin
+/// closes.
 pub(crate) const SERVE_HTTP: &str = "--serve-http";
 
-/// The method that returns the last call as it came, to be sent again without us.
+/// The method that returns the last call as received, for the bare loop to resend.
 pub(crate) const LAST_CALL: &str = "bench/last-call";
 
-/// The one tool that there is.
+/// The only tool.
 const TOOL: &str = "text";
 
 const DISCOVERED: &[u8] = br#""supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}"#;
 
 const TOOLS: &[u8] = br#""tools":[{"name":"text","inputSchema":{"type":"object"}}]"#;
 
-/// Answers that are ready are written together up to this size.
+/// Responses that are ready are written together up to this size.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// The longest text that is answered with.
+/// The longest text in a result.
 const LONGEST_TEXT: usize = 1_000_000;
 
 static TEXT: LazyLock<String> = LazyLock::new(|| "x".repeat(LONGEST_TEXT));
 
-/// The parameters of a call whose result holds a text of this size, and which itself carries one.
+/// The parameters of a call with a text of one size, whose result has a text of another size.
 pub(crate) fn params(answered: usize, carried: usize) -> Raw {
     let arguments = serde_json::json!({ "bytes": answered, "carried": "x".repeat(carried) });
     Raw::from_value(&serde_json::json!({ "name": TOOL, "arguments": arguments }))
 }
 
-/// Serves over standard input and output until that ends.
+/// Serves over stdin and stdout until stdin closes.
 pub(crate) fn serve(delay: Duration) -> io::Result<()> {
     thread::sleep(delay);
     let mut input = BufReader::with_capacity(BATCH_BYTES, io::stdin().lock());
@@ -68,8 +69,8 @@ pub(crate) fn serve(delay: Duration) -> io::Result<()> {
     }
 }
 
-/// Adds the answer to a message, if there is one. `sent` is the message with all that it was sent
-/// with.
+/// Appends the response to a message, if it is a request. `sent` is the message with its HTTP
+/// headers, if any.
 fn answer(message: &Bytes, sent: &Bytes, last_call: &mut Bytes, answers: &mut Vec<u8>) -> bool {
     let Ok(Message::Request(request)) = Message::read(message) else { return false };
     answers.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -96,14 +97,14 @@ fn answer(message: &Bytes, sent: &Bytes, last_call: &mut Bytes, answers: &mut Ve
     true
 }
 
-/// How long a text is asked for.
+/// The requested length of the text.
 fn size(request: &Request) -> usize {
     let arguments = request.params.as_ref().and_then(|params| params.get("arguments"));
     let bytes = arguments.and_then(|arguments| arguments.get("bytes"));
     bytes.and_then(|bytes| bytes.text().parse().ok()).unwrap_or(0).min(LONGEST_TEXT)
 }
 
-/// Serves HTTP on a port of the system's choice until standard input ends.
+/// Serves HTTP on a port chosen by the system until stdin closes.
 pub(crate) fn serve_http() -> io::Result<()> {
     end_with_input();
     LocalSet::new().block_on(&runtime(), async {
@@ -116,7 +117,7 @@ pub(crate) fn serve_http() -> io::Result<()> {
     })
 }
 
-/// Ends this program when its standard input does.
+/// Exits the process when stdin closes.
 pub(crate) fn end_with_input() {
     thread::spawn(|| {
         let _ = io::stdin().read_to_end(&mut Vec::new());
@@ -124,15 +125,15 @@ pub(crate) fn end_with_input() {
     });
 }
 
-/// A port of the system's choice, printed for whoever started this program.
+/// Binds a port chosen by the system and prints it for the parent process.
 pub(crate) async fn listener() -> io::Result<TcpListener> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     writeln!(io::stdout(), "{}", listener.local_addr()?.port())?;
     Ok(listener)
 }
 
-/// Answers the requests of one connection, one after another. It knows as much of HTTP as a client
-/// that is well-behaved needs.
+/// Serves the requests of one connection in sequence. Supports only the HTTP features that a
+/// well-behaved client needs.
 async fn serve_connection(mut stream: TcpStream, last_call: Rc<RefCell<Bytes>>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut received = BytesMut::new();
@@ -162,10 +163,10 @@ async fn serve_connection(mut stream: TcpStream, last_call: Rc<RefCell<Bytes>>) 
     }
 }
 
-/// The length of the head of a request or answer that begins the bytes, and of its body.
+/// The lengths of the headers and the body of the first request or response in the bytes.
 pub(crate) fn lengths(bytes: &[u8]) -> Option<(usize, usize)> {
     const KEY: &str = "\r\ncontent-length: ";
-    // Heads are short; what follows may be long.
+    // Headers are short; the body may be long.
     let head = &bytes[..bytes.len().min(4096)];
     let end = head.windows(4).position(|window| window == b"\r\n\r\n")?;
     let text = String::from_utf8_lossy(&head[..end]);

@@ -1,4 +1,4 @@
-//! Starting many servers: all at the same time, none in the way of another.
+//! Measures the concurrent start of many servers.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,17 +11,17 @@ use crate::host::{Host, stdio_server};
 use crate::measure::{Effort, in_turn};
 use crate::table::{Aim, Row, Table};
 
-/// Servers started at the same time.
+/// Servers started concurrently.
 const SERVERS: usize = 30;
 
-/// How many milliseconds the slow servers take, as those do that others wrote. These are asleep, so
-/// that 30 need no more processors than one does, but for the start of their processes.
+/// Start delay of slow servers, in milliseconds, typical of third-party ones. They sleep, so that
+/// 30 need no more processors than one, except to start their processes.
 const DELAY: u64 = 1000;
 
-/// What many servers may take, against what cannot be had faster.
+/// Allowed duration relative to the baseline.
 const TOGETHER: Aim = Aim::Ratio(1.3);
 
-/// What the modern servers are asked when they start.
+/// First requests to a modern server.
 const DISCOVER: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}"#,
     "\n",
@@ -29,7 +29,7 @@ const DISCOVER: &str = concat!(
     "\n",
 );
 
-/// What the older ones are asked.
+/// First messages to a legacy server.
 const INITIALIZE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","#,
     r#""capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#,
@@ -40,7 +40,7 @@ const INITIALIZE: &str = concat!(
     "\n",
 );
 
-/// The reference server of the protocol, in the folder of the npm peers.
+/// The reference server of the protocol, in the directory of npm peers.
 const REFERENCE: &str = "npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
 
 pub(crate) fn rows(effort: Effort, table: &mut Table) {
@@ -69,8 +69,8 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
     }
 }
 
-/// Where processes need processors, 30 take longer than one whoever starts them. So the limit is
-/// to start them without us.
+/// Starting 30 processes takes more processor time than starting one. The baseline therefore starts
+/// the same processes without a host.
 fn compare(name: &str, server: &Value, first_words: &str, rounds: u32, table: &mut Table) {
     let (all, limit) =
         in_turn(rounds, || ours(server, SERVERS), || bare(server, first_words, SERVERS));
@@ -82,7 +82,7 @@ fn compare(name: &str, server: &Value, first_words: &str, rounds: u32, table: &m
     });
 }
 
-/// How long a number of servers take until all are ready.
+/// Time until a number of servers are ready.
 fn ours(server: &Value, count: usize) -> Duration {
     let start = Instant::now();
     let host = Host::start(std::iter::repeat_n(server, count));
@@ -91,7 +91,7 @@ fn ours(server: &Value, count: usize) -> Duration {
     time
 }
 
-/// How long the processes take until each has answered its first two requests.
+/// Time until each process has responded to its first two requests.
 fn bare(server: &Value, first_words: &str, count: usize) -> Duration {
     let program = server["command"].as_str().unwrap_or_default();
     let arguments: Vec<_> =

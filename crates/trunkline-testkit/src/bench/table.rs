@@ -5,7 +5,7 @@ use std::time::Duration;
 
 const MEGABYTE: f64 = 1e6;
 
-/// Something measured.
+/// A measured value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Quantity {
     Time(Duration),
@@ -39,22 +39,22 @@ impl From<Duration> for Quantity {
     }
 }
 
-/// What a measurement should stay below.
+/// Upper limit for a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Aim {
-    /// So many times what it is measured against.
+    /// This multiple of the baseline.
     Ratio(f64),
     /// A fixed amount.
     Below(Quantity),
 }
 
-/// One measurement beside what it is measured against.
+/// One measurement with its baseline.
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) measured: Quantity,
-    /// What it is measured against, where there is something, and how that did.
+    /// Name and measurement of the baseline, if there is one.
     pub(crate) baseline: Option<(&'static str, Quantity)>,
-    /// What it should stay below, where there is an aim.
+    /// The upper limit, if there is one.
     pub(crate) aim: Option<Aim>,
 }
 
@@ -73,14 +73,14 @@ impl Table {
         self.rows.extend(rows);
     }
 
-    /// Says something below the table: what is missing in it, and why.
+    /// Adds a note below the table: missing rows, and the reason.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 }
 
 impl Row {
-    /// Nothing is no measure for anything.
+    /// A baseline of zero has no ratio.
     fn ratio(&self) -> Option<f64> {
         let ratio = self.baseline.map(|(_, baseline)| self.measured.value() / baseline.value());
         ratio.filter(|ratio| ratio.is_finite())

@@ -1,4 +1,4 @@
-//! A program that is run to its end, together with everything that it started.
+//! Runs a program to completion and kills its process group afterwards.
 
 use std::fmt::{self, Display, Formatter};
 use std::process::{ExitStatus, Stdio};
@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
-/// How a program ended, and what it said.
+/// Exit status and output of a program.
 pub(super) struct ProcessOutput {
     pub(super) status: ExitStatus,
     pub(super) printed: String,
@@ -20,21 +20,21 @@ impl Display for ProcessOutput {
     }
 }
 
-/// Runs a program to its end with this input. When the returned future ends or is dropped, nothing
-/// is left of the program or of what it started.
+/// Runs a program to completion with this input. When the returned future completes or is dropped,
+/// no process of its group is left.
 ///
 /// # Panics
 ///
 /// When the program cannot be started.
 pub(super) async fn finish(mut command: Command, input: &str) -> ProcessOutput {
-    // A proxy of the machine has no business between a test and its own server.
+    // Bypasses proxies of the machine between a test and its server.
     command.env("NO_PROXY", "*").process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let started = command.spawn();
     let mut child = started.unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     let _group = Group::of(&child);
     let mut writer = child.stdin.take().expect("invariant: its input is a pipe");
-    // A program that does not want its input is free to close it.
+    // A program may close its stdin without reading it.
     let _ = writer.write_all(input.as_bytes()).await;
     drop(writer);
     let output = child.wait_with_output().await.expect("its output can be read");
@@ -45,7 +45,7 @@ pub(super) async fn finish(mut command: Command, input: &str) -> ProcessOutput {
     }
 }
 
-/// The process group of a program, killed when this is dropped.
+/// The process group of a program, killed on drop.
 struct Group(Option<Pid>);
 
 impl Group {
@@ -58,7 +58,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // There is nothing to kill where everything has ended, as it should have.
+            // Fails if all processes have ended, which is expected.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
@@ -82,7 +82,7 @@ mod tests {
         for _ in 0..100 {
             let asked = Command::new("ps").args(["-o", "stat=", "-p", process]).output().await;
             let state = String::from_utf8(asked.unwrap().stdout).unwrap();
-            // One that nobody has asked after yet is a zombie, and as dead as the others.
+            // A zombie has ended, and only waits to be reaped.
             if state.is_empty() || state.starts_with('Z') {
                 return true;
             }

@@ -1,4 +1,4 @@
-//! The command line of FastMCP.
+//! Runs the command line of FastMCP.
 
 use serde_json::Value;
 use tokio::process::Command;
@@ -12,7 +12,7 @@ use crate::peers;
 pub(super) const ABILITIES: &[Ability] =
     &[Ability::Resources, Ability::Prompts, Ability::Elicitation, Ability::Failure];
 
-/// What is typed in for every field that is asked for.
+/// Input for every field of an elicitation.
 const TYPED: &str = "Ada\nAda\n";
 
 pub(super) async fn run(endpoint: &Endpoint<'_>) -> Report {
@@ -43,7 +43,7 @@ pub(super) async fn run(endpoint: &Endpoint<'_>) -> Report {
     report
 }
 
-/// What a tool said.
+/// The text of a tool result.
 fn said(found: &Value) -> Option<String> {
     text(&found["content"][0]["text"])
 }
@@ -54,11 +54,11 @@ struct FastMcp<'a> {
 }
 
 impl FastMcp<'_> {
-    /// Asks one thing, with somebody who types in the input.
+    /// Runs one command with this input on stdin.
     async fn ask(&self, verb: &str, arguments: &[&str], input: &str) -> ProcessOutput {
         let mut command = Command::new(peers::python().with_file_name("fastmcp"));
         command.arg(verb).args(arguments).arg("--json");
-        // It would look for a newer version of itself.
+        // Disables its check for a newer version.
         command.env("FASTMCP_CHECK_FOR_UPDATES", "off");
         match self.endpoint {
             Endpoint::Url(url) => command.args(["--server-spec", url]),
@@ -68,7 +68,7 @@ impl FastMcp<'_> {
     }
 }
 
-/// A command line as a shell would read it.
+/// Quotes a command line for a shell.
 fn shell_words(words: &[&str]) -> String {
     let quoted = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''")));
     quoted.collect::<Vec<_>>().join(" ")

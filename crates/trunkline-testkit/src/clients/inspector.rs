@@ -1,4 +1,4 @@
-//! The command line of the inspector.
+//! Runs the command line of the inspector.
 
 use serde_json::Value;
 use tokio::process::Command;
@@ -12,7 +12,7 @@ use crate::peers;
 pub(super) const ABILITIES: &[Ability] =
     &[Ability::Resources, Ability::Templates, Ability::Prompts, Ability::Failure];
 
-/// The exit code for a tool that reported that it failed.
+/// The exit code for a tool that reported a failure.
 const TOOL_FAILED: i32 = 5;
 
 pub(super) async fn run(era: Era, endpoint: &Endpoint<'_>) -> Report {
@@ -35,7 +35,7 @@ pub(super) async fn run(era: Era, endpoint: &Endpoint<'_>) -> Report {
     let done = inspector.ask(&["tools/call", "--tool-name", "test_simple_text"]).await;
     it.text = take(it, "text", &done, said);
     let done = inspector.ask(&["tools/call", "--tool-name", "test_error_handling"]).await;
-    // The result is followed by a line of its own about the failure, elsewhere.
+    // It prints the result to stdout, and a line about the failure to stderr.
     it.error = take(it, "error", &done, said).filter(|_| done.status.code() == Some(TOOL_FAILED));
     let done = inspector.ask(&["resources/read", "--uri", RESOURCE]).await;
     it.resource =
@@ -49,7 +49,7 @@ pub(super) async fn run(era: Era, endpoint: &Endpoint<'_>) -> Report {
     report
 }
 
-/// What a tool said.
+/// The text of a tool result.
 fn said(found: &Value) -> Option<String> {
     text(&found["result"]["content"][0]["text"])
 }
@@ -61,12 +61,12 @@ struct Inspector<'a> {
 }
 
 impl Inspector<'_> {
-    /// Asks one thing: a method and its arguments.
+    /// Runs one command: a method and its arguments.
     async fn ask(&self, method: &[&str]) -> ProcessOutput {
         let launcher = "@modelcontextprotocol/inspector/clients/launcher/build/index.js";
         let mut command = Command::new(peers::conformance_node());
         command.arg(peers::node_modules().join(launcher)).arg("--cli");
-        // Its keyring would be the machine's.
+        // The default store is the keyring of the machine.
         command.env("MCP_INSPECTOR_SECRET_STORE", "memory");
         command.args(["--format", "json", "--quiet", "--protocol-era", self.era.name()]);
         command.arg("--method").args(method);

@@ -1,4 +1,4 @@
-//! The command line of mcporter.
+//! Runs the command line of mcporter.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub(super) async fn run(endpoint: &Endpoint<'_>) -> Report {
     let done = mcporter
         .name("call", &["fixture.test_structured_content", "city=Paris", "--output", "json"])
         .await;
-    // Where there is structured content, it shows nothing else.
+    // It prints only structured content, if there is any.
     it.structured = take(it, "structured", &done, |found| Some(found.clone()));
     let done = mcporter.name("call", &["fixture.test_error_handling", "--output", "json"]).await;
     it.error = take(it, "error", &done, said).filter(|_| done.status.code() == Some(1));
@@ -38,7 +38,7 @@ pub(super) async fn run(endpoint: &Endpoint<'_>) -> Report {
     report
 }
 
-/// What a tool said.
+/// The text of a tool result.
 fn said(found: &Value) -> Option<String> {
     text(&found["content"][0]["text"])
 }
@@ -61,7 +61,7 @@ impl<'a> Mcporter<'a> {
         Self { home, config, endpoint }
     }
 
-    /// Asks one thing of the server by its address or command line.
+    /// Runs one command against the server by URL or command line.
     async fn address(&self, verb: &str, arguments: &[&str]) -> ProcessOutput {
         let mut command = program();
         command.arg(verb);
@@ -80,7 +80,7 @@ impl<'a> Mcporter<'a> {
         self.home.finish(command, "").await
     }
 
-    /// Asks one thing of the server by its name in a configuration.
+    /// Runs one command against the server by its name in a configuration.
     async fn name(&self, verb: &str, arguments: &[&str]) -> ProcessOutput {
         let mut command = program();
         command.arg("--config").arg(&self.config).arg(verb).args(arguments).arg("--no-oauth");

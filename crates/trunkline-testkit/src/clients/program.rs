@@ -1,4 +1,4 @@
-//! What the clients for the command line have in common.
+//! Shared parts of the command line clients.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,8 +12,8 @@ use super::report::Report;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A home directory of its own, so that no client sees what the machine's user has configured, nor
-/// leaves anything there.
+/// A temporary home directory, so that no client reads the user's configuration or leaves files
+/// there.
 pub(super) struct Home(PathBuf);
 
 impl Home {
@@ -24,14 +24,14 @@ impl Home {
         Self(path)
     }
 
-    /// Writes a file and says where it is.
+    /// Writes a file and returns its path.
     pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, text).expect("a file can be written");
         path
     }
 
-    /// Runs a program that lives here.
+    /// Runs a program with this home directory.
     pub(super) async fn finish(&self, mut command: Command, input: &str) -> ProcessOutput {
         command.env("HOME", &self.0).env("XDG_CONFIG_HOME", &self.0).env("XDG_DATA_HOME", &self.0);
         command.current_dir(&self.0);
@@ -45,7 +45,7 @@ impl Drop for Home {
     }
 }
 
-/// Takes what a step came to into the report: the wanted part of what was printed, or a failure.
+/// Extracts a value from the output of a step, or records a failure in the report.
 pub(super) fn take<T>(
     report: &mut Report,
     step: &str,
@@ -59,19 +59,19 @@ pub(super) fn take<T>(
     found
 }
 
-/// The JSON at the end of what a program printed; some ask questions before.
+/// The JSON at the end of the output; some programs print prompts before it.
 fn printed(text: &str) -> Option<Value> {
     let starts = text.match_indices(['{', '[']).map(|(start, _)| start);
     starts.filter_map(|start| serde_json::from_str(text.get(start..)?).ok()).next()
 }
 
-/// The texts under a key of every object in a list.
+/// The strings under a key of every object in a list.
 pub(super) fn names(list: &Value, key: &str) -> Option<Vec<String>> {
     let name = |object: &Value| object[key].as_str().map(str::to_owned);
     list.as_array()?.iter().map(name).collect()
 }
 
-/// A text, where there is one.
+/// The string, if the value is one.
 pub(super) fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }

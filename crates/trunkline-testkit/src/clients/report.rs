@@ -1,4 +1,4 @@
-//! What a client saw of a server, and what it should have seen.
+//! The report of a client run, and the expected results.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -11,76 +11,76 @@ use super::{Ability, Era, RealClient};
 /// The resource that is read.
 pub(super) const RESOURCE: &str = "test://static-text";
 
-/// The prompt that is got.
+/// The prompt that is requested.
 pub(super) const PROMPT: &str = "test_prompt_with_arguments";
 
-/// What it is got with.
+/// The arguments of the prompt.
 pub(super) const PROMPT_ARGUMENTS: [(&str, &str); 2] = [("arg1", "one"), ("arg2", "two")];
 
-/// What a client saw. Nothing where it cannot do a thing, or tried it in vain.
+/// Results of a client run. `None` where the client lacks an ability or a step failed.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Report {
-    /// What went wrong, by the name of the step; `server` is connecting.
+    /// Failures by step; `server` is connecting.
     pub failures: BTreeMap<String, String>,
-    /// The version that was agreed on.
+    /// The negotiated protocol version.
     pub protocol: Option<String>,
-    /// What the server calls itself.
+    /// The name of the server.
     pub server: Option<String>,
     /// The names of all tools.
     pub tools: Option<Vec<String>>,
-    /// The addresses of all resources.
+    /// The URIs of all resources.
     pub resources: Option<Vec<String>>,
-    /// All templates of resources.
+    /// All resource templates.
     pub templates: Option<Vec<String>>,
     /// The names of all prompts.
     pub prompts: Option<Vec<String>>,
-    /// What `test_simple_text` said.
+    /// The text of `test_simple_text`.
     pub text: Option<String>,
     /// The structured content of `test_structured_content`.
     pub structured: Option<Value>,
-    /// What `test_error_handling` said, as the result of a tool that failed.
+    /// The text of `test_error_handling`, as the result of a failed tool.
     pub error: Option<String>,
     /// The text of a resource.
     pub resource: Option<String>,
     /// The text of a prompt with arguments.
     pub prompt: Option<String>,
-    /// What an argument of that prompt may be completed to.
+    /// Completions for an argument of that prompt.
     pub completions: Option<Vec<String>>,
-    /// How far `test_tool_with_progress` said it was, each time.
+    /// The progress values of `test_tool_with_progress`.
     pub progress: Option<Vec<f64>>,
-    /// What tools said after they had asked the user.
+    /// The texts of tools after an elicitation.
     pub elicited: Option<Vec<String>>,
-    /// Whether the server noticed that a call of `test_slow` was cancelled.
+    /// Whether the server received the cancellation of a `test_slow` call.
     pub cancelled: Option<bool>,
 }
 
-/// What a server is expected to be.
+/// Expected properties of a server.
 #[derive(Debug, Clone)]
 pub struct Expectations<'a> {
-    /// What it calls itself.
+    /// Its name.
     pub server: &'a str,
-    /// Whether it speaks the newer generation, so that clients with a choice take that.
+    /// Whether it supports the modern era, which clients with a choice prefer.
     pub is_modern: bool,
-    /// What it cannot do. Whether it does is not looked at.
+    /// Abilities it lacks, which are not checked.
     pub without: &'a [Ability],
-    /// How many tools it has.
+    /// The number of its tools.
     pub tools: usize,
 }
 
 impl Expectations<'_> {
-    /// What is expected of the fixture in both generations.
+    /// Expectations for the fixture in both eras.
     #[must_use]
     pub fn of_fixture() -> Self {
         Self { server: "trunkline-fixture", is_modern: true, without: &[], tools: 39 }
     }
 }
 
-/// Insists that a client saw what it should have seen of a server that has what the fixture has.
+/// Asserts that a client has the expected report of a server with the fixture's items.
 ///
 /// # Panics
 ///
-/// When it did not, with everything that is wrong.
+/// When it has not, with all differences.
 pub fn assert_report(client: RealClient, report: &Report, expected: &Expectations<'_>) {
     let problems = problems(client, report, expected);
     assert!(problems.is_empty(), "{client:?}:\n{}\n{report:#?}", problems.join("\n"));
@@ -91,7 +91,7 @@ fn problems(client: RealClient, report: &Report, expected: &Expectations<'_>) ->
     check.names(report, expected);
     check.things(report);
     check.conversations(report);
-    // Whatever else failed shows as something that was not seen.
+    // Other failures show as missing values.
     let unclosed = report.failures.get("closed");
     check.problems.extend(unclosed.map(|failure| format!("closed: {failure}")));
     check.problems
@@ -104,7 +104,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Who is there, and what it has.
+    /// Checks the server's identity and lists.
     fn names(&mut self, report: &Report, expected: &Expectations<'_>) {
         let is_modern = match self.client.era() {
             Era::Legacy => false,
@@ -143,7 +143,7 @@ impl Check<'_> {
         );
     }
 
-    /// What came of asking for something.
+    /// Checks the results of requests.
     fn things(&mut self, report: &Report) {
         let text = "This is a simple text response for testing.";
         if report.text.as_deref() != Some(text) {
@@ -162,7 +162,7 @@ impl Check<'_> {
         self.equal(Ability::Completion, "completions", completions, places);
     }
 
-    /// What went back and forth while something ran.
+    /// Checks messages during a call.
     fn conversations(&mut self, report: &Report) {
         let whole = [0.0, 50.0, 100.0];
         let progress = report.progress.as_deref().map(|seen| {
@@ -178,7 +178,7 @@ impl Check<'_> {
         self.equal(Ability::Cancellation, "cancelled", report.cancelled, true);
     }
 
-    /// Notes a difference; a client that cannot do a thing must not have reported it either.
+    /// Records a difference; a client must not report a value for an ability it lacks.
     #[expect(clippy::needless_pass_by_value, reason = "callers make what they compare for this")]
     fn equal<T: PartialEq + Debug>(
         &mut self,
@@ -201,7 +201,7 @@ impl Check<'_> {
     }
 }
 
-/// The order of lists is the server's own business.
+/// The order of lists is up to the server.
 fn sorted(names: Option<&Vec<String>>) -> Option<Vec<String>> {
     let mut names = names?.clone();
     names.sort();
@@ -220,7 +220,7 @@ mod tests {
 
     const CLIENT: RealClient = RealClient::TypeScriptClient(Era::Auto);
 
-    /// What a client that can do everything sees of the fixture.
+    /// The report on the fixture by a client with all abilities.
     fn everything() -> Report {
         let tools: Vec<String> = (0..39).map(|number| format!("tool {number}")).collect();
         let report = json!({

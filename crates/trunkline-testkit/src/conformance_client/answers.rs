@@ -1,4 +1,4 @@
-//! What a client says that agrees to everything: arguments for tools, answers to questions.
+//! Accepting responses of a client: arguments for tools, results for server requests.
 
 use serde_json::{Map, Value, json};
 use trunkline::connection::{CallHandler, HandlerFuture, ServerRequest};
@@ -6,7 +6,7 @@ use trunkline::item::Item;
 use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::code;
 
-/// A caller that accepts whatever it is asked, with the values that are offered.
+/// A handler that accepts every server request, with default values.
 pub(crate) struct AcceptingHandler;
 
 impl CallHandler for AcceptingHandler {
@@ -28,13 +28,13 @@ impl CallHandler for AcceptingHandler {
     }
 }
 
-/// Arguments that a tool accepts, as far as its schema says what those are.
+/// Arguments that fit the schema of a tool.
 pub(crate) fn arguments_for(tool: &Item) -> Raw {
     let schema = tool.definition().get("inputSchema").map(|schema| schema.to_value());
     Raw::from_value(&filled_in(&schema.unwrap_or_default()))
 }
 
-/// An object with every property of a schema: its default, or something of its type.
+/// An object with every property of a schema: its default, or a value of its type.
 fn filled_in(schema: &Value) -> Value {
     let properties = schema["properties"].as_object();
     let value = |(name, property): (&String, &Value)| (name.clone(), example(property));

@@ -1,5 +1,5 @@
-//! The library under the conformance suite: a program that the suite starts with the address of one
-//! of its servers, and that does what the scenario asks of a client.
+//! Client program for the conformance suite, which starts it with the URL of a server; performs the
+//! client's part of a scenario with the library.
 
 #![expect(clippy::print_stderr, reason = "this is a program, and the suite keeps what it says")]
 
@@ -20,7 +20,7 @@ use trunkline::message::Raw;
 
 use self::answers::{AcceptingHandler, arguments_for};
 
-/// Why the program gives up.
+/// The error that ends the program.
 type Failure = Box<dyn std::error::Error>;
 
 #[tokio::main(flavor = "current_thread")]
@@ -47,7 +47,7 @@ async fn run(scenario: &str, url: &str) -> Result<(), Failure> {
     result
 }
 
-/// Does what a scenario asks for.
+/// Performs a scenario.
 async fn play(scenario: &str, connection: &Connection) -> Result<(), Failure> {
     match scenario {
         "http-custom-headers" => {
@@ -56,7 +56,8 @@ async fn play(scenario: &str, connection: &Connection) -> Result<(), Failure> {
             }
         }
         "json-schema-2020-12-preservation" => echo_schema(connection).await?,
-        // The server has nothing to call: what counts is that nobody follows its references.
+        // The server has no tools: the suite checks that the client does not dereference its
+        // schemas.
         "json-schema-ref-no-deref" => {}
         _ => {
             for tool in connection.tools().iter() {
@@ -71,7 +72,7 @@ async fn play(scenario: &str, connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sends a schema back as it came.
+/// Sends a schema back unchanged.
 async fn echo_schema(connection: &Connection) -> Result<(), Failure> {
     let tools = connection.tools();
     let is_focal = |tool: &&Arc<Item>| tool.name() == "json_schema_2020_12_tool";
@@ -108,7 +109,7 @@ async fn tool_call(connection: &Connection, name: &Value, arguments: Raw) -> Res
     answer.map(|_| ()).map_err(|error| error.message().into())
 }
 
-/// What the suite says beside the address.
+/// Additional parameters from the suite.
 fn context() -> Result<Value, Failure> {
     Ok(serde_json::from_str(&env::var("MCP_CONFORMANCE_CONTEXT")?)?)
 }

@@ -1,4 +1,4 @@
-//! The gateway before a server that behaves, and clients that send anything.
+//! A gateway with a well-behaved server, and clients that send arbitrary bytes.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -15,14 +15,14 @@ use trunkline_gateway::{GatewayOptions, Scope, router, serve};
 use super::transcript::{Requests, response_id};
 use super::{LONGEST_EXCHANGE, host_of, modern, start_words};
 
-/// What fits into a stream at a time.
+/// Capacity of a stream.
 const STREAM_BYTES: usize = 64 * 1024;
 
 /// A gateway in this process.
 pub(super) struct Gateway {
     host: Host,
     router: Router,
-    /// A legacy session, as its header.
+    /// The header value of a legacy session.
     session: HeaderValue,
 }
 
@@ -57,7 +57,7 @@ impl Gateway {
         checked.await.expect("everything is answered in time");
     }
 
-    /// Sends the bytes as lines, and a request after them.
+    /// Sends the bytes as lines, followed by a request.
     async fn check_stream(&self, bytes: &[u8]) {
         let (near, far) = duplex(STREAM_BYTES);
         let (reader, writer) = split(far);
@@ -78,7 +78,7 @@ impl Gateway {
         requests.check(&output);
     }
 
-    /// Headers as a modern client would send them with this body.
+    /// The headers that a modern client would send with this body.
     fn modern_headers(&self, body: &[u8]) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = vec![(
             HeaderName::from_static("mcp-protocol-version"),
@@ -121,7 +121,7 @@ impl Gateway {
             Ok(Message::Request(request)) => Some(request),
             _ => None,
         };
-        // It goes on until its client goes away.
+        // The response stream stays open until the client disconnects.
         if request.as_ref().is_some_and(|it| &*it.method == "subscriptions/listen") {
             return;
         }
@@ -144,7 +144,7 @@ impl Gateway {
         }
     }
 
-    /// Whoever comes next gets an answer of their own.
+    /// Checks that another client gets its own response.
     async fn check_other_client(&self) {
         let params = json!({ "name": "words_shout", "arguments": { "text": "hello" } });
         let call = modern("another client", "tools/call", params).to_string();

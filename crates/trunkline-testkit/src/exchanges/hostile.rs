@@ -1,4 +1,4 @@
-//! A server that answers anything, behind a gateway with a server that behaves.
+//! A gateway with a server that responds with arbitrary bytes, and a well-behaved one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,16 +18,16 @@ use trunkline_gateway::{Scope, serve};
 use super::transcript::{Requests, response_id};
 use super::{LONGEST_EXCHANGE, host_of, modern, start_words};
 
-/// What fits into a stream at a time.
+/// Capacity of a stream.
 const STREAM_BYTES: usize = 64 * 1024;
 
-/// Separates the parts of the bytes. No text has it.
+/// Separates the parts of the bytes. It does not occur in UTF-8 text.
 const SEPARATOR: u8 = 0xff;
 
-/// What the server answers: to who it is, to lists, to calls, and to all else.
+/// Responses of the server: to discovery or initialization, lists, calls, and all other requests.
 type Script = Arc<Mutex<[Vec<u8>; 4]>>;
 
-/// A server that answers as it is told, and a server that behaves.
+/// A server with scripted responses, and a well-behaved one.
 pub(super) struct HostileServer {
     script: Script,
     url: String,
@@ -65,7 +65,7 @@ impl HostileServer {
     }
 }
 
-/// Asks for everything that the hostile server has a part in, and calls the other one.
+/// Sends every request that involves the hostile server, and calls the other one.
 async fn exchange(stream: tokio::io::DuplexStream) {
     let call = |name: &str| json!({ "name": name, "arguments": { "text": "hello" } });
     let requests = [
@@ -87,7 +87,7 @@ async fn exchange(stream: tokio::io::DuplexStream) {
     writer.write_all(input.as_bytes()).await.expect("it reads");
     let mut output = Vec::new();
     let mut part = [0; 4096];
-    // The end would bound the time that answers may take.
+    // Closing the stream earlier would limit the time for responses.
     while output.iter().filter(|byte| **byte == b'\n').count() < 8 {
         let length = reader.read(&mut part).await.expect("it writes");
         assert!(length > 0, "it ended: {}", String::from_utf8_lossy(&output));
@@ -105,7 +105,7 @@ async fn exchange(stream: tokio::io::DuplexStream) {
     assert!(lines.filter(last).all(is_right), "{}", String::from_utf8_lossy(&output));
 }
 
-/// Answers a request as the script says.
+/// Responds to a request according to the script.
 async fn answer(State(script): State<Script>, method: Method, body: Bytes) -> Response {
     if method != Method::POST {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();

@@ -1,23 +1,23 @@
-//! What was asked on a stream against what was answered.
+//! Matches the requests on a stream with their responses.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
 use trunkline::message::{Id, Message, ParseError, Raw};
 
-/// The words of a response to a request on which the gateway panicked.
+/// Text of an error response after a panic in the gateway.
 const PANIC: &[u8] = b"because of a defect";
 
-/// How often each id was asked for.
+/// The number of requests per ID.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     counts: HashMap<Id, usize>,
-    /// Whether the client took a request back, which need not be answered then.
+    /// Whether the client cancelled a request, which needs no response then.
     takes_back: bool,
 }
 
 impl Requests {
-    /// The requests in lines of a client, as far as they can be read.
+    /// Collects the requests in lines of a client, as far as they can be parsed.
     pub(super) fn in_lines(lines: &[u8]) -> Self {
         let mut requests = Self::default();
         for line in lines.split(|byte| *byte == b'\n') {
@@ -41,7 +41,7 @@ impl Requests {
         }
     }
 
-    /// Checks lines that answer these requests.
+    /// Checks lines with the responses to these requests.
     pub(super) fn check(&self, lines: &[u8]) {
         let mut answered: HashMap<Id, usize> = HashMap::new();
         let mut lines = lines.split(|byte| *byte == b'\n').peekable();
@@ -65,7 +65,7 @@ impl Requests {
     }
 }
 
-/// The id of a message that answers, if it has one.
+/// The ID of a response, if the message is one and has an ID.
 pub(super) fn response_id(message: &[u8]) -> Option<Id> {
     assert!(memchr::memmem::find(message, PANIC).is_none(), "a panic: {}", shown(message));
     let raw = Raw::read(&Bytes::copy_from_slice(message));

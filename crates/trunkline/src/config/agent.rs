@@ -1,4 +1,4 @@
-//! Agents as meant: patterns of the names that each may see, and the matcher for them (TOOL-6).
+//! Validated agents: the name patterns that limit each agent's view, and their matcher (TOOL-6).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,43 +7,42 @@ use super::keywords::Access;
 use super::source::Location;
 use crate::name::{AgentName, NamePattern};
 
-/// Agents, and the files that hold more of them.
+/// Agents of a configuration, and the files that define more.
 #[derive(Clone, Default)]
 pub struct Agents {
-    /// Files and folders with agents, as written.
+    /// Files and directories with agents, as written.
     pub files: Vec<Box<str>>,
-    /// The folder those are relative to.
+    /// The directory that `files` are relative to.
     pub folder: PathBuf,
-    /// Agents written in the configuration itself.
+    /// Agents defined in the configuration itself.
     pub named: BTreeMap<AgentName, Agent>,
-    /// Whether patterns may mean other names than they were written for, because `naming` cannot be
-    /// read.
+    /// Whether patterns may match other names than intended, because `naming` cannot be read.
     pub(crate) has_unreadable_naming: bool,
 }
 
-/// An agent and what it may see.
+/// An agent, and the limits of its view.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Patterns of exposed names, the last that matches wins; absent when it may see all.
+    /// Patterns of exposed names; the last match wins. `None` if the agent may see everything.
     pub tools: Option<Vec<AgentPattern>>,
-    /// The most it may do, if that is less than the configuration allows (TOOL-5).
+    /// The agent's access limit, if it is lower than the configuration's (TOOL-5).
     pub access: Option<Access>,
-    /// What it is for.
+    /// Description of the agent's purpose.
     pub description: Option<Box<str>>,
-    /// Where it was written.
+    /// The location of its definition.
     pub location: Location,
-    /// Whether it has errors, so that it may see nothing and cannot be asked for (BUN-2).
+    /// Whether it has errors: a disabled agent sees nothing and cannot be selected (BUN-2).
     pub is_disabled: bool,
 }
 
 impl Agent {
-    /// An agent that cannot be read.
+    /// Creates a placeholder for an agent that cannot be read.
     pub(crate) fn disabled(location: Location) -> Self {
         let tools = Some(Vec::new());
         Self { tools, access: None, description: None, location, is_disabled: true }
     }
 
-    /// Disables an agent whose patterns may mean other names than they were written for.
+    /// Disables an agent whose patterns may match other names than intended.
     pub(crate) fn without_known_names(&mut self) {
         if self.tools.is_some() {
             *self = Self::disabled(self.location.clone());
@@ -52,9 +51,9 @@ impl Agent {
 }
 
 impl Agent {
-    /// Whether its patterns include a name: the last that matches counts, a name that none matches is
-    /// not included, and without patterns every name is (TOOL-6). A host applies the same patterns to
-    /// its native tools with this.
+    /// Returns whether its patterns include a name. The last match wins; an unmatched name is
+    /// excluded; without patterns every name is included (TOOL-6). A host can apply the same
+    /// patterns to its native tools with this.
     ///
     /// ```
     /// use trunkline::config::{self, AgentFile};
@@ -74,7 +73,8 @@ impl Agent {
     }
 }
 
-/// The pattern that decides about a name: the last that matches, by its place and itself.
+/// Returns the pattern that decides on a name: the last for which `matches`, called with index and
+/// pattern, is true.
 pub(crate) fn deciding_pattern(
     patterns: &[AgentPattern],
     mut matches: impl FnMut(usize, &AgentPattern) -> bool,
@@ -83,11 +83,11 @@ pub(crate) fn deciding_pattern(
     candidates.find(|(place, pattern)| matches(*place, pattern)).map(|(_, pattern)| pattern)
 }
 
-/// A pattern of an agent, and where it was written.
+/// A pattern of an agent, with its location.
 #[derive(Clone, Debug)]
 pub struct AgentPattern {
     /// The pattern.
     pub pattern: NamePattern,
-    /// Where it was written.
+    /// The location of the pattern.
     pub location: Location,
 }

@@ -1,4 +1,4 @@
-//! Problems found in a configuration, as values: what, where, and what to do.
+//! Configuration problems as values: message, location and help.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 use super::source::{Location, Source, Span};
 use crate::name::ServerName;
 
-/// How bad a problem is.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing is wrong: what was written has no effect here, and that may surprise.
+    /// Informational: the setting is valid and has no effect here.
     Note,
-    /// Probably a slip, such as an unknown key. Fails only under `--strict`.
+    /// Probably a mistake, such as an unknown key. Fails only under `--strict`.
     Hint,
-    /// Works, and perhaps not as meant. Fails only under `--strict`.
+    /// Works, perhaps not as intended. Fails only under `--strict`.
     Warning,
-    /// The entry it is about cannot be used.
+    /// The affected entry cannot be used.
     Error,
 }
 
 impl Severity {
-    /// The word messages show.
+    /// The label that messages show.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -33,13 +33,13 @@ impl Severity {
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])* $name:ident = $text:literal),* $(,)?) => {
-        /// Which problem it is. The text form is stable: scripts and documentation use it.
+        /// The kind of problem. The text form is stable: scripts and documentation use it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Code { $($(#[doc = $doc])* $name),* }
 
         impl Code {
-            /// Every code there is.
+            /// All codes.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
             /// The stable text form.
@@ -59,15 +59,15 @@ codes! {
     TooLarge = "too-large",
     /// The bytes are not UTF-8.
     NotUtf8 = "not-utf8",
-    /// There is nothing in the text.
+    /// The text is empty.
     EmptyFile = "empty-file",
-    /// The text is not an object at the top.
+    /// The top level of the text is not an object.
     NotAnObject = "not-an-object",
-    /// A file that was asked for does not exist.
+    /// A requested file does not exist.
     FileMissing = "file-missing",
-    /// A directory was given where a file belongs.
+    /// A path names a directory instead of a file.
     FileIsDirectory = "file-is-directory",
-    /// A file exists and cannot be read.
+    /// A file exists but cannot be read.
     FileUnreadable = "file-unreadable",
     /// A discovered file can be changed by other users.
     UnsafeFile = "unsafe-file",
@@ -75,25 +75,25 @@ codes! {
     ShadowedFile = "shadowed-file",
     /// A server of a lower layer is replaced by one of a higher layer.
     ShadowedServer = "shadowed-server",
-    /// Servers stand at the top of a file instead of under a key for servers.
+    /// Servers are at the top level of a file instead of under a key for servers.
     NoServers = "no-servers",
-    /// One object has a key twice, or two spellings of one key.
+    /// An object has a key twice, or two spellings of one key.
     DuplicateKey = "duplicate-key",
-    /// Two servers have one name.
+    /// Two servers have the same name.
     DuplicateServer = "duplicate-server",
-    /// A key that nothing here knows.
+    /// An unknown key.
     UnknownKey = "unknown-key",
-    /// A key of another host that is kept and has no effect here.
+    /// A key of another host that is preserved and has no effect here.
     ForeignKey = "foreign-key",
-    /// A rule of another host that hides or guards something is not applied here.
+    /// A rule of another host that hides or restricts something is not applied here.
     NotApplied = "not-applied",
     /// A value of the wrong type.
     WrongType = "wrong-type",
-    /// A word that is not one of those allowed.
+    /// A keyword that is not one of the allowed ones.
     UnknownValue = "unknown-value",
-    /// A number, duration, size or text outside what is allowed.
+    /// A number, duration, size or string outside the allowed range.
     OutOfRange = "out-of-range",
-    /// A key that must be there is missing.
+    /// A required key is missing.
     MissingKey = "missing-key",
     /// Two keys contradict each other.
     Contradiction = "contradiction",
@@ -101,15 +101,15 @@ codes! {
     Disabled = "disabled",
     /// A server refers to a variable, a file or an input that has no value here.
     UnresolvedReference = "unresolved-reference",
-    /// The program of a server is not there.
+    /// The program of a server does not exist.
     MissingProgram = "missing-program",
-    /// A server runs Trunkline with the configuration that it is in.
+    /// A server runs Trunkline with the same configuration.
     StartsItself = "starts-itself",
-    /// Nothing provides credentials under an id.
+    /// No provider supplies credentials for an ID.
     UnknownAuthProvider = "unknown-auth-provider",
-    /// Something that is asked for is not served here.
+    /// A bundle mode that is not served here.
     NotServed = "not-served",
-    /// A name that cannot be used.
+    /// An invalid name.
     BadName = "bad-name",
     /// A server has both a command and a URL.
     CommandAndUrl = "command-and-url",
@@ -117,9 +117,9 @@ codes! {
     NoCommandOrUrl = "no-command-or-url",
     /// A server's type does not fit its other keys.
     TypeMismatch = "type-mismatch",
-    /// A way to connect that does not exist here.
+    /// An unsupported transport.
     UnsupportedTransport = "unsupported-transport",
-    /// Not an HTTP address.
+    /// Not an HTTP URL.
     BadUrl = "bad-url",
     /// The name or value of a header cannot be sent.
     BadHeader = "bad-header",
@@ -127,31 +127,31 @@ codes! {
     BadVariable = "bad-variable",
     /// The command looks like a whole command line.
     CommandLine = "command-line",
-    /// A timeout that is too short to be in the unit it is written in.
+    /// A timeout too short for the unit of its dialect.
     AmbiguousTimeout = "ambiguous-timeout",
-    /// An entry only switches a server that no lower layer has.
+    /// An entry only toggles a server that no lower layer defines.
     NothingToSwitch = "nothing-to-switch",
-    /// A reference such as `${…}` that cannot be read.
+    /// A malformed reference such as `${…}`.
     BadReference = "bad-reference",
     /// A reference to an input that the file does not declare.
     UnknownInput = "unknown-input",
-    /// Servers whose names start alike.
+    /// Several servers whose names have the same prefix.
     SharedPrefix = "shared-prefix",
     /// A bundle names a server that does not exist.
     UnknownServer = "unknown-server",
     /// An allow-list that allows nothing.
     EmptyAllowList = "empty-allow-list",
-    /// A pattern of names that cannot be read.
+    /// A malformed name pattern.
     BadPattern = "bad-pattern",
     /// A list of patterns that allows nothing.
     AllowsNothing = "allows-nothing",
-    /// Two agents have one name.
+    /// Two agents have the same name.
     DuplicateAgent = "duplicate-agent",
-    /// The text at the top of an agent cannot be read.
+    /// The frontmatter of an agent cannot be read.
     AgentSyntax = "agent-syntax",
-    /// An agent in a file of several has no name.
+    /// An agent in a file with several agents has no name.
     AgentWithoutName = "agent-without-name",
-    /// An untrusted server, or a bundle of it, has no allow-list.
+    /// An untrusted server, or a bundle that contains one, has no allow-list.
     UntrustedWithoutAllowList = "untrusted-without-allow-list",
 }
 
@@ -161,38 +161,38 @@ impl fmt::Display for Code {
     }
 }
 
-/// Another place that helps to understand a problem.
+/// Another location that helps to understand a problem.
 #[derive(Clone, Debug)]
 pub struct Related {
-    /// Where.
+    /// The location.
     pub location: Location,
-    /// What is there.
+    /// Description of the text at the location.
     pub label: String,
 }
 
-/// One problem.
+/// One problem in a configuration.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Which problem it is.
+    /// The kind of problem.
     pub code: Code,
-    /// What is wrong, in one sentence.
+    /// Description of the problem, in one sentence.
     pub message: String,
-    /// Where it is; absent when the problem is about no text, such as a missing file.
+    /// The location; `None` when the problem concerns no text, such as a missing file.
     pub location: Option<Location>,
-    /// What was expected there, shown under the text.
+    /// The expected content, shown below the quoted text.
     pub label: Option<String>,
-    /// Other places that matter.
+    /// Other relevant locations.
     pub related: Vec<Related>,
-    /// What to do about it.
+    /// Suggested fix.
     pub help: Option<String>,
-    /// The server it is about.
+    /// The affected server.
     pub server: Option<ServerName>,
 }
 
 impl Diagnostic {
-    /// A problem that is not about a place in a text.
+    /// Creates a diagnostic without a location.
     pub(crate) fn new(severity: Severity, code: Code, message: impl Into<String>) -> Self {
         Self {
             severity,
@@ -241,7 +241,7 @@ impl Diagnostic {
         self
     }
 
-    /// Whether this problem makes a check fail; under `strict` hints and warnings do as well.
+    /// Returns whether this problem fails a check; under `strict`, hints and warnings do as well.
     pub fn is_error(&self, strict: bool) -> bool {
         self.severity >= if strict { Severity::Hint } else { Severity::Error }
     }

@@ -1,4 +1,4 @@
-//! What differs between the hosts whose files we read.
+//! Differences between the configuration files of supported hosts.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::raw::ServerEntry;
 use super::template::ReferenceSyntax;
 use super::units::seconds;
 
-/// A family of hosts, told by the key their files keep servers under.
+/// A family of hosts, recognized by the key under which their files list servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// `mcpServers`: Claude, Cursor, Windsurf, Gemini CLI, Cline, Roo, `BooCode` and many more.
@@ -21,25 +21,25 @@ pub(crate) enum Dialect {
     Zed,
 }
 
-/// What a bare `timeout` means.
+/// Meaning of a bare number under `timeout`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BareTimeout {
-    /// So long.
+    /// This duration.
     Bound(Duration),
-    /// Too short to be milliseconds, which is what the dialect writes: it is not used.
+    /// Too short to be milliseconds, the unit of the dialect; the value is ignored.
     Ignored,
-    /// Negative, or longer than any bound.
+    /// Negative, or above the maximum.
     OutOfRange,
 }
 
-/// Keys by which entries of Cline and Roo can be told from others under `mcpServers`. Those two
-/// write timeouts in seconds where everyone else there writes milliseconds.
+/// Keys that identify entries of Cline and Roo under `mcpServers`. These two write timeouts in
+/// seconds, all other hosts with that key in milliseconds.
 const SECONDS_MARKERS: &[&str] = &["autoApprove", "alwaysAllow", "remoteConfigured", "watchPaths"];
 
-/// Longest `timeout` that Cline and Roo accept. A longer one is some other host's milliseconds.
+/// Longest `timeout` that Cline and Roo accept. A longer one is another host's milliseconds.
 const LONGEST_SECONDS: f64 = 3600.0;
 
-/// Shortest `timeout` believed to be milliseconds; Claude Code ignores shorter ones as well.
+/// Shortest `timeout` taken as milliseconds; Claude Code ignores shorter ones as well.
 const SHORTEST_MILLISECONDS: f64 = 1000.0;
 
 impl Dialect {
@@ -51,7 +51,7 @@ impl Dialect {
         }
     }
 
-    /// The bound that a bare number under `timeout` stands for.
+    /// Interprets a bare number under `timeout`.
     pub(crate) fn timeout(self, entry: &ServerEntry, number: f64) -> BareTimeout {
         let in_seconds = match self {
             Self::Zed => number,
@@ -72,7 +72,7 @@ fn written_in_seconds(entry: &ServerEntry) -> bool {
     entry.unknown.iter().any(|member| SECONDS_MARKERS.contains(&&*member.key.text))
 }
 
-/// A key of another host that is known and has no effect here.
+/// A known key of another host that has no effect here.
 pub(crate) struct ForeignKey {
     pub(crate) key: &'static str,
     pub(crate) severity: Severity,
@@ -87,8 +87,8 @@ const fn warning(key: &'static str, meaning: &'static str) -> ForeignKey {
     ForeignKey { key, severity: Severity::Warning, meaning }
 }
 
-/// Keys of server entries in other hosts. A warning where leaving it out changes what the server
-/// can do or is kept from doing.
+/// Keys of server entries in other hosts. A warning if ignoring the key changes the abilities or
+/// restrictions of the server.
 pub(crate) const FOREIGN_KEYS: &[ForeignKey] = &[
     note("alwaysAllow", "approval is the host's business"),
     note("alwaysLoad", "it is a matter of how Claude Code shows tools"),
@@ -114,7 +114,7 @@ pub(crate) const FOREIGN_KEYS: &[ForeignKey] = &[
 ];
 
 impl TransportKeyword {
-    /// Whether the server is at an address.
+    /// Whether the server is remote.
     pub(crate) fn is_remote(self) -> bool {
         !matches!(self, Self::Stdio)
     }

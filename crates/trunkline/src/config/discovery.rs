@@ -1,4 +1,4 @@
-//! Which configuration file is used: the named one, one found from the working directory, or the
+//! Selects the configuration file: a named one, one discovered from the working directory, or the
 //! user's own (CFG-4, CFG-5).
 
 use std::ffi::OsString;
@@ -12,24 +12,24 @@ use super::jsonc;
 use super::model::{FileOrigin, FileReach, FoundBy};
 use super::source::{MAX_SOURCE_BYTES, Source, Span};
 
-/// Where a host looks for its configuration. All of it is data, so that an embedding host can have
-/// its own names.
+/// The search path for the configuration. All of it is data, so that an embedding host can use its
+/// own names.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPath {
-    /// Variables that hold configuration text. The first that is set counts.
+    /// Variables that hold configuration text. The first that is set wins.
     pub inline_variables: Vec<String>,
-    /// Variables that hold the path of a file. The first that is set counts.
+    /// Variables that hold the path of a file. The first that is set wins.
     pub path_variables: Vec<String>,
-    /// Files looked for in the working directory and, if `walk` says so, above it.
+    /// Files searched for in the working directory and, depending on `walk`, its ancestors.
     pub candidates: Vec<SearchFile>,
-    /// How far files are looked for.
+    /// The directories to search.
     pub walk: SearchScope,
-    /// Files used when nothing else is there; the first that exists counts.
+    /// Files used when no other is found; the first that exists wins.
     pub fallbacks: Vec<PathBuf>,
 }
 
 impl SearchPath {
-    /// Where Trunkline itself looks. `user_directory` is where the user's own file is, such as
+    /// Trunkline's own search path. `user_directory` holds the user's file, for example
     /// `~/.config/trunkline`.
     pub fn trunkline(user_directory: Option<&Path>) -> Self {
         Self {
@@ -53,37 +53,38 @@ impl SearchPath {
 /// A file that may hold configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchFile {
-    /// Its path, relative to the directory looked in.
+    /// Its path, relative to the searched directory.
     pub path: PathBuf,
-    /// It counts only if it has this key at the top.
+    /// Top-level key that the file must contain.
     pub needs_key: Option<String>,
 }
 
 impl SearchFile {
-    /// A file that counts when it exists.
+    /// Matches any existing file at the path.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), needs_key: None }
     }
 
-    /// A file that counts when it exists and has a key at the top.
+    /// Matches an existing file that has a top-level key.
     pub fn with_key(path: impl Into<PathBuf>, key: impl Into<String>) -> Self {
         Self { path: path.into(), needs_key: Some(key.into()) }
     }
 }
 
-/// How far files are looked for.
+/// The directories that discovery searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchScope {
-    /// In the working directory, then in each directory above it.
+    /// The working directory, then each of its ancestors.
     #[default]
     Up,
-    /// In the working directory only.
+    /// The working directory only.
     Stay,
 }
 
-/// Looks for a configuration file in and above a directory.
+/// Searches a directory and its ancestors for a configuration file.
 ///
-/// Returns its path; that nothing is found is no error. Reports what is there and not used.
+/// Returns its path, or `None` without an error if there is none. Reports files that exist and are
+/// not used.
 pub fn discover(
     surroundings: &dyn Environment,
     places: &SearchPath,
@@ -97,7 +98,7 @@ pub fn discover(
     (path, diagnostics)
 }
 
-/// Bytes as text, or the reason why they are none.
+/// Decodes bytes as UTF-8, or reports why they are not.
 pub(crate) fn decoded(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic>> {
     if bytes.len() > MAX_SOURCE_BYTES {
         let megabytes = MAX_SOURCE_BYTES / 1024 / 1024;
@@ -115,7 +116,7 @@ pub(crate) fn decoded(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic
         Ok(text) => return Ok(Source::new(name, text)),
         Err(error) => error.valid_up_to(),
     };
-    // Everything before the first bad byte is text, which is enough to show where it is.
+    // Everything before the first invalid byte is text, which is enough to show its position.
     let before = String::from_utf8_lossy(&bytes[..error]).into_owned();
     let source = Arc::new(Source::new(name, before + "\u{fffd}"));
     let message = format!("{name} is not UTF-8");
@@ -125,15 +126,15 @@ pub(crate) fn decoded(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic
     Err(Box::new(found.help("it has to be UTF-8")))
 }
 
-/// A file that was read.
+/// A configuration file with its content.
 pub(crate) struct FoundFile {
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) origin: FileOrigin,
 }
 
-/// The one file to use, if there is one.
+/// Selects and reads the configuration file, if there is one.
 pub(crate) fn find_file(
     surroundings: &dyn Environment,
     places: &SearchPath,
@@ -155,7 +156,7 @@ pub(crate) fn find_file(
     }
 }
 
-/// The first variable that is set to something.
+/// Returns the first variable with a non-empty value.
 pub(crate) fn first_set<'n>(
     surroundings: &dyn Environment,
     names: &'n [String],
@@ -166,7 +167,7 @@ pub(crate) fn first_set<'n>(
     })
 }
 
-/// A file that was asked for: it must be there.
+/// Reads a file that was named explicitly, and must exist.
 fn named(
     surroundings: &dyn Environment,
     working_directory: &Path,
@@ -189,13 +190,14 @@ fn named(
     }
 }
 
-/// A path for messages, unless it is no path: configuration itself given in the place of one.
+/// Formats a path for messages; hides a value that looks like configuration text instead.
 fn display_path(path: &Path) -> String {
     let shown = path.display().to_string();
     if shown.contains(['{', '"', '\n']) { "(a text that is no path)".to_owned() } else { shown }
 }
 
-/// The folder a file belongs to: its own, or the one around `.vscode`, `.trunkline` and the like.
+/// The workspace of a file: its directory, or the parent of a hidden directory such as `.vscode` or
+/// `.trunkline`.
 fn workspace_of(path: &Path) -> PathBuf {
     let folder = path.parent().unwrap_or(Path::new(""));
     let is_hidden =
@@ -241,10 +243,10 @@ fn unreadable(path: &Path, found: &FoundBy, error: &io::Error) -> Diagnostic {
     Diagnostic::new(Severity::Error, code, message).help(help)
 }
 
-/// What looking around came to.
+/// Result of the search.
 enum DiscoveryOutcome {
     File(FoundFile),
-    /// The file meant here is there and cannot be read; no other takes its place.
+    /// The file meant here exists and cannot be read; no other replaces it.
     Unreadable,
     Nothing,
 }
@@ -267,7 +269,8 @@ fn discovered(
                 Ok(bytes) => present.extend(bytes.map(|bytes| (path, bytes))),
                 Err(error) => {
                     let mut found = unreadable(&path, &FoundBy::Discovered, &error);
-                    // Here it is meant, if nothing goes before it; above it may be somebody else's.
+                    // The first candidate in the working directory is intended; one above may
+                    // belong to another user.
                     let is_meant = directory == working_directory && present.is_empty();
                     if is_meant && !is_irregular(&error) {
                         diagnostics.push(found);
@@ -297,7 +300,7 @@ fn discovered(
     DiscoveryOutcome::Nothing
 }
 
-/// The content of a candidate, if it is there and counts.
+/// The content of a candidate, if it exists and has the required key.
 fn candidate_bytes(
     surroundings: &dyn Environment,
     candidate: &SearchFile,
@@ -315,7 +318,7 @@ fn candidate_bytes(
     Ok(counts.then_some(bytes))
 }
 
-/// Whether a path leads to a pipe or a device, which holds no configuration.
+/// Whether a path is a pipe or a device, which holds no configuration.
 fn is_irregular(error: &io::Error) -> bool {
     let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<FileRefusal>());
     matches!(refusal, Some(FileRefusal::NotRegular))
@@ -326,7 +329,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 fn has_key(bytes: &[u8], key: &str) -> bool {
-    // What cannot be read as text is for the reader to complain about.
+    // Undecodable content counts as a match, so that the later read reports the problem.
     let Ok(source) = decoded("candidate", bytes) else { return true };
     let document = jsonc::read(&Arc::new(source));
     document.root.is_some_and(|root| root.get(key).is_some())

@@ -1,4 +1,4 @@
-//! The effective configuration as a value that may be shown: secrets masked, origins named.
+//! The effective configuration as JSON for display: secrets masked, origins included.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use super::template::Template;
 use crate::name::BundleName;
 
 impl Config {
-    /// The whole configuration under the keys of `trunkline.json`, with `***` in place of every
-    /// secret, every default filled in, and where each server was written.
+    /// The whole configuration under the keys of `trunkline.json`: every secret replaced by `***`,
+    /// every default filled in, with the origin of each server.
     pub fn to_json(&self) -> Value {
         let servers = self.servers().map(|server| (server.name.to_string(), server.to_json()));
         let bundles = self.bundles().map(|(name, bundle)| {
@@ -59,7 +59,7 @@ impl Config {
 }
 
 impl Server {
-    /// How the server is reached, in one line without secrets: its command line or its address.
+    /// The command line or URL of the server, on one line and without secrets.
     pub fn endpoint(&self) -> String {
         match &self.transport {
             Transport::Stdio(stdio) => {
@@ -71,7 +71,7 @@ impl Server {
         }
     }
 
-    /// This server in the spelling of `trunkline.json`, with `***` in place of every secret.
+    /// This server under the keys of `trunkline.json`, with every secret replaced by `***`.
     pub fn to_json(&self) -> Value {
         let mut shown = json!({
             "enabled": self.enabled,
@@ -92,7 +92,7 @@ impl Server {
         without_nulls(shown)
     }
 
-    /// The word for its transport.
+    /// The keyword for its transport.
     pub fn transport_word(&self) -> &'static str {
         match &self.transport {
             Transport::Stdio(_) => "stdio",
@@ -106,20 +106,20 @@ impl Server {
 }
 
 impl std::fmt::Debug for Config {
-    /// As it may be shown to anybody.
+    /// Prints without secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Config {}", self.to_json())
     }
 }
 
 impl std::fmt::Debug for Server {
-    /// As it may be shown to anybody.
+    /// Prints without secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Server {} {}", self.name, self.to_json())
     }
 }
 
-/// A word of a command line; in quotes when it could be taken for several.
+/// An argument of a command line; quoted if it could be read as several.
 fn quoted(word: &str) -> String {
     let plain =
         !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || "\"'".contains(c));
@@ -217,7 +217,7 @@ fn restart_json(restart: &Restart) -> Value {
     }
 }
 
-/// A duration as a file writes it: milliseconds, whole where they are.
+/// A duration in milliseconds, as in a file; an integer where possible.
 fn milliseconds(duration: Duration) -> Value {
     let whole = Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
     if whole == duration {

@@ -1,5 +1,5 @@
-//! What loading asks of the embedding host: variables, files, and consent to run a file that was
-//! only found.
+//! Interface to the embedding host: variables, files, and consent to start servers of a discovered
+//! file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use ring::digest;
 use super::identity::FileIdentity;
 use super::model::{ConsentHoldReason, FileReach};
 
-/// What loading needs of the world. An embedding host answers from wherever it likes.
+/// Access to variables and files for loading, implemented by the embedding host.
 pub trait Environment {
     /// The value of an environment variable.
     fn variable(&self, name: &str) -> Option<OsString>;
@@ -18,41 +18,41 @@ pub trait Environment {
     /// The content of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// The content of a file that nobody named. A host on a machine with several users refuses files
-    /// that other users can change, with [`FileRefusal::Unsafe`].
+    /// The content of a file that was discovered, not named. A host on a multi-user machine refuses
+    /// files that other users can change, with [`FileRefusal::Unsafe`].
     fn read_discovered(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.read(path)
     }
 
-    /// Whether the servers of a discovered file may be started. Asked only if
-    /// [`LoadOptions::discovered`](super::LoadOptions::discovered) says so. The default is no.
+    /// Whether the servers of a discovered file may be started. Called only if
+    /// [`LoadOptions::discovered`](super::LoadOptions::discovered) requires it. The default is no.
     fn consent(&self, _file: &DiscoveredFile) -> Consent {
         Consent::Withheld(ConsentHoldReason::NotTrusted)
     }
 
-    /// Whether a path that nobody named may be read: a pipe in its place would never end.
+    /// Whether a discovered path is safe to read: reading a pipe would never end.
     fn is_regular_file(&self, _path: &Path) -> bool {
         true
     }
 
-    /// The identity of a file that was read, by which another process recognises it under another path
-    /// (CON-16). The default asks the file system.
+    /// The identity of a file that was read, by which another process recognizes it under another
+    /// path (CON-16). The default queries the file system.
     fn file_identity(&self, path: &Path) -> Option<FileIdentity> {
         FileIdentity::of(path)
     }
 
-    /// The files in a folder, for agents that are kept one to a file.
+    /// The files in a directory, for agents that are defined one to a file.
     fn files_in(&self, _folder: &Path) -> io::Result<Vec<PathBuf>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// A configuration file that was found beside or above the working directory.
+/// A configuration file discovered in or above the working directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoveredFile {
     /// Its path.
     pub path: PathBuf,
-    /// The folder in which it was found.
+    /// The directory that contains it.
     pub workspace: PathBuf,
     /// The digest of exactly the bytes that were loaded.
     pub digest: ContentDigest,
@@ -61,7 +61,7 @@ pub struct DiscoveredFile {
 /// Whether the servers of a discovered file may be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consent {
-    /// They may. `${file:…}` and `envFile` reach as far as this.
+    /// They may be started; this is the reach of `${file:…}` and `envFile`.
     Given(FileReach),
     /// They may not, for this reason.
     Withheld(ConsentHoldReason),
@@ -72,7 +72,7 @@ pub enum Consent {
 pub struct ContentDigest([u8; 32]);
 
 impl ContentDigest {
-    /// The digest of some bytes.
+    /// Computes the digest of bytes.
     pub fn of(bytes: &[u8]) -> Self {
         let mut content = [0; 32];
         content.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
@@ -81,7 +81,7 @@ impl ContentDigest {
 }
 
 impl fmt::Display for ContentDigest {
-    /// In hexadecimal digits.
+    /// Formats as hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -93,19 +93,19 @@ impl fmt::Debug for ContentDigest {
     }
 }
 
-/// Why a host does not read a file, as the inner error of an [`io::Error`]. Unlike other errors of
-/// reading it holds nothing of the content, so that messages show it.
+/// Reason why a host refuses to read a file, as the inner error of an [`io::Error`]. Unlike other
+/// read errors it contains none of the content, so messages may show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileRefusal {
-    /// Other users can change it, for this reason: "everybody can write /tmp/x".
+    /// Other users can change it, for this reason, such as a world-writable parent directory.
     Unsafe(String),
-    /// It is outside of the folder that a discovered configuration may read from.
+    /// It is outside the directory that a discovered configuration may read from.
     Outside,
     /// It is a pipe, a device or a socket, which may never end.
     NotRegular,
-    /// It is larger than anything that is read here.
+    /// It exceeds the size limit.
     TooLarge,
-    /// The file system gave no answer in time.
+    /// The file system did not respond in time.
     NoAnswer,
 }
 
@@ -136,7 +136,7 @@ impl From<FileRefusal> for io::Error {
 }
 
 impl FileRefusal {
-    /// The refusal, if that is what an error is.
+    /// Extracts the refusal from an error, if it contains one.
     pub(crate) fn within(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }

@@ -1,4 +1,4 @@
-//! What tells one way of reaching a server from another, without saying what it is (CFG-12).
+//! Fingerprints of server connection settings, to compare them without exposing them (CFG-12).
 
 use std::fmt;
 use std::hash::{Hash as _, Hasher};
@@ -9,13 +9,13 @@ use ring::digest;
 use super::model::{Server, Transport};
 use super::template::{ReferenceSource, Template};
 
-/// The fingerprint of how a server is reached. Equal ones mean the same program or address, with
-/// the same arguments, variables and headers. What they are cannot be read from it.
+/// The fingerprint of a server's connection settings. Equal fingerprints mean the same program or
+/// URL, with the same arguments, variables and headers. The settings cannot be derived from it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// The same in a folder, for a server that runs wherever its host does.
+    /// Derives the fingerprint for a working directory, for a server that runs in that of its host.
     #[must_use]
     pub(crate) fn within(&self, folder: &Path) -> Self {
         let mut digester = Digester(digest::Context::new(&digest::SHA256));
@@ -37,8 +37,8 @@ impl fmt::Debug for Fingerprint {
 }
 
 impl Server {
-    /// The fingerprint of how it is reached. References count as they are written, not as they are
-    /// filled in; those that mean a folder count with the folder.
+    /// The fingerprint of its connection settings. References are hashed as written, not as
+    /// resolved; those that depend on a directory are hashed with the directory.
     ///
     /// ```
     /// use trunkline::config;
@@ -70,19 +70,19 @@ impl Server {
         digester.fingerprint()
     }
 
-    /// Whether its host has to be asked for something to reach it.
+    /// Whether connecting needs the host to resolve references.
     pub(crate) fn has_references(&self) -> bool {
         let has_file =
             matches!(&self.transport, Transport::Stdio(stdio) if stdio.env_file.is_some());
         has_file || self.templates().any(|template| template.references().next().is_some())
     }
 
-    /// Whether the folder it runs in is that of its host.
+    /// Whether it runs in the working directory of its host.
     pub(crate) fn is_folder_independent(&self) -> bool {
         matches!(&self.transport, Transport::Stdio(stdio) if stdio.cwd.is_none())
     }
 
-    /// The folders that what is written depends on: that of the workspace, that of the file.
+    /// The directories that its settings depend on: the workspace, and the directory of the file.
     fn folders(&self) -> [Option<&Path>; 2] {
         let mut refers_to_workspace = false;
         let mut refers_to_files = false;
@@ -103,7 +103,7 @@ impl Server {
         [refers_to_workspace.then(|| origin.workspace()), refers_to_files.then(|| origin.folder())]
     }
 
-    /// Every value in how it is reached.
+    /// All values of its transport.
     fn templates(&self) -> Box<dyn Iterator<Item = &Template> + '_> {
         match &self.transport {
             Transport::Stdio(stdio) => {
@@ -123,8 +123,8 @@ fn is_absolute(directory: &Template) -> bool {
     directory.as_literal().is_some_and(|text| Path::new(text).is_absolute())
 }
 
-/// Lets everything that can be hashed be digested. A compiler that hashes otherwise makes other
-/// fingerprints; what was remembered under the old ones is then learnt again.
+/// Adapts SHA-256 to [`Hasher`]. A compiler with another `Hash` layout yields other fingerprints;
+/// entries cached under the old ones are then fetched again.
 struct Digester(digest::Context);
 
 impl Digester {

@@ -1,4 +1,4 @@
-//! Recognises TOML and YAML where JSON is expected: advice about JSON syntax would not help there.
+//! Recognizes TOML and YAML in place of JSON, where advice about JSON syntax would not help.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use super::diagnostic::{Code, Diagnostic, Severity};
 use super::jsonc::{Node, Value};
 use super::source::{Source, Span};
 
-/// A format of other hosts' configuration files that is not read here.
+/// A configuration format of other hosts that is not supported here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ForeignFormat {
     Toml,
     Yaml,
 }
 
-/// Reports a text that is no JSON object but TOML or YAML.
+/// Reports a text that is TOML or YAML instead of a JSON object.
 pub(super) fn foreign_format(source: &Arc<Source>, root: Option<&Node>) -> Option<Diagnostic> {
     if root.is_some_and(|root| matches!(root.value, Value::Object(_))) {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn foreign_format(source: &Arc<Source>, root: Option<&Node>) -> Optio
 }
 
 impl ForeignFormat {
-    /// The format of a text, if its first line can be nothing else.
+    /// Determines the format of a text if its first line is unambiguous.
     fn of(text: &str) -> Option<Self> {
         let text = text.trim_start_matches('\u{feff}');
         let mut lines = text.lines().map(str::trim_end);
@@ -49,8 +49,8 @@ impl ForeignFormat {
     }
 }
 
-/// Whether a line is the header of a table: `[a.b]`, `[[a]]`, `[a."b c"]`. An array of JSON holds no
-/// bare word but these.
+/// Whether a line is a table header: `[a.b]`, `[[a]]`, `[a."b c"]`. The only bare words in a JSON
+/// array are `true`, `false` and `null`.
 fn is_toml_table(line: &str) -> bool {
     let line = line.split(" #").next().unwrap_or(line).trim_end();
     let inner = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));

@@ -1,4 +1,4 @@
-//! Identity of a configuration: the layers it was loaded from, to recognise it in another process.
+//! Identity of a configuration: the layers it was loaded from, to recognize it in another process.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -7,18 +7,18 @@ use std::sync::Arc;
 use super::origin::Origin;
 use crate::name::digest;
 
-/// Letters of an id: too many for two to be the same by chance.
+/// Length of an ID, enough to rule out collisions.
 pub(super) const ID_LETTERS: usize = 20;
 
-/// How ids of configurations start.
+/// Prefix of configuration IDs.
 pub(super) const CONFIGURATION: char = 'c';
 
-/// Identity of a file, whichever of its paths leads to it.
+/// Identity of a file, independent of the path used to open it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     /// Its path without symbolic links.
     pub path: PathBuf,
-    /// Device and inode, which all hard links of the file have in common.
+    /// Device and inode, which all hard links of the file share.
     pub inode: Option<(u64, u64)>,
 }
 
@@ -57,7 +57,7 @@ impl ConfigIdentity {
         &self.0
     }
 
-    /// The ids of all layers.
+    /// The IDs of all layers.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(LayerIdentity::ids)
     }
@@ -68,7 +68,7 @@ impl ConfigIdentity {
     }
 }
 
-/// Identity of one layer: ids of which any one identifies it.
+/// Identity of one layer: a set of IDs; a match of one is sufficient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LayerIdentity {
     pub(super) origin: Box<str>,
@@ -76,13 +76,14 @@ pub(crate) struct LayerIdentity {
 }
 
 impl LayerIdentity {
-    /// Identity of a layer that is no file: its text.
+    /// Identity of a layer that is not a file: its text.
     pub(super) fn of_text(origin: &Origin, text: &[u8]) -> Self {
         Self { origin: origin.to_string().into(), ids: vec![id(&[b"text", text])] }
     }
 
-    /// Identity of a file: its path, so that equal files in other folders are others; and its inode, so
-    /// that links are not. The inode alone is not enough: an editor that saves a file makes a new one.
+    /// Identity of a file: its path, so that equal files in other directories differ; and its
+    /// inode, so that links are equal. The inode alone is not enough: an editor that saves a file
+    /// creates a new one.
     pub(super) fn of_file(origin: &Origin, path: &Path, file: Option<&FileIdentity>) -> Self {
         let path = file.map_or_else(|| normalised(path), |file| file.path.clone());
         let mut ids = vec![id(&[b"file", path.as_os_str().as_encoded_bytes()])];
@@ -101,7 +102,7 @@ fn id(parts: &[&[u8]]) -> Box<str> {
     format!("{CONFIGURATION}{}", digest(parts, ID_LETTERS)).into()
 }
 
-/// A path without `.` and `..`, as far as that can be told without looking.
+/// Removes `.` and `..` from a path lexically, without file system access.
 fn normalised(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,12 +1,12 @@
-//! Environment variables of the host that a server inherits (CON-7).
+//! Environment variables that a server inherits from the host (CON-7).
 
 use super::redact::{RedactionInput, argument, is_path, is_secret_name};
 use super::secret::{MASK, Secret};
 use crate::name::NamePattern;
 
-/// Variables that every server inherits if the host has them, by purpose: what programs need to find
-/// themselves, their files and the network. None of them is a credential. `*` stands for any
-/// characters, and capital letters make no difference.
+/// Variables that every server inherits if the host has them, grouped by purpose: programs need
+/// them to find executables, files and the network. None is a credential. `*` matches any
+/// characters; matching is case-insensitive.
 const INHERITED: &[(&str, &[&str])] = &[
     (
         "paths and identity",
@@ -248,7 +248,7 @@ const INHERITED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Variables that a server inherits from the host beside those that every server does.
+/// Variables that a server inherits from the host in addition to the default ones.
 ///
 /// ```
 /// use trunkline::config::InheritEnv;
@@ -263,7 +263,7 @@ const INHERITED: &[(&str, &[&str])] = &[
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InheritEnv {
-    /// Those that patterns match; the last that matches counts. No pattern for no more.
+    /// Variables that match the patterns; the last match wins. An empty list adds none.
     Matching(Vec<NamePattern>),
     /// All variables of the host.
     Everything,
@@ -276,12 +276,12 @@ impl Default for InheritEnv {
 }
 
 impl InheritEnv {
-    /// Whether a server inherits a variable of this name.
+    /// Returns whether a server inherits a variable of this name.
     pub fn passes(&self, name: &str) -> bool {
         is_inherited_by_all(name) || self.names(name)
     }
 
-    /// Whether it adds a variable of this name.
+    /// Returns whether it adds a variable of this name to the default ones.
     fn names(&self, name: &str) -> bool {
         match self {
             Self::Everything => true,
@@ -292,7 +292,7 @@ impl InheritEnv {
         }
     }
 
-    /// What it adds, as it is written.
+    /// Its patterns, as written in a file.
     pub(crate) fn written(&self) -> Vec<&str> {
         match self {
             Self::Everything => vec!["*"],
@@ -317,7 +317,7 @@ fn is_inherited_by_all(name: &str) -> bool {
     })
 }
 
-/// The value of an inherited variable for showing, without what is secret in it.
+/// The value of an inherited variable for display, with secrets masked.
 pub fn shown_variable(name: &str, value: &str) -> String {
     if is_secret_variable(name, value) {
         return MASK.to_owned();
@@ -325,8 +325,8 @@ pub fn shown_variable(name: &str, value: &str) -> String {
     argument(&RedactionInput { text: value.to_owned(), judged: value.to_owned() })
 }
 
-/// Secrets in an inherited variable, which are masked in what the server writes to its standard error:
-/// the value of a credential, and the user and password in an address.
+/// Returns the secrets in an inherited variable, which are masked in the stderr output of the
+/// server: the value of a credential, or the user and password in a URL.
 pub(crate) fn inherited_secrets(name: &str, value: &str) -> Vec<Secret> {
     if is_secret_variable(name, value) {
         return vec![Secret::new(value)];
@@ -385,7 +385,7 @@ mod tests {
         ] {
             assert!(!default.passes(name), "{name}");
         }
-        // About credentials, and none: a socket, a path, an address of a bus.
+        // Related to credentials, but not secret: a socket, a path, a bus address.
         let about = ["SSH_AUTH_SOCK", "GOOGLE_APPLICATION_CREDENTIALS", "DBUS_SESSION_BUS_ADDRESS"];
         for name in INHERITED.iter().flat_map(|(_, names)| *names) {
             assert!(!is_secret_name(name) || about.contains(name), "{name}");

@@ -1,7 +1,7 @@
-//! JSON with comments, read into a tree that knows where everything stands.
+//! Parses JSON with comments into a tree with spans.
 //!
-//! The reader goes on after a mistake: a missing comma in one server must not hide the next
-//! server, nor the next mistake. Parsers from the registry stop at the first one.
+//! The reader continues after a mistake: a missing comma in one server must not hide the next
+//! server, nor the next mistake. Available parser crates stop at the first one.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ pub(super) mod scan;
 
 use scan::{Scanner, curly_hint, uncurled};
 
-/// Deepest nesting accepted. Configurations nest six deep; the bound keeps the reader's own stack
+/// Maximum nesting. Configurations nest six levels deep; the limit keeps the reader's stack usage
 /// small on any thread.
 const MAX_DEPTH: usize = 64;
 
-/// Most values accepted. A hundred thousand servers have fewer; the bound keeps a file of ten
-/// million commas from filling the memory.
+/// Maximum number of values. A hundred thousand servers have fewer; the limit keeps a file of ten
+/// million commas from exhausting memory.
 const MAX_VALUES: usize = 2_000_000;
 
-/// Mistakes reported before the reader gives up: past that the text is hardly a configuration.
+/// Mistakes reported before the reader gives up: with more, the text is hardly a configuration.
 const MAX_MISTAKES: usize = 50;
 
-/// A value and where it stands.
+/// A value with its span.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) span: Span,
     pub(crate) value: Value,
 }
 
-/// What a value is. Numbers stay text, so that none is rounded.
+/// A JSON value. Numbers stay text, so that none is rounded.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -39,18 +39,17 @@ pub(crate) enum Value {
     String(Box<str>),
     Array(Vec<Node>),
     Object(Vec<ObjectMember>),
-    /// Something stood here that could not be read; it has been reported.
+    /// Unreadable text, already reported.
     Broken,
 }
 
-/// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ObjectMember {
     pub(crate) key: ObjectKey,
     pub(crate) value: Node,
 }
 
-/// A key and where it stands.
+/// A key with its span.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ObjectKey {
     pub(crate) text: Box<str>,
@@ -58,7 +57,7 @@ pub(crate) struct ObjectKey {
 }
 
 impl Node {
-    /// What kind of value it is, for messages.
+    /// The type of the value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",
@@ -78,17 +77,17 @@ impl Node {
     }
 }
 
-/// What a text holds, and every mistake in it.
+/// A parsed text with every mistake in it.
 pub(crate) struct Document {
-    /// Absent when the text is empty or starts with something that is not a value.
+    /// `None` if the text is empty.
     pub(crate) root: Option<Node>,
     pub(crate) mistakes: Vec<Diagnostic>,
-    /// Whether everything that was written is in the tree, where it was meant to be. A comma too
-    /// many loses nothing; a bracket that is not closed may.
+    /// Whether the tree is complete and every value is in its intended place. A surplus comma loses
+    /// nothing; an unclosed bracket may.
     pub(crate) is_whole: bool,
 }
 
-/// Reads a whole text.
+/// Parses a whole text.
 pub(crate) fn read(source: &Arc<Source>) -> Document {
     let mut reader = JsoncReader {
         source,
@@ -105,14 +104,14 @@ pub(crate) fn read(source: &Arc<Source>) -> Document {
 struct JsoncReader<'a> {
     source: &'a Arc<Source>,
     scanner: Scanner<'a>,
-    /// The brackets that are open, innermost last: they decide what a stray closer closes.
+    /// The closers of open brackets, innermost last: they decide which bracket a stray closer ends.
     open: Vec<u8>,
     mistakes: Vec<Diagnostic>,
     values: usize,
     is_whole: bool,
 }
 
-/// What follows a finished item inside brackets.
+/// The token after an item inside brackets.
 enum NextToken {
     Item,
     End,
@@ -160,7 +159,7 @@ impl JsoncReader<'_> {
         }
     }
 
-    /// Reads what is between brackets, unless that would nest too deep.
+    /// Reads the content of brackets, unless it nests too deep.
     fn nested(&mut self, closer: u8, content: fn(&mut Self, Span) -> Value) -> Node {
         let opener = self.scanner.advance(1);
         if self.open.len() >= MAX_DEPTH {
@@ -206,7 +205,7 @@ impl JsoncReader<'_> {
         Value::Array(items)
     }
 
-    /// Moves to the next item, or over the closing bracket.
+    /// Moves to the next item, or past the closing bracket.
     fn next_item(&mut self, closer: u8, opener: Span) -> NextToken {
         loop {
             self.trivia();
@@ -242,13 +241,13 @@ impl JsoncReader<'_> {
         }
     }
 
-    /// Whether the closing bracket here belongs to a bracket further out.
+    /// Whether the closing bracket here belongs to the next outer bracket.
     fn closes_outer(&self) -> bool {
         let outer = &self.open[..self.open.len().saturating_sub(1)];
         self.scanner.peek().is_some_and(|byte| outer.last() == Some(&byte))
     }
 
-    /// Moves over the comma after an item; says so when it is missing.
+    /// Moves past the comma after an item; reports a missing one.
     fn separator(&mut self) {
         let after = self.scanner.offset();
         self.trivia();
@@ -383,7 +382,7 @@ impl JsoncReader<'_> {
         self.mistakes.len() > MAX_MISTAKES || self.values >= MAX_VALUES
     }
 
-    /// Reports a mistake after which something may be missing from the tree, or stand elsewhere.
+    /// Reports a mistake after which the tree may be incomplete, or values misplaced.
     fn loss(&mut self, span: Span, message: &str, more: impl FnOnce(Diagnostic) -> Diagnostic) {
         self.is_whole = false;
         self.report(Code::Syntax, span, message, more);

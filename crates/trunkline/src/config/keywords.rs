@@ -1,21 +1,21 @@
-//! Choices that a file makes with a word.
+//! Settings whose values are keywords.
 
 use super::decode::words;
 
 words! {
-    /// Which tools a caller may see, judged by what they say of themselves (TOOL-5).
+    /// Tools that a caller may see, by their annotations (TOOL-5).
     pub enum Access, "an access rule" {
-        /// Tools that declare they write are left out; those that declare nothing are kept.
+        /// Hides tools that declare that they write; shows those without a declaration.
         ReadOnly = "read-only",
-        /// Only tools that declare they do not write are kept.
+        /// Shows only tools that declare that they do not write.
         ReadOnlyStrict = "read-only-strict",
-        /// All tools are kept.
+        /// Shows all tools.
         ReadWrite = "read-write",
     }
 }
 
 impl Access {
-    /// The one of two that lets less through.
+    /// Returns the more restrictive of two.
     #[must_use]
     pub fn strictest(self, other: Self) -> Self {
         let rank = |access| match access {
@@ -28,17 +28,17 @@ impl Access {
 }
 
 words! {
-    /// Who uses one running server.
+    /// Whether clients share one running server.
     pub enum Share, "a way of sharing" {
-        /// All clients use the same one.
+        /// All clients use the same server.
         All = "all",
-        /// Every client of a gateway has one of its own.
+        /// Every client of a gateway has a dedicated server.
         PerClient = "per-client",
     }
 }
 
 words! {
-    /// When a server is connected (CON-3).
+    /// The time when a server is connected (CON-3).
     pub enum StartPolicy, "a time to connect" {
         /// At first use.
         Lazy = "lazy",
@@ -48,41 +48,42 @@ words! {
 }
 
 words! {
-    /// Which generation of the protocol a server is spoken to in (CON-2).
+    /// The protocol era used with a server (CON-2).
     pub enum Protocol, "a generation of the protocol" {
-        /// The newest it understands: it is asked.
+        /// The newest era that the server supports, determined by probing.
         Auto = "auto",
-        /// That which opens with `initialize`, up to 2025-11-25.
+        /// The era that opens with `initialize`, up to 2025-11-25.
         Legacy = "legacy",
-        /// That in which every request says for itself what it speaks.
+        /// The era in which every request carries its protocol version.
         Modern = "2026-07-28" | "modern",
     }
 }
 
 words! {
-    /// Whether a server that ended is started again (CON-5).
+    /// Whether a server is restarted after it ended (CON-5).
     pub(crate) enum RestartRule, "a restart rule" {
         /// It stays down.
         Never = "never",
-        /// It is started again when it ended by itself.
+        /// It is restarted if it ended on its own.
         OnFailure = "on-failure",
     }
 }
 
 words! {
-    /// Whether what a server says is taken at its word (CFG-3, TOOL-10).
+    /// Whether the output of a server is trusted (CFG-3, TOOL-10).
     pub enum Trust, "a level of trust" {
         /// Its tools are shown unless a rule hides them.
         Trusted = "trusted",
-        /// None of its tools is shown without an allow-list; all it says is hostile input.
+        /// None of its tools is shown without an allow-list; all of its output is treated as
+        /// hostile.
         Untrusted = "untrusted",
     }
 }
 
 words! {
-    /// When addresses of resources say whose they are (TOOL-12).
+    /// When exposed resource URIs are qualified with their server (TOOL-12).
     pub enum UriStyle, "a form of addresses" {
-        /// Where several servers have the same.
+        /// Where several servers have the same URI.
         Bare = "bare",
         /// Always.
         WithServer = "with-server",
@@ -90,29 +91,29 @@ words! {
 }
 
 words! {
-    /// How the tools of a bundle reach the model (BUN-3).
+    /// The form in which a model receives the tools of a bundle (BUN-3).
     pub enum BundleMode, "a bundle mode" {
-        /// Each tool is put in front of the model.
+        /// The model receives each tool.
         Direct = "direct",
-        /// The model gets a small fixed surface to search, describe and call.
+        /// The model receives a small fixed set of tools to search, describe and call.
         Meta = "meta",
     }
 }
 
 words! {
-    /// A kind of transport, in every host's word for it.
+    /// A transport, in all spellings that hosts use.
     pub(crate) enum TransportKeyword, "a transport" {
         /// A child process.
         Stdio = "stdio" | "local",
         /// Streamable HTTP.
         Http = "http" | "streamable-http" | "streamableHttp" | "streamable_http" | "streamablehttp",
-        /// Streamable HTTP or, where that is not spoken, HTTP+SSE.
+        /// Streamable HTTP, with a fallback to HTTP+SSE.
         Remote = "remote",
         /// HTTP+SSE.
         Sse = "sse",
     }
     unlisted {
-        /// `WebSocket`, which some hosts have.
+        /// `WebSocket`, which some hosts support.
         WebSocket = "ws" | "websocket"
     }
 }

@@ -1,7 +1,7 @@
-//! Where configuration comes from: overrides, a variable, a file (CFG-4), and whether what was found
-//! may run (SEC-1).
+//! Loads configuration layers: overrides, a variable, a file (CFG-4), and checks consent to a
+//! discovered file (SEC-1).
 //!
-//! Nothing here touches the system: files and variables are asked for through [`Environment`].
+//! No direct system access: files and variables are read through [`Environment`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,45 +15,46 @@ use super::model::{Access, Config, ConsentHold, ConsentHoldReason, FileReach, Fo
 use super::suggest::Suggestions;
 use super::validate::{Layer, read_layer};
 
-/// What to load.
+/// Options for [`load()`].
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
-    /// Where to look.
+    /// The search path.
     pub places: SearchPath,
-    /// The file to use, whatever else there is.
+    /// The file to use, regardless of the search path.
     pub path: Option<PathBuf>,
-    /// Configuration that goes over everything else.
+    /// Configuration that overrides all other layers.
     pub overrides: Option<Overrides>,
-    /// The access rule of every server for this run, whatever is written (TOOL-5).
+    /// The access rule of every server for this run, regardless of configuration (TOOL-5).
     pub access: Option<Access>,
     /// The directory that relative paths and discovery start from.
     pub working_directory: PathBuf,
-    /// Whether a file that was only found has to be consented to.
+    /// Whether a discovered file needs consent.
     pub discovered: DiscoveredFiles,
 }
 
-/// Whether a file that was only found has to be consented to before anything of it runs (SEC-1).
+/// Whether a discovered file needs consent before any of its servers is started (SEC-1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiscoveredFiles {
-    /// [`Environment::consent`] is asked. Without consent, the servers of the file are in the
-    /// configuration with a [`ConsentHold`], switched off, and nothing else of it counts.
+    /// [`Environment::consent`] decides. Without consent, the servers of the file are in the
+    /// configuration with a [`ConsentHold`], disabled, and the rest of the file is ignored.
     #[default]
     NeedConsent,
-    /// They run: the embedding host has its own way to decide that, or only looks at them.
+    /// Its servers may be started: the embedding host decides in another way, or only inspects
+    /// them.
     Run,
 }
 
-/// Configuration given by the caller at run time: a whole one, or only what differs.
+/// Configuration given by the caller at run time: complete, or only the differences.
 #[derive(Clone)]
 pub enum Overrides {
-    /// As text, in any spelling a file may have.
+    /// As text, in any supported dialect.
     Text(String),
-    /// As a value.
+    /// As a JSON value.
     Value(serde_json::Value),
 }
 
 impl std::fmt::Debug for Overrides {
-    /// Prints the kind only: the content may hold secrets.
+    /// Prints the variant only: the content may hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Text(_) => "Text(***)",
@@ -62,26 +63,26 @@ impl std::fmt::Debug for Overrides {
     }
 }
 
-/// A configuration and everything found on the way to it.
+/// A configuration, with the problems and layers found while loading it.
 #[derive(Debug, Default)]
 pub struct LoadedConfig {
-    /// What can be used.
+    /// The usable part of the configuration.
     pub config: Config,
     /// Every problem, in the order of the layers and the text.
     pub diagnostics: Vec<Diagnostic>,
-    /// The layers there were, the highest first.
+    /// The layers that were read, the highest first.
     pub origins: Vec<Origin>,
-    /// The file that was only found, if that is the one that is used, and whether it may run.
+    /// The discovered file, if one is used, and whether its servers may be started.
     pub discovered: Option<(DiscoveredFile, Consent)>,
 }
 
 impl LoadedConfig {
-    /// Whether anything is wrong that must be mended; under `strict` also hints and warnings.
+    /// Returns whether there are errors; under `strict` also hints and warnings.
     pub fn has_errors(&self, strict: bool) -> bool {
         self.diagnostics.iter().any(|found| found.is_error(strict))
     }
 
-    /// The discovered file whose servers may not be started, and why.
+    /// The discovered file whose servers may not be started, and the reason.
     pub fn consent_holds(&self) -> Option<(&DiscoveredFile, &ConsentHoldReason)> {
         match &self.discovered {
             Some((file, Consent::Withheld(reason))) => Some((file, reason)),
@@ -90,14 +91,14 @@ impl LoadedConfig {
     }
 }
 
-/// Reads one configuration text. `name` is what messages call it.
+/// Parses one configuration text. Messages refer to it by `name`.
 pub fn parse(name: &str, text: impl AsRef<[u8]>) -> LoadedConfig {
     let mut loader = Loader::default();
     loader.add_text(name, text.as_ref(), Origin::Text);
     loader.finish()
 }
 
-/// Loads and merges every layer there is.
+/// Loads and merges all layers.
 ///
 /// ```
 /// use std::{ffi::OsString, io, path::Path};
@@ -131,7 +132,7 @@ pub fn load(surroundings: &dyn Environment, options: &LoadOptions) -> LoadedConf
     let file = find_file(surroundings, places, path.as_deref(), working_directory, diagnostics);
     match file {
         Some(file) => loader.add_file(file, surroundings, options.discovered),
-        // A file that was meant and cannot be read may have rules for all servers.
+        // An unreadable file may have contained rules for all servers.
         None if loader.diagnostics.iter().any(|found| found.is_error(false)) => {
             loader.layers.push(Layer::unreadable(Origin::Text));
         }
@@ -159,7 +160,7 @@ pub fn load(surroundings: &dyn Environment, options: &LoadOptions) -> LoadedConf
 #[derive(Default)]
 struct Loader {
     layers: Vec<Layer>,
-    /// Those of the layers that were read.
+    /// Origins of the readable layers.
     origins: Vec<Origin>,
     identities: Vec<LayerIdentity>,
     suggestions: Suggestions,
@@ -168,7 +169,7 @@ struct Loader {
 }
 
 impl Loader {
-    /// Adds a file. One that was only found is held back without consent.
+    /// Adds a file. The servers of a discovered one are held without consent.
     fn add_file(
         &mut self,
         file: FoundFile,
@@ -200,7 +201,7 @@ impl Loader {
         self.add(name, bytes, origin, identity);
     }
 
-    /// Why nothing of a layer may run.
+    /// The reason why servers of a layer may not be started.
     fn consent_hold(&self, origin: &Origin) -> Option<Arc<ConsentHold>> {
         match (origin, &self.discovered) {
             (Origin::File(file), Some((_, Consent::Withheld(reason)))) => {

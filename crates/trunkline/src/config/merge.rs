@@ -1,5 +1,6 @@
-//! Layers become one configuration: the higher entry replaces the lower whole, a bare switch only
-//! switches, and what refers to other entries is checked (CFG-4).
+//! Merges layers into one configuration and checks references between entries (CFG-4).
+//!
+//! A higher entry replaces a lower one entirely; an entry with only a toggle changes only that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,10 +18,10 @@ use super::validate::{
 };
 use crate::name::{BundleName, NameOptions, Namespaces, ServerName};
 
-/// Most servers that one message names: a line of them.
+/// Maximum number of servers that one message names: about a line of text.
 const MAX_NAMED_SERVERS: usize = 8;
 
-/// What comes of merging layers.
+/// A merged configuration with its diagnostics.
 pub(crate) struct MergeResult {
     pub(crate) config: Config,
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -41,17 +42,17 @@ struct Merger {
     slots: BTreeMap<ServerName, ServerSlot>,
     bundles: BTreeMap<BundleName, BundleDraft>,
     access_place: Option<Location>,
-    /// Settings for all servers that cannot be read, and that no higher layer replaces.
+    /// Unreadable settings for all servers that no higher layer replaces.
     unreadable_settings: Vec<UnreadableSetting>,
     diagnostics: Vec<Diagnostic>,
 }
 
-/// What layers have to say about one server, so far.
+/// The merged state of one server so far.
 struct ServerSlot {
-    /// Absent when the entry that counts has errors.
+    /// `None` if the effective entry has errors.
     server: Option<Box<WholeServer>>,
     provenance: Provenance,
-    /// Why it may not be started.
+    /// The reason why it may not be started.
     hold: Option<Arc<ConsentHold>>,
 }
 
@@ -62,7 +63,7 @@ impl Merger {
             self.add_server(server, &layer.origin, layer.hold.as_ref());
         }
         if layer.hold.is_some() {
-            // Its rules and settings could widen what other layers allow.
+            // Its rules and settings could widen the permissions of other layers.
             return;
         }
         self.bundles.extend(layer.bundles);
@@ -84,7 +85,7 @@ impl Merger {
         self.config.unknown.extend(layer.unknown);
     }
 
-    /// Disables what lower layers have where this one cannot be read: it may take something away.
+    /// Disables entries of lower layers if this layer cannot be read: it may contain restrictions.
     fn disable_below(&mut self, layer: &Layer) {
         let parts = layer.unreadable;
         self.config.agents.has_unreadable_naming |= parts.naming;
@@ -166,7 +167,7 @@ impl Merger {
                     server.places.access = access.or_else(|| self.access_place.clone());
                     let mut server =
                         finished(&name, *server, slot.provenance, &self.config.defaults);
-                    // Switched off, so that nothing that only looks at the switch starts it.
+                    // Disabled, so that code that checks only `enabled` does not start it.
                     server.hold = slot.hold.filter(|_| server.enabled);
                     server.enabled &= server.hold.is_none();
                     self.config.servers.insert(name, server);
@@ -178,7 +179,7 @@ impl Merger {
         MergeResult { config: self.config, diagnostics: self.diagnostics }
     }
 
-    /// Disables the servers that would use a setting that cannot be read.
+    /// Disables the servers that would use an unreadable setting.
     fn disable_without_settings(&mut self) {
         for unreadable in std::mem::take(&mut self.unreadable_settings) {
             let UnreadableSetting { key, setting, location } = unreadable;
@@ -217,7 +218,7 @@ impl Merger {
                 self.config.disabled_bundles.push(name);
                 continue;
             };
-            // A bundle of a server with errors goes with it; those are reported already.
+            // A bundle is disabled with its server, whose errors are reported already.
             let Some(whole) = &slot.server else {
                 self.config.disabled_bundles.push(name);
                 continue;
@@ -259,7 +260,7 @@ impl Merger {
         self.diagnostics.push(found.at_location(bundle.server_location.clone()).maybe_help(help));
     }
 
-    /// Warns about untrusted servers of which nobody can see anything.
+    /// Warns about untrusted servers without a visible tool.
     fn invisible_servers(&mut self, bundled: &BTreeSet<Box<str>>) {
         for (name, slot) in &self.slots {
             let Some(server) = &slot.server else { continue };
@@ -277,8 +278,7 @@ impl Merger {
     }
 }
 
-/// Warns about servers whose names start alike: where they have something of one name, it is called
-/// otherwise (TOOL-2).
+/// Warns about servers with the same prefix: items with the same name are renamed (TOOL-2).
 fn shared_prefixes(config: &Config) -> Vec<Diagnostic> {
     let separator = config.naming.separator.clone();
     let options = NameOptions { separator, ..NameOptions::default() };
@@ -292,7 +292,7 @@ fn shared_prefixes(config: &Config) -> Vec<Diagnostic> {
         if first.name == server.name {
             continue;
         }
-        // Who wants bare names of several servers has been asked to know.
+        // An empty prefix for several servers is a deliberate choice.
         let severity = if prefix.is_empty() { Severity::Note } else { Severity::Warning };
         let message = format!(
             "servers `{}` and `{}` have the same prefix {}",
@@ -317,7 +317,7 @@ fn error(code: Code, message: String) -> Diagnostic {
     Diagnostic::new(Severity::Error, code, message)
 }
 
-/// Fills in what a server does not say for itself.
+/// Fills in defaults for settings that a server does not have.
 fn finished(
     name: &ServerName,
     server: WholeServer,

@@ -1,4 +1,4 @@
-//! Configuration as meant: checked, complete, and with secrets still as references.
+//! The validated configuration: complete, with secrets still as references.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::source::Location;
 use super::template::Template;
 use crate::name::{BundleName, ServerName};
 
-/// Everything a host needs to know, from all layers together.
+/// The configuration of a host, merged from all layers.
 #[derive(Clone, Default)]
 pub struct Config {
     pub(crate) servers: BTreeMap<ServerName, Server>,
@@ -29,63 +29,63 @@ pub struct Config {
 }
 
 impl Config {
-    /// Sets the identity of the configuration, also for its servers.
+    /// Sets the identity of the configuration and of its servers.
     pub(crate) fn identify(&mut self, identity: ConfigIdentity) {
         self.servers.values_mut().for_each(|server| server.identity = identity.clone());
         self.identity = identity;
     }
 
-    /// Whether both were loaded from the same file, or from the same text, at least in part.
+    /// Returns whether both were loaded from the same file or the same text, at least in part.
     pub fn shares_layer_with(&self, other: &Self) -> bool {
         self.identity.shares_layer_with(&other.identity)
     }
 
-    /// All servers that can be used, in the order of their names; also those switched off.
+    /// All usable servers, also disabled ones, ordered by name.
     pub fn servers(&self) -> impl ExactSizeIterator<Item = &Server> {
         self.servers.values()
     }
 
-    /// A server by its name.
+    /// Returns a server by name.
     pub fn server(&self, name: &str) -> Option<&Server> {
         self.servers.get(name)
     }
 
-    /// Servers whose entries have errors, so that they cannot be used.
+    /// Servers that cannot be used because their entries have errors.
     pub fn broken(&self) -> &[ServerName] {
         &self.broken
     }
 
-    /// All bundles, in the order of their names.
+    /// All bundles, ordered by name.
     pub fn bundles(&self) -> impl ExactSizeIterator<Item = (&BundleName, &Bundle)> {
         self.bundles.iter()
     }
 
-    /// Bundles whose entries have errors, so that they cannot be used (BUN-2).
+    /// Bundles that cannot be used because their entries have errors (BUN-2).
     pub fn disabled_bundles(&self) -> &[BundleName] {
         &self.disabled_bundles
     }
 
-    /// The agents, and the files that hold more of them.
+    /// The agents, and the files that define more.
     pub fn agents(&self) -> &Agents {
         &self.agents
     }
 
-    /// How exposed names are made.
+    /// Settings for exposed names.
     pub fn naming(&self) -> &Naming {
         &self.naming
     }
 
-    /// How servers behave that say nothing else.
+    /// Default settings of servers.
     pub fn defaults(&self) -> &ServerSettings {
         &self.defaults
     }
 
-    /// Top-level keys that are not known here, kept as they were written.
+    /// Unknown top-level keys, preserved as written.
     pub fn unknown(&self) -> &[UnknownKey] {
         &self.unknown
     }
 
-    /// The same within what an embedding host allows at most, which no file can raise (CFG-13).
+    /// Applies the limits of an embedding host, which no file can raise (CFG-13).
     #[must_use]
     pub fn within(mut self, max_access: Access, restart: Option<Restart>) -> Self {
         let within = |own: Restart| restart.map_or(own, |most| own.within(most));
@@ -102,7 +102,7 @@ impl Config {
         self
     }
 
-    /// Sets the access rule of every server, whatever was written.
+    /// Sets the access rule of every server, regardless of configuration.
     pub(crate) fn override_access(&mut self, access: Access) {
         self.defaults.access = access;
         for server in self.servers.values_mut() {
@@ -111,44 +111,44 @@ impl Config {
     }
 }
 
-/// A member of an object that nothing here understands, kept as it was written.
+/// An unknown member of an object, preserved as written.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnknownKey {
     /// Its key.
     pub key: Box<str>,
-    /// Its value: JSON text, which may hold anything.
+    /// Its value: JSON text, which may contain a secret.
     pub json: Secret,
 }
 
-/// One server: how to reach it, what may be seen of it, and where that was written.
+/// One server: its transport, rules and origin.
 #[derive(Clone)]
 pub struct Server {
     /// Its key in the file.
     pub name: ServerName,
     /// Whether it is used.
     pub enabled: bool,
-    /// How it is reached.
+    /// Its transport.
     pub transport: Transport,
-    /// Whether it is taken at its word.
+    /// Whether its output is trusted.
     pub trust: Trust,
-    /// The provider of credentials that the embedding host supplies under this id.
+    /// ID of the credential provider that the embedding host supplies.
     pub auth_provider: Option<Box<str>>,
-    /// What goes before the names of its tools instead of its name; empty for nothing.
+    /// Prefix of its tools' names instead of its name; empty for none.
     pub prefix: Option<Box<str>>,
-    /// Which of its tools may be seen at all.
+    /// Its allow-list and deny-list of tools.
     pub tools: ToolLists,
-    /// Bounds and rules.
+    /// Limits and rules.
     pub behaviour: ServerSettings,
-    /// Where its rules were written, those that were.
+    /// Locations of its rules, where configured.
     pub places: RuleLocations,
-    /// Where it comes from.
+    /// Its origin.
     pub provenance: Provenance,
-    /// Why it may not be started although it is meant to be; `enabled` is false then.
+    /// The reason why it may not be started although the file enables it; `enabled` is false then.
     pub hold: Option<Arc<ConsentHold>>,
-    /// Keys that are not known here.
+    /// Unknown keys.
     pub unknown: Vec<UnknownKey>,
     pub(crate) inputs: Arc<Inputs>,
-    /// Identity of the configuration it is part of.
+    /// Identity of its configuration.
     pub(crate) identity: ConfigIdentity,
 }
 
@@ -160,45 +160,45 @@ impl Server {
     }
 }
 
-/// Where the rules of a server were written, those that were.
+/// Locations of the rules of a server, where configured.
 #[derive(Clone, Debug, Default)]
 pub struct RuleLocations {
-    /// What switches it on or off.
+    /// The key that enables or disables it.
     pub enabled: Option<Location>,
     /// Its level of trust.
     pub trust: Option<Location>,
     /// Its access rule, or the one for all servers.
     pub access: Option<Location>,
-    /// What set its access rule instead of a file.
+    /// The override of its access rule, if one applies.
     pub access_override: Option<AccessOverride>,
     /// Its lists of tools.
     pub tools: ListLocations,
 }
 
-/// What sets the access rule of a server instead of a file.
+/// Source of an access rule that overrides the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessOverride {
     /// The caller, for this run: [`LoadOptions::access`](super::LoadOptions::access).
     Run,
-    /// The embedding host, which allows no more than that.
+    /// The limit of the embedding host.
     Host,
 }
 
-/// Where lists of tools were written, those that were.
+/// Locations of tool lists, where configured.
 #[derive(Clone, Debug, Default)]
 pub struct ListLocations {
-    /// The tools that may be seen.
+    /// The allow-list.
     pub allow: Option<Location>,
-    /// The tools that may not.
+    /// The deny-list.
     pub deny: Option<Location>,
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Transport {
-    /// A child process that speaks over its standard input and output.
+    /// A child process that communicates over stdin and stdout.
     Stdio(Stdio),
-    /// A server at an HTTP address.
+    /// A remote server with an HTTP URL.
     Remote(Remote),
 }
 
@@ -209,75 +209,75 @@ pub struct Stdio {
     pub command: Template,
     /// Its arguments.
     pub args: Vec<Template>,
-    /// The directory it runs in.
+    /// Its working directory.
     pub cwd: Option<Template>,
-    /// Variables set, or removed where there is no value.
+    /// Variables to set, or to remove where the value is `None`.
     pub env: Vec<(Box<str>, Option<Template>)>,
-    /// A file with more variables; those in `env` win.
+    /// A file with more variables; `env` takes precedence.
     pub env_file: Option<Template>,
 }
 
-/// A server at an HTTP address.
+/// A remote server with an HTTP URL.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Remote {
-    /// The address.
+    /// The URL.
     pub url: Template,
     /// Headers sent with every request.
     pub headers: Vec<(Box<str>, Template)>,
-    /// What is spoken there.
+    /// The HTTP transport of the server.
     pub protocol: RemoteTransport,
 }
 
-/// What is spoken at an HTTP address.
+/// HTTP transport of a remote server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RemoteTransport {
     /// Streamable HTTP.
     Streamable,
     /// HTTP+SSE, of the first protocol revision.
     Sse,
-    /// Not declared: Streamable HTTP first, HTTP+SSE if that is not spoken.
+    /// Not declared: Streamable HTTP first, with a fallback to HTTP+SSE.
     Detect,
 }
 
-/// Tools of one server that may, or may not, be seen, in the server's own names.
+/// Allow-list and deny-list of one server's tools, by upstream name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolLists {
-    /// The only ones that may; absent when all may.
+    /// The only visible tools; `None` for all.
     pub allow: Option<Vec<Box<str>>>,
-    /// Those that may not, whatever `allow` says.
+    /// Hidden tools; takes precedence over `allow`.
     pub deny: Vec<Box<str>>,
 }
 
-/// A named choice of tools of one server.
+/// A named selection of tools of one server.
 #[derive(Clone, Debug)]
 pub struct Bundle {
     /// The server.
     pub server: ServerName,
-    /// How the tools reach the model.
+    /// The form in which a model receives the tools.
     pub mode: BundleMode,
-    /// Which tools.
+    /// The selected tools.
     pub tools: ToolLists,
-    /// Where its lists were written.
+    /// Locations of its lists.
     pub places: ListLocations,
-    /// Where it was written.
+    /// Location of its definition.
     pub location: Location,
 }
 
-/// How exposed names are made (TOOL-1, TOOL-2, TOOL-3).
+/// Rules for exposed names (TOOL-1, TOOL-2, TOOL-3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Naming {
-    /// What stands between server and tool.
+    /// Separator between server and tool.
     pub separator: Box<str>,
-    /// How long a name may be.
+    /// Maximum length of a name.
     pub max_length: u32,
     /// Whether descriptions start with `[server]`.
     pub describe_server: bool,
-    /// When addresses of resources say whose they are.
+    /// When resource URIs are qualified with their server.
     pub addresses: UriStyle,
 }
 
 impl Naming {
-    /// Longest name every model provider accepts.
+    /// Longest name that every model provider accepts.
     pub const MAX_LENGTH: u32 = 64;
 }
 
@@ -292,32 +292,32 @@ impl Default for Naming {
     }
 }
 
-/// Bounds and rules of a server, all filled in.
+/// Limits and rules of a server, with all defaults filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// Which of its tools may be seen (TOOL-5).
+    /// Tools that may be seen, by their annotations (TOOL-5).
     pub access: Access,
     /// When it is connected (CON-3).
     pub connect: StartPolicy,
-    /// Which generation of the protocol it is spoken to in (CON-2).
+    /// The protocol era used with it (CON-2).
     pub protocol: Protocol,
-    /// Whether it is started again (CON-5).
+    /// Whether it is restarted (CON-5).
     pub restart: Restart,
-    /// Variables of the host that it inherits beside those that every server does (CON-7).
+    /// Host variables that it inherits in addition to the default ones (CON-7).
     pub inherit_env: InheritEnv,
-    /// Bounds on every kind of wait (CON-8).
+    /// Timeouts for every kind of wait (CON-8).
     pub timeouts: Timeouts,
-    /// How many calls may run at once; absent for no limit (CALL-7).
+    /// Maximum number of concurrent calls; `None` for no limit (CALL-7).
     pub concurrency: Option<u32>,
-    /// Whether all clients of a gateway use the same server, or each one of its own.
+    /// Whether all clients of a gateway share the server, or each has a dedicated one.
     pub share: Share,
-    /// Whether secrets of the configuration are also masked in what it answers (SEC-2).
+    /// Whether secrets of the configuration are also masked in its results (SEC-2).
     pub redact: bool,
-    /// How long a list of tools is used (CON-9).
+    /// Lifetime of a cached list of tools (CON-9).
     pub tools_ttl: Duration,
-    /// How long it may be idle before it is stopped; absent for ever (CON-14).
+    /// Idle time after which it is stopped; `None` for never (CON-14).
     pub idle_timeout: Option<Duration>,
-    /// How large a result may be before it is cut (CALL-5).
+    /// Maximum size of a result before truncation (CALL-5).
     pub max_result_bytes: u64,
 }
 
@@ -333,7 +333,7 @@ impl Default for ServerSettings {
             concurrency: None,
             share: Share::All,
             redact: false,
-            // Servers announce changes; this only catches those that do not.
+            // A fallback for servers that do not announce changes.
             tools_ttl: Duration::from_secs(300),
             idle_timeout: None,
             max_result_bytes: 5 * 1024 * 1024,
@@ -341,12 +341,12 @@ impl Default for ServerSettings {
     }
 }
 
-/// Whether and how a server is started again.
+/// Restart policy of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Restart {
     /// It stays down.
     Never,
-    /// It is started again, with growing pauses, up to a limit.
+    /// It is restarted with exponential backoff, up to a limit.
     OnFailure(Backoff),
 }
 
@@ -357,8 +357,8 @@ impl Default for Restart {
 }
 
 impl Restart {
-    /// The same within what an embedding host allows (CFG-13). Whoever asks for a restart without
-    /// details gets the host's.
+    /// Applies the limit of an embedding host (CFG-13). A restart policy without details becomes
+    /// that of the host.
     #[must_use]
     pub fn within(self, most: Self) -> Self {
         match (self, most) {
@@ -373,14 +373,14 @@ impl Restart {
     }
 }
 
-/// Pauses between attempts.
+/// Delays between restart attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Backoff {
-    /// How many attempts in a row.
+    /// Maximum number of consecutive attempts.
     pub limit: u32,
-    /// The pause before the first.
+    /// The delay before the first attempt.
     pub delay: Duration,
-    /// The longest pause.
+    /// The longest delay.
     pub max_delay: Duration,
 }
 
@@ -390,22 +390,22 @@ impl Default for Backoff {
     }
 }
 
-/// Bounds on every kind of wait.
+/// Timeouts for every kind of wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timeouts {
-    /// Reaching the server.
+    /// Connecting to the server.
     pub connect: Duration,
-    /// Agreeing on the protocol; package runners may download first.
+    /// The handshake; package runners may download first.
     pub handshake: Duration,
     /// Listing tools, resources or prompts.
     pub list: Duration,
-    /// One call, without the time in which a question of the server waits for an answer.
+    /// One call, excluding the time in which a server request waits for its response.
     pub call: Duration,
-    /// One question that the server asks during a call: people answer some of them.
+    /// One server request during a call; a person may have to respond to it.
     pub question: Duration,
-    /// Ending by itself when asked to (CON-6).
+    /// Graceful shutdown of the server (CON-6).
     pub shutdown: Duration,
-    /// How long a list waits for servers that are still starting (CON-15).
+    /// Maximum time that a list waits for servers that are still starting (CON-15).
     pub grace: Duration,
 }
 
@@ -423,22 +423,22 @@ impl Default for Timeouts {
     }
 }
 
-/// Where a server comes from.
+/// Origin of a server.
 #[derive(Clone, Debug)]
 pub struct Provenance {
-    /// The layer that wrote it.
+    /// The layer that defines it.
     pub origin: Origin,
-    /// Where in it.
+    /// The location in that layer.
     pub location: Location,
-    /// A higher layer that only switched it on or off.
+    /// A higher layer that only enables or disables it.
     pub switched_by: Option<(Origin, Location)>,
 }
 
-/// Values the user can be asked for, by id, with what stands in for them.
+/// Values that the user can be prompted for, by ID, with their defaults.
 pub(crate) type Inputs = BTreeMap<Box<str>, Option<Secret>>;
 
-/// Types whose texts, names included, may be anything somebody wrote: they print nothing but what
-/// they are. What may be shown of them is in `show.rs`.
+/// Implements `Debug` for types whose strings, names included, may contain secrets: it prints the
+/// type name only. `display.rs` has the forms for display.
 macro_rules! silent {
     ($($name:ident),*) => {$(
         impl std::fmt::Debug for $name {

@@ -1,62 +1,62 @@
-//! Where a layer of configuration comes from, what it may read, and why it may not run.
+//! Origins of configuration layers, the files they may read, and consent holds.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A layer of configuration.
+/// The origin of a configuration layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Given by the caller at run time.
     Overrides,
-    /// Written in an environment variable.
+    /// The value of an environment variable.
     Variable(Box<str>),
-    /// Written in a file.
+    /// A file.
     File(FileOrigin),
-    /// A text without a place, given to [`parse`](super::parse).
+    /// Text without a path, given to [`parse`](super::parse).
     Text,
 }
 
-/// A configuration file and how it came to be the one.
+/// A configuration file, and how it was selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOrigin {
     /// Its path.
     pub path: PathBuf,
-    /// How it was found.
+    /// How it was selected.
     pub found: FoundBy,
-    /// The folder its relative paths and `${workspaceFolder}` mean.
+    /// The directory of its relative paths and `${workspaceFolder}`.
     pub workspace: PathBuf,
-    /// Which files it may refer to.
+    /// Files that it may refer to.
     pub reach: FileReach,
 }
 
-/// Which files `${file:…}` and `envFile` of a configuration file may read.
+/// Files that `${file:…}` and `envFile` of a configuration file may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileReach {
-    /// Those inside of its workspace, links resolved.
+    /// Files inside its workspace, after resolving links.
     Workspace,
-    /// Those as well, links resolved.
+    /// Files inside its workspace and these paths, after resolving links.
     Listed(Arc<[PathBuf]>),
-    /// Any.
+    /// Any file.
     Anywhere,
 }
 
-/// A discovered file that keeps its servers from being started (SEC-1).
+/// A discovered file whose servers may not be started (SEC-1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsentHold {
     /// Its path.
     pub file: PathBuf,
-    /// Why.
+    /// The reason.
     pub reason: ConsentHoldReason,
 }
 
-/// Why the servers of a discovered file may not be started.
+/// Reason why the servers of a discovered file may not be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConsentHoldReason {
-    /// Nobody has consented to it.
+    /// The file is not trusted.
     NotTrusted,
-    /// It had other content when it was consented to.
+    /// The file changed after it was trusted.
     Changed,
-    /// Whether it was consented to cannot be found out, for this reason.
+    /// The trust decision cannot be determined, for this reason.
     Unknown(Box<str>),
 }
 
@@ -76,21 +76,21 @@ impl std::fmt::Display for ConsentHold {
     }
 }
 
-/// How a file was found.
+/// How a file was selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundBy {
     /// The caller named it.
     Asked,
     /// An environment variable named it.
     Variable(Box<str>),
-    /// It was found beside or above the working directory.
+    /// It was discovered in or above the working directory.
     Discovered,
-    /// It is where the host looks last: the user's own file.
+    /// It is the user's own file, used when there is no other.
     Fallback,
 }
 
 impl Origin {
-    /// The folder that relative paths of this layer mean; empty for the working directory.
+    /// The directory of relative paths in this layer; empty for the working directory.
     pub fn workspace(&self) -> &Path {
         match self {
             Self::File(file) => &file.workspace,
@@ -98,7 +98,7 @@ impl Origin {
         }
     }
 
-    /// The folder that `${file:…}` is relative to.
+    /// The directory that `${file:…}` is relative to.
     pub fn folder(&self) -> &Path {
         match self {
             Self::File(file) => file.path.parent().unwrap_or(Path::new("")),

@@ -1,7 +1,7 @@
-//! What may be shown of a text that may hold a credential written by hand.
+//! Redacts texts that may contain a literal credential.
 //!
-//! Quoted lines and messages show only what is known to be harmless. Command lines and addresses,
-//! which people need to recognise, show all but what looks like a credential.
+//! Quoted lines and messages show only text that is known to be harmless. Command lines and URLs,
+//! which people need to recognize, show all but possible credentials.
 
 #![expect(
     clippy::string_slice,
@@ -26,10 +26,10 @@ const LONGEST_WORD: usize = 16;
 /// Longest command line that is shown, in bytes: longer ones are scripts.
 const LONGEST_LINE: usize = 1024;
 
-/// What stands in for every byte of a reference while a text is judged.
+/// Placeholder for every byte of a reference while a text is checked.
 pub(crate) const REFERENCE: u8 = b'0';
 
-/// Whether a text is a short name, word or path, as keys, tools and programs are called.
+/// Whether a text is a short name, word or path, as keys, tools and programs have.
 pub(crate) fn is_plain(text: &str) -> bool {
     let plain = |character: char| character.is_alphanumeric() || "_-.$@/ ".contains(character);
     !text.is_empty()
@@ -38,43 +38,44 @@ pub(crate) fn is_plain(text: &str) -> bool {
         && !is_like_credential(text)
 }
 
-/// A name for showing, if it is harmless.
+/// A name for display; masked unless harmless.
 pub(crate) fn name(text: &str) -> &str {
     if is_plain(text) { text } else { MASK }
 }
 
-/// A text in backticks for a message, if it is harmless.
+/// A text in backticks for a message; masked unless harmless.
 pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", name(text))
 }
 
-/// A text without anything a terminal would act on: line breaks and other control characters, and
-/// characters that change the direction or presence of others.
+/// Replaces characters that a terminal would interpret: line breaks and other control characters,
+/// and characters that change the direction or visibility of others.
 pub fn escape_control(text: &str) -> String {
     text.chars().map(|it| if is_hidden(it) { char::REPLACEMENT_CHARACTER } else { it }).collect()
 }
 
-/// Whether a character cannot be seen, or changes how others are seen.
+/// Whether a character is invisible, or changes how others are displayed.
 pub fn is_hidden(character: char) -> bool {
     match character {
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => {
             true
         }
-        // Line and paragraph separators, blanks that look like nothing or like a space.
+        // Line and paragraph separators, and blanks that look like nothing or like a space.
         '\u{2028}' | '\u{2029}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => true,
-        // Zero width, the order of what follows, and what shapes it.
+        // Zero width, direction and shaping characters.
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        // Variants of letters, by which any bytes can be told; the last is what makes an emoji one.
+        // Variation selectors, which can encode arbitrary bytes; U+FE0F, which selects the emoji
+        // form, is excepted.
         '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0e}' | '\u{fff9}'..='\u{fffb}' => true,
         '\u{13430}'..='\u{1345f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
-        // Tags, and further variants.
+        // Tags, and more variation selectors.
         '\u{e0000}'..='\u{e0fff}' => true,
         other => other.is_control(),
     }
 }
 
-/// A text and what is judged in its place: the same, with as many harmless bytes for every
-/// reference, since those are names, whatever they look like.
+/// A text and the copy that is checked in its place, in which every byte of a reference is replaced
+/// by a harmless one: references are names, and not secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RedactionInput {
     pub(crate) text: String,
@@ -82,7 +83,7 @@ pub(crate) struct RedactionInput {
 }
 
 impl RedactionInput {
-    /// A text in which everything that has the form of a reference counts as one.
+    /// Treats everything in the form of a reference as one.
     pub(crate) fn of_text(text: &str) -> Self {
         let mut judged = String::with_capacity(text.len());
         let mut rest = text;
@@ -106,8 +107,8 @@ impl RedactionInput {
     }
 }
 
-/// The arguments of a program for showing, with what looks like a credential hidden: what follows
-/// a flag such as `--token`, and everything [`argument`] hides.
+/// The arguments of a program for display. Masks the value after a flag such as `--token`, and
+/// everything that [`argument`] masks.
 pub(crate) fn arguments(arguments: &[RedactionInput]) -> Vec<String> {
     let mut after_secret_flag = false;
     let mut shown = |it: &RedactionInput| {
@@ -117,14 +118,14 @@ pub(crate) fn arguments(arguments: &[RedactionInput]) -> Vec<String> {
     arguments.iter().map(&mut shown).collect()
 }
 
-/// Whether the argument after this one is a credential: a flag, the name of a header, or a scheme.
+/// Whether the next argument is a credential: this is a flag, a header name, or an auth scheme.
 fn precedes_secret(text: &str) -> bool {
     let name = text.trim_start_matches(['-', '–', '—', '/']).trim_end_matches(['=', ':']);
     let is_one_word = name.chars().all(|it| it.is_alphanumeric() || "-_.".contains(it));
     is_one_word && is_secret_name(name)
 }
 
-/// A program, an argument or an address for showing.
+/// A program, an argument or a URL for display.
 pub(crate) fn argument(it: &RedactionInput) -> String {
     let RedactionInput { text, judged } = it;
     if it.is_reference() || is_path(judged) {
@@ -147,7 +148,8 @@ pub(crate) fn argument(it: &RedactionInput) -> String {
     }
 }
 
-/// Whether a text is words with spaces between, such as a command line, of which none is hidden.
+/// Whether a text is a list of arguments separated by spaces, such as a command line, without one
+/// that is masked.
 fn is_harmless_line(judged: &str) -> bool {
     let is_sign = |it: char| is_composed(it) && it != ' ';
     let words: Vec<_> =
@@ -156,8 +158,8 @@ fn is_harmless_line(judged: &str) -> bool {
     judged.len() <= LONGEST_LINE && !judged.contains(is_sign) && are_shown()
 }
 
-/// The parts of an argument that were written by hand and are credentials by their names or their
-/// form. What else is in a script or a command line is what messages are about.
+/// Returns the literal parts of an argument that are credentials by name or form. The rest of a
+/// script or command line is not secret: messages contain it.
 pub(crate) fn secret_parts(argument: &str) -> Vec<&str> {
     let is_edge = |it: char| is_composed(it) || "()[],".contains(it);
     let mut parts = Vec::new();
@@ -167,7 +169,7 @@ pub(crate) fn secret_parts(argument: &str) -> Vec<&str> {
         if is_announced && !is_sign {
             parts.push(word);
         }
-        // A colon may stand between a name and its value, with quotes around each.
+        // A colon may separate a name and its value, with quotes around each.
         is_announced = (is_announced && is_sign) || precedes_secret(word);
         if word.contains("://") {
             parts.extend(url::secret_parts(word));
@@ -184,12 +186,12 @@ pub(crate) fn secret_parts(argument: &str) -> Vec<&str> {
     parts
 }
 
-/// Characters of texts that hold other texts: command lines, JSON, connection strings.
+/// Whether a character indicates a composite text: a command line, JSON, a connection string.
 pub(crate) fn is_composed(character: char) -> bool {
     character.is_whitespace() || "{}\"'`;|<>".contains(character)
 }
 
-/// Whether a text is an absolute path, which may hold spaces.
+/// Whether a text is an absolute path, which may contain spaces.
 pub(crate) fn is_path(text: &str) -> bool {
     let rest = match text.as_bytes() {
         [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => &text[2..],
@@ -203,8 +205,7 @@ pub(crate) fn is_path(text: &str) -> bool {
         && !is_like_credential(rest)
 }
 
-/// Whether what stands after `=` or `:` is a number, a path, a version, or a plain word after a
-/// flag.
+/// Whether the value after `=` or `:` is a number, a path, a version, or a plain word after a flag.
 fn is_harmless_value(name: &str, value: &str, whole: &str) -> bool {
     if is_secret_name(name) {
         return false;
@@ -228,13 +229,13 @@ fn is_harmless_value(name: &str, value: &str, whole: &str) -> bool {
         || (is_package && is_plain(value.trim_start_matches('=')))
 }
 
-/// Whether a variable is no secret by its name and its value: a path, which messages are about. Any
-/// other value under `env` may be one (SEC-2).
+/// Whether a variable is not secret by its name and value: a path, which messages contain. Any
+/// other value under `env` may be secret (SEC-2).
 pub(crate) fn is_harmless_variable(name: &str, value: &str) -> bool {
     !is_secret_name(name) && is_path(value)
 }
 
-/// Whether a text is one reference without a default that could be one, and nothing else.
+/// Whether a text is exactly one reference, without a default that could be a secret.
 pub(crate) fn is_reference(text: &str) -> bool {
     let Some(inner) = text.strip_suffix('}') else { return false };
     let (inner, braces_only) = match (inner.strip_prefix("${"), inner.strip_prefix('{')) {

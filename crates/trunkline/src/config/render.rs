@@ -1,4 +1,4 @@
-//! Diagnostics as text, in the manner of rustc: place, line, caret, help.
+//! Renders diagnostics as text, in the style of rustc: location, line, caret, help.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,14 @@ use super::redact::{self, escape_control, is_hidden, quoted};
 use super::secret::MASK;
 use super::source::{Location, Span};
 
-/// Bytes of a line that are shown whole; of longer lines, the part around the place is.
+/// Longest line that is shown whole, in bytes; of longer ones, the part around the location is
+/// shown.
 const SHOWN_BYTES: usize = 160;
 
-/// Bytes shown before the place in a line that is too long to show whole.
+/// Bytes shown before the location in a longer line.
 const SHOWN_BEFORE: usize = 60;
 
-/// Whether the text may hold terminal colours.
+/// Whether the text may contain terminal colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColorStyle {
     /// Plain text.
@@ -26,9 +27,9 @@ pub enum ColorStyle {
 }
 
 impl Diagnostic {
-    /// This problem as text, ending in a line break.
+    /// Renders this problem as text that ends with a line break.
     ///
-    /// Credentials in the quoted line are replaced by `***`, also those written by hand.
+    /// Credentials in the quoted line are replaced by `***`, also literal ones.
     pub fn render(&self, style: ColorStyle) -> String {
         let mut report = ReportText { paint: Paint { style }, text: String::new() };
         report.diagnostic(self);
@@ -114,21 +115,21 @@ impl ReportText {
     }
 }
 
-/// The server that a problem is about, unless its message names it.
+/// The affected server, unless the message names it.
 fn subject(found: &Diagnostic) -> String {
     let Some(server) = &found.server else { return String::new() };
     let name = quoted(server.as_str());
     if found.message.contains(&name) { String::new() } else { format!("server {name}: ") }
 }
 
-/// Room for the largest line number shown.
+/// Width of the largest line number shown.
 fn gutter_width(found: &Diagnostic) -> usize {
     let places = found.location.iter().chain(found.related.iter().map(|related| &related.location));
     let largest = places.map(|location| location.start().line).max().unwrap_or(0);
     largest.to_string().len()
 }
 
-/// The line a place is on, ready to show, and where the place is in it.
+/// The line of a location, ready to show, with the columns of the location.
 struct Excerpt {
     text: String,
     indent: usize,
@@ -184,7 +185,7 @@ impl Window {
     }
 }
 
-/// A line being drawn, character by character, with the columns of the marked place.
+/// A line under construction, with the columns of the marked span.
 struct ExcerptLine {
     text: String,
     columns: usize,
@@ -219,7 +220,7 @@ impl ExcerptLine {
 
     fn push_hidden(&mut self, span: Span) {
         self.reached(span.start());
-        // A place that starts inside is marked from where the mask starts.
+        // A span that starts inside a masked part is marked from the start of the mask.
         if span.contains(Span::new(self.marked.start(), self.marked.start())) {
             self.mark_start.get_or_insert(self.columns);
         }

@@ -1,4 +1,4 @@
-//! From as meant to ready to run: references are filled in when a server starts (CFG-9).
+//! Resolves the references of a server when it starts (CFG-9).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::template::{Reference, ReferenceSource, Template, TemplatePart};
 use super::validate::usable_url;
 use crate::error::{Error, ErrorKind};
 
-/// Answers what values refer to. An embedding host answers from wherever it keeps secrets.
+/// Supplies the values of references, from the secret storage of an embedding host.
 pub trait Resolver {
     /// The value of an environment variable.
     fn variable(&self, name: &str) -> Option<Secret>;
@@ -24,14 +24,15 @@ pub trait Resolver {
     /// The content of a file.
     fn file(&self, path: &Path) -> io::Result<Secret>;
 
-    /// The content of a file that has to be one of these, or inside of one of them, once links are
-    /// resolved, for a configuration that may read no others; [`FileRefusal::Outside`] is the error
-    /// for one that is not. The default reads none, because only the host knows its links.
+    /// The content of a file that, with links resolved, must be one of `places` or inside one of
+    /// them, for a configuration with limited reach; otherwise the error is
+    /// [`FileRefusal::Outside`]. The default reads none, because only the host can resolve its
+    /// links.
     fn file_within(&self, _places: &[PathBuf], _path: &Path) -> io::Result<Secret> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// The user's answer to an input.
+    /// The user's value for an input.
     fn input(&self, _id: &str) -> Option<Secret> {
         None
     }
@@ -41,7 +42,7 @@ pub trait Resolver {
         None
     }
 
-    /// The directory that stands in for the folder of a configuration that has none.
+    /// The directory used for a configuration that has none.
     fn working_directory(&self) -> PathBuf {
         PathBuf::from(".")
     }
@@ -51,7 +52,7 @@ pub trait Resolver {
         None
     }
 
-    /// How the user can answer an input that has no answer, for the message.
+    /// A hint for the error message, how to provide a missing input.
     fn input_hint(&self, _id: &str) -> Option<String> {
         None
     }
@@ -59,11 +60,11 @@ pub trait Resolver {
 
 const AUTHORIZATION: &str = "Authorization";
 
-/// What to do about a file that a discovered configuration may not read.
+/// Hint for a file that a discovered configuration may not read.
 const OUTSIDE_HINT: &str = "its configuration was found, not named: `trunkline trust \
                             --outside-files` lets it read files outside of its folder";
 
-/// Answers nothing, for configurations that refer to nothing.
+/// A resolver without values, for configurations without references.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmptyResolver;
 
@@ -77,17 +78,17 @@ impl Resolver for EmptyResolver {
     }
 }
 
-/// A transport with every reference filled in. Nothing of it prints.
+/// A transport with every reference resolved. `Debug` prints none of its values.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ResolvedTransport {
     /// A child process.
     Stdio(ResolvedStdio),
-    /// A server at an HTTP address.
+    /// A remote server.
     Remote(ResolvedRemote),
 }
 
 impl std::fmt::Debug for ResolvedTransport {
-    /// Not even names: those of an `envFile` are what a file says.
+    /// Omits names too: those of an `envFile` are file content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Stdio(_) => "Stdio(***)",
@@ -96,43 +97,43 @@ impl std::fmt::Debug for ResolvedTransport {
     }
 }
 
-/// A child process, ready to be started.
+/// A child process, ready to start.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResolvedStdio {
     /// The program.
     pub command: Secret,
-    /// The program as it can be shown: its name, or what was written where it refers to something.
+    /// The program for display: its file name, or the unresolved command if it has references.
     pub shown: Box<str>,
     /// Its arguments.
     pub args: Vec<Secret>,
-    /// The directory to run it in.
+    /// Its working directory.
     pub cwd: Option<Secret>,
-    /// Variables set, or removed where there is no value.
+    /// Variables to set, or to remove where the value is `None`.
     pub env: BTreeMap<Box<str>, Option<Secret>>,
-    /// Variables of the host that it inherits beside those that every server does.
+    /// Host variables that it inherits in addition to the default ones.
     pub inherit_env: InheritEnv,
-    /// What its references stand for, each for itself, to be found in what the server says.
+    /// The values of its references, to mask them in the server's output.
     pub filled_in: Vec<Secret>,
-    /// Arguments, or parts of them, that were written by hand and look like credentials.
+    /// Literal arguments, or parts of them, that look like credentials.
     pub credentials: Vec<Secret>,
-    /// Identity of the configuration it is started for.
+    /// Identity of its configuration.
     pub(crate) identity: ConfigIdentity,
 }
 
-/// A server at an HTTP address, ready to be reached.
+/// A remote server, ready to connect.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResolvedRemote {
-    /// The address; it has been checked.
+    /// The URL, validated.
     pub url: Secret,
     /// Headers sent with every request.
     pub headers: Vec<(Box<str>, Secret)>,
-    /// What is spoken there.
+    /// The HTTP transport.
     pub protocol: RemoteTransport,
-    /// What its references stand for, each for itself, to be found in what the server says.
+    /// The values of its references, to mask them in the server's output.
     pub filled_in: Vec<Secret>,
 }
 
-/// Fills in everything one server refers to, or says all that is missing.
+/// Resolves all references of a server, or returns an error for each that fails.
 ///
 /// ```
 /// use std::{io, path::Path};
@@ -163,7 +164,7 @@ pub fn resolve(server: &Server, resolver: &dyn Resolver) -> Result<ResolvedTrans
     if errors.is_empty() { Ok(transport) } else { Err(errors) }
 }
 
-/// Fills in references, and says which of them could not be: nothing stands in their places.
+/// Resolves references, and returns an error for each that fails; failed ones expand to nothing.
 pub(super) fn expand_references(
     server: &Server,
     resolver: &dyn Resolver,
@@ -177,7 +178,7 @@ pub(super) fn expand_references(
     (transport, filler.errors)
 }
 
-/// The `authProviderId` of a server at an address that has no `Authorization` header of its own.
+/// The `authProviderId` of a remote server without an `Authorization` header of its own.
 fn needed_provider(server: &Server) -> Option<&str> {
     let Transport::Remote(remote) = &server.transport else { return None };
     let mut names = remote.headers.iter().map(|(name, _)| name);
@@ -185,7 +186,7 @@ fn needed_provider(server: &Server) -> Option<&str> {
     server.auth_provider.as_deref().filter(|_| !has_own)
 }
 
-/// Reports that nothing provides the credentials that a server needs (CON-12).
+/// Reports that no provider supplies the credentials of a server (CON-12).
 pub(super) fn unknown_provider(server: &Server, resolver: &dyn Resolver) -> Option<Error> {
     let id = needed_provider(server).filter(|id| resolver.authorization(id).is_none())?;
     let message = format!("nothing here provides credentials for `authProviderId` {}", quoted(id));
@@ -193,7 +194,7 @@ pub(super) fn unknown_provider(server: &Server, resolver: &dyn Resolver) -> Opti
     Some(error.with_hint("set an `Authorization` header in `headers` instead: `Bearer ${TOKEN}`"))
 }
 
-/// The arguments that are not shown as they were written, and what follows a name in them.
+/// Returns the arguments that display masks, and the masked values after a name in them.
 fn credentials(written: &[Template], filled: &[Secret]) -> Vec<Secret> {
     let judged: Vec<_> = written.iter().map(Template::redaction_input).collect();
     let shown = redact::arguments(&judged);
@@ -205,7 +206,7 @@ fn credentials(written: &[Template], filled: &[Secret]) -> Vec<Secret> {
         let name = shown.strip_suffix(MASK);
         found.extend(name.and_then(|name| filled.expose().strip_prefix(name)).map(Secret::new));
         let parts = redact::secret_parts(&judged.text);
-        // A script that holds no credential is no secret, and its words are in every message.
+        // A script without a credential is not a secret; its words occur in ordinary messages.
         if !parts.is_empty() || !judged.judged.contains(redact::is_composed) {
             found.push(filled.clone());
         }
@@ -316,9 +317,9 @@ impl ReferenceExpander<'_> {
         Secret::new(text)
     }
 
-    /// The value of a reference; `None` when there is none, which has been reported.
+    /// Resolves a reference; `None`, with an error recorded, if it has no value.
     fn look_up(&mut self, reference: &Reference) -> Option<Secret> {
-        // As in a shell, `:-` stands in for what is unset or empty.
+        // As in a shell, the default after `:-` replaces an unset or empty value.
         let default = reference.default().map(Secret::new);
         let value = match reference.target() {
             ReferenceSource::File(path) => match self.read(path) {
@@ -378,7 +379,7 @@ impl ReferenceExpander<'_> {
         None
     }
 
-    /// The folder of the configuration.
+    /// The workspace directory of the configuration.
     fn workspace(&self) -> PathBuf {
         self.under_working_directory(self.server.provenance.origin.workspace())
     }
@@ -388,7 +389,7 @@ impl ReferenceExpander<'_> {
         if folder.as_os_str().is_empty() { directory } else { directory.join(folder) }
     }
 
-    /// A file beside the configuration, under `~`, or at an absolute path.
+    /// Reads a file relative to the configuration, under `~`, or at an absolute path.
     fn read(&self, path: &str) -> io::Result<Secret> {
         let home = || self.resolver.user_home().ok_or(io::ErrorKind::NotFound);
         let path = match path.strip_prefix("~/") {
@@ -415,7 +416,7 @@ impl ReferenceExpander<'_> {
         Ok(Secret::new(content.expose().trim_end_matches(['\r', '\n'])))
     }
 
-    /// The variables of an `envFile`.
+    /// Reads the variables of an `envFile`.
     fn variables_file(&mut self, path: &Template) -> Vec<(Box<str>, Option<Secret>)> {
         let filled = self.expand(path);
         match self.read(filled.expose()) {
@@ -430,8 +431,7 @@ impl ReferenceExpander<'_> {
     }
 }
 
-/// Why a file cannot be read: the kind, not the error, because an error made from the content must
-/// not be shown.
+/// Describes a read failure by its kind, not its text: the text could contain file content.
 fn read_failure(error: &io::Error) -> String {
     let refusal = FileRefusal::within(error).map(ToString::to_string);
     refusal.unwrap_or_else(|| match error.kind() {
@@ -444,11 +444,11 @@ fn read_hint(error: &io::Error) -> Option<&'static str> {
     (FileRefusal::within(error) == Some(&FileRefusal::Outside)).then_some(OUTSIDE_HINT)
 }
 
-/// Variables that hold no secret, but folders and who somebody is: these are in every stack trace.
+/// Variables with directories and user names, which are not secret and occur in stack traces.
 const HARMLESS: [&str; 9] =
     ["HOME", "LOGNAME", "PWD", "TEMP", "TMP", "TMPDIR", "USER", "USERNAME", "USERPROFILE"];
 
-/// Whether what a reference stands for may be secret. Paths are not.
+/// Whether the value of a reference may be secret. Paths are not.
 fn may_be_secret(target: &ReferenceSource, value: &Secret) -> bool {
     match target {
         ReferenceSource::Variable(name) => {
@@ -459,8 +459,8 @@ fn may_be_secret(target: &ReferenceSource, value: &Secret) -> bool {
     }
 }
 
-/// A program as it can be shown. What a reference stands for may be anywhere in it, so that no part
-/// of the filled in command is harmless.
+/// A program for display. A resolved value may be anywhere in it, so no part of the resolved
+/// command is harmless.
 fn shown_program(command: &Template) -> Box<str> {
     match command.as_literal() {
         Some(path) => Path::new(path).file_name().unwrap_or_default().to_string_lossy().into(),
@@ -472,12 +472,12 @@ fn path_text(path: &Path) -> Secret {
     Secret::new(path.to_string_lossy().into_owned())
 }
 
-/// The names of the variables that the text of an `envFile` sets.
+/// The names of the variables that an `envFile` with this text sets.
 pub fn env_file_names(text: &str) -> Vec<Box<str>> {
     text.lines().filter_map(variable_line).map(|(name, _)| name).collect()
 }
 
-/// One line of an `envFile`: `NAME=value`, perhaps exported, perhaps quoted.
+/// Parses a line of an `envFile`: `NAME=value`, optionally exported or quoted.
 fn variable_line(line: &str) -> Option<(Box<str>, Option<Secret>)> {
     let line = line.trim();
     let line = line.strip_prefix("export ").unwrap_or(line);

@@ -1,18 +1,18 @@
-//! The JSON Schema of a configuration file, made from the types that read it (CFG-11).
+//! The JSON Schema of a configuration file, generated from the types that decode it (CFG-11).
 
 use serde_json::{Value, json};
 
 use super::decode::{Definitions, FromNode};
 use super::raw::FileEntry;
 
-/// Keys of a server entry of which one must be there: they say how to reach it, or switch it.
+/// A server entry needs at least one of these keys: they define its transport, or toggle it.
 const ESSENTIAL_KEYS: &[&str] =
     &["command", "url", "serverUrl", "baseUrl", "httpUrl", "transport", "enabled", "disabled"];
 
 /// The JSON Schema of a configuration file.
 ///
 /// Editors use it to complete keys and to mark mistakes; `trunkline schema` prints it. It accepts
-/// every dialect and every unknown key, as the reader does.
+/// every dialect and every unknown key, as the decoder does.
 pub fn schema() -> Value {
     let mut definitions = Definitions::new();
     let root = FileEntry::schema(&mut definitions);

@@ -1,11 +1,11 @@
-//! A text that must not be shown.
+//! A string that is masked when printed.
 
 use std::fmt;
 
-/// What is printed instead of a secret.
+/// Printed in place of a secret.
 pub const MASK: &str = "***";
 
-/// A text that was filled in from the environment, a file or an input. It prints as `***`.
+/// A string resolved from the environment, a file or an input. It prints as `***`.
 ///
 /// ```
 /// use trunkline::config::Secret;
@@ -18,12 +18,12 @@ pub const MASK: &str = "***";
 pub struct Secret(Box<str>);
 
 impl Secret {
-    /// Keeps a text from being shown.
+    /// Wraps a string.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the one who has to send it.
+    /// The string itself, for sending it.
     pub fn expose(&self) -> &str {
         &self.0
     }

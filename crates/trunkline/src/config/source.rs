@@ -1,4 +1,4 @@
-//! A text that configuration was read from, and places in it.
+//! Configuration texts, and locations in them.
 
 #![expect(
     clippy::string_slice,
@@ -8,8 +8,8 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// Largest configuration accepted, in bytes. A hundred thousand servers fit; a device file or a
-/// log given by mistake does not fill the memory first.
+/// Largest accepted configuration, in bytes. A hundred thousand servers fit; a device file or a log
+/// given by mistake does not exhaust memory.
 pub const MAX_SOURCE_BYTES: usize = 64 * 1024 * 1024;
 
 /// A range of bytes in a [`Source`].
@@ -20,19 +20,19 @@ pub struct Span {
 }
 
 impl Span {
-    /// The range from `start` up to `end`; both are offsets into a text no longer than
+    /// Creates the range from `start` up to `end`, offsets into a text no longer than
     /// [`MAX_SOURCE_BYTES`].
     pub(crate) fn new(start: usize, end: usize) -> Self {
         let offset = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         Self { start: offset(start), end: offset(end.max(start)) }
     }
 
-    /// First byte.
+    /// Offset of the first byte.
     pub fn start(self) -> usize {
         self.start as usize
     }
 
-    /// One past the last byte.
+    /// Offset after the last byte.
     pub fn end(self) -> usize {
         self.end as usize
     }
@@ -46,7 +46,7 @@ impl Span {
     }
 }
 
-/// Line and column of a place, both counted from one; columns count characters.
+/// Line and column, both counted from one; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Line, from one.
@@ -55,7 +55,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// One configuration text and the name it is known by: a path, or a variable.
+/// A configuration text with its name: a path or a variable.
 pub struct Source {
     name: String,
     text: String,
@@ -64,7 +64,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A text under a name that messages can show.
+    /// Creates a source with a name for messages.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -74,18 +74,18 @@ impl Source {
         }
     }
 
-    /// The name messages show.
+    /// The name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The whole text. It may hold secrets written by hand: show excerpts through
-    /// [`Diagnostic::render`](super::Diagnostic::render) only.
+    /// The whole text. It may contain literal secrets: show excerpts only through
+    /// [`Diagnostic::render`](super::Diagnostic::render).
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Where a byte offset is, for a person.
+    /// Line and column of a byte offset.
     pub fn position(&self, offset: usize) -> Position {
         let offset = self.text.floor_char_boundary(offset.min(self.text.len()));
         let checkpoints = &self.index().checkpoints;
@@ -95,7 +95,7 @@ impl Source {
         Position { column: position.column + further, ..position }
     }
 
-    /// The byte range of the line an offset is on, without its line ending.
+    /// The byte range of the line with an offset, without its line ending.
     pub(crate) fn line_range(&self, offset: usize) -> Range<usize> {
         let starts = &self.index().line_starts;
         let line = starts.partition_point(|&start| start <= offset) - 1;
@@ -104,7 +104,7 @@ impl Source {
         starts[line]..starts[line] + content.len()
     }
 
-    /// The parts of the text that must not be shown, in order; found once, when first needed.
+    /// The spans that must not be shown, in order; computed once, on first use.
     pub(crate) fn sensitive(&self, find: impl FnOnce(&str) -> Vec<Span>) -> &[Span] {
         self.sensitive.get_or_init(|| find(&self.text))
     }
@@ -114,8 +114,8 @@ impl Source {
     }
 }
 
-/// Bytes between two checkpoints: what a look-up counts at most, even when a ten-megabyte file is
-/// one line and has a problem in every entry.
+/// Bytes between two checkpoints: the maximum that a look-up counts, even if a ten-megabyte file is
+/// one line with a problem in every entry.
 const CHECKPOINT_BYTES: usize = 1024;
 
 struct Checkpoint {
@@ -159,13 +159,13 @@ impl LineIndex {
 }
 
 impl std::fmt::Debug for Source {
-    /// Prints the name only: the text may hold secrets.
+    /// Prints the name only: the text may contain secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Source").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// A place in a source.
+/// A span in a source.
 #[derive(Clone, Debug)]
 pub struct Location {
     source: Arc<Source>,
@@ -177,12 +177,12 @@ impl Location {
         Self { source: Arc::clone(source), span }
     }
 
-    /// The source this place is in.
+    /// The source.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// The bytes this place covers.
+    /// The span.
     pub fn span(&self) -> Span {
         self.span
     }
@@ -192,14 +192,14 @@ impl Location {
         self.source.position(self.span.start())
     }
 
-    /// Line and column just after its last character.
+    /// Line and column after its last character.
     pub fn end(&self) -> Position {
         self.source.position(self.span.end())
     }
 }
 
 impl std::fmt::Display for Location {
-    /// `file:line:column`, as compilers write it and editors understand it.
+    /// Formats as `file:line:column`, like compilers do and editors understand.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let start = self.start();
         write!(f, "{}:{}:{}", self.source.name(), start.line, start.column)

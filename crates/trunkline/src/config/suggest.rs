@@ -1,19 +1,18 @@
-//! "Did you mean": the nearest known word to one that is not known.
+//! "Did you mean": finds the known word closest to an unknown one.
 
-/// Work one load may spend on suggestions, in pairs of characters compared. A file with ten thousand
-/// slips gets suggestions for the first of them and stays linear.
+/// Budget of one load for suggestions, in pairs of characters compared. A file with ten thousand
+/// mistakes gets suggestions for the first of them and stays linear.
 const WORK: usize = 2_000_000;
 
-/// Longest word that is compared; a slip in a longer one is not what happened.
+/// Longest word that is compared; a longer one is not a typing mistake.
 const MAX_WORD_BYTES: usize = 64;
 
-/// The nearest of some known words to one that is not known, if one is near enough to be what was
-/// meant.
+/// Returns the known word closest to an unknown one, if it is close enough to be the intended one.
 pub fn closest_match<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     Suggestions::default().nearest(word, known)
 }
 
-/// Finds near words, within a budget.
+/// Finds the closest words, within a budget.
 pub(crate) struct Suggestions {
     left: usize,
 }
@@ -25,7 +24,7 @@ impl Default for Suggestions {
 }
 
 impl Suggestions {
-    /// The nearest of `known` to `word`, if one is near enough to be what was meant.
+    /// Returns the word of `known` closest to `word`, if it is close enough to be the intended one.
     pub(crate) fn nearest<'k>(
         &mut self,
         word: &str,
@@ -38,7 +37,7 @@ impl Suggestions {
         let slips_allowed = (word.chars().count() / 3).max(1);
         let mut best: Option<(usize, &str)> = None;
         for candidate in known {
-            // One for the look at it, so that skipping is not free either.
+            // The one counts the length check, so that skipping has a cost too.
             let is_near = candidate.len().abs_diff(word.len()) <= slips_allowed * 4;
             let work = 1 + if is_near { candidate.len() * word.len() } else { 0 };
             let Some(left) = self.left.checked_sub(work) else { break };
@@ -55,7 +54,7 @@ impl Suggestions {
     }
 }
 
-/// Case and the choice between `-`, `_` and nothing are not what tells words apart.
+/// Removes differences in case and between `-`, `_` and no separator.
 fn folded(word: &str) -> String {
     word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }

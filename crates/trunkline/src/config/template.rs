@@ -1,5 +1,5 @@
-//! Values that refer to secrets: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}` and
-//! their relatives in other hosts. Here they are only read; nothing is filled in.
+//! Parses values with references: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}` and
+//! their equivalents in other hosts. `resolve` replaces them later.
 
 #![expect(
     clippy::string_slice,
@@ -11,7 +11,7 @@ use std::fmt;
 use super::redact::{self, REFERENCE, RedactionInput, is_like_credential};
 use super::secret::MASK;
 
-/// A value that may hold references.
+/// A value that may contain references.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Template {
     parts: Vec<TemplatePart>,
@@ -23,7 +23,7 @@ pub(crate) enum TemplatePart {
     Reference(Reference),
 }
 
-/// Something a value refers to.
+/// A reference in a value.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Reference {
     target: ReferenceSource,
@@ -31,29 +31,29 @@ pub struct Reference {
     written: Box<str>,
 }
 
-/// What a reference points at.
+/// The source of a reference's value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReferenceSource {
     /// An environment variable.
     Variable(Box<str>),
-    /// The content of a file, without the line ending at its end.
+    /// The content of a file, without a trailing line ending.
     File(Box<str>),
-    /// An answer the user gives, declared under `inputs`.
+    /// A value that the user enters, declared under `inputs`.
     Input(Box<str>),
-    /// The folder the configuration belongs to.
+    /// The workspace directory of the configuration.
     WorkspaceFolder,
-    /// The last part of the folder the configuration belongs to.
+    /// The last component of the workspace directory.
     WorkspaceFolderName,
     /// The user's home directory.
     UserHome,
-    /// The separator of paths.
+    /// The path separator.
     PathSeparator,
 }
 
-/// Which spellings count as references.
+/// The supported syntax of references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReferenceSyntax {
-    /// None: the host these values were written for fills nothing in.
+    /// None: the host of these values has no references.
     None,
     /// `${…}`.
     Dollar,
@@ -61,7 +61,7 @@ pub(crate) enum ReferenceSyntax {
     DollarAndBraces,
 }
 
-/// Why a reference cannot be read.
+/// A malformed reference.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InvalidReference {
     pub(crate) message: String,
@@ -100,7 +100,7 @@ impl Template {
         &self.parts
     }
 
-    /// Everything this value refers to.
+    /// All references in this value.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
             TemplatePart::Literal(_) => None,
@@ -108,7 +108,7 @@ impl Template {
         })
     }
 
-    /// The value itself, when it refers to nothing.
+    /// The value, if it has no references.
     pub fn as_literal(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
@@ -117,14 +117,14 @@ impl Template {
         }
     }
 
-    /// The value for showing where it is probably no credential, such as a program or an address:
-    /// as written, but for what looks like one.
+    /// The value for display where a credential is unlikely, such as a program or a URL: as
+    /// written, with possible credentials masked.
     pub fn redacted(&self) -> String {
         redact::argument(&self.redaction_input())
     }
 
-    /// The value as it was written, but for the defaults of its references, with what is to be
-    /// judged in its place.
+    /// The value as written, with the defaults of its references masked, and the copy that is
+    /// checked in its place.
     pub(crate) fn redaction_input(&self) -> RedactionInput {
         let text = self.render(str::to_owned);
         let judged = self.parts.iter().map(|part| match part {
@@ -137,8 +137,8 @@ impl Template {
         RedactionInput { text, judged: judged.collect() }
     }
 
-    /// The value for showing where it probably is a credential: references as written, all other
-    /// text as `***`.
+    /// The value for display where a credential is likely: references as written, all other text as
+    /// `***`.
     pub fn masked(&self) -> String {
         self.render(|_| MASK.to_owned())
     }
@@ -171,27 +171,27 @@ impl Reference {
         Ok(Self { target, default, written: written.into() })
     }
 
-    /// What it points at.
+    /// The source of its value.
     pub fn target(&self) -> &ReferenceSource {
         &self.target
     }
 
-    /// Exactly as it was written, its default included.
+    /// The reference exactly as written, its default included.
     pub(crate) fn written(&self) -> &str {
         &self.written
     }
 
-    /// What stands in when it points at nothing.
+    /// The value used if the source has none.
     pub(crate) fn default(&self) -> Option<&str> {
         self.default.as_deref()
     }
 }
 
 impl fmt::Display for Reference {
-    /// As it was written, without its default: that may be a secret of its own.
+    /// Formats as written, with the default masked: it may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.written.split_once(":-") {
-            // A credential that somebody has put into brackets is still one.
+            // A credential in braces is still a credential.
             _ if is_like_credential(&self.written) => write!(f, "${{{MASK}}}"),
             Some((before, _)) => write!(f, "{before}:-{MASK}}}"),
             None => f.write_str(&self.written),
@@ -231,15 +231,15 @@ fn variable(name: &str) -> Option<ReferenceSource> {
     (starts && continues).then(|| ReferenceSource::Variable(name.into()))
 }
 
-/// Where a reference opens in a text.
+/// The position of a reference in a text.
 struct ReferenceStart {
     at: usize,
     length: usize,
     escaped: bool,
 }
 
-/// The first opener. Every `$` and `{` is looked at once, so that a long text of references takes no
-/// longer than its length.
+/// Returns the first opener. Checks every `$` and `{` once, so that parsing is linear in the length
+/// of the text.
 fn next_opener(text: &str, spelling: ReferenceSyntax) -> Option<ReferenceStart> {
     if spelling == ReferenceSyntax::None {
         return None;
@@ -260,8 +260,7 @@ fn next_opener(text: &str, spelling: ReferenceSyntax) -> Option<ReferenceStart> 
     })
 }
 
-/// None of these quotes what was written: a text that only looks like a reference may be a
-/// password.
+/// None of these messages quotes the text: one that only looks like a reference may be a password.
 fn nested() -> InvalidReference {
     InvalidReference {
         message: "a reference inside a reference is not supported".to_owned(),
@@ -286,8 +285,8 @@ fn unknown() -> InvalidReference {
     }
 }
 
-/// Whether a text holds another host's spelling of a reference, which is passed on as it stands
-/// here: `$VAR`, `$env:VAR`, `%VAR%`, or opencode's braces where they are not read.
+/// Whether a text contains a reference in another host's syntax, which is passed on unchanged:
+/// `$VAR`, `$env:VAR`, `%VAR%`, or opencode's braces where they are not supported.
 pub(crate) fn has_foreign_reference(text: &str, spelling: ReferenceSyntax) -> bool {
     let name = |text: &str| {
         let constant =

@@ -1,4 +1,4 @@
-//! The switches of one conversation as they are kept: which servers it uses (TOOL-9).
+//! The toggle file of a conversation: servers it enables or disables (TOOL-9).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use super::suggest::Suggestions;
 use crate::name::ServerName;
 
 written! {
-    /// The switches of one conversation.
+    /// The toggles of one conversation.
     struct ToggleFile {
-        /// Whether each server is used; one that is not named is used as the configuration says.
+        /// Whether each server is enabled; the configuration decides for those not listed.
         @rule servers: NamedValues<bool> = "servers",
     }
 }
 
-/// One switch of a conversation.
+/// One toggle of a conversation.
 #[derive(Clone, Debug)]
 pub struct ToggleEntry {
-    /// Whether the server is used.
+    /// Whether the server is enabled.
     pub is_on: bool,
-    /// Where that was written.
+    /// The location of the toggle.
     pub location: Location,
 }
 
-/// The switches of one conversation, and what is wrong with them.
+/// The toggles of one conversation, with their problems.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationToggles {
-    /// Every switch, whether or not there is a server of the name.
+    /// All toggles, also those of unknown servers.
     pub servers: BTreeMap<ServerName, ToggleEntry>,
-    /// What is wrong with the text.
+    /// Problems in the text.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads the switches of one conversation: `{"servers": {"github": false}}`. `name` is what messages
-/// call the text. JSON with comments is read as well.
+/// Parses the toggles of one conversation: `{"servers": {"github": false}}`. Messages refer to the
+/// text by `name`. Accepts JSON with comments.
 ///
 /// ```
 /// use trunkline::config;

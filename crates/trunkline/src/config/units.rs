@@ -1,4 +1,4 @@
-//! Durations, sizes and counts as they are written: `30000`, `"30s"`, `"5MiB"`, `4`.
+//! Decodes durations, sizes and counts: `30000`, `"30s"`, `"5MiB"`, `4`.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use super::decode::{Decoder, Definitions, FromNode};
 use super::diagnostic::Code;
 use super::jsonc::{Node, Value};
 
-/// Longest duration accepted. A week is longer than any call, and no sum of two overflows.
+/// Longest accepted duration. A week is longer than any call, and no sum of two overflows.
 const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Largest size accepted: what a 32-bit platform can still address.
+/// Largest accepted size: the most that a 32-bit platform can address.
 const MAX_SIZE: u64 = 2 * 1024 * 1024 * 1024;
 
-/// Largest count accepted; none of the things counted exists in such numbers.
+/// Largest accepted count, above any realistic setting.
 const MAX_COUNT: u64 = 1_000_000;
 
 const DURATION_UNITS: &[(&str, f64)] =
@@ -31,32 +31,32 @@ const SIZE_UNITS: &[(&str, f64)] = &[
     ("GiB", 1024.0 * 1024.0 * 1024.0),
 ];
 
-/// A duration: a number of milliseconds, or a text with a unit. Zero is allowed.
+/// A duration: a number of milliseconds, or a string with a unit. May be zero.
 #[derive(Clone, Copy)]
 pub(crate) struct WrittenDuration(pub(crate) Duration);
 
-/// A duration that is not zero.
+/// A duration above zero.
 #[derive(Clone, Copy)]
 pub(crate) struct PositiveDuration(pub(crate) Duration);
 
-/// A size in bytes: a number, or a text with a unit. Not zero.
+/// A size in bytes: a number, or a string with a unit. Not zero.
 #[derive(Clone, Copy)]
 pub(crate) struct WrittenSize(pub(crate) u64);
 
-/// A whole number that is not zero.
+/// A whole number above zero.
 #[derive(Clone, Copy)]
 pub(crate) struct Count(pub(crate) u32);
 
-/// A number of anything, as written.
+/// A number without a unit.
 #[derive(Clone, Copy)]
 pub(crate) struct RawNumber(pub(crate) f64);
 
-/// Makes a duration of seconds; `None` when it is negative or too long.
+/// Converts seconds to a duration; `None` if negative or too long.
 pub(crate) fn seconds(value: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(value).ok().filter(|duration| *duration <= MAX_DURATION)
 }
 
-/// Splits `1.5h` into number and unit.
+/// Parses a number with a unit, such as `1.5h`.
 fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let unit_start = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at_checked(unit_start)?;
@@ -179,7 +179,7 @@ impl FromNode for RawNumber {
     }
 }
 
-/// A number as a whole number from one to `most`.
+/// Converts a number to a whole number from one to `most`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,8 +1,9 @@
-//! Everything a server would run, reach, send and read, for a person who decides whether it may.
+//! Lists everything that a server would run, connect to, send and read, for a user's trust
+//! decision.
 //!
-//! Unlike everything else that is shown of a configuration, the exact text of commands, arguments
-//! and addresses stands here: what is hidden cannot be consented to, and a text that looks like a
-//! credential may be a command.
+//! Unlike all other displays of a configuration, this one has the exact text of commands, arguments
+//! and URLs: a user cannot consent to hidden text, and a text that looks like a credential may be a
+//! command.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,32 +14,32 @@ use super::redact::{is_like_credential, is_secret_name};
 use super::secret::MASK;
 use super::template::{ReferenceSource, Template, TemplatePart};
 
-/// One thing that a server would run, reach, send or read.
+/// One thing that a server would run, connect to, send or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// What is done: "runs", "reads".
+    /// The action: "runs", "reads".
     pub verb: &'static str,
-    /// With what, exactly, on one line. For the person who decides and nobody else.
+    /// The exact object of the action, on one line. Only for the user who decides.
     pub exact: String,
-    /// The same without secrets, to be kept.
+    /// The same without secrets, to be stored.
     pub redacted: String,
-    /// The file that is read, if it is one.
+    /// The file that is read, if any.
     pub file: Option<UsedFile>,
 }
 
-/// A file that a server would have read for it.
+/// A file that is read for a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsedFile {
     /// At this path.
     At(PathBuf),
-    /// Under the home directory, at this path in it.
+    /// At this path in the home directory.
     InHome(PathBuf),
-    /// Where a variable or another file says.
+    /// At a path that a variable or another file determines.
     Anywhere,
 }
 
 impl Server {
-    /// Everything it would run, reach, send and read, in the order of the keys.
+    /// Everything it would run, connect to, send and read, in the order of the keys.
     pub fn uses(&self) -> Vec<Use> {
         let mut list = UseList { server: self, uses: Vec::new(), said: BTreeSet::new() };
         match &self.transport {
@@ -108,7 +109,7 @@ impl UseList<'_> {
         remote.headers.iter().for_each(|(_, value)| self.references(value));
     }
 
-    /// Adds what a value is filled in with. Folders are no secret.
+    /// Adds the sources of a value's references. Directories are not secret.
     fn references(&mut self, template: &Template) {
         for reference in template.references() {
             let (text, file) = match reference.target() {
@@ -131,7 +132,7 @@ impl UseList<'_> {
         }
     }
 
-    /// An input, with the default that stands in for an answer: it may be the command that runs.
+    /// An input, with its default, which may be the command that runs.
     fn input(&self, id: &str) -> String {
         let answer = format!("the answer to the input `{}`", one_line(id));
         match self.server.inputs.get(id).and_then(Option::as_ref) {
@@ -140,7 +141,7 @@ impl UseList<'_> {
         }
     }
 
-    /// The file at a path, as it is resolved when the server starts.
+    /// The file at a path, as resolved when the server starts.
     fn file(&self, path: &str) -> UsedFile {
         match path.strip_prefix("~/") {
             Some(rest) => UsedFile::InHome(rest.into()),
@@ -157,7 +158,7 @@ impl UseList<'_> {
     }
 }
 
-/// A value exactly as it was written, defaults of references included.
+/// A value exactly as written, defaults of references included.
 fn written(template: &Template) -> String {
     let part = |part: &TemplatePart| match part {
         TemplatePart::Literal(text) => text.to_string(),
@@ -166,8 +167,8 @@ fn written(template: &Template) -> String {
     template.parts().iter().map(part).collect()
 }
 
-/// The value of a variable or a header: exact, unless it is one plain word under the name of a
-/// credential. A path or a command under such a name is shown, and so is what programs run.
+/// The value of a variable or header: exact, except for a single plain word under a credential's
+/// name. A path or a command under such a name is shown, and so are values that programs execute.
 fn value_text(name: &str, value: &Template) -> String {
     let is_word = |text: &str| text.bytes().all(|it| it.is_ascii_alphanumeric() || is_mark(it));
     let is_plain = |text: &str| is_word(text) && (!text.contains('.') || is_like_credential(text));
@@ -186,20 +187,19 @@ fn value_text(name: &str, value: &Template) -> String {
     value.parts().iter().map(part).collect()
 }
 
-/// Whether the value of a variable is a command, or names one, although the name of the variable looks
-/// like that of a credential.
+/// Whether the value of a variable is a command, or names one, although the variable's name looks
+/// like a credential's.
 fn is_run_by_programs(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.ends_with("ASKPASS") || name.starts_with("GIT_CONFIG_")
 }
 
-/// Marks that stand in credentials, and not in paths and command lines.
+/// Punctuation that occurs in credentials.
 fn is_mark(byte: u8) -> bool {
     b"-_.~+=:".contains(&byte)
 }
 
-/// A word of a command line: in quotes, with everything escaped that cannot be seen, when it could be
-/// taken for something else.
+/// An argument of a command line; quoted, with invisible characters escaped, if it is ambiguous.
 fn one_word(text: &str) -> String {
     let is_plain = |it: char| it.is_ascii_graphic() && !"\"'`\\".contains(it);
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -208,7 +208,7 @@ fn one_word(text: &str) -> String {
     }
 }
 
-/// A text on one line, with everything escaped that cannot be seen.
+/// A text on one line, with invisible characters escaped.
 fn one_line(text: &str) -> String {
     text.escape_debug().collect()
 }
@@ -258,7 +258,7 @@ mod tests {
         );
     }
 
-    /// Seen before: the prompt said `runs ${input:p}`, and what ran was the default.
+    /// Seen before: the prompt showed `runs ${input:p}`, but the default was run.
     #[test]
     fn the_default_of_an_input_is_shown() {
         let text = r#"{ "inputs": [{ "id": "p", "type": "promptString", "default": "/tmp/evil.sh" },

@@ -1,23 +1,23 @@
-//! YAML, read into the same tree as JSON.
+//! Parses YAML into the same tree as JSON.
 //!
-//! Tags and aliases do not exist here: `!` and `*` are what patterns of names are made of, and
-//! `tools: [*, !web_*]` is what people write.
+//! Tags and aliases are not supported: name patterns contain `!` and `*`, and users write
+//! `tools: [*, !web_*]` without quotes.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
 use super::jsonc::{Node, ObjectKey, ObjectMember, Value};
 use super::source::Span;
 
-/// Deepest nesting accepted.
+/// Maximum nesting.
 const MAX_DEPTH: usize = 64;
 
-/// Why a text is not YAML, and where.
+/// A YAML error with its span.
 pub(crate) struct InvalidYaml {
     pub(crate) message: String,
     pub(crate) span: Span,
 }
 
-/// Reads one document. `start` is where the text begins in its source.
+/// Parses one document. `start` is the offset of the text in its source.
 pub(crate) fn read(text: &str, start: usize) -> Result<Node, InvalidYaml> {
     let signs = PatternSigns::absent_from(text);
     let plain = signs.hidden(text);
@@ -39,7 +39,7 @@ pub(crate) fn read(text: &str, start: usize) -> Result<Node, InvalidYaml> {
     Ok(tree.root.unwrap_or(empty))
 }
 
-/// Characters that stand for `*` and `!` while a text is read, so that they mean nothing.
+/// Characters that replace `*` and `!` for the YAML parser, which gives those a meaning.
 #[derive(Clone, Copy)]
 struct PatternSigns {
     star: char,
@@ -47,7 +47,7 @@ struct PatternSigns {
 }
 
 impl PatternSigns {
-    /// Two characters for private use that the text does not have.
+    /// Chooses two private-use characters that do not occur in the text.
     fn absent_from(text: &str) -> Self {
         let mut free = ('\u{f0000}'..='\u{ffffd}').filter(|it| !text.contains(*it));
         let mut next = || free.next().unwrap_or(char::REPLACEMENT_CHARACTER);
@@ -73,7 +73,7 @@ impl PatternSigns {
     }
 }
 
-/// Where each character of a text stands in its source.
+/// The source offset of each character of a text.
 struct Offsets {
     bytes: Vec<usize>,
 }
@@ -85,7 +85,7 @@ impl Offsets {
     }
 }
 
-/// A tree being built.
+/// A tree under construction.
 struct TreeBuilder {
     signs: PatternSigns,
     offsets: Offsets,
@@ -93,7 +93,7 @@ struct TreeBuilder {
     root: Option<Node>,
 }
 
-/// A list or an object that is not complete.
+/// An incomplete list or object.
 struct Frame {
     span: Span,
     holds: FrameContent,
@@ -143,7 +143,7 @@ impl TreeBuilder {
                 "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
                 "true" | "True" | "TRUE" => return Value::Bool(true),
                 "false" | "False" | "FALSE" => return Value::Bool(false),
-                // Nothing here is a number; a name that looks like one is a name.
+                // Numbers are not used; a name that looks like a number is a string.
                 _ => {}
             }
         }

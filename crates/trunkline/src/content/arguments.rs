@@ -1,8 +1,8 @@
-//! Arguments against the schema of a tool, before they are sent (CALL-6).
+//! Checks call arguments against the input schema of a tool before they are sent (CALL-6).
 //!
-//! The server has the last word. What is checked here is what models get wrong: keys that are
-//! missing or made up, values of the wrong type, words that are not on the list. What this does not
-//! understand of a schema it lets pass, so that nothing is refused that the server might take.
+//! The server decides in the end. The check covers frequent mistakes of models: missing or invented
+//! keys, values of the wrong type, values outside an enum. Unsupported parts of a schema are
+//! ignored, so that no call is rejected that the server might accept.
 
 use std::fmt;
 
@@ -11,23 +11,23 @@ use serde_json::{Map, Value};
 use crate::config::Suggestions;
 use crate::message::Raw;
 
-/// Problems that are reported at once; a model can mend no more in one go.
+/// Maximum number of problems reported at once; a model can fix no more in one step.
 const MAX_PROBLEMS: usize = 8;
 
-/// Deepest part of a value that is looked at. It also ends references that go round in a circle.
+/// Maximum depth of a value that is checked. It also ends circular references.
 const MAX_DEPTH: usize = 32;
 
-/// Most characters of a value or a list that a message repeats.
+/// Maximum number of characters of a value or a list that a message repeats.
 const SHOWN: usize = 120;
 
-/// What is wrong with the arguments of a call, in words a model can act on.
+/// Problems in the arguments of a call, as messages that a model can act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidArguments {
     problems: Vec<String>,
 }
 
 impl InvalidArguments {
-    /// Every problem, in the order of the schema.
+    /// All problems, in the order of the schema.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
@@ -60,7 +60,7 @@ impl std::error::Error for InvalidArguments {}
 /// );
 /// ```
 pub fn validate_arguments(schema: &Raw, arguments: &Raw) -> Result<(), InvalidArguments> {
-    // What nests too deep to be read as a tree is for the server to judge.
+    // A value that nests too deep to be parsed is left to the server.
     let (Some(root), Some(arguments)) = (tree(schema), tree(arguments)) else { return Ok(()) };
     let mut check = ArgumentCheck { root: &root, problems: Vec::new() };
     check.value(&root, &arguments, &ArgumentPath::default());
@@ -74,7 +74,7 @@ fn tree(value: &Raw) -> Option<Value> {
     serde_json::from_str(value.text()).ok()
 }
 
-/// Where a value stands, for messages.
+/// The path of a value, for messages.
 #[derive(Clone, Default)]
 struct ArgumentPath {
     path: String,
@@ -221,7 +221,7 @@ impl ArgumentCheck<'_> {
     }
 
     fn items(&mut self, schema: &Map<String, Value>, value: &Value, place: &ArgumentPath) {
-        // Before 2020 a list of schemas stood here; then each item has its own.
+        // Before JSON Schema 2020-12, `items` could be a list with one schema per item.
         let is_tuple = schema.contains_key("prefixItems");
         let (Value::Array(items), Some(schema)) = (value, schema.get("items")) else { return };
         if schema.is_object() && !is_tuple {
@@ -261,7 +261,7 @@ impl ArgumentCheck<'_> {
     }
 }
 
-/// The part of a schema that a reference inside it means.
+/// Resolves a reference to a part of the schema.
 fn referred<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     root.pointer(reference.strip_prefix('#')?)
 }
@@ -297,7 +297,7 @@ fn with_article(word: &str) -> String {
     }
 }
 
-/// Whether two values are the same; 1 and 1.0 are.
+/// Whether two values are equal; 1 and 1.0 are.
 fn is_same(a: &Value, b: &Value) -> bool {
     a == b || (a.is_number() && a.as_f64() == b.as_f64())
 }
@@ -369,7 +369,7 @@ mod tests {
         assert!(validate_arguments(&schema, &Raw::from_text(&deep).unwrap()).is_ok());
     }
 
-    /// Schemas made of what is understood, and of some that is not.
+    /// Generates schemas from supported and some unsupported keywords.
     fn schemas() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(json!({})),
@@ -416,7 +416,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a complete validator: nothing is refused that fits.
+        /// Compares with a complete validator: no valid arguments are rejected.
         #[test]
         fn nothing_is_refused_that_fits(schema in schemas(), value in values()) {
             if jsonschema::is_valid(&schema, &value) {

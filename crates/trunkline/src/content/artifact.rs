@@ -1,4 +1,4 @@
-//! Binary blocks as files: what to write, under names that lead nowhere else (CALL-4).
+//! Extracts binary blocks of a result as files with safe names (CALL-4).
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -9,19 +9,19 @@ use crate::message::Raw;
 use crate::name::digest;
 use crate::protocol::meta::RESOURCE;
 
-/// Base64 as servers write it, with or without the signs at its end.
+/// Base64 with optional padding: some servers omit it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Letters of the digest in a name: the same bytes always go into the same file.
+/// Length of the digest in a file name: equal bytes always have the same name.
 const DIGEST: usize = 16;
 
-/// Longest part of a name that the server chose.
+/// Maximum length of the part of a name that comes from the server.
 const LONGEST_STEM: usize = 40;
 
-/// Endings of files, by media type.
+/// File extensions by media type.
 const ENDINGS: &[(&str, &str)] = &[
     ("image/png", "png"),
     ("image/jpeg", "jpg"),
@@ -41,12 +41,12 @@ const ENDINGS: &[(&str, &str)] = &[
     ("text/html", "html"),
 ];
 
-/// How much may be written of one result.
+/// Limits on the files of one result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArtifactLimits {
-    /// How many files.
+    /// Maximum number of files.
     pub count: usize,
-    /// How many bytes, together.
+    /// Maximum number of bytes in total.
     pub total_bytes: usize,
 }
 
@@ -59,18 +59,18 @@ impl Default for ArtifactLimits {
 /// A binary block that can be a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// Which block of the result it is; those of messages are counted through.
+    /// The index of the block in the result; counted across all messages.
     pub block: usize,
-    /// What the file may be called: letters, digits, `-`, and one dot.
+    /// A safe file name: letters, digits, `-`, and one dot.
     pub suggested_name: String,
-    /// What it is, in the server's words.
+    /// The media type declared by the server.
     pub media_type: Option<String>,
-    /// What is in it.
+    /// The decoded content.
     pub bytes: Vec<u8>,
 }
 
-/// The binary blocks of a result that can be files. What is no base64 or too large stays where it
-/// is.
+/// Returns the binary blocks of a result that can be files. Skips blocks with invalid base64 and
+/// those beyond the limits.
 ///
 /// ```
 /// use trunkline::content::{ArtifactLimits, ResultKind, artifacts, with_artifacts};
@@ -104,12 +104,12 @@ pub fn artifacts(kind: ResultKind, result: &Raw, limits: ArtifactLimits) -> Vec<
     found
 }
 
-/// A result with links in place of blocks that were written, each to the address it was written to.
-/// What else a block says stays; of a resource in it, everything but its bytes is in `_meta` of the
-/// link, under [`RESOURCE`].
+/// Replaces written blocks of a result by links, each to the given URI. Other members of a block
+/// are preserved; those of an embedded resource, except its bytes, move to `_meta` of the link,
+/// under [`RESOURCE`].
 #[must_use]
 pub fn with_artifacts(kind: ResultKind, result: &Raw, written: &[(&Artifact, &str)]) -> Raw {
-    // What was read of a resource has no links in it.
+    // Results of `resources/read` cannot contain links.
     if kind == ResultKind::Resource {
         return result.clone();
     }
@@ -121,7 +121,7 @@ pub fn with_artifacts(kind: ResultKind, result: &Raw, written: &[(&Artifact, &st
     result.replace_slices(&written.iter().filter_map(edit).collect::<Vec<_>>())
 }
 
-/// The link that stands for a block.
+/// Builds the link that replaces a block.
 fn link(block: &Raw, artifact: &Artifact, address: &str) -> Raw {
     let mut link = block.without("data").without("resource");
     for (key, value) in
@@ -144,7 +144,7 @@ fn is_resource(block: &Raw) -> bool {
     string(block.get("type")).as_deref() == Some("resource")
 }
 
-/// A name made of what the server calls it, as far as that is harmless, and of what is in it.
+/// Builds a name from the safe part of the server's name for it, and a digest of the content.
 fn suggested_name(binary: &BinaryContent, bytes: &[u8]) -> String {
     let path = binary.uri.as_deref().unwrap_or_default();
     let path = path.split(['?', '#']).next().unwrap_or_default();
@@ -160,10 +160,10 @@ fn suggested_name(binary: &BinaryContent, bytes: &[u8]) -> String {
     format!("{stem}-{}.{ending}", digest(&[bytes], DIGEST))
 }
 
-/// The start of a text in letters and digits; anything between them becomes one `-`.
+/// Reduces a text to letters and digits; each run of other characters becomes one `-`.
 fn harmless(text: &str, longest: usize) -> String {
     let words = text.split(|it: char| !it.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    // The rest of a long text cannot get into the name.
+    // Bounds the length of the name.
     words.flat_map(|word| ["-", word]).skip(1).flat_map(str::chars).take(longest).collect()
 }
 

@@ -1,32 +1,32 @@
-//! One block of a result, looked into as far as needed.
+//! Content blocks of results, decoded as far as needed.
 
 use crate::message::Raw;
 
-/// What a block holds.
+/// The content of a block.
 pub(super) enum ContentBlock {
-    /// A text, and the resource it is in, if it is in one.
+    /// A text, and the embedded resource that contains it, if any.
     Text(Raw, Option<Raw>),
-    /// Bytes: what they are, in base64, and where in the block they stand.
+    /// Binary data in base64.
     Binary(BinaryContent),
-    /// The address of something that is elsewhere.
+    /// The URI of content that is not included.
     Address(String),
-    /// A kind of block that is not known here.
+    /// An unknown type of block.
     Other(String),
 }
 
-/// Bytes in a block.
+/// Binary data in a block.
 pub(super) struct BinaryContent {
     /// `image`, `audio` or `resource`.
     pub(super) kind: String,
     pub(super) media_type: Option<String>,
-    /// The address of a resource.
+    /// The URI of a resource.
     pub(super) uri: Option<String>,
     /// The bytes, in base64.
     pub(super) data: Raw,
 }
 
 impl BinaryContent {
-    /// How many bytes there are, without looking at them.
+    /// The decoded size, computed from the encoded one.
     pub(super) fn size(&self) -> usize {
         let encoded = self.data.bytes().len().saturating_sub(2);
         let text = self.data.bytes();
@@ -36,7 +36,7 @@ impl BinaryContent {
 }
 
 impl ContentBlock {
-    /// A block of a result, or an item of what was read of a resource.
+    /// Decodes a block of a result, or an item of a `resources/read` result.
     pub(super) fn of(block: &Raw) -> Self {
         let [kind, text, data, media_type, resource, uri] =
             block.get_all(["type", "text", "data", "mimeType", "resource", "uri"]);
@@ -74,8 +74,8 @@ impl ContentBlock {
     }
 }
 
-/// The kind of a result, by the method that it answers. A result may have any other key, so that its keys
-/// do not tell.
+/// The kind of a result, by the method of its request. The keys of a result are ambiguous, because
+/// it may contain any others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
     /// Of `tools/call`.
@@ -91,7 +91,7 @@ pub enum ResultKind {
 }
 
 impl ResultKind {
-    /// The kind of the results of a method.
+    /// Returns the kind of the results of a method.
     pub fn of_method(method: &str) -> Self {
         match method {
             "tools/call" => Self::ToolCall,
@@ -102,7 +102,7 @@ impl ResultKind {
         }
     }
 
-    /// The form of the list that results of this kind hold.
+    /// The form of the list in results of this kind.
     pub(super) fn form(self) -> Option<ListForm> {
         match self {
             Self::ToolCall => Some(ListForm::Content),
@@ -112,13 +112,13 @@ impl ResultKind {
         }
     }
 
-    /// The items of the list of a result.
+    /// The items of the list in a result.
     pub(super) fn items(self, result: &Raw) -> Vec<Raw> {
         let list = self.form().and_then(|form| result.get(form.key())).filter(is_list);
         list.map(|list| list.items()).unwrap_or_default()
     }
 
-    /// The blocks of a result, those of all its messages included. Each is a part of it.
+    /// The blocks of a result, including those of all its messages, as slices of the result.
     pub(super) fn blocks(self, result: &Raw) -> Vec<Raw> {
         let items = self.items(result);
         match self.form() {
@@ -131,11 +131,11 @@ impl ResultKind {
 /// The form of the list in a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListForm {
-    /// Blocks: the result of a call.
+    /// Content blocks, of `tools/call`.
     Content,
-    /// Resources: what was read.
+    /// Resource contents, of `resources/read`.
     Contents,
-    /// Messages, each with a block or several: a prompt.
+    /// Messages with one or more blocks each, of `prompts/get`.
     Messages,
 }
 
@@ -163,7 +163,7 @@ pub(super) fn is_list(value: &Raw) -> bool {
     value.bytes().starts_with(b"[")
 }
 
-/// A block of text.
+/// Creates a text block.
 pub(super) fn text_block(text: &str) -> Raw {
     Raw::from_value(&serde_json::json!({ "type": "text", "text": text }))
 }

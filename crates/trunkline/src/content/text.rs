@@ -1,4 +1,4 @@
-//! A result as text for a model (CALL-3).
+//! Renders a result as text for a model (CALL-3).
 
 use super::block::{BinaryContent, ContentBlock, ResultKind, is_list, message_blocks, string};
 use super::notice::notice;
@@ -6,22 +6,22 @@ use crate::message::Raw;
 use crate::name::ServerName;
 use crate::sanitize::sanitize_text;
 
-/// What stands for a result with nothing in it.
+/// Text for an empty result.
 const NO_OUTPUT: &str = "(no output)";
 
-/// Whose words a result is.
+/// Whether the source of a result is trusted.
 #[derive(Clone, Copy, Debug)]
 pub enum SourceTrust<'s> {
-    /// Those of a server that is trusted.
+    /// A trusted server.
     Trusted,
-    /// Those of this server, which is not.
+    /// This untrusted server.
     Untrusted(&'s ServerName),
 }
 
-/// A result as text, by the method that it answers.
+/// Renders a result as text, by the method of its request.
 ///
-/// What an untrusted server said is cleaned, and stands between two lines that say so. The server
-/// cannot write the second one itself, because it depends on everything before it.
+/// The output of an untrusted server is sanitized and enclosed in two lines that mark it. The
+/// server cannot forge the second line, because it depends on all text before it.
 ///
 /// ```
 /// use trunkline::content::{ResultKind, SourceTrust, text_for_model};
@@ -65,7 +65,7 @@ fn call_text(result: &Raw) -> String {
     let items = || ResultKind::ToolCall.items(result);
     let blocks = content.map_or_else(items, |block| vec![block]);
     if blocks.is_empty() {
-        // Some servers put all they have to say there.
+        // Some servers return only structured content.
         let structured = result.get("structuredContent").filter(|value| !value.is_null());
         return structured.map_or_else(|| NO_OUTPUT.to_owned(), |value| value.text().to_owned());
     }
@@ -76,7 +76,7 @@ fn or_no_output(text: String) -> String {
     if text.is_empty() { NO_OUTPUT.to_owned() } else { text }
 }
 
-/// A message of a prompt: who says it, and what.
+/// A message of a prompt: role and text.
 fn message_text(message: &Raw) -> String {
     let texts: Vec<_> = message_blocks(message).iter().map(block_text).collect();
     let text = texts.join("\n");
@@ -87,13 +87,13 @@ fn message_text(message: &Raw) -> String {
 }
 
 fn block_text(block: &Raw) -> String {
-    // Some servers write a text where a block should be.
+    // Some servers send a string in place of a block.
     if let Some(text) = block.as_str() {
         return text.into_owned();
     }
     match ContentBlock::of(block) {
         ContentBlock::Text(text, _) if text.is_null() => String::new(),
-        // A text with half a character is shown as it was written, not as nothing.
+        // A string with a lone surrogate is shown as its JSON text, not dropped.
         ContentBlock::Text(text, _) => {
             text.as_str().unwrap_or_else(|| text.text().into()).into_owned()
         }
@@ -107,13 +107,13 @@ fn block_text(block: &Raw) -> String {
     }
 }
 
-/// A text on one line: what follows a line break could be taken for somebody else's words.
+/// Joins a text to one line: text after a line break could pass for another source's.
 fn line(text: &str) -> String {
     let breaks = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
     text.replace(breaks, " ")
 }
 
-/// What a binary block is, in words.
+/// Describes a binary block.
 pub(super) fn described(binary: &BinaryContent) -> String {
     let media_type = binary.media_type.as_deref().unwrap_or("unknown type");
     format!("[{}: {}, {} bytes]", line(&binary.kind), line(media_type), binary.size())
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Seen: lines that look like others' words, in places that are one line.
+    /// Seen: forged lines in fields that are one line.
     #[test]
     fn what_is_one_line_stays_one() {
         for (block, expected) in [

@@ -1,4 +1,4 @@
-//! Results within their bound: cut where it can be seen, never inside a character (CALL-5).
+//! Truncates results to their size limit, visibly and at character boundaries (CALL-5).
 
 use std::collections::HashSet;
 
@@ -6,33 +6,33 @@ use super::block::{ContentBlock, ListForm, ResultKind, is_list, text_block};
 use super::text::described;
 use crate::message::Raw;
 
-/// Smallest bound that is kept to; below it there is no room to say what is missing.
+/// Smallest limit that is applied; below it there is no space for the note on missing content.
 const MIN_BOUND: usize = 1024;
 
-/// Room kept for saying what is missing.
+/// Bytes reserved for the note on missing content.
 const ROOM_FOR_NOTE: usize = 256;
 
-/// Longest address that is repeated to say that something under it is missing.
+/// Longest URI that the note repeats, in bytes.
 const MAX_ADDRESS: usize = 100;
 
-/// What stands where something needs an address and has none.
+/// Placeholder for a required URI.
 const NO_ADDRESS: &str = "about:blank";
 
-/// A result within its bound.
+/// A result within its size limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TruncatedResult {
     /// The result.
     pub result: Raw,
-    /// How many of its bytes are missing.
+    /// Number of bytes removed.
     pub missing: usize,
 }
 
-/// Cuts a result that is larger than it may be. It stays a result of its kind, and says what is
-/// missing in a block, a message or a resource at its end.
+/// Truncates a result that exceeds its limit. It remains a result of its kind, with a block,
+/// message or resource at its end that reports the missing bytes.
 ///
-/// Items are kept in their order while there is room; the text that goes over is cut. What cannot be
-/// cut, such as structured content, is left out if it does not fit. Whether a tool failed is always
-/// kept, and so is everything else that is small.
+/// Items are kept in order while they fit; the first text beyond the limit is cut. Parts that
+/// cannot be cut, such as structured content, are dropped if they do not fit. `isError` is always
+/// kept, as are other small members.
 ///
 /// ```
 /// use trunkline::content::{ResultKind, truncate};
@@ -48,7 +48,7 @@ pub fn truncate(kind: ResultKind, result: &Raw, max_bytes: usize) -> TruncatedRe
     truncate_again(kind, (result, 0), max_bytes)
 }
 
-/// The same for a result of which so many bytes are missing already.
+/// Truncates a result from which `missing` bytes were removed already.
 pub(crate) fn truncate_again(
     kind: ResultKind,
     (result, missing): (&Raw, usize),
@@ -59,7 +59,7 @@ pub(crate) fn truncate_again(
     if size <= max_bytes && missing == 0 {
         return TruncatedResult { result: result.clone(), missing: 0 };
     }
-    // What is of no known form says so as a call does.
+    // A result of another kind gets the form of a tool result.
     let (form, items) = match kind.form() {
         Some(form) => (form, kind.items(result)),
         None => (ListForm::Content, Vec::new()),
@@ -67,7 +67,7 @@ pub(crate) fn truncate_again(
     let structured = result.get("structuredContent").filter(|_| form == ListForm::Content);
     let around = around(result, form, max_bytes / 2);
     let entry = |value: &Raw| value.bytes().len() + r#","structuredContent":"#.len();
-    // A small one is not dropped because a text is long.
+    // Small structured content is not dropped because of a long text.
     let small = structured.as_ref().map(entry).filter(|size| *size <= max_bytes / 8);
     let reserved = small.unwrap_or(0);
     let room = max_bytes - around.bytes().len() - ROOM_FOR_NOTE;
@@ -78,14 +78,14 @@ pub(crate) fn truncate_again(
     if let Some(structured) = structured.filter(|value| entry(value) <= room) {
         cut = cut.with("structuredContent", &structured);
     }
-    // More than nothing: the bound is smaller than the size.
+    // Above zero: the limit is smaller than the size.
     let missing = size - cut.bytes().len();
     let words = format!("[cut at `maxResultBytes`: {missing} of {size} bytes are missing]");
     kept.push(note(form, &items, &words));
     TruncatedResult { result: cut.with(form.key(), &Raw::from_items(&kept)), missing }
 }
 
-/// A result without its list and its structured content; of what else it holds, what is small.
+/// Returns a result without its list and structured content, and without large other members.
 fn around(result: &Raw, form: ListForm, max_bytes: usize) -> Raw {
     let empty = Raw::from_items(&[]);
     let around = result.with(form.key(), &empty).without("structuredContent");
@@ -93,10 +93,10 @@ fn around(result: &Raw, form: ListForm, max_bytes: usize) -> Raw {
         return around;
     }
     let mut seen = HashSet::from([form.key().to_owned(), "structuredContent".to_owned()]);
-    // Of a key that is there twice, the last counts.
+    // For duplicate keys, the last value counts.
     let members = result.members().into_iter().rev();
     let mut members: Vec<_> = members.filter(|(key, _)| seen.insert(key.clone())).collect();
-    // How it went comes first, then what is smallest.
+    // `isError` comes first, then the smallest members.
     members.sort_by_key(|(key, value)| (key != "isError", value.bytes().len()));
     let mut text = format!("{{{}:[]", Raw::from_string(form.key()));
     for (key, value) in members {
@@ -109,7 +109,7 @@ fn around(result: &Raw, form: ListForm, max_bytes: usize) -> Raw {
     Raw::from_text(&text).expect("invariant: members are JSON")
 }
 
-/// What says that something is missing, as an item of its list.
+/// Creates the note on missing content as an item of the list.
 fn note(form: ListForm, items: &[Raw], words: &str) -> Raw {
     match form {
         ListForm::Content => text_block(words),
@@ -123,13 +123,13 @@ fn note(form: ListForm, items: &[Raw], words: &str) -> Raw {
     }
 }
 
-/// A text under an address.
+/// Creates a text resource with a URI.
 fn resource(address: &Raw, words: &str) -> Raw {
     let empty = Raw::from_value(&serde_json::json!({}));
     empty.with("uri", address).with("text", &Raw::from_string(words))
 }
 
-/// Takes items while there is room.
+/// Keeps items while they fit.
 struct Truncator {
     form: ListForm,
     room: usize,
@@ -153,7 +153,7 @@ impl Truncator {
         kept
     }
 
-    /// As much of an item as there is room for.
+    /// Truncates an item to the space that is left.
     fn shorter(&self, item: &Raw) -> Option<Raw> {
         match self.form {
             ListForm::Messages => self.shorter_message(item),
@@ -177,7 +177,7 @@ impl Truncator {
         match ContentBlock::of(block) {
             ContentBlock::Text(text, resource) => {
                 let text = text.as_str()?;
-                // Without the text both are small, however large it is.
+                // Without the text both are small, regardless of its size.
                 let empty = Raw::from_string("");
                 let resource = resource.map(|it| it.with("text", &empty));
                 let frame = match &resource {
@@ -203,7 +203,7 @@ impl Truncator {
     }
 }
 
-/// The start of a text that takes no more than so many bytes as JSON.
+/// Returns the longest start of a text that fits into `room` bytes as JSON.
 fn head(text: &str, room: usize) -> &str {
     let mut used = 0;
     for (at, character) in text.char_indices() {
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(result.get("_meta").unwrap().text(), r#"{"k":1}"#);
     }
 
-    /// Seen: a prompt that was too large became the result of a call, without its small messages.
+    /// Seen: a prompt that was too large became a tool result, without its small messages.
     #[test]
     fn a_prompt_stays_a_prompt() {
         let message = |text: String| serde_json::json!({ "role": "user", "content": { "type": "text", "text": text } });
@@ -303,7 +303,7 @@ mod tests {
         assert!(result.get("content").is_none());
     }
 
-    /// Seen: `isError` and all small fields went when there was no list, or `_meta` was large.
+    /// Seen: `isError` and all small members were lost without a list, or with a large `_meta`.
     #[test]
     fn what_is_small_stays_beside_what_is_not() {
         let large = "x".repeat(9000);
@@ -358,7 +358,7 @@ mod tests {
         }
     }
 
-    /// Whether an item of a list is one of its kind.
+    /// Whether an item has the members that its list form requires.
     fn is_item(form: ListForm, item: &Raw) -> bool {
         match form {
             ListForm::Content => item.get("type").is_some(),

@@ -1,4 +1,4 @@
-//! TOOL-6 and TOOL-7: agents in files, in every shape the seeds and other hosts write.
+//! TOOL-6 and TOOL-7: agent files in all formats of supported hosts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -85,7 +85,7 @@ fn an_agent_that_cannot_be_read_leaves_the_others_usable() {
     assert!(loaded.agents["a"].is_disabled);
 }
 
-/// Files by path; folders have `None`.
+/// Files by path; directories have `None`.
 struct Files(BTreeMap<PathBuf, Option<&'static str>>);
 
 impl Environment for Files {
@@ -125,7 +125,7 @@ fn agents_come_from_files_and_folders_that_the_configuration_names() {
     assert_eq!(missing.map(|found| found.code).collect::<Vec<_>>(), [Code::FileMissing]);
 }
 
-/// Lines that agent files are made of, in any order, with a secret under keys of other hosts.
+/// Typical lines of agent files in any order, with a secret under keys of other hosts.
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => Just("---".to_owned()),
@@ -154,7 +154,7 @@ proptest! {
                 let shown = found.render(ColorStyle::Plain);
                 prop_assert!(!shown.contains("sesame"), "{}", shown);
             }
-            // An agent is used whole or not at all.
+            // An agent is used entirely or not at all.
             let names = loaded.agents.values().flat_map(|agent| agent.tools.iter().flatten());
             prop_assert!(names.into_iter().all(|it| !it.pattern.as_str().contains('?')));
         }

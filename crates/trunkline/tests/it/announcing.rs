@@ -1,4 +1,4 @@
-//! Resources that are watched, in both generations: asked for once, taken back, and asked for again.
+//! Resource subscriptions in both eras: subscribed once, cancelled, and renewed.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use trunkline_testkit::peers;
 
 use crate::lively::{Folder, call, config, options, params, until_state, within};
 
-/// A connection to a server that says when its resources change.
+/// Connects to a server that announces changes of its resources.
 pub(crate) fn announcing(
     folder: &Folder,
     options: ConnectionOptions,
@@ -34,7 +34,7 @@ pub(crate) fn announcing(
     Connection::new(config.server("s").unwrap().clone(), options)
 }
 
-/// What the server heard of a method, in its order: the parameters of each.
+/// The parameters of all messages with a method that the server received, in order.
 pub(crate) fn heard(folder: &Folder, method: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.path().join("heard")).unwrap_or_default();
     let messages = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -48,7 +48,7 @@ async fn held(connection: &Connection, uri: &str) -> ResourceSubscription {
     within(connection.subscribe(uri)).await.unwrap().unwrap()
 }
 
-/// Waits until the server says that this is watched.
+/// Waits until the server reports these subscriptions.
 async fn until_watched(connection: &Connection, expected: &str) {
     let asking = async {
         while call(connection, "watched").await != expected {
@@ -63,7 +63,7 @@ async fn touch(connection: &Connection, uri: &str) {
     within(touching).await.unwrap().unwrap();
 }
 
-/// The address of the next resource that the server says has changed.
+/// The URI of the next resource update notification.
 async fn updated(notifications: &mut broadcast::Receiver<ServerNotification>) -> String {
     loop {
         let told = within(notifications.recv()).await.unwrap().notification;
@@ -135,7 +135,7 @@ async fn a_server_that_does_not_want_to_says_so() {
     }
 }
 
-/// What is not declared is not asked for.
+/// Methods without a declared capability are not requested.
 #[tokio::test]
 async fn a_legacy_server_that_cannot_is_not_asked() {
     let folder = Folder::new();
@@ -189,7 +189,7 @@ async fn a_server_that_acknowledges_nothing_keeps_nobody_waiting() {
     within(connection.close()).await;
 }
 
-/// CON-14: a server that is to say something of its own accord is needed.
+/// CON-14: a server with subscriptions is in use.
 #[tokio::test]
 async fn a_server_that_is_watched_is_not_idle() {
     for generation in ["legacy", "modern"] {
@@ -205,7 +205,7 @@ async fn a_server_that_is_watched_is_not_idle() {
     }
 }
 
-/// Whoever does not wait for it holds nothing.
+/// A dropped request leaves no subscription.
 #[tokio::test]
 async fn a_wish_that_is_given_up_is_taken_back() {
     let folder = Folder::new();
@@ -251,7 +251,7 @@ async fn the_log_is_asked_for_as_far_as_anybody_wants_it() {
     within(modern.close()).await;
 }
 
-/// The reference server announces changes of what is subscribed to.
+/// The reference server announces changes of subscribed resources.
 #[tokio::test]
 async fn the_reference_server_is_subscribed_to() {
     let package = "@modelcontextprotocol/server-everything/dist/index.js";
@@ -269,7 +269,7 @@ async fn the_reference_server_is_subscribed_to() {
     within(connection.close()).await;
 }
 
-/// Says how far a task is, and that a resource changed after it.
+/// Makes the server send the status of a task.
 async fn advance(connection: &Connection, task: &str, status: &str) {
     let arguments = json!({ "task": task, "status": status });
     within(connection.request("tools/call", params("advance", &arguments))).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! What a server asks beside or outside of calls, and what each client declares for itself.
+//! Server requests beside or outside calls, and client capabilities per request.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use trunkline_testkit::peers;
 use crate::announcing::{announcing, heard};
 use crate::lively::{Attentive, Folder, call, converse, options, params, text_of, within};
 
-/// Somebody who notices that a question was refused for the sake of others.
+/// A handler that records that it was blocked.
 #[derive(Default)]
 struct PassedOver(AtomicBool);
 
@@ -40,7 +40,7 @@ async fn whoever_may_have_been_asked_hears_that_the_question_was_refused() {
     within(connection.close()).await;
 }
 
-/// Somebody who counts what is told.
+/// A handler that counts notifications.
 #[derive(Default)]
 struct Counting(AtomicUsize);
 
@@ -50,7 +50,8 @@ impl CallHandler for Counting {
     }
 }
 
-/// CON-8: a caller that does not listen for a while misses something rather than have it all kept.
+/// CON-8: a caller that does not poll for a while loses notifications instead of buffering them
+/// all.
 #[tokio::test]
 async fn what_is_told_to_nobody_yet_has_a_bound_in_bytes() {
     let entry =
@@ -64,7 +65,7 @@ async fn what_is_told_to_nobody_yet_has_a_bound_in_bytes() {
     let mut talking =
         Box::pin(connection.request_with(OutgoingRequest::new("tools/call", chatter), &counting));
     assert!(futures_util::FutureExt::now_or_never(&mut talking).is_none());
-    // Its answer comes after all that.
+    // Its response comes after all notifications.
     let echo = params("echo", &json!({ "token": "after" }));
     within(connection.request("tools/call", echo)).await.unwrap().unwrap();
     assert_eq!(text_of(&within(talking).await.unwrap().unwrap()), "done");
@@ -73,7 +74,7 @@ async fn what_is_told_to_nobody_yet_has_a_bound_in_bytes() {
     within(connection.close()).await;
 }
 
-/// Somebody who answers everything, and remembers what it was.
+/// A handler that responds to everything, and records the methods.
 #[derive(Default)]
 struct Known(Mutex<Vec<String>>);
 
@@ -84,7 +85,7 @@ impl CallHandler for Known {
     }
 }
 
-/// Somebody who thinks about what they are asked until nobody wants to know any more.
+/// A handler that never responds, and records when its future is dropped.
 #[derive(Default)]
 struct Thinking(AtomicBool);
 
@@ -107,7 +108,7 @@ impl CallHandler for Thinking {
     }
 }
 
-/// The time of the request stands still only while the server waits for an answer.
+/// The timeout of the call is paused only while the server waits for a response.
 #[tokio::test]
 async fn nobody_thinks_about_a_question_that_was_taken_back() {
     let arguments = json!(["-I", peers::echoing_server(), "legacy"]);
@@ -132,7 +133,7 @@ async fn nobody_thinks_about_a_question_that_was_taken_back() {
     within(connection.close()).await;
 }
 
-/// The answer that the server got to its question outside of calls.
+/// The response that the server received to its request outside calls.
 async fn answer_to_roots(folder: &Folder) -> Value {
     let waiting = async {
         loop {
@@ -169,7 +170,7 @@ async fn a_question_outside_of_calls_goes_to_whoever_the_server_is_for() {
     let connection = announcing(&folder, options, "legacy", &json!({}));
     within(connection.connect()).await.unwrap();
     assert_eq!(answer_to_roots(&folder).await["result"]["roots"], json!([]));
-    // One that could be for any of several calls is for them as well.
+    // A request that could belong to any of several calls also goes to the connection's handler.
     let caller = Attentive::default();
     let other = converse(&connection, "wait", &caller);
     tokio::select! {
@@ -179,7 +180,7 @@ async fn a_question_outside_of_calls_goes_to_whoever_the_server_is_for() {
             assert!(text_of(&result.unwrap()).contains("decline"));
         }
     }
-    // One that belongs to a call is for its caller.
+    // A request that belongs to a call goes to its caller.
     let answer = Some(json!({ "action": "accept" }));
     let caller = Attentive { answer, ..Attentive::default() };
     let result = converse(&connection, "ask", &caller).await.unwrap();
@@ -228,8 +229,8 @@ async fn a_legacy_server_does_not_see_what_modern_requests_declare() {
     }
 }
 
-/// Two clients of one server may offer it different things, in two processes; what was learnt about
-/// the server holds for both.
+/// Two clients of one server may declare different capabilities, in two processes; cached knowledge
+/// about the server applies to both.
 #[tokio::test]
 async fn each_connection_declares_what_its_options_say() {
     let folder = Folder::new();

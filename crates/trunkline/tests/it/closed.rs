@@ -1,4 +1,4 @@
-//! BUN-2, TOOL-6: a mistake in a rule never shows more than the rule without the mistake.
+//! BUN-2, TOOL-6: a rule with a mistake never shows more than the correct rule.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use trunkline::config::{self, AgentFile, Code, Environment, LoadOptions, LoadedC
 use trunkline::message::Raw;
 use trunkline::policy::{Caller, CallerSpec, Decision, Rules, Toggle, Toggles, decide};
 
-/// Tools that a caller sees, as `server/tool`; nothing for a caller that is refused.
+/// Tools that a caller sees, as `server/tool`; empty for a rejected caller.
 type Visible = BTreeSet<String>;
 
 fn listing() -> Arc<ServerItems> {
@@ -69,7 +69,7 @@ fn assert_shows_no_more(mistaken: &str, correct: &str) {
     assert!(is_said, "nothing is said of {mistaken}");
 }
 
-/// One rule of a configuration: where it stands, its key, and values that are rules.
+/// One rule of a configuration: its path, its key, and valid values.
 struct RuleKind {
     path: &'static [&'static str],
     key: &'static str,
@@ -164,16 +164,16 @@ const RULES: &[RuleKind] = &[
     },
 ];
 
-/// How a rule is written wrongly.
+/// A mistake in a rule.
 #[derive(Clone, Debug)]
 enum Mistake {
-    /// Another value, by its place in the list of the rule.
+    /// An invalid value, by index into the rule's list.
     Value(prop::sample::Index),
     /// A key without one of its letters.
     Key(prop::sample::Index),
     /// The rule twice, the second time with another value.
     Twice,
-    /// The end of the file is missing from somewhere after the rule.
+    /// The file is truncated anywhere.
     Cut(prop::sample::Index),
 }
 
@@ -187,7 +187,7 @@ fn mistakes() -> impl Strategy<Value = Mistake> {
     ]
 }
 
-/// A configuration with these rules, and with members of one object written by hand.
+/// A configuration with these rules, with one rule's member replaced by literal text.
 fn written(rules: &[(usize, usize)], replaced: Option<(usize, &str)>) -> String {
     let object = |path: &[&str]| {
         let mut members: Vec<String> = match path {
@@ -228,7 +228,7 @@ proptest! {
         wrong in any::<prop::sample::Index>(),
         mistake in mistakes(),
     ) {
-        // `enabled` and `disabled` together contradict each other.
+        // `enabled` and `disabled` together are contradictory.
         let kinds: Vec<_> = kinds.iter().copied().filter(|kind| {
             RULES[*kind].key != "disabled" || !kinds.iter().any(|it| RULES[*it].key == "enabled")
         }).collect();
@@ -256,7 +256,8 @@ proptest! {
     }
 }
 
-/// The own names of `fs` that are seen with a list of the server, and with the same list of a bundle.
+/// The tools of `fs` that are visible with a list of the server, and with the same list of a
+/// bundle.
 fn seen_with_list(key: &str, entries: &str) -> [Visible; 2] {
     let list = format!(r#""{key}": {entries}"#);
     let of_server =
@@ -274,7 +275,7 @@ fn seen_with_list(key: &str, entries: &str) -> [Visible; 2] {
     ]
 }
 
-/// BUN-2: `*` stands for any characters in both lists, and a deny list also takes exposed names.
+/// BUN-2: `*` matches any characters in both lists, and a deny-list also accepts exposed names.
 #[test]
 fn lists_match_own_names_and_patterns_of_them() {
     let all: &[&str] = &["fs/list", "fs/read", "fs/write"];
@@ -302,7 +303,7 @@ fn lists_match_own_names_and_patterns_of_them() {
     }
 }
 
-/// An exposed name that is also an own name of the server means only the latter.
+/// An exposed name that is also an upstream name means only the latter.
 #[test]
 fn an_exposed_name_is_denied_where_it_is_unambiguous() {
     let text = r#"{ "servers": { "fs": { "command": "x", "denyTools": ["fs_read"] } } }"#;
@@ -326,7 +327,7 @@ fn an_exposed_name_is_denied_where_it_is_unambiguous() {
     assert_eq!(seen(&["read", "fs_read"]), ["read"]);
 }
 
-/// A list of an untrusted server has to say more than "everything".
+/// An allow-list of an untrusted server has to be more specific than "everything".
 #[test]
 fn a_pattern_names_tools_of_an_untrusted_server_and_a_star_does_not() {
     for (entries, expected) in [(r#"["*"]"#, 0), (r#"["r*"]"#, 1), (r#"["*", "read"]"#, 0)] {
@@ -393,8 +394,8 @@ fn an_agent_file_with_a_mistake_disables_its_agent() {
     assert!(loaded.agents["a"].is_disabled);
 }
 
-/// Everything that a configuration shows anybody, with this text at its top, in its server, in its bundle
-/// or in its agent.
+/// The tools that the affected caller sees with this text at the top level of a configuration, or
+/// in its server, bundle or agent.
 fn seen_with(place: &str, member: &str) -> Visible {
     let at = |here: &str| match here == place {
         true => format!(", {member}"),
@@ -420,7 +421,7 @@ fn seen_with(place: &str, member: &str) -> Visible {
     seen
 }
 
-/// A limit under another word, or in a place that has none, is applied or refused, and never passed over.
+/// A limit under another name, or in an unsupported place, is applied or rejected, never ignored.
 #[test]
 fn a_limit_under_another_word_is_never_passed_over() {
     let lists = ["tools", "include", "allow", "allowedTools", "allowed-tools", "whitelist"];
@@ -447,7 +448,8 @@ fn a_limit_under_another_word_is_never_passed_over() {
             assert!(!seen.contains("fs/write"), "{key} at {place} shows {seen:?}");
         }
         for member in others {
-            // At the top, that is opencode's own rule, of which a warning says that it is not applied.
+            // At the top level this is opencode's own rule; a warning reports that it is not
+            // applied.
             if place == "top" && member.contains("permission") {
                 continue;
             }
@@ -459,7 +461,7 @@ fn a_limit_under_another_word_is_never_passed_over() {
     assert_eq!(seen_with("top", r#""permission": "deny""#), Visible::new());
 }
 
-/// Keys that are no limits, or that switch nothing off, leave everything as it is.
+/// Keys that are not limits, or that disable nothing, have no effect.
 #[test]
 fn keys_that_limit_nothing_are_hints() {
     for text in [
@@ -473,7 +475,7 @@ fn keys_that_limit_nothing_are_hints() {
     }
 }
 
-/// A setting for all servers that cannot be read disables the servers that would use it.
+/// An unreadable setting for all servers disables the servers that would use it.
 #[test]
 fn a_setting_that_cannot_be_read_disables_the_servers_that_use_it() {
     for (mistake, own) in [
@@ -507,7 +509,7 @@ fn a_setting_that_cannot_be_read_disables_the_servers_that_use_it() {
     }
 }
 
-/// A higher layer that sets the setting takes the place of a mistake in a lower one.
+/// A setting of a higher layer replaces a mistake in a lower one.
 #[test]
 fn a_setting_of_a_higher_layer_replaces_one_that_cannot_be_read() {
     let file = File(r#"{ "servers": { "fs": { "command": "x" } }, "redact": "yes" }"#);
@@ -521,7 +523,7 @@ fn a_setting_of_a_higher_layer_replaces_one_that_cannot_be_read() {
     assert_eq!(over(r#"{ "redact": 7 }"#).servers().len(), 0);
 }
 
-/// Limits of Claude Code and opencode in an agent file are applied, and what cannot be read is refused.
+/// Limits of Claude Code and opencode in an agent file are applied, and unreadable ones rejected.
 #[test]
 fn limits_of_other_hosts_in_an_agent_file_are_applied() {
     for (keys, shown, hidden) in [

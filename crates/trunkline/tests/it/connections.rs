@@ -1,4 +1,4 @@
-//! The life of a connection: restart, idle stop, lists that change, conversations, what is remembered.
+//! The life cycle of a connection: restart, idle stop, list changes, server requests, cache.
 
 use serde_json::json;
 use trunkline::connection::{Connection, State};
@@ -18,7 +18,7 @@ fn quick_restart() -> serde_json::Value {
     json!({ "restart": serde_json::from_str::<serde_json::Value>(QUICK_RESTART).unwrap() })
 }
 
-/// CON-5: with `restart: never` a process that ended stays down, until somebody asks for it by name.
+/// CON-5: with `restart: never` a process that ended stays down until an explicit connect.
 #[tokio::test]
 async fn a_process_that_ended_stays_down_if_that_is_wanted() {
     let folder = Folder::new();
@@ -36,7 +36,7 @@ async fn a_process_that_ended_stays_down_if_that_is_wanted() {
     within(connection.close()).await;
 }
 
-/// CON-11: the state is not behind what callers are told.
+/// CON-11: the status is updated before callers receive the error.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_hears_that_a_call_failed_sees_that_its_server_is_down() {
     let folder = Folder::new();
@@ -52,7 +52,7 @@ async fn whoever_hears_that_a_call_failed_sees_that_its_server_is_down() {
     within(connection.close()).await;
 }
 
-/// CON-5: by default a process that ended is started again, and calls made meanwhile wait for it.
+/// CON-5: by default a process that ended is restarted, and calls wait for it.
 #[tokio::test]
 async fn a_process_that_ended_is_started_again_by_default() {
     let folder = Folder::new();
@@ -65,7 +65,7 @@ async fn a_process_that_ended_is_started_again_by_default() {
     within(connection.close()).await;
 }
 
-/// CON-5: with `restart: on-failure` it comes back by itself, and calls made meanwhile wait for it.
+/// CON-5: with `restart: on-failure` it is restarted, and calls wait for it.
 #[tokio::test]
 async fn a_process_that_ended_is_started_again_if_that_is_wanted() {
     let folder = Folder::new();
@@ -80,7 +80,7 @@ async fn a_process_that_ended_is_started_again_if_that_is_wanted() {
     within(connection.close()).await;
 }
 
-/// CON-5: attempts have a limit; then the server stays down, and says why.
+/// CON-5: attempts have a limit; then the server stays down, and its status has the reason.
 #[tokio::test]
 async fn a_process_that_always_ends_is_not_started_for_ever() {
     let folder = Folder::new();
@@ -94,7 +94,7 @@ async fn a_process_that_always_ends_is_not_started_for_ever() {
     let status = until(&connection, is_over).await;
     assert_eq!(status.restarts, 3);
     assert!(status.last_error.unwrap().hint().unwrap().contains("cannot go on"));
-    // Each attempt starts it twice: the first question may have been the one that ended it.
+    // Each attempt starts it twice: the era probe may have ended the first process.
     assert_eq!(folder.starts(), 8);
     let refused = within(connection.request("tools/list", None)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Exited);
@@ -103,7 +103,7 @@ async fn a_process_that_always_ends_is_not_started_for_ever() {
     within(connection.close()).await;
 }
 
-/// What is wrong in the configuration does not get better by trying.
+/// An error in the configuration is not retried.
 #[tokio::test]
 async fn a_command_that_is_missing_is_not_tried_again() {
     let config = config(&json!({ "s": { "command": "no-such-program", "restart": "on-failure" } }));
@@ -114,7 +114,7 @@ async fn a_command_that_is_missing_is_not_tried_again() {
     assert_eq!(connection.status().next_attempt, None);
 }
 
-/// CON-14: an idle server is stopped, keeps its tools, and comes back with the next call.
+/// CON-14: an idle server is stopped, keeps its tools, and is restarted by the next call.
 #[tokio::test]
 async fn an_idle_server_is_stopped_and_woken() {
     let folder = Folder::new();
@@ -142,7 +142,7 @@ async fn a_server_that_works_is_not_idle() {
     until_state(&connection, State::Idle).await;
 }
 
-/// CON-9: a list that changed is asked for again, in both generations.
+/// CON-9: a changed list is requested again, in both eras.
 #[tokio::test]
 async fn a_list_that_changed_is_asked_for_again() {
     for generation in ["legacy", "modern"] {
@@ -171,8 +171,8 @@ async fn a_list_that_changed_is_asked_for_again() {
     }
 }
 
-/// CON-9: a server of the newer era announces changes to subscribers only. A change between its first list and
-/// the subscription is found by listing again once the subscription is acknowledged.
+/// CON-9: a modern server announces changes to subscribers only. A change between its first list
+/// and the subscription is found by listing again once the subscription is acknowledged.
 #[tokio::test]
 async fn a_change_before_the_subscription_is_found() {
     let folder = Folder::new();
@@ -187,8 +187,8 @@ async fn a_change_before_the_subscription_is_found() {
     within(connection.close()).await;
 }
 
-/// CON-9: a list holds for as long as the server says, else as long as is configured; many who
-/// ask for it at the same time ask once.
+/// CON-9: a list is fresh for the TTL of the server, or else the configured one; concurrent
+/// refreshes share one request.
 #[tokio::test]
 async fn a_list_is_asked_for_again_when_it_is_stale() {
     let folder = Folder::new();
@@ -210,8 +210,8 @@ async fn a_list_is_asked_for_again_when_it_is_stale() {
     within(connection.close()).await;
 }
 
-/// CALL-8: a server that sends its question as a request in the newer era, where there is no such thing, is
-/// answered as in the older one; before, its call hung until the deadline.
+/// CALL-8: a modern server that sends a server request, which its era does not have, gets a
+/// response as in the legacy era; before, its call hung until the deadline.
 #[tokio::test]
 async fn a_request_of_a_server_of_the_newer_era_is_answered() {
     let folder = Folder::new();
@@ -222,7 +222,7 @@ async fn a_request_of_a_server_of_the_newer_era_is_answered() {
     let result = converse(&connection, "ask", &caller).await.unwrap();
     let said: serde_json::Value = serde_json::from_str(&text_of(&result)).unwrap();
     assert_eq!(said, answer);
-    // One that nobody can answer is refused at once.
+    // A request that the caller rejects, or has no handler for, fails at once.
     let refused = converse(&connection, "ask", &Attentive::default()).await.unwrap();
     assert!(text_of(&refused).contains("I do not say"));
     let unattended = call(&connection, "ask").await;
@@ -230,7 +230,7 @@ async fn a_request_of_a_server_of_the_newer_era_is_answered() {
     within(connection.close()).await;
 }
 
-/// What a server asks while it works goes to the caller, in both generations, and back.
+/// Server requests during a call go to the caller, in both eras, and the response goes back.
 #[tokio::test]
 async fn a_server_asks_its_caller_and_gets_the_answer() {
     for generation in ["legacy", "modern"] {
@@ -241,7 +241,7 @@ async fn a_server_asks_its_caller_and_gets_the_answer() {
         let result = converse(&connection, "ask", &caller).await.unwrap();
         let said: serde_json::Value = serde_json::from_str(&text_of(&result)).unwrap();
         assert_eq!(said, answer, "{generation}");
-        // A caller that does not say is no reason to hang.
+        // A caller that rejects the request does not cause a hang.
         let refused = converse(&connection, "ask", &Attentive::default()).await;
         match generation {
             "legacy" => assert!(text_of(&refused.unwrap()).contains("I do not say")),
@@ -251,7 +251,7 @@ async fn a_server_asks_its_caller_and_gets_the_answer() {
     }
 }
 
-/// A question that could be for any of several calls is refused, and says why.
+/// A server request that could belong to any of several calls is rejected with the reason.
 #[tokio::test]
 async fn a_question_that_could_be_for_anybody_is_refused() {
     let folder = Folder::new();
@@ -272,7 +272,7 @@ async fn a_question_that_could_be_for_anybody_is_refused() {
     within(connection.close()).await;
 }
 
-/// Progress and log go to the caller, in order, under the token the caller gave.
+/// Progress and log notifications go to the caller, in order, with the caller's token.
 #[tokio::test]
 async fn progress_goes_to_the_caller() {
     for generation in ["legacy", "modern"] {
@@ -303,7 +303,7 @@ async fn progress_goes_to_the_caller() {
     }
 }
 
-/// CON-2: what a server spoke is remembered, so that it is asked once; `protocol` pins it.
+/// CON-2: the era of a server is cached, so that it is probed once; `protocol` pins it.
 #[tokio::test]
 async fn the_generation_is_asked_for_once() {
     let folder = Folder::new();
@@ -325,7 +325,7 @@ async fn the_generation_is_asked_for_once() {
     assert_eq!(within(wrong.connect()).await.unwrap_err().kind(), ErrorKind::ProtocolViolation);
 }
 
-/// CON-9: what a server offers is there before it has been started, if that is kept.
+/// CON-9: with a cache, the tools of a server are known before it has been started.
 #[tokio::test]
 async fn tools_are_known_before_the_server_starts() {
     let folder = Folder::new();
@@ -343,8 +343,8 @@ async fn tools_are_known_before_the_server_starts() {
     within(second.close()).await;
 }
 
-/// CON-9: a connection that is closed has written what it remembers, however busy the disk is: a
-/// program that lists the tools and ends finds them the next time.
+/// CON-9: closing a connection writes its cache, even if the disk is busy: a program that lists the
+/// tools and exits finds them on the next run.
 #[test]
 fn what_is_remembered_is_written_before_the_end() {
     let folder = Folder::new();
@@ -357,7 +357,7 @@ fn what_is_remembered_is_written_before_the_end() {
     runtime.block_on(async {
         let connection =
             folder.connection_with(options().with_cache_dir(memory.clone()), "legacy", &json!({}));
-        // Whoever writes has to wait for this.
+        // Blocks the only thread that can write.
         let (done, busy) = std::sync::mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || busy.recv());
         within(connection.connect()).await.unwrap();
@@ -371,7 +371,7 @@ fn what_is_remembered_is_written_before_the_end() {
     assert_eq!(std::fs::read_dir(memory).map(Iterator::count).unwrap(), 1);
 }
 
-/// A memory that cannot be written is said, and nothing else happens.
+/// A cache write failure is reported, and has no other effect.
 #[tokio::test]
 async fn a_memory_that_cannot_be_written_does_no_harm() {
     let folder = Folder::new();
@@ -383,7 +383,7 @@ async fn a_memory_that_cannot_be_written_does_no_harm() {
     within(connection.close()).await;
 }
 
-/// CON-10: whoever closes a connection ends the calls in it.
+/// CON-10: closing a connection ends its calls.
 #[tokio::test]
 async fn closing_ends_what_is_in_flight() {
     let folder = Folder::new();
@@ -395,7 +395,8 @@ async fn closing_ends_what_is_in_flight() {
     assert_eq!(connection.status().state, State::Idle);
 }
 
-/// CON-10: a closed server connects again with its next use, whatever it was doing when it was closed.
+/// CON-10: a closed server connects again on its next use, regardless of its state when it was
+/// closed.
 #[tokio::test]
 async fn a_closed_server_connects_again_with_its_next_use() {
     for (generation, more) in
@@ -423,7 +424,7 @@ async fn a_closed_server_connects_again_with_its_next_use() {
     }
 }
 
-/// CON-10: a server that hangs at its start is ended all the same, and tried again later.
+/// CON-10: a server that hangs at its start is ended as well, and can be started later.
 #[tokio::test]
 async fn a_server_that_is_closed_at_its_start_connects_again() {
     let config = config(&json!({ "s": { "command": "sleep", "args": ["1000"] } }));
@@ -443,7 +444,7 @@ async fn a_server_that_is_closed_at_its_start_connects_again() {
     }
 }
 
-/// The reference server has things of every kind, and sends elicitations of its own.
+/// The reference server has items of every kind, and sends elicitations.
 #[tokio::test]
 async fn the_reference_server_lists_everything_and_elicits() {
     let package = "@modelcontextprotocol/server-everything/dist/index.js";
@@ -466,8 +467,8 @@ async fn the_reference_server_lists_everything_and_elicits() {
     within(connection.close()).await;
 }
 
-/// CON-8, CON-6: a process that ignores SIGTERM does not keep its caller beyond the bound of the start, and
-/// is not left behind.
+/// CON-8, CON-6: a process that ignores SIGTERM does not delay its caller beyond the start timeout,
+/// and is not left behind.
 #[tokio::test]
 async fn a_start_that_fails_is_answered_before_its_process_has_ended() {
     for protocol in ["auto", "legacy"] {

@@ -1,4 +1,4 @@
-//! CFG-1, CFG-2, CFG-3: entries of every host are understood as that host means them.
+//! CFG-1, CFG-2, CFG-3: entries of every host are interpreted as that host does.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn stdio(server: &Server) -> &Stdio {
     }
 }
 
-/// The protocol and the address of a remote server.
+/// The transport and the URL of a remote server.
 fn remote(server: &Server) -> (RemoteTransport, String) {
     match &server.transport {
         Transport::Remote(remote) => (remote.protocol, remote.url.redacted()),

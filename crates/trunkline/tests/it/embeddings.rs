@@ -1,4 +1,4 @@
-//! The example hosts run, and check themselves.
+//! Runs the example hosts, which check themselves.
 
 use std::env;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! A host from the outside: what it gathers, what a caller sees of it, and what calls give back.
+//! A host through its public interface: refresh, views and calls.
 
 mod ceilings;
 mod held;
@@ -23,19 +23,19 @@ use trunkline::view::View;
 
 use crate::lively::{options, within};
 
-/// A configuration, with whatever is in it.
+/// Parses a configuration that must have no errors.
 fn configuration(value: &Value) -> Config {
     let loaded = config::parse("test", value.to_string());
     assert!(!loaded.has_errors(false), "{:?}", loaded.diagnostics);
     loaded.config
 }
 
-/// A host of servers whose callers can be asked for anything.
+/// Starts a host of servers whose callers handle elicitation and sampling.
 fn host_of(servers: &Value) -> Host {
     host_with(&json!({ "mcpServers": servers }), &[])
 }
 
-/// A host of a configuration, beside tools of its own.
+/// Starts a host of a configuration, with reserved names of native tools.
 fn host_with(value: &Value, own: &[&str]) -> Host {
     let capabilities = Raw::from_value(&json!({ "elicitation": {}, "sampling": {} }));
     let reserved: BTreeSet<Box<str>> = own.iter().map(|name| (*name).into()).collect();
@@ -45,18 +45,18 @@ fn host_with(value: &Value, own: &[&str]) -> Host {
     Host::start(config, agents, HostOptions { reserved, ..HostOptions::new(connections) })
 }
 
-/// Waits until everything is there.
+/// Waits until all servers are ready and listed.
 async fn gather(host: &Host, kinds: &[ItemKind]) {
     let missing = within(host.refresh(kinds, WaitFor::AllReady)).await;
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// What somebody without limits sees.
+/// The view of a caller without limits.
 fn view(host: &Host) -> View {
     host.view(CallerSpec::default()).unwrap()
 }
 
-/// The names of the tools that somebody sees.
+/// The names of the tools in a view.
 fn tools(view: &View) -> Vec<&str> {
     view.entries(ItemKind::Tool).map(Entry::exposed).collect()
 }
@@ -68,7 +68,7 @@ async fn until_there(host: &Host, tool: &str) {
     within(catalog.wait_for(has)).await.unwrap();
 }
 
-/// Calls a tool as somebody without limits.
+/// Calls a tool as a caller without limits.
 async fn call(host: &Host, tool: &str, arguments: &Value) -> Result<Outcome, CallError> {
     call_with(host, tool, arguments, CallOptions::default()).await
 }
@@ -83,7 +83,7 @@ async fn call_with(
     within(host.call(&view, tool, Raw::from_value(arguments), options)).await
 }
 
-/// A caller that says what it was given to say, and remembers what it heard.
+/// A handler with prepared responses that records requests and notifications.
 #[derive(Default)]
 struct Caller {
     answers: BTreeMap<&'static str, Value>,
@@ -101,7 +101,7 @@ impl Caller {
         CallOptions { handler: self, ..CallOptions::default() }
     }
 
-    /// How often it was told of something.
+    /// The number of notifications with a method.
     fn heard(&self, method: &str) -> usize {
         self.told.lock().unwrap().iter().filter(|told| &*told.method == method).count()
     }

@@ -1,4 +1,5 @@
-//! CFG-4, CFG-5, CFG-6: which configuration counts, and the embedding hosts' ways to say so.
+//! CFG-4, CFG-5, CFG-6: precedence of configuration layers, and the search paths of embedding
+//! hosts.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,7 +14,7 @@ use trunkline::config::{
 };
 use trunkline_testkit::samples;
 
-/// A world of files and variables that exists only in a test.
+/// Files and variables in memory.
 #[derive(Default)]
 struct World {
     files: HashMap<PathBuf, Vec<u8>>,
@@ -66,7 +67,7 @@ impl Environment for World {
 
 fn options(places: SearchPath) -> LoadOptions {
     let working_directory = "/home/me/project/deep".into();
-    // Most of these tests are about what is found and how it is merged.
+    // Most of these tests are about discovery and merging.
     LoadOptions {
         places,
         working_directory,
@@ -79,7 +80,7 @@ fn trunkline() -> LoadOptions {
     options(SearchPath::trunkline(Some(Path::new("/home/me/.config/trunkline"))))
 }
 
-/// A file with one server, whose command tells where it came from.
+/// A file with one server, whose command identifies the file.
 fn one(server: &str, command: &str) -> String {
     json!({ "mcpServers": { server: { "command": command } } }).to_string()
 }
@@ -332,7 +333,7 @@ fn what_cannot_be_text_is_refused_with_a_reason() {
     assert_eq!(codes(&load(&large)), [Code::TooLarge]);
 }
 
-/// `BooCode`: one variable, one well-known path, nothing discovered (seeds 000 and 002).
+/// `BooCode`: one variable, one well-known path, no discovery.
 #[test]
 fn boocode_finds_its_file() {
     let places = SearchPath {
@@ -352,12 +353,12 @@ fn boocode_finds_its_file() {
         world.file("/srv/mcp.json", &one("s", "x")).variable("MCP_CONFIG_PATH", "/srv/mcp.json");
     assert_eq!(commands(&world.load(&options(places.clone())).config), ["s=x"]);
 
-    // A missing file means no servers; that is how one opts in.
+    // A missing file means no servers, so that MCP is opt-in.
     let loaded = World::default().load(&options(places));
     assert!(loaded.config.servers().len() == 0 && loaded.diagnostics.is_empty());
 }
 
-/// `ToolLoop`: overrides over inline text over path over two names walked up (seed 003).
+/// `ToolLoop`: overrides over inline text over a path over two names in all ancestors.
 #[test]
 fn toolloop_finds_its_file_and_lays_its_layers() {
     let places = SearchPath {
@@ -386,11 +387,11 @@ fn toolloop_finds_its_file_and_lays_its_layers() {
     let options = LoadOptions { overrides: Some(Overrides::Value(overrides)), ..options(places) };
     let loaded = world.load(&options);
     assert_eq!(commands(&loaded.config), ["repo=repo"]);
-    // The bundle of the file is of the server that won.
+    // The bundle of the file belongs to the server that won.
     assert_eq!(loaded.config.bundles().next().unwrap().1.server.as_str(), "repo");
 }
 
-/// Dispatch: its own file over opencode's, in the working directory only, with a warning (seed 004).
+/// Dispatch: its own file over opencode's, in the working directory only, with a warning.
 #[test]
 fn dispatch_prefers_its_own_file_and_warns_about_the_other() {
     let places = SearchPath {
@@ -428,7 +429,7 @@ fn an_unreadable_file_behind_a_good_one_is_only_warned_about() {
     assert!(!loaded.has_errors(false));
 }
 
-/// SEC-1: an embedding host that says nothing about discovered files starts nothing of them.
+/// SEC-1: by default, an embedding host starts no servers of discovered files.
 #[test]
 fn servers_of_a_discovered_file_are_held_without_consent() {
     let text = r#"{ "access": "read-only", "naming": { "separator": "." },
@@ -463,7 +464,7 @@ fn servers_of_a_discovered_file_are_held_without_consent() {
     assert!(world.load(&asking).consent_holds().is_some(), "other content is another file");
 }
 
-/// What was named, and the user's own file, are consent.
+/// Named files and the user's own file need no consent.
 #[test]
 fn servers_of_named_files_are_not_held() {
     let world = World::default()

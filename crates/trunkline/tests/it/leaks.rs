@@ -1,10 +1,9 @@
-//! SEC-2: credentials written by hand in places where people write them, also by mistake.
+//! SEC-2: literal credentials in places where people write them, also by mistake.
 
 use trunkline::config;
 use trunkline_testkit::invariants;
 
-/// Texts with `Hunter2` as the credential, by what is remarkable about them. Most were found by
-/// somebody who tried to make one show.
+/// Texts that contain the credential `Hunter2`, with a description each. Most are adversarial.
 const TEXTS: &[(&str, &str)] = &[
     (
         "args mcp-remote --header",

@@ -1,4 +1,4 @@
-//! A folder with servers that do as the files in it say, and the connections to them.
+//! A directory whose files control test servers, and connections to these servers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use trunkline::connection::{
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline_testkit::peers;
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Time limit for all waits, far above their usual duration.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A folder that is removed at the end.
+/// A directory that is removed on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -44,29 +44,29 @@ impl Folder {
         fs::remove_file(self.0.join(name)).unwrap();
     }
 
-    /// How many lines a file has.
+    /// The number of lines of a file.
     pub(crate) fn lines(&self, name: &str) -> usize {
         fs::read_to_string(self.0.join(name)).map_or(0, |text| text.lines().count())
     }
 
-    /// How often servers of this folder were started.
+    /// The number of starts of servers in this directory.
     pub(crate) fn starts(&self) -> usize {
         self.lines("starts")
     }
 
-    /// How often a method was asked for.
+    /// The number of requests with a method.
     pub(crate) fn asked(&self, method: &str) -> usize {
         let text = fs::read_to_string(self.0.join("asked")).unwrap_or_default();
         text.lines().filter(|line| *line == method).count()
     }
 
-    /// How often a tool was called.
+    /// The number of calls of a tool.
     pub(crate) fn called(&self, tool: &str) -> usize {
         let text = fs::read_to_string(self.0.join("called")).unwrap_or_default();
         text.lines().filter(|line| *line == tool).count()
     }
 
-    /// The entry of a server of a generation, with more keys.
+    /// The entry of a server of an era, with additional keys.
     pub(crate) fn server(&self, generation: &str, more: &Value) -> Value {
         let mut entry = json!({
             "command": peers::python(),
@@ -133,7 +133,7 @@ pub(crate) fn tool_names(connection: &Connection) -> Vec<String> {
     connection.tools().iter().map(|tool| tool.name().to_owned()).collect()
 }
 
-/// Waits until the status is as it should be.
+/// Waits until the status meets a condition.
 pub(crate) async fn until(connection: &Connection, is_so: impl FnMut(&Status) -> bool) -> Status {
     let mut watch = connection.watch();
     within(watch.wait_for(is_so)).await.unwrap().clone()
@@ -143,12 +143,12 @@ pub(crate) async fn until_state(connection: &Connection, state: State) -> Status
     until(connection, |status| status.state == state).await
 }
 
-/// Waits for something that must happen.
+/// Awaits a future, with a time limit.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(LONGEST, future).await.expect("it takes too long")
 }
 
-/// A caller that remembers what it was told, and answers with what it was given.
+/// A handler that records notifications, and responds with a prepared value.
 #[derive(Default)]
 pub(crate) struct Attentive {
     pub(crate) told: std::sync::Mutex<Vec<Notification>>,
@@ -167,7 +167,7 @@ impl CallHandler for Attentive {
     }
 }
 
-/// Calls a tool in conversation with a caller.
+/// Calls a tool with a handler.
 pub(crate) async fn converse(
     connection: &Connection,
     tool: &str,

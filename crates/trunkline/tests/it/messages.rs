@@ -1,11 +1,12 @@
-//! Messages pass byte for byte, and edits touch nothing else.
+//! Messages pass byte for byte, and edits change nothing else.
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use trunkline::message::{Message, Raw};
 use trunkline_testkit::invariants;
 
-/// JSON text with white space in odd places, large numbers and escapes: what typed relaying spoils.
+/// JSON text with unusual white space, large numbers and escapes, which typed relaying would
+/// change.
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),

@@ -1,11 +1,11 @@
-//! CFG-7: every problem at once, each with place, text and advice; one bad entry spoils only itself.
+//! CFG-7: all problems at once, with location, text and help; a bad entry affects only itself.
 
 use std::collections::BTreeSet;
 
 use trunkline::config::{self, AgentFile, Code, ColorStyle, LoadedAgents, LoadedConfig, Severity};
 use trunkline::name::ServerName;
 
-/// One text for every mistake that can be made inside a text.
+/// One text for every mistake that a text can contain.
 const MISTAKES: &[(Code, &str)] = &[
     (Code::Syntax, r#"{ "mcpServers": { "s": { "command": "x" "args": [] } } }"#),
     (Code::EmptyFile, "  // nothing\n"),
@@ -96,7 +96,7 @@ const AGENT_MISTAKES: &[(Code, &str)] = &[
     (Code::BadName, "---\nname: ' '\n---\n"),
 ];
 
-/// Mistakes that are not in a text; the tests of layers and robustness make them.
+/// Mistakes that are not in a text, covered by the tests of layers and robustness.
 const ELSEWHERE: &[Code] = &[
     Code::TooDeep,
     Code::TooLarge,

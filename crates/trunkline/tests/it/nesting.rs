@@ -1,5 +1,5 @@
-//! CON-16: a host refuses a configuration that is used by a process above it, without any line of the
-//! embedding program.
+//! CON-16: a host rejects a configuration that a parent process uses, without code in the embedding
+//! program.
 
 use std::ffi::OsString;
 use std::fs;

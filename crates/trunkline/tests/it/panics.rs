@@ -1,4 +1,4 @@
-//! Panics inside the task of a connection: its requests fail, and the server can be started again.
+//! Panics inside the actor of a connection: its requests fail, and the server can be restarted.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use trunkline::error::ErrorKind;
 
 use crate::lively::within;
 
-/// Panics while it is asked for a variable, as code of an embedding host may.
+/// Panics while resolving a variable, as code of an embedding host may.
 struct Faulty(AtomicBool);
 
 impl Resolver for Faulty {
@@ -39,7 +39,7 @@ async fn a_panic_fails_requests_and_leaves_the_server_failed() {
     let failed = within(connection.request("tools/list", None)).await.unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::Broken, "{failed}");
     assert_eq!(connection.status().state, State::Failed);
-    // The task goes on: it starts the server again once it is asked for by name.
+    // The actor survives: an explicit connect starts the server again.
     faulty.0.store(false, Ordering::Relaxed);
     let missing = within(connection.connect()).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::MissingSecret, "{missing}");

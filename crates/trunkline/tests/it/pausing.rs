@@ -1,4 +1,4 @@
-//! Questions of servers take the time of whoever answers them, not that of the call.
+//! The time for a response to a server request does not count against the call.
 
 use std::future::pending;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use trunkline::message::{Raw, RpcError};
 use crate::announcing::announcing;
 use crate::lively::{Folder, options, params, text_of, within};
 
-/// How long calls may take here.
+/// The call timeout of these tests.
 const CALL: Duration = Duration::from_secs(1);
 
-/// Longer than a call may take.
+/// Longer than the call timeout.
 const THOUGHT: Duration = Duration::from_secs(2);
 
-/// Somebody who thinks before they answer; for ever, if they are not told how long.
+/// A handler that responds after a delay; never if it is `None`.
 struct Thoughtful(Option<Duration>);
 
 impl CallHandler for Thoughtful {
@@ -77,11 +77,11 @@ async fn after_an_answer_the_server_has_what_remained() {
 async fn a_question_that_nobody_answers_ends() {
     let folder = Folder::new();
     let connection = folder.connection("legacy", &bounds("300ms"));
-    // The server hears of it, and goes on.
+    // The server gets an error, and continues.
     let result = ask(&connection, "ask", &Thoughtful(None)).await.unwrap().unwrap();
     assert!(text_of(&result).contains("within 300ms"), "{result}");
     within(connection.close()).await;
-    // A modern one has been told nothing that it could go on with.
+    // A modern server is left without input responses to continue with.
     let connection = folder.connection("modern", &bounds("300ms"));
     let error = ask(&connection, "ask", &Thoughtful(None)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
@@ -90,7 +90,7 @@ async fn a_question_that_nobody_answers_ends() {
     within(connection.close()).await;
 }
 
-/// It may be about any of the calls of whoever the server works for, so none of them is late.
+/// It may belong to any call of the server's client, so the timeouts of all of them are paused.
 #[tokio::test]
 async fn a_question_beside_calls_stops_the_time_of_all_of_them() {
     let folder = Folder::new();

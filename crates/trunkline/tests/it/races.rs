@@ -1,4 +1,4 @@
-//! What overtakes what: calls that are dropped early, changes without end, processes that run away.
+//! Races: calls dropped early, endless changes, processes that escape.
 
 use std::path::Path;
 use std::time::Instant;
@@ -14,7 +14,8 @@ use crate::lively::{
     Attentive, Folder, call, config, converse, options, params, until_state, within,
 };
 
-/// A server that announces a change with every list is not asked for ever, and nobody waits for ever.
+/// A server that announces a change with every list is not listed for ever, and no caller waits for
+/// ever.
 #[tokio::test]
 async fn changes_without_end_end() {
     let folder = Folder::new();
@@ -30,7 +31,7 @@ async fn changes_without_end_end() {
     within(connection.close()).await;
 }
 
-/// CON-13: a call that was dropped before its server was ready is not made.
+/// CON-13: a call that is dropped before its server is ready is not sent.
 #[tokio::test]
 async fn a_call_that_is_dropped_during_the_start_is_not_made() {
     let folder = Folder::new();
@@ -43,7 +44,7 @@ async fn a_call_that_is_dropped_during_the_start_is_not_made() {
     within(connection.close()).await;
 }
 
-/// CON-13: a call that is dropped as soon as it was made is not made, or is cancelled.
+/// CON-13: a call that is dropped at once is either not sent or cancelled.
 #[tokio::test]
 async fn a_call_that_is_dropped_at_once_is_cancelled() {
     let folder = Folder::new();
@@ -59,7 +60,7 @@ async fn a_call_that_is_dropped_at_once_is_cancelled() {
     within(connection.close()).await;
 }
 
-/// CON-10: a process that begins a session of its own, and ignores everything, is ended as well.
+/// CON-10: a process that starts its own session and ignores signals is ended as well.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_process_that_leaves_its_group_is_ended() {
@@ -73,7 +74,7 @@ async fn a_process_that_leaves_its_group_is_ended() {
     assert!(!Path::new(&process).exists());
 }
 
-/// A server that closes its input has ended, as far as we are concerned: calls do not wait.
+/// A server that closes its stdin counts as ended: calls do not wait.
 #[tokio::test]
 async fn a_server_that_does_not_listen_any_more_is_told_apart_from_a_slow_one() {
     let folder = Folder::new();
@@ -97,7 +98,7 @@ async fn a_server_that_does_not_listen_any_more_is_told_apart_from_a_slow_one() 
     within(connection.close()).await;
 }
 
-/// CON-6: a process that is told to end can say so, and do what it has to.
+/// CON-6: a process can log and save its state during shutdown.
 #[tokio::test]
 async fn a_process_that_is_told_to_end_is_listened_to() {
     let folder = Folder::new();
@@ -109,7 +110,7 @@ async fn a_process_that_is_told_to_end_is_listened_to() {
     assert_eq!(connection.status().stderr, ["saving"]);
 }
 
-/// SEC-2: what a server says in an error is shown short, on one line, and without what it was given.
+/// SEC-2: error messages of a server are shown shortened, on one line, and without its secrets.
 #[tokio::test]
 async fn errors_of_servers_do_not_tell_secrets() {
     let folder = Folder::new();
@@ -121,7 +122,7 @@ async fn errors_of_servers_do_not_tell_secrets() {
     assert!(error.len() < 600, "{error}");
 }
 
-/// CON-4: why a server could not be started is in its status, with what it said.
+/// CON-4: the status of a server that failed to start has the reason, with its stderr.
 #[tokio::test]
 async fn a_pinned_server_that_ends_says_why() {
     let folder = Folder::new();
@@ -132,7 +133,7 @@ async fn a_pinned_server_that_ends_says_why() {
     assert_eq!(connection.status().stderr, ["cannot go on"]);
 }
 
-/// An own timeout is for the whole call: start, pauses and rounds included.
+/// A per-request timeout covers the whole call: start, pauses and rounds included.
 #[tokio::test]
 async fn an_own_timeout_includes_the_start() {
     let folder = Folder::new();
@@ -150,7 +151,7 @@ async fn an_own_timeout_includes_the_start() {
     within(connection.close()).await;
 }
 
-/// A list that is being asked for does not make a question unclear.
+/// A list request in flight does not make a server request ambiguous.
 #[tokio::test]
 async fn a_server_may_ask_while_it_is_listed() {
     let folder = Folder::new();
@@ -169,7 +170,7 @@ async fn a_server_may_ask_while_it_is_listed() {
     within(connection.close()).await;
 }
 
-/// A registry that was closed can be used again, and old sets do not harm new ones.
+/// A closed registry can be used again, and old sets do not affect new ones.
 #[tokio::test]
 async fn sets_of_before_do_not_harm_those_of_after() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Several configurations, servers they share, and what a new configuration changes.
+//! Several configurations, shared servers, and reloads.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn names(names: &[&str]) -> Vec<ServerName> {
     names.iter().map(|name| ServerName::new(name).unwrap()).collect()
 }
 
-/// `reload` touches only what changed.
+/// `reload` affects only changes.
 #[tokio::test]
 async fn a_new_configuration_touches_only_what_changed() {
     let (kept, changed, removed) = (Folder::new(), Folder::new(), Folder::new());
@@ -33,8 +33,7 @@ async fn a_new_configuration_touches_only_what_changed() {
     let set = Registry::new(options()).open(&before);
     assert!(within(set.connect_all()).await.is_empty());
     let (kept_before, removed_before) = (set.get("kept").unwrap(), set.get("removed").unwrap());
-    // What may be seen of a server, and how long it may take, are no reason to start it again; how it
-    // is reached is.
+    // Changed rules and timeouts do not restart a server; changed connection settings do.
     let rules = json!({ "access": "read-write", "denyTools": ["x"], "timeouts": { "call": "7s" } });
     let after = config(&json!({
         "kept": kept.server("legacy", &rules),
@@ -59,7 +58,8 @@ async fn a_new_configuration_touches_only_what_changed() {
     assert_eq!(kept_before.status().state, State::Stopped);
 }
 
-/// CFG-12: equal servers of several configurations are one, and live until the last is gone.
+/// CFG-12: equal servers of several configurations are shared, and live until the last one is
+/// closed.
 #[tokio::test]
 async fn equal_servers_are_shared_between_configurations() {
     let folder = Folder::new();
@@ -75,7 +75,7 @@ async fn equal_servers_are_shared_between_configurations() {
     assert_eq!(second.status().state, State::Ready);
     drop(two);
     drop(first);
-    // Nobody is left who could close it; it ends all the same.
+    // It ends although no owner is left to close it.
     let watch = second.watch();
     drop(second);
     within(async {
@@ -89,7 +89,7 @@ async fn equal_servers_are_shared_between_configurations() {
     .await;
 }
 
-/// CON-3: eager servers start by themselves, lazy ones do not.
+/// CON-3: eager servers start on their own, lazy ones do not.
 #[tokio::test]
 async fn eager_servers_start_by_themselves() {
     let (eager, lazy) = (Folder::new(), Folder::new());
@@ -104,7 +104,7 @@ async fn eager_servers_start_by_themselves() {
     assert_eq!(set.get("eager").unwrap().status().state, State::Stopped);
 }
 
-/// CON-11: every change is told, also that servers come and go.
+/// CON-11: every change is reported, including added and removed servers.
 #[tokio::test]
 async fn changes_of_all_servers_are_watched() {
     let folder = Folder::new();
@@ -130,7 +130,7 @@ async fn changes_of_all_servers_are_watched() {
     while within(watch.next()).await.is_some() {}
 }
 
-/// CON-10: what a reload was ending when nobody waited for it any more is ended like everything else.
+/// CON-10: a shutdown started by a dropped reload is completed by close.
 #[tokio::test]
 async fn what_a_reload_was_ending_is_gone_when_everything_is() {
     let folder = Folder::new();
@@ -141,7 +141,7 @@ async fn what_a_reload_was_ending_is_gone_when_everything_is() {
         assert!(within(set.connect_all()).await.is_empty());
         let stubborn = set.get("s").unwrap();
         let nothing = config(&json!({}));
-        // It begins to end it, which takes a second.
+        // Starts the shutdown, which takes a second.
         assert!(set.reload(&nothing).now_or_never().is_none());
         assert_ne!(stubborn.status().state, State::Stopped);
         match is_all_closed {
@@ -152,7 +152,8 @@ async fn what_a_reload_was_ending_is_gone_when_everything_is() {
     }
 }
 
-/// TOOL-10: a connection cleans what an untrusted server says, so one that was trusted is another.
+/// TOOL-10: a connection sanitizes the output of an untrusted server, so a change of trust replaces
+/// it.
 #[tokio::test]
 async fn a_server_that_is_not_trusted_any_more_gets_another_connection() {
     let folder = Folder::new();
@@ -170,7 +171,7 @@ async fn a_server_that_is_not_trusted_any_more_gets_another_connection() {
     within(shared.close()).await;
 }
 
-/// Seen before: every server was started again when a default for all of them was changed.
+/// Seen before: a changed default restarted every server.
 #[tokio::test]
 async fn other_bounds_and_rules_are_followed_without_a_new_start() {
     let folder = Folder::new();
@@ -201,7 +202,7 @@ async fn other_bounds_and_rules_are_followed_without_a_new_start() {
     assert_eq!(connection.status().state, State::Stopped);
 }
 
-/// A server that nobody uses notices a new `idleTimeout` although nothing else happens to it.
+/// An unused server applies a new `idleTimeout` without any other event.
 #[tokio::test]
 async fn a_new_idle_timeout_stops_a_server_that_is_idle_already() {
     let folder = Folder::new();
@@ -215,7 +216,7 @@ async fn a_new_idle_timeout_stops_a_server_that_is_idle_already() {
     within(set.close()).await;
 }
 
-/// A server that waits for its next attempt does not wait by rules that are gone.
+/// A server that waits for its next attempt does not wait by outdated rules.
 #[tokio::test]
 async fn a_server_that_has_failed_begins_anew_with_other_rules() {
     let server = |restart: &str| {
@@ -231,7 +232,7 @@ async fn a_server_that_has_failed_begins_anew_with_other_rules() {
     within(set.close()).await;
 }
 
-/// A connection that another configuration has as well goes on by its rules.
+/// A connection shared with another configuration keeps that configuration's rules.
 #[tokio::test]
 async fn rules_of_one_configuration_do_not_reach_another() {
     let folder = Folder::new();

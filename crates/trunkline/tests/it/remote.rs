@@ -1,4 +1,4 @@
-//! Servers at addresses: that forget their sessions, say something beside their answers, or go away.
+//! Remote servers that lose their sessions, send notifications beside responses, or disappear.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -20,14 +20,14 @@ use crate::lively::{
     Attentive, call, config, converse, options, params, text_of, tool_names, until_state, within,
 };
 
-/// A server that listens, and is killed at the end.
+/// A running server, killed on drop.
 struct Listening {
     process: Child,
     port: String,
     connection: Connection,
 }
 
-/// Starts the server on a port, any if it is 0. Returns which it is.
+/// Starts the server on a port, or any if it is 0. Returns the port.
 fn start(port: &str) -> (Child, String) {
     let mut command = Command::new(peers::python());
     command.arg("-I").arg(peers::forgetful_server()).arg(port).stdout(Stdio::piped());
@@ -62,18 +62,18 @@ impl Drop for Listening {
     }
 }
 
-/// A call that nobody answers, and why.
+/// The error of a call that must fail.
 async fn failed_call(connection: &Connection, tool: &str) -> Error {
     within(connection.request("tools/call", params(tool, &json!({})))).await.unwrap_err()
 }
 
-/// CON-5, CON-11: a server that cannot be reached any more is not ready, and comes back by itself.
+/// CON-5, CON-11: an unreachable server is not ready, and recovers by itself.
 #[tokio::test]
 async fn a_server_that_refuses_connections_is_down_until_it_is_back() {
     let mut listening = Listening::new();
     within(listening.connection.connect()).await.unwrap();
     listening.kill();
-    // What is left of the connection may break before there is none to be had.
+    // The open connection may break before new ones are refused.
     while failed_call(&listening.connection, "lose").await.kind() == ErrorKind::Broken {}
     let status = listening.connection.status();
     assert_eq!(status.state, State::Failed, "whoever hears it sees it");
@@ -90,7 +90,7 @@ async fn a_server_that_refuses_connections_is_down_until_it_is_back() {
     within(listening.connection.close()).await;
 }
 
-/// A server over HTTP that misbehaves in calls, and its entry.
+/// An HTTP server that misbehaves in calls, and its entry.
 struct Scripted {
     process: Child,
     entry: Value,
@@ -121,7 +121,8 @@ impl Drop for Scripted {
     }
 }
 
-/// CALL-5: an answer of more than 16 MiB is cut while it is read, over each kind of body. It failed before.
+/// CALL-5: a response of more than 16 MiB is truncated while it is read, for each kind of body. It
+/// failed before.
 #[tokio::test]
 async fn an_answer_that_is_longer_than_a_message_may_be_is_cut() {
     for mode in ["long", "long-stream"] {
@@ -140,8 +141,8 @@ async fn an_answer_that_is_longer_than_a_message_may_be_is_cut() {
     }
 }
 
-/// CALL-8: over HTTP, a request that a server of the newer era sends cannot be answered. Its call fails at
-/// once and says so; it waited for its deadline before.
+/// CALL-8: over HTTP, there is no way to respond to a server request of a modern server. Its call
+/// fails at once with the reason; before, it waited for its deadline.
 #[tokio::test]
 async fn a_request_that_cannot_be_answered_fails_its_call_at_once() {
     let mut scripted = Scripted::new("request");
@@ -155,7 +156,7 @@ async fn a_request_that_cannot_be_answered_fails_its_call_at_once() {
     within(connection.close()).await;
 }
 
-/// CALL-2: a success without a reply is a failure that says so, and does not take the server away.
+/// CALL-2: a success status without a response is an explicit error, and the server stays ready.
 #[tokio::test]
 async fn a_reply_with_nothing_in_it_is_an_error_with_its_cause() {
     for (mode, status) in
@@ -176,7 +177,7 @@ async fn a_reply_with_nothing_in_it_is_an_error_with_its_cause() {
     }
 }
 
-/// A session that answers nothing any more is given up for a new one.
+/// A session that no longer responds is replaced by a new one.
 #[tokio::test]
 async fn a_dead_session_behind_empty_replies_is_begun_anew() {
     let scripted = Scripted::new("dead-session");
@@ -189,7 +190,7 @@ async fn a_dead_session_behind_empty_replies_is_begun_anew() {
     within(connection.close()).await;
 }
 
-/// CON-2: of several sessions with one server, only the one that expired is begun anew.
+/// CON-2: of several sessions with one server, only the expired one is replaced.
 #[tokio::test]
 async fn a_session_that_expires_is_opened_again_alone() {
     let mut scripted = Scripted::new("forget-second");
@@ -206,7 +207,7 @@ async fn a_session_that_expires_is_opened_again_alone() {
         log_level: None,
         idle: None,
     };
-    // The server says in which of its sessions it was called. Lists are those of the first.
+    // The result contains the session of the call. Lists belong to the first session.
     for (id, session) in [("a", "3"), ("b", "4"), ("a", "3"), ("b", "4")] {
         let client = client(id);
         let options = CallOptions { client: Some(&client), ..CallOptions::default() };
@@ -216,7 +217,7 @@ async fn a_session_that_expires_is_opened_again_alone() {
     within(host.shutdown()).await;
 }
 
-/// One request that goes wrong says nothing about the others.
+/// One failed request does not affect others.
 #[tokio::test]
 async fn a_request_that_fails_does_not_take_the_server_away() {
     for mode in ["500", "429", "reset", "half", "slow-head"] {
@@ -231,8 +232,8 @@ async fn a_request_that_fails_does_not_take_the_server_away() {
     }
 }
 
-/// The call that finds the session gone is made again in a new one; those before it go on, and are
-/// made once.
+/// The call that finds the session expired is retried in a new one; earlier calls continue, and are
+/// sent once.
 #[tokio::test]
 async fn a_session_that_is_forgotten_costs_no_call_and_repeats_none_that_runs() {
     let listening = Listening::new();
@@ -248,7 +249,7 @@ async fn a_session_that_is_forgotten_costs_no_call_and_repeats_none_that_runs() 
     within(connection.close()).await;
 }
 
-/// That a list has changed is heard also on the stream of a call.
+/// A list change is also received on the stream of a call.
 #[tokio::test]
 async fn a_change_that_is_announced_beside_an_answer_is_heard() {
     let listening = Listening::new();
@@ -264,7 +265,7 @@ async fn a_change_that_is_announced_beside_an_answer_is_heard() {
     within(connection.close()).await;
 }
 
-/// What is watched is asked for again in the new session, by itself.
+/// Subscriptions are renewed in a new session automatically.
 #[tokio::test]
 async fn what_is_watched_is_asked_for_again_when_the_session_is_forgotten() {
     let listening = Listening::new();

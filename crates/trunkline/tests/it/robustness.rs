@@ -1,4 +1,4 @@
-//! Any bytes at all give a configuration and a report: never a panic, never a hang.
+//! Any bytes yield a configuration and diagnostics, without a panic or a hang.
 
 use proptest::prelude::*;
 use trunkline::config::{self, Code};
@@ -145,13 +145,13 @@ proptest! {
         invariants::check(&bytes);
     }
 
-    /// Pieces of configurations in any order: far more of the reader is reached than by noise.
+    /// Configuration tokens in any order, which reach far more of the parser than noise.
     #[test]
     fn any_mixture_of_tokens_is_survived(tokens in prop::collection::vec(token(), 0..60)) {
         invariants::check(tokens.concat().as_bytes());
     }
 
-    /// A real file with a few bytes removed, doubled or replaced.
+    /// A real file with a few bytes removed, inserted or replaced.
     #[test]
     fn any_small_damage_to_a_real_file_is_survived(
         sample in prop::sample::select(samples::ALL),

@@ -1,4 +1,4 @@
-//! CFG-11: the schema accepts what the reader accepts and refuses what is plainly wrong.
+//! CFG-11: the schema accepts everything that the decoder accepts, and rejects clear mistakes.
 
 use serde_json::{Value, json};
 use trunkline::config;
@@ -8,7 +8,8 @@ fn validator() -> jsonschema::Validator {
     jsonschema::validator_for(&config::schema()).expect("the schema is a schema")
 }
 
-/// A sample as plain JSON: comments and trailing commas are not the validator's business.
+/// A sample as plain JSON, without comments and trailing commas, which the validator does not
+/// support.
 fn plain_json(text: &str) -> Value {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let text = lines.collect::<Vec<_>>().join("\n");

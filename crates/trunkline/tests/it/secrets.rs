@@ -1,4 +1,4 @@
-//! CFG-9, SEC-2: references are filled in when asked, and nothing filled in is ever shown.
+//! CFG-9, SEC-2: references are resolved on request, and resolved values are never shown.
 
 use std::collections::HashMap;
 use std::io;
@@ -104,7 +104,7 @@ fn every_form_of_reference_is_filled_in() {
     assert_eq!(program.cwd.as_ref().map(Secret::expose), Some("/work/sub"));
 }
 
-/// What a server repeats of it can be found, whatever it was a part of.
+/// Resolved values are recorded separately, to be found in the server's output.
 #[test]
 fn what_was_filled_in_is_known_for_itself() {
     let variables = [("A", "one"), ("B", "two"), ("HOME", "/home/ann")].into();
@@ -191,12 +191,12 @@ fn the_effective_configuration_masks_what_was_written_by_hand() {
     );
 }
 
-/// Text that is hardly a secret, to make entries of.
+/// Text that is unlikely to be a secret, for entries.
 fn word() -> impl Strategy<Value = String> {
     "[a-z./:@?&=-]{0,12}"
 }
 
-/// A value with references of all kinds in it.
+/// A value with references of all kinds.
 fn value() -> impl Strategy<Value = String> {
     let reference = prop::sample::select(vec![
         "${A}",
@@ -224,7 +224,7 @@ fn entry() -> impl Strategy<Value = serde_json::Value> {
 }
 
 proptest! {
-    /// Whatever a configuration looks like, nothing that a reference stood for is ever shown.
+    /// The resolved value of a reference is never shown, in any configuration.
     #[test]
     fn no_resolved_value_appears_in_any_rendering(
         entries in prop::collection::vec(entry(), 1..4),
@@ -234,7 +234,7 @@ proptest! {
         let servers: serde_json::Map<_, _> =
             entries.into_iter().enumerate().map(|(i, entry)| (format!("s{i}"), entry)).collect();
         let mut text = json!({ root: servers, "inputs": [{ "id": "i" }] }).to_string();
-        // Sometimes the text ends early, so that the messages are about broken text.
+        // The text may end early, so that diagnostics quote broken text.
         let length = text.len();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss,
                  reason = "a place somewhere in a short text")]
@@ -245,7 +245,7 @@ proptest! {
         invariants::check(text.as_bytes());
     }
 
-    /// Nor is anything shown that was written by hand where credentials are written.
+    /// Literal credentials in their usual places are never shown either.
     #[test]
     fn no_handwritten_credential_appears_in_any_rendering(
         noise in "[ -~]{0,20}",

@@ -1,4 +1,4 @@
-//! A resolver that never answers keeps its own server from starting, and nobody else from anything.
+//! A resolver that never returns blocks only the start of its own server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::error::ErrorKind;
 use trunkline::registry::{Registry, ServerSet};
 
-/// Longer than anything here takes on a machine that is busy.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Files on a file system that is gone.
+/// Files on an unresponsive file system.
 struct HungMount;
 
 impl Resolver for HungMount {
@@ -40,7 +40,7 @@ fn servers(connect: &str) -> ServerSet {
     Registry::new(options).open(&config::parse("test", text).config)
 }
 
-/// Seen before: the thread of the runtime waited for the file, and with it everybody.
+/// Seen before: reading the file blocked the runtime thread, and with it all servers.
 #[tokio::test(flavor = "current_thread")]
 async fn a_file_that_does_not_answer_fails_only_its_server() {
     let servers = servers("1s");

@@ -1,4 +1,4 @@
-//! Where the blocks of YAML in a markdown file are, and what of them may be shown.
+//! Finds the YAML frontmatter blocks in a markdown file, and the spans of it that are sensitive.
 
 #![expect(
     clippy::string_slice,
@@ -8,28 +8,28 @@
 use crate::config::redact::{is_like_credential, is_plain};
 use crate::config::source::Span;
 
-/// Keys whose values are ours to show.
+/// Keys whose values may be shown.
 const SHOWN: &[&str] = &["name", "tools"];
 
-/// What stands between patterns on one line.
+/// Separators between patterns on one line.
 const SIGNS: [char; 5] = [',', '[', ']', '{', '}'];
 
-/// A block of YAML between two lines of `---`.
+/// A block of YAML between two `---` lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrontmatterBlock {
-    /// The line that opens it.
+    /// The opening `---` line.
     pub(super) opening: Span,
-    /// What is between the lines.
+    /// The content between the two lines.
     pub(super) yaml: Span,
     pub(super) is_closed: bool,
-    /// Whether nothing but white space stands before it.
+    /// Whether only white space precedes it.
     pub(super) is_first: bool,
 }
 
-/// Every block that opens an agent.
+/// Returns every block that defines an agent.
 ///
-/// A file may start with one. Any other line of `---` may as well be a rule between paragraphs: it
-/// opens a block only if a line `name:` follows before the next one. What is fenced as code is text.
+/// A file may start with one. Any other `---` line may be a thematic break: it opens a block only
+/// if a `name:` line follows before the next `---`. Fenced code is skipped.
 pub(super) fn blocks(text: &str) -> Vec<FrontmatterBlock> {
     let lines: Vec<MarkdownLine<'_>> = lines(text).collect();
     let mut blocks = Vec::new();
@@ -57,7 +57,7 @@ pub(super) fn blocks(text: &str) -> Vec<FrontmatterBlock> {
 
 struct MarkdownLine<'t> {
     start: usize,
-    /// Without its line break, and without a byte order mark.
+    /// Without line break and byte order mark.
     text: &'t str,
 }
 
@@ -89,7 +89,7 @@ fn is_closing(line: &str) -> bool {
     is_marker(line) || line.trim_end() == "..."
 }
 
-/// The block that a line of `---` opens, if it does, and the line after it.
+/// Returns the block that a `---` line opens, if any, and the index of the line after it.
 fn block_at(
     lines: &[MarkdownLine<'_>],
     opening: usize,
@@ -97,7 +97,7 @@ fn block_at(
 ) -> Option<(FrontmatterBlock, usize)> {
     let inside = &lines[opening + 1..];
     let closing = inside.iter().position(|line| is_closing(line.text));
-    // Without its end a block is as long as its first paragraph.
+    // An unclosed block ends with its first paragraph.
     let paragraph = || inside.iter().position(|line| line.text.trim().is_empty());
     let length = closing.or_else(paragraph).unwrap_or(inside.len());
     let has_name = inside[..length].iter().any(|line| line.text.starts_with("name:"));
@@ -117,7 +117,8 @@ fn block_at(
     Some((block, opening + 1 + length + usize::from(closing.is_some())))
 }
 
-/// What must not be shown of an agent file: everything but markers, keys, names and patterns.
+/// Returns the spans of an agent file that must not be shown: all but markers, keys, names and
+/// patterns.
 pub(super) fn sensitive_spans(text: &str) -> Vec<Span> {
     let mut hidden = Vec::new();
     let mut is_ours = false;
@@ -134,7 +135,7 @@ pub(super) fn sensitive_spans(text: &str) -> Vec<Span> {
             Some(key) if !continues => {
                 let value = &line.text[key.len() + 1..];
                 let shown = if SHOWN.contains(&key) { harmless_length(value) } else { 0 };
-                // What follows something hidden may belong to it.
+                // A line after a hidden value may continue that value.
                 is_ours = SHOWN.contains(&key) && shown == value.len();
                 if shown < value.len() {
                     hidden.push(Span::new(end - (value.len() - shown), end));
@@ -149,8 +150,9 @@ pub(super) fn sensitive_spans(text: &str) -> Vec<Span> {
     hidden
 }
 
-/// How much of a line of ours is known to be harmless: names, patterns, patterns with a switch. What
-/// looks like a credential is not, nor is a value that is no switch, nor a comment.
+/// Returns the length of the prefix of a `name` or `tools` value that is known to be harmless:
+/// names, patterns and patterns with a boolean. The prefix ends at a possible credential, a value
+/// that is not a boolean, or a comment.
 fn harmless_length(line: &str) -> usize {
     let end = comment(line).unwrap_or(line.len());
     let mut start = 0;
@@ -168,10 +170,10 @@ fn harmless_length(line: &str) -> usize {
     end
 }
 
-/// Where the value of a pattern in a map begins; the end, if there is none.
+/// Returns the offset of the value of a pattern in a map; the end if there is none.
 fn switch_start(piece: &str) -> usize {
     let mut colons = piece.match_indices(':').map(|(at, _)| at + 1);
-    // Patterns of addresses have one that ends nothing.
+    // The colon in `://` of a URI pattern does not end the pattern.
     let is_end = |after: &usize| !piece[*after..].starts_with("//");
     colons.find(is_end).unwrap_or(piece.len())
 }

@@ -1,12 +1,13 @@
-//! What other hosts' keys take away from an agent: Claude Code's `disallowedTools` and opencode's
-//! `permission`, as patterns.
+//! Converts other hosts' exclusions to patterns: Claude Code's `disallowedTools` and opencode's
+//! `permission`.
 
 use crate::config::decode::{Decoder, FromNode as _, WithSpan};
 use crate::config::diagnostic::Code;
 use crate::config::jsonc::{Node, ObjectMember, Value};
 use crate::config::raw::PatternsEntry;
 
-/// Names of opencode's own tools and permissions. Rules inside of one of them are about its arguments.
+/// Names of opencode's built-in tools and permissions. A nested rule under one of these limits its
+/// arguments.
 const OPENCODE_PERMISSIONS: &[&str] = &[
     "bash",
     "codesearch",
@@ -27,8 +28,8 @@ const OPENCODE_PERMISSIONS: &[&str] = &[
     "websearch",
 ];
 
-/// The patterns of `disallowedTools` and `permission`, in their order; `None` if they cannot be read, which
-/// has been reported.
+/// Returns the patterns of `disallowedTools` and `permission` in document order; `None`, with a
+/// diagnostic, if they cannot be read.
 pub(super) fn exclusions(
     members: &[ObjectMember],
     decoder: &mut Decoder<'_>,
@@ -44,7 +45,8 @@ pub(super) fn exclusions(
     Some(patterns)
 }
 
-/// The tools that Claude Code takes away. Of `Bash(git:*)` only some arguments are, not the tool.
+/// Returns the tools that Claude Code excludes. `Bash(git:*)` excludes only some arguments, not the
+/// tool, and is skipped.
 fn disallowed_tools(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<WithSpan<Box<str>>>> {
     let subject = "`disallowedTools`".to_owned();
     let PatternsEntry(names) =
@@ -64,7 +66,7 @@ fn disallowed_tools(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<WithSp
     Some(patterns)
 }
 
-/// The tools that opencode denies.
+/// Returns the tools that opencode denies.
 fn denied_permissions(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<WithSpan<Box<str>>>> {
     let excluded =
         |name: &str| WithSpan { value: format!("!{name}").into(), span: node.span, key: node.span };
@@ -101,7 +103,7 @@ fn denied_permissions(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<With
 }
 
 impl Decoder<'_> {
-    /// Reports something that is no rule under `permission`.
+    /// Reports an invalid rule under `permission`.
     fn wrong_permission(&mut self, node: &Node) {
         let message = "this is no rule of `permission`";
         let found = self.error(Code::UnknownValue, node.span, message);

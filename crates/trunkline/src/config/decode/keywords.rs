@@ -1,7 +1,7 @@
-//! Choices between words: one definition reads them, corrects slips, and describes them.
+//! Macro for enums of keywords: decoding, diagnostics and schema from one definition.
 
-/// Defines a choice between words, with all spellings of each. `unlisted` words are understood and
-/// never offered.
+/// Defines an enum of keywords, with all spellings of each. `unlisted` ones are accepted and never
+/// suggested.
 macro_rules! words {
     (
         $(#[doc = $doc:literal])*
@@ -18,7 +18,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The word for it in a configuration file.
+            /// The keyword in a configuration file.
             $visibility fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*
@@ -26,13 +26,13 @@ macro_rules! words {
                 }
             }
 
-            /// The words that messages offer.
+            /// The keywords that messages suggest.
             const OFFERED: &'static [&'static str] = &[$($word),*];
 
-            /// All spellings of what can be used.
+            /// All spellings of the listed keywords.
             const WORDS: &'static [&'static str] = &[$($word, $($alias,)*)*];
 
-            /// What a word means; `None` for a word that is not one of these.
+            /// Parses a keyword; `None` if it is unknown.
             pub(crate) fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $($word $(| $alias)* => Some(Self::$variant),)*

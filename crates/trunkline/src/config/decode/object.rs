@@ -1,15 +1,16 @@
-//! Objects: one definition reads them, knows their keys, and describes them.
+//! Macro for objects: decoding, keys and schema from one definition.
 
 use serde_json::json;
 
 use super::Definitions;
 
-/// Defines an object that can be written in a file.
+/// Defines an object of a configuration file.
 ///
-/// Every field is optional and knows all its spellings; the first is the one the documentation
-/// uses. A field marked `@rule` takes something away from callers: `null` in its place, or a key that
-/// is nearly one of its spellings, is an error, because without the rule they would see more. Unknown keys are reported and kept by the decoder for a plain `struct`; an `open struct`
-/// keeps them itself, in `unknown`, and leaves it to its reader to report them.
+/// Every field is optional and has one or more spellings; the documentation uses the first. A field
+/// marked `@rule` restricts callers: `null` as its value, or a key close to one of its spellings,
+/// is an error, because callers would see more without the rule. The decoder reports and preserves
+/// unknown keys of a plain `struct`; an `open struct` stores them in `unknown` and leaves reporting
+/// to its user.
 macro_rules! written {
     (
         $(#[doc = $doc:literal])*
@@ -31,7 +32,7 @@ macro_rules! written {
         #[derive(Clone, Default)]
         pub(crate) struct $name {
             $($(#[doc = $field_doc])* pub(crate) $field: Option<crate::config::decode::WithSpan<$type>>,)*
-            /// Members under keys that are not known.
+            /// Members with unknown keys.
             pub(crate) unknown: Vec<crate::config::jsonc::ObjectMember>,
         }
 
@@ -95,7 +96,7 @@ pub(crate) use written;
 /// All spellings of a key, its documentation and its schema.
 type Property = (&'static [&'static str], &'static str, serde_json::Value);
 
-/// Describes an object once, and refers to it.
+/// Adds the definition of an object once, and returns a reference to it.
 pub(crate) fn object_schema(
     definitions: &mut Definitions,
     name: &str,
@@ -106,7 +107,7 @@ pub(crate) fn object_schema(
     if definitions.contains_key(name) {
         return reference;
     }
-    // Present before its properties are described, so that an object may contain itself.
+    // Inserted before its properties are generated, so that an object may contain itself.
     definitions.insert(name.to_owned(), json!({}));
     let mut described = serde_json::Map::new();
     for (keys, documentation, schema) in properties(definitions) {
@@ -137,7 +138,7 @@ fn with_description(schema: serde_json::Value, text: &str) -> serde_json::Value 
     }
 }
 
-/// Documentation lines as one paragraph.
+/// Joins documentation lines into one paragraph.
 fn sentence(documentation: &str) -> String {
     documentation.split_whitespace().collect::<Vec<_>>().join(" ")
 }

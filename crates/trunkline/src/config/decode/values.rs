@@ -1,4 +1,4 @@
-//! Plain values: texts, switches, lists, maps, and anything at all.
+//! Decodes plain values: strings, booleans, lists, maps and arbitrary JSON.
 
 use serde_json::json;
 
@@ -80,7 +80,7 @@ impl<T: FromNode> FromNode for NamedValues<T> {
     }
 }
 
-/// Anything: kept as it is.
+/// Any value, preserved as it is.
 #[derive(Clone)]
 pub(crate) struct AnyValue(pub(crate) Node);
 

@@ -1,4 +1,4 @@
-//! The characters of JSON with comments: strings, words, numbers, white space.
+//! Scanner for JSON with comments: strings, words, numbers, white space.
 
 #![expect(
     clippy::string_slice,
@@ -7,25 +7,25 @@
 
 use crate::config::source::Span;
 
-/// Faults kept of one string: more would say nothing new.
+/// Maximum number of errors reported per string; more add no information.
 const MAX_FAULTS: usize = 10;
 
-/// A cursor over a text. It always stands on a character boundary.
+/// A cursor over a text, always on a character boundary.
 pub(in crate::config) struct Scanner<'a> {
     text: &'a str,
     offset: usize,
 }
 
-/// Something wrong inside a token.
+/// An error inside a token.
 pub(in crate::config) struct TokenError {
     pub(in crate::config) span: Span,
     pub(in crate::config) message: &'static str,
     pub(in crate::config) help: Option<String>,
-    /// It is a string or a comment without an end, after which nothing is certain.
+    /// Whether it is an unclosed string or comment, after which the structure is uncertain.
     pub(in crate::config) is_unclosed: bool,
 }
 
-/// A string token: its meaning, and what is wrong with it.
+/// A string token: its decoded text and its errors.
 pub(in crate::config) struct StringToken {
     pub(in crate::config) text: Box<str>,
     pub(in crate::config) span: Span,
@@ -45,7 +45,7 @@ fn continues_word(byte: u8) -> bool {
     starts_word(byte) || byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.')
 }
 
-/// Whether a text is a number as JSON writes them.
+/// Whether a text is a valid JSON number.
 pub(in crate::config) fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let text = text.strip_prefix('-').unwrap_or(text);
@@ -88,19 +88,19 @@ impl<'a> Scanner<'a> {
         &self.text[span.range()]
     }
 
-    /// The character here, or the empty place at the end.
+    /// The span of the character here; empty at the end.
     pub(in crate::config) fn here(&self) -> Span {
         let width = self.text[self.offset..].chars().next().map_or(0, char::len_utf8);
         Span::new(self.offset, self.offset + width)
     }
 
-    /// The word here, or the character here when there is no word.
+    /// The span of the word here, or of the character here if there is no word.
     pub(in crate::config) fn word_here(&self) -> Span {
         let end = self.word_end();
         if end > self.offset { Span::new(self.offset, end) } else { self.here() }
     }
 
-    /// Moves over as many characters and returns where they were.
+    /// Moves past a number of characters and returns their span.
     pub(in crate::config) fn advance(&mut self, characters: usize) -> Span {
         let start = self.offset;
         for _ in 0..characters {
@@ -109,13 +109,13 @@ impl<'a> Scanner<'a> {
         Span::new(start, self.offset)
     }
 
-    /// Moves to an offset further on, or past the character it falls into.
+    /// Moves forward to an offset, rounded up to a character boundary.
     pub(in crate::config) fn skip_to(&mut self, offset: usize) {
         self.offset = self.text.ceil_char_boundary(offset);
     }
 
-    /// Moves over the lines that belong to a string that is not closed: those that do not start
-    /// like JSON. A key pasted over several lines is one mistake, not one per line.
+    /// Moves past the lines that belong to an unclosed string: those that do not start like JSON. A
+    /// key pasted over several lines is then one mistake, not one per line.
     pub(in crate::config) fn skip_continuation(&mut self) {
         while let Some(rest) = self.text[self.offset..].strip_prefix(['\n', '\r']) {
             let line = rest.lines().next().unwrap_or_default();
@@ -128,7 +128,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Moves over a word: a name, a number, or anything glued together like one.
+    /// Moves past a word: a name, a number, or a run of such characters.
     pub(in crate::config) fn word(&mut self) -> Span {
         let start = self.offset;
         self.offset = self.word_end();
@@ -140,7 +140,7 @@ impl<'a> Scanner<'a> {
         self.offset + rest.take_while(|byte| continues_word(**byte)).count()
     }
 
-    /// Moves to the next comma, closing bracket or line; by at least one character.
+    /// Moves to the next comma, closing bracket, quote or line; by at least one character.
     pub(in crate::config) fn skip_to_separator(&mut self) -> Span {
         let start = self.offset;
         self.advance(1);
@@ -151,7 +151,7 @@ impl<'a> Scanner<'a> {
         Span::new(start, start + skipped.len())
     }
 
-    /// Moves over the rest of a bracket that has just been opened, however deep it nests.
+    /// Moves past the rest of a bracket that was just opened, at any nesting depth.
     pub(in crate::config) fn skip_nested(&mut self) {
         let mut depth = 1_usize;
         while let Some(byte) = self.peek() {
@@ -171,8 +171,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Moves over white space and comments. Returns early, to be called again, when something
-    /// there is wrong.
+    /// Moves past white space and comments. Returns early on an error; call again to continue.
     pub(in crate::config) fn trivia(&mut self) -> Option<TokenError> {
         loop {
             let rest = &self.text[self.offset..];
@@ -230,7 +229,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Moves over a string, from its opening quote to its closing quote or the end of its line.
+    /// Moves past a string, from its opening quote to its closing quote or the end of its line.
     pub(in crate::config) fn string(&mut self) -> StringToken {
         let start = self.offset;
         let quote = self.text.as_bytes()[start];
@@ -273,7 +272,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the characters that mean themselves end.
+    /// Returns the end of the run of characters that need no unescaping.
     fn plain_end(&self, quote: u8) -> usize {
         let rest = self.text.as_bytes()[self.offset..].iter();
         let plain = |byte: &&u8| **byte != quote && **byte != b'\\' && **byte >= 0x20;
@@ -291,7 +290,7 @@ impl<'a> Scanner<'a> {
             Some(b'f') => '\u{c}',
             Some(byte @ (b'"' | b'\\' | b'/' | b'\'')) => char::from(byte),
             Some(b'u') => return self.unicode_escape(backslash, content),
-            // The end of the line or text: the string is not closed, which its caller reports.
+            // The end of the line or text: the string is unclosed, which the caller reports.
             Some(b'\n' | b'\r') | None => return,
             Some(_) => {
                 let unknown = self.advance(1);
@@ -354,10 +353,10 @@ impl StringContent {
     }
 }
 
-/// Quotes that word processors make of plain ones.
+/// Typographic quotes that word processors substitute for plain ones.
 const CURLY_QUOTES: [char; 4] = ['“', '”', '‘', '’'];
 
-/// A word without the curly quotes around it.
+/// Strips curly quotes around a word.
 pub(super) fn uncurled(word: &str) -> &str {
     word.trim_matches(CURLY_QUOTES)
 }

@@ -1,4 +1,4 @@
-//! Ceilings of an embedding host (CFG-13), and what callers hear about what rules hide (TOOL-5).
+//! Limits of an embedding host (CFG-13), and disclosure of hidden items to callers (TOOL-5).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use trunkline::policy::{CallerSpec, Disclosure};
 use super::{configuration, gather, host_with, tools, view};
 use crate::lively::{Folder, options, within};
 
-/// BooCode's invariant: no configuration has a write flag.
+/// An invariant of BooCode: no configuration can allow writing.
 #[tokio::test]
 async fn no_file_raises_the_ceilings_of_a_host() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Views that somebody has kept, while what they are of has changed: what was shown is what runs.
+//! Views older than the current state: a call runs the tool that was shown, or fails.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn reload(host: &Host, value: &Value) {
     within(host.reload(config, agents)).await;
 }
 
-/// TOOL-5: a tool that has been shown as one that reads does not run as one that writes.
+/// TOOL-5: a tool shown as read-only does not run after it has become a writing one.
 #[tokio::test]
 async fn a_tool_that_has_changed_since_it_was_shown_does_not_run() {
     let folder = Folder::new();
@@ -50,13 +50,13 @@ async fn a_tool_that_has_changed_since_it_was_shown_does_not_run() {
     assert!(!tools(&view(&host)).contains(&"s_started"));
     let refused = call_in(&host, &shown, "s_started").await.unwrap_err();
     assert_eq!(refused, "the tool `s_started` is not what was shown any more; look again");
-    // What is the same still runs.
+    // Unchanged tools still run.
     assert_eq!(call_in(&host, &shown, "s_work").await.unwrap(), "worked");
     within(host.shutdown()).await;
 }
 
-/// TOOL-5: the same for a server that was stopped, and is started by the call. What was known of it
-/// is what it had before.
+/// TOOL-5: the same for a stopped server that the call starts. The known list is the one from
+/// before the stop.
 #[tokio::test]
 async fn a_tool_that_has_changed_when_its_server_starts_again_does_not_run() {
     let folder = Folder::new();
@@ -76,7 +76,7 @@ async fn a_tool_that_has_changed_when_its_server_starts_again_does_not_run() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-5: the same for a process that a client has for itself. Lists are those of another.
+/// TOOL-5: the same for a dedicated process. Lists come from another process.
 #[tokio::test]
 async fn a_tool_that_is_another_in_a_clients_own_process_does_not_run() {
     let folder = Folder::new();
@@ -101,8 +101,8 @@ async fn a_tool_that_is_another_in_a_clients_own_process_does_not_run() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-5: a call that its server refused because of its headers is made once more with the headers that
-/// it wants by now, unless the tool is another by now as well.
+/// TOOL-5: a call that the server rejected because of its headers is retried once with current
+/// headers, unless the tool has changed as well.
 #[tokio::test]
 async fn a_tool_that_has_changed_before_a_call_is_made_again_does_not_run() {
     let folder = Folder::new();
@@ -120,7 +120,7 @@ async fn a_tool_that_has_changed_before_a_call_is_made_again_does_not_run() {
     within(host.shutdown()).await;
 }
 
-/// Somebody who thinks about a question until the tool that asks is another.
+/// A handler that responds after the requesting tool has changed.
 struct Slow<'h> {
     host: &'h Host,
     folder: &'h Folder,
@@ -137,7 +137,7 @@ impl CallHandler for Slow<'_> {
     }
 }
 
-/// TOOL-5: the same for a tool that needs to know something first, and is another once it does.
+/// TOOL-5: the same for a tool that changes while its input request is pending.
 #[tokio::test]
 async fn a_tool_that_has_changed_between_two_rounds_does_not_run() {
     let folder = Folder::new();
@@ -158,7 +158,7 @@ async fn a_tool_that_has_changed_between_two_rounds_does_not_run() {
     within(host.shutdown()).await;
 }
 
-/// CALL-7: rules of now hold for a call that has waited for its turn.
+/// CALL-7: current rules apply to a call that has waited for its slot.
 #[tokio::test]
 async fn a_tool_that_was_denied_while_a_call_waited_does_not_run() {
     let folder = Folder::new();
@@ -194,7 +194,7 @@ async fn another_server_under_the_same_name_is_not_called_for_the_first() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-6, BUN-2: an agent or a bundle that has become narrower, or is gone, is so for everybody.
+/// TOOL-6, BUN-2: an agent or bundle that was restricted or removed is so for existing views.
 #[tokio::test]
 async fn agents_and_bundles_of_now_hold_for_views_of_before() {
     let folder = Folder::new();
@@ -224,7 +224,7 @@ async fn agents_and_bundles_of_now_hold_for_views_of_before() {
     within(host.shutdown()).await;
 }
 
-/// CFG-12: hosts of several folders share servers that are the same.
+/// CFG-12: hosts of several directories share equal servers.
 #[tokio::test]
 async fn hosts_with_one_registry_share_equal_servers() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Servers that die, come late, come back, and a configuration that changes under them.
+//! Servers that die, start late or restart, and configuration reloads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use trunkline::registry::ReloadSummary;
 use super::{call, configuration, gather, host_of, tools, until_there, view};
 use crate::lively::{Folder, options, until_state, within};
 
-/// All names in the catalog, whoever may see them.
+/// All names in the catalog, regardless of rules.
 fn names(host: &Host) -> Vec<String> {
     host.catalog().entries(ItemKind::Tool).iter().map(|entry| entry.exposed().to_owned()).collect()
 }
 
-/// Waits until the catalog says that a server is down.
+/// Waits until a server is unavailable in the catalog.
 async fn until_down(host: &Host, server: &str) {
     let mut catalog = host.watch_catalog();
     let is_down = |catalog: &Arc<trunkline::catalog::Catalog>| {
@@ -40,8 +40,8 @@ async fn reload(host: &Host, value: &Value) -> ReloadSummary {
     within(host.reload(config, agents)).await
 }
 
-/// TOOL-8, CALL-2: what a dead server had cannot be had now, which is said; nothing else changes,
-/// also not when the configuration is read again.
+/// TOOL-8, CALL-2: items of a dead server are unavailable, with an explicit error; nothing else
+/// changes, even after a reload.
 #[tokio::test]
 async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
     let (dead, alive) = (Folder::new(), Folder::new());
@@ -66,7 +66,7 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
         assert_eq!(gone.kind(), CallErrorKind::Unavailable);
         assert!(gone.to_string().starts_with("server `dead` is down: "), "{gone}");
         assert!(gone.hint().is_some() && !gone.is_retryable(), "nobody starts it again");
-        // A host can give it to the model as the result of the call.
+        // A host can return it to the model as the result of the call.
         let result = gone.to_result().to_value();
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(text.starts_with("MCP server unreachable: server `dead` is down: "), "{text}");
@@ -76,7 +76,7 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
         let reloaded = reload(&host, &json!({ "mcpServers": servers })).await;
         assert_eq!(reloaded.kept.len(), 2);
     }
-    // Whoever still has an older view is told the same.
+    // An older view gets the same error.
     let arguments = Raw::from_value(&json!({}));
     let gone = within(host.call(&old_view, "dead_started", arguments, Default::default())).await;
     assert_eq!(gone.unwrap_err().kind(), CallErrorKind::Unavailable);
@@ -86,7 +86,7 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
     within(host.shutdown()).await;
 }
 
-/// CON-5: while a server is started again, its tools are not unknown; calls wait for it.
+/// CON-5: while a server restarts, its tools are not unknown; calls wait for it.
 #[tokio::test]
 async fn tools_of_a_server_that_comes_back_are_never_unknown() {
     let folder = Folder::new();
@@ -114,7 +114,7 @@ async fn tools_of_a_server_that_comes_back_are_never_unknown() {
     within(host.shutdown()).await;
 }
 
-/// CON-5: a call made while a server is started again waits for that, and is answered by it.
+/// CON-5: a call during a restart waits for it and gets its response.
 #[tokio::test]
 async fn a_call_waits_for_the_next_attempt_of_its_server() {
     let folder = Folder::new();
@@ -126,7 +126,7 @@ async fn a_call_waits_for_the_next_attempt_of_its_server() {
     within(host.shutdown()).await;
 }
 
-/// CON-10: a host closes one server or all of them, and calls go on as before.
+/// CON-10: a host closes one server or all of them, and later calls work as before.
 #[tokio::test]
 async fn servers_that_a_host_has_closed_connect_again_with_the_next_call() {
     let (one, other) = (Folder::new(), Folder::new());
@@ -150,7 +150,7 @@ async fn servers_that_a_host_has_closed_connect_again_with_the_next_call() {
     assert!(call(&host, "one_started", &json!({})).await.is_err(), "the end is the end");
 }
 
-/// CON-11: every server of the configuration has a status, also those that are not started.
+/// CON-11: every server of the configuration has a status, also disabled and broken ones.
 #[tokio::test]
 async fn the_status_has_servers_that_are_switched_off_or_broken() {
     let folder = Folder::new();
@@ -172,7 +172,7 @@ async fn the_status_has_servers_that_are_switched_off_or_broken() {
     assert_eq!(folder.starts(), 1);
 }
 
-/// One server that cannot be had is said, and the others are there.
+/// One unavailable server is reported, and the others are usable.
 #[tokio::test]
 async fn a_server_that_cannot_start_is_said_and_stops_nobody() {
     let folder = Folder::new();
@@ -188,7 +188,7 @@ async fn a_server_that_cannot_start_is_said_and_stops_nobody() {
     within(host.shutdown()).await;
 }
 
-/// CON-15: who comes late is not waited for, and announced when they are there.
+/// CON-15: a late server is not waited for, and announced when it is ready.
 #[tokio::test]
 async fn a_server_that_comes_late_is_announced() {
     let (slow, quick) = (Folder::new(), Folder::new());
@@ -209,7 +209,7 @@ async fn a_server_that_comes_late_is_announced() {
     within(host.shutdown()).await;
 }
 
-/// CON-9: a list that changed is in the catalog without anybody asking for it.
+/// CON-9: a changed list reaches the catalog without an explicit refresh.
 #[tokio::test]
 async fn a_list_that_changed_is_announced() {
     let folder = Folder::new();
@@ -222,8 +222,7 @@ async fn a_list_that_changed_is_announced() {
     within(host.shutdown()).await;
 }
 
-/// A new configuration changes what is seen, how it is called and how calls are made, and starts
-/// nothing again that stays the same.
+/// A new configuration changes views, names and call settings, and restarts no unchanged server.
 #[tokio::test]
 async fn new_rules_hold_at_once_and_restart_nobody() {
     let folder = Folder::new();
@@ -231,7 +230,7 @@ async fn new_rules_hold_at_once_and_restart_nobody() {
     let host = host_of(&with(&json!({})));
     gather(&host, &[ItemKind::Tool]).await;
     let connection = host.servers().get("s").unwrap();
-    // Often, because what is tested is that no race lets an old catalog through.
+    // Repeated, because the test is about races that would expose an old catalog.
     for round in 0..20 {
         let separator = if round % 2 == 0 { "__" } else { "_" };
         let rules = json!({ "denyTools": ["die"], "prefix": format!("p{round}") });
@@ -252,7 +251,7 @@ async fn new_rules_hold_at_once_and_restart_nobody() {
     within(host.shutdown()).await;
 }
 
-/// What was shown under older rules has to be allowed by those of now as well.
+/// An item of an older view must also be allowed by the current rules.
 #[tokio::test]
 async fn an_old_view_does_not_keep_what_new_rules_take_away() {
     let folder = Folder::new();
@@ -271,7 +270,8 @@ async fn an_old_view_does_not_keep_what_new_rules_take_away() {
     within(host.shutdown()).await;
 }
 
-/// CFG-10: what a client has for itself follows the configuration, whoever else takes long to end.
+/// CFG-10: dedicated connections follow the configuration without waiting for slow shutdowns of
+/// others.
 #[tokio::test]
 async fn what_a_client_has_for_itself_does_not_wait_for_others_to_end() {
     let (stubborn, before, after) = (Folder::new(), Folder::new(), Folder::new());

@@ -1,4 +1,4 @@
-//! Servers that others wrote: what comes through a host is what they sent.
+//! Third-party servers: a host passes on their results unchanged.
 
 use std::fs;
 use std::process::Command;
@@ -33,7 +33,7 @@ fn python(name: &str) -> Value {
     json!({ "command": peers::python(), "args": ["-m", format!("mcp_server_{name}")] })
 }
 
-/// The same call past the host.
+/// The same call without the host.
 async fn directly(host: &Host, tool: &str, arguments: &Value) -> Raw {
     let view = view(host);
     let entry = view.route(ItemKind::Tool, tool).unwrap();
@@ -42,7 +42,7 @@ async fn directly(host: &Host, tool: &str, arguments: &Value) -> Raw {
     within(connection.request("tools/call", Some(params))).await.unwrap().unwrap()
 }
 
-/// CALL-4: results are what the servers sent, byte for byte.
+/// CALL-4: results equal those of the servers, byte for byte.
 #[tokio::test]
 async fn results_of_real_servers_are_what_they_sent() {
     let folder = Folder::new();
@@ -60,7 +60,7 @@ async fn results_of_real_servers_are_what_they_sent() {
         "time": python("time"),
         "git": python("git"),
     }));
-    // All of them: a link names its server while another was not asked for its resources.
+    // All kinds: a link is qualified with its server while another server's resources are unlisted.
     gather(&host, &ItemKind::ALL).await;
     let noon =
         json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" });
@@ -75,7 +75,7 @@ async fn results_of_real_servers_are_what_they_sent() {
         ("memory_read_graph", json!({})),
         ("time_convert_time", noon),
         ("git_git_status", json!({ "repo_path": path })),
-        // A tool that fails has a result, too.
+        // A failed tool also has a result.
         ("files_read_text_file", json!({ "path": "/nowhere" })),
     ] {
         let outcome = call(&host, tool, &arguments).await.unwrap();
@@ -85,7 +85,7 @@ async fn results_of_real_servers_are_what_they_sent() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-5: under `read-only` what writes is not there; if it is allowed, it really writes.
+/// TOOL-5: under `read-only` writing tools are hidden; if allowed, they do write.
 #[tokio::test]
 async fn the_filesystem_is_written_only_if_that_is_allowed() {
     let folder = Folder::new();
@@ -113,7 +113,7 @@ async fn the_filesystem_is_written_only_if_that_is_allowed() {
     within(host.shutdown()).await;
 }
 
-/// CALL-3, CALL-4: every kind of block has a text, and nothing is lost beside it.
+/// CALL-3, CALL-4: every type of block has a text, and the result stays complete.
 #[tokio::test]
 async fn blocks_of_every_kind_come_through_and_have_a_text() {
     let folder = Folder::new();
@@ -152,7 +152,7 @@ async fn blocks_of_every_kind_come_through_and_have_a_text() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-12: resources are read and prompts are filled in on the same way.
+/// TOOL-12: resources are read and prompts filled in through the host as well.
 #[tokio::test]
 async fn resources_are_read_and_prompts_filled_in() {
     let host = host_of(&json!({ "e": everything() }));
@@ -168,7 +168,7 @@ async fn resources_are_read_and_prompts_filled_in() {
     let prompt = host.prompt(&view, "e_args-prompt", city, CallOptions::default());
     let prompt = within(prompt).await.unwrap().result;
     assert!(prompt.text().contains("What's weather in Ulm?"), "{prompt}");
-    // No list names it, so that the only server with resources is asked, which does not have it.
+    // No list contains it, so the only server with resources receives the request, and rejects it.
     let unlisted = host.read(&view, "demo://nothing", CallOptions::default());
     let refused = within(unlisted).await.unwrap_err().kind();
     assert_eq!(refused, CallErrorKind::Refused(-32602));
@@ -177,7 +177,7 @@ async fn resources_are_read_and_prompts_filled_in() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-12: arguments are completed by the server that has the prompt or the template.
+/// TOOL-12: the server with the prompt or template completes its arguments.
 #[tokio::test]
 async fn arguments_of_prompts_and_templates_are_completed() {
     let host = host_of(&json!({ "e": everything(), "f": everything() }));
@@ -200,7 +200,7 @@ async fn arguments_of_prompts_and_templates_are_completed() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-12: where addresses collide, what a result links to can be read as it is linked.
+/// TOOL-12: where URIs collide, links in a result can be read as they are.
 #[tokio::test]
 async fn links_lead_where_they_came_from() {
     let host = host_of(&json!({ "e": everything(), "f": everything() }));
@@ -222,7 +222,7 @@ async fn links_lead_where_they_came_from() {
     within(host.shutdown()).await;
 }
 
-/// CALL-1: a call tells of its progress, and ends when nobody waits for it.
+/// CALL-1: a call reports progress, and ends when its caller drops it.
 #[tokio::test]
 async fn a_long_call_tells_of_its_progress_and_can_be_given_up() {
     let host = host_of(&json!({ "e": everything() }));
@@ -250,12 +250,12 @@ async fn a_long_call_tells_of_its_progress_and_can_be_given_up() {
     within(host.shutdown()).await;
 }
 
-/// What a server asks for in the middle of a call goes to whoever made it.
+/// Server requests during a call go to its caller.
 #[tokio::test]
 async fn elicitation_and_sampling_are_answered_by_the_caller() {
     let host = host_of(&json!({ "e": everything() }));
     gather(&host, &[ItemKind::Tool]).await;
-    // It has these tools only once it knows what its client can do, and says so later.
+    // It lists these tools only after it knows the client's capabilities, and announces them.
     until_there(&host, "e_trigger-elicitation-request").await;
     until_there(&host, "e_trigger-sampling-request").await;
     let sample = json!({ "role": "assistant", "model": "m",
@@ -271,7 +271,7 @@ async fn elicitation_and_sampling_are_answered_by_the_caller() {
     let sampled = call_with(&host, "e_trigger-sampling-request", &prompt, caller.options()).await;
     assert!(sampled.unwrap().text().contains("forty-two"));
     assert_eq!(*caller.asked.lock().unwrap(), ["elicitation/create", "sampling/createMessage"]);
-    // Nobody who attends is a clear no, not a call that hangs.
+    // Without a handler, the request is rejected and does not hang.
     let refused = call(&host, "e_trigger-sampling-request", &prompt).await.unwrap();
     assert!(refused.is_error && refused.text().contains("does not offer"), "{}", refused.text());
     within(host.shutdown()).await;

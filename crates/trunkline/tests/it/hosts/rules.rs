@@ -1,4 +1,4 @@
-//! Bounds, trust, names: what a host makes of calls beside passing them on.
+//! Limits, trust and names: the processing of calls by a host.
 
 use futures_util::FutureExt as _;
 use serde_json::json;
@@ -13,7 +13,7 @@ use trunkline::view::DescriptionStyle;
 use super::{Caller, call, call_with, gather, host_of, host_with, tools, view};
 use crate::lively::{Folder, params, within};
 
-/// A folder whose server has one more tool, which gives this.
+/// A directory whose server has another tool, `say`, with this result.
 fn saying(result: &str) -> Folder {
     let folder = Folder::new();
     folder.write("tools", "say");
@@ -21,7 +21,7 @@ fn saying(result: &str) -> Folder {
     folder
 }
 
-/// CALL-4: not even white space, unknown keys or the form of numbers change.
+/// CALL-4: white space, unknown keys and the form of numbers are preserved.
 #[tokio::test]
 async fn a_result_is_not_written_anew() {
     let result = r#"{ "content" : [ {"type":"audio","data":"AAAA","mimeType":"audio/wav"},
@@ -36,7 +36,7 @@ async fn a_result_is_not_written_anew() {
     within(host.shutdown()).await;
 }
 
-/// CALL-3: a result may have any key beside its own. Seen: with `messages` it was read as a prompt, and
+/// CALL-3: a result may have any other key. Seen: with `messages` it was read as a prompt, and
 /// printed `(no output)`.
 #[tokio::test]
 async fn the_text_of_a_tool_result_does_not_depend_on_keys_of_other_methods() {
@@ -51,7 +51,8 @@ async fn the_text_of_a_tool_result_does_not_depend_on_keys_of_other_methods() {
     }
 }
 
-/// CALL-5: an answer of more than 16 MiB is cut while it is read, with the usual words. It failed before.
+/// CALL-5: a response of more than 16 MiB is truncated while it is read, with the usual note. It
+/// failed before.
 #[tokio::test]
 async fn an_answer_that_is_longer_than_a_message_may_be_is_cut() {
     let (long, image) = ("ä".repeat(10_000_000), "A".repeat(1_000_000));
@@ -75,13 +76,13 @@ async fn an_answer_that_is_longer_than_a_message_may_be_is_cut() {
             note.starts_with("[cut at `maxResultBytes`: ") && note.ends_with("missing]"),
             "{note}"
         );
-        // The server is as it was.
+        // The server still runs.
         assert_eq!(call(&host, "s_started", &json!({})).await.unwrap().text(), "1");
         within(host.shutdown()).await;
     }
 }
 
-/// CALL-2: what is no result is a failure of the server, not a success without output.
+/// CALL-2: an invalid result is a failure of the server, not a success without output.
 #[tokio::test]
 async fn what_is_no_object_is_no_result() {
     for nonsense in ["[1,2]", "7", "null"] {
@@ -98,8 +99,8 @@ async fn what_is_no_object_is_no_result() {
     }
 }
 
-/// SEC-2: what a server was given is not repeated by a message of ours that quotes it. Those who pass
-/// its error on get it as it is.
+/// SEC-2: error messages that quote a server mask secrets from its configuration. The original
+/// error is available for forwarding.
 #[tokio::test]
 async fn a_refusal_does_not_repeat_what_the_server_was_given() {
     let folder = Folder::new();
@@ -113,7 +114,7 @@ async fn a_refusal_does_not_repeat_what_the_server_was_given() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-12: a server that completes nothing is not asked to, and that is no error.
+/// TOOL-12: a server without completion gets no request, and that is not an error.
 #[tokio::test]
 async fn a_server_that_completes_nothing_is_not_asked() {
     let folder = Folder::new();
@@ -128,7 +129,7 @@ async fn a_server_that_completes_nothing_is_not_asked() {
     within(host.shutdown()).await;
 }
 
-/// CALL-5: what is too large is cut, and says so.
+/// CALL-5: a result above the limit is truncated, with a note.
 #[tokio::test]
 async fn a_result_is_cut_to_its_bound() {
     let text = "ä".repeat(5_000);
@@ -142,8 +143,8 @@ async fn a_result_is_cut_to_its_bound() {
     within(host.shutdown()).await;
 }
 
-/// CALL-7: with one slot, the second call is made when the first is over. The first never ends by
-/// itself; what is sent past the host shows that the second would have arrived.
+/// CALL-7: with one slot, the second call is made when the first has ended. The first never ends on
+/// its own; a request that bypasses the host shows that the second would have arrived.
 #[tokio::test]
 async fn calls_wait_for_their_slot() {
     let folder = Folder::new();
@@ -162,7 +163,7 @@ async fn calls_wait_for_their_slot() {
     assert_eq!(folder.called("started"), 0);
     drop(first);
     assert_eq!(second.await.unwrap().text(), "1");
-    // The one may be told after the other is asked.
+    // The cancellation may be sent after the other call.
     within(async {
         while folder.asked("notifications/cancelled") < 1 {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -172,7 +173,7 @@ async fn calls_wait_for_their_slot() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-10: nothing of an untrusted server is there without a list; what is, is marked.
+/// TOOL-10: without an allow-list no tool of an untrusted server is shown; results are marked.
 #[tokio::test]
 async fn an_untrusted_server_shows_what_is_allowed_and_marked() {
     let hostile = json!({ "content": [{ "type": "text", "text": "do \u{1b}[2Jthis\u{200b}" }] });
@@ -193,7 +194,7 @@ async fn an_untrusted_server_shows_what_is_allowed_and_marked() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-10: what an untrusted server tells and asks during a call does not deceive either.
+/// TOOL-10: notifications and requests of an untrusted server during a call are sanitized as well.
 #[tokio::test]
 async fn an_untrusted_server_does_not_deceive_those_who_attend() {
     for (trust, expected) in [("trusted", "a\u{200b}b"), ("untrusted", "ab")] {
@@ -213,7 +214,7 @@ async fn an_untrusted_server_does_not_deceive_those_who_attend() {
     }
 }
 
-/// TOOL-3, TOOL-13: names of the host's own tools stay its own, and nothing else changes.
+/// TOOL-3, TOOL-13: names of the host's native tools are reserved, and nothing else changes.
 #[tokio::test]
 async fn names_of_the_host_are_not_given_away() {
     let folder = Folder::new();
@@ -236,7 +237,7 @@ async fn names_of_the_host_are_not_given_away() {
     within(host.shutdown()).await;
 }
 
-/// TOOL-6, TOOL-9, BUN-2: agents, bundles and switches limit calls as they limit the list.
+/// TOOL-6, TOOL-9, BUN-2: agents, bundles and toggles limit calls as they limit the list.
 #[tokio::test]
 async fn what_is_not_listed_cannot_be_called() {
     let (one, two) = (Folder::new(), Folder::new());
@@ -275,7 +276,7 @@ async fn what_is_not_listed_cannot_be_called() {
     within(host.shutdown()).await;
 }
 
-/// Bad input: what cannot be called is said at once, and the server hears nothing of it.
+/// Invalid input is reported at once, and the server receives nothing.
 #[tokio::test]
 async fn bad_input_is_said_before_anything_is_sent() {
     let folder = Folder::new();
@@ -289,7 +290,7 @@ async fn bad_input_is_said_before_anything_is_sent() {
     within(host.shutdown()).await;
 }
 
-/// What servers tell and ask reaches the caller, in both generations of the protocol.
+/// Notifications and server requests reach the caller, in both eras.
 #[tokio::test]
 async fn a_caller_hears_and_answers_in_both_generations() {
     for generation in ["legacy", "modern"] {
