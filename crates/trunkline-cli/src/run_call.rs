@@ -212,7 +212,7 @@ fn reject_repeated_keys(raw: &Raw, whence: &str) -> Result<()> {
     bail!(Failure::new(FailureKind::BadArguments, message));
 }
 
-/// A duplicate key in an object, at any level.
+/// A duplicate key in an object, at any level down to [`MAX_DEPTH`].
 fn repeated_key(raw: &Raw) -> Option<String> {
     let mut level = vec![raw.clone()];
     for _ in 0..MAX_DEPTH {

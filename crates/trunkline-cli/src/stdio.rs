@@ -1,4 +1,4 @@
-//! Standard input and output as asynchronous streams, for `serve --stdio`.
+//! Standard input and output as asynchronous streams, for serving over stdio.
 //!
 //! Threads work with every kind of stream, but cost two context switches per message. Clients start
 //! servers with pipes or sockets, which support readiness. This needs non-blocking mode, which

@@ -121,7 +121,6 @@ impl From<Scope> for CallerScope {
 /// The principal of a request, and the limits that apply to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallerIdentity {
-    /// The limits.
     pub(crate) scope: CallerScope,
     /// The token, or `Anonymous` without one.
     pub(crate) principal: Principal,

@@ -18,7 +18,7 @@ use crate::request::response::ResponseLine;
 /// Messages that may wait for one stream. A slower reader misses notifications.
 pub(crate) const MAX_UNREAD: usize = 256;
 
-/// Their size in bytes. At this size nothing is added.
+/// Limit of these messages in bytes: above it, nothing is added.
 pub(crate) const MAX_UNREAD_BYTES: usize = 8 * 1024 * 1024;
 
 /// Limit of the parameters of a cancellation in bytes. A reason is a sentence; a longer one is not
@@ -44,7 +44,7 @@ impl CancelParams {
 /// Sends a later message on the channel of a server request, for its cancellation.
 pub(crate) type FollowUpSender = Box<dyn FnOnce(Bytes) + Send>;
 
-/// Where messages to a client are sent.
+/// The destination of messages to a client.
 #[derive(Clone)]
 pub(crate) enum OutboundChannel {
     /// The stream of one request, before its response.
@@ -116,7 +116,6 @@ impl StreamSender {
         }
     }
 
-    /// Whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.sender.capacity() == MAX_UNREAD
     }

@@ -1,5 +1,5 @@
-//! Queue of server requests that a modern client receives as input requests, on the retry of its
-//! call.
+//! Queue of server requests that a modern client gets as input requests, and responds to by
+//! retrying its call.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -72,7 +72,6 @@ impl InputQueue {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Sets the server of the call.
     pub(crate) fn set_server(&self, server: &ServerName) {
         let _ = self.server.set(server.clone());
     }
@@ -82,7 +81,6 @@ impl InputQueue {
         self.is_in_the_way.store(true, Ordering::Relaxed);
     }
 
-    /// Replaces the channel to the client.
     pub(crate) fn set_channel(&self, channel: ClientChannel) {
         *self.lock() = channel;
     }

@@ -73,8 +73,7 @@ impl Gateway {
         })
     }
 
-    /// Handles a request; a panic becomes an error response. The transport opens sessions, not
-    /// this.
+    /// Handles a request; a panic becomes an error response. Sessions are opened by the transport.
     pub(crate) async fn answer(
         self: Arc<Self>,
         caller: Caller,

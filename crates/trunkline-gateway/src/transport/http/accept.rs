@@ -162,7 +162,6 @@ async fn serve_connections(
     Ok(())
 }
 
-/// The open connections.
 struct Connections {
     router: TowerToHyperService<Router>,
     going_on: JoinSet<()>,

@@ -13,7 +13,7 @@ const CALM: Duration = Duration::from_secs(3);
 /// Whether a listener accepts connections.
 #[derive(Debug)]
 pub enum AcceptStatus {
-    /// The system has no more connections, most likely because too many files are open. Clients
+    /// The system accepts no more connections, most likely because too many files are open. Clients
     /// that connect have to wait.
     Fails(io::Error),
     /// Connections are accepted again.
@@ -47,7 +47,6 @@ impl<R: FnMut(AcceptStatus)> AcceptHealth<R> {
         }
     }
 
-    /// Reports the recovery.
     pub(super) fn report_recovered(&mut self) {
         self.failed = None;
         (self.report)(AcceptStatus::Works);
