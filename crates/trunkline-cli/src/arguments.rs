@@ -1,4 +1,5 @@
-//! Arguments as written.
+//! Command line arguments, as parsed by clap. Doc comments of commands and options are the help
+//! text.
 
 mod call;
 mod serve;
@@ -53,7 +54,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Refuses what the parser cannot: a conflict between options on both sides of the command.
+    /// Rejects conflicts that clap cannot express: between options before and after the command.
     pub(crate) fn check(&self) -> Result<(), clap::Error> {
         let message = match &self.command {
             Command::Check(check) if check.file.is_some() && self.global.config.is_some() => {
@@ -76,7 +77,7 @@ impl Arguments {
 }
 
 impl Command {
-    /// The rules for this run, of commands that show tools, call them or serve them.
+    /// The `RunArguments` of commands that list, call or serve.
     pub(crate) fn run_arguments(&self) -> Option<&RunArguments> {
         Some(match self {
             Self::Status(arguments) => &arguments.run,

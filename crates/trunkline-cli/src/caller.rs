@@ -1,4 +1,4 @@
-//! Who asks, as meant: what the command line says of them, with the conversation read from its file.
+//! Resolves the caller options of the command line, with the conversation toggles from their file.
 
 use std::path::Path;
 
@@ -13,17 +13,17 @@ use crate::environment::{ProcessEnv, wait};
 use crate::exit::{Failure, FailureKind};
 use crate::settings::Settings;
 
-/// Somebody who asks.
+/// The caller that a command acts for.
 pub(crate) struct CallerOptions<'a> {
     pub(crate) arguments: &'a CallerArguments,
     pub(crate) conversation: ConversationToggles,
-    /// How the configuration they ask about is written on the command line.
+    /// The `--config` option as written on the command line.
     config: String,
 }
 
 impl<'a> CallerOptions<'a> {
-    /// Reads the conversation, if there is one. A switch that cannot be read might have hidden
-    /// something, so nothing is done without it.
+    /// Reads the conversation file, if there is one. An invalid file is an error, because its
+    /// toggles might have hidden something.
     pub(crate) fn read(
         arguments: &'a CallerArguments,
         settings: &Settings,
@@ -36,12 +36,12 @@ impl<'a> CallerOptions<'a> {
         Ok(Self { arguments, conversation, config: settings.written_config() })
     }
 
-    /// The switches of the conversation, without those of the command line.
+    /// The toggles of the conversation, without those of the command line.
     pub(crate) fn toggles(&self) -> Toggles {
         Toggles::from(&self.conversation)
     }
 
-    /// The same as it would be written again, each part after a blank.
+    /// The same options as they would be written on a command line, each after a space.
     pub(crate) fn as_flags(&self) -> String {
         self.arguments.written() + &self.config
     }
@@ -61,7 +61,7 @@ fn read(path: &Path, environment: &ProcessEnv) -> Result<ConversationToggles> {
     }
 }
 
-/// A conversation that cannot be used, with everything that is wrong with it.
+/// The error for a conversation file, with all problems in it.
 fn unusable(name: &str, wrong: &[Diagnostic]) -> Failure {
     let problem = |found: &Diagnostic| match &found.location {
         Some(place) => format!("{place}: {}", found.message),

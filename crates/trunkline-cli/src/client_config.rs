@@ -1,4 +1,4 @@
-//! What clients are told about a gateway: where it is, and what to write into their configuration.
+//! Endpoints of a gateway and the configuration entry for clients.
 
 use std::fmt::Write as _;
 
@@ -7,14 +7,14 @@ use trunkline::config::{Config, escape_control};
 
 use crate::load::Agents;
 
-/// What has an address of its own beside that for everything.
+/// The agents and bundles that have an endpoint of their own.
 pub(crate) struct ClientEndpoints {
     agents: Vec<String>,
     bundles: Vec<String>,
 }
 
 impl ClientEndpoints {
-    /// What has one in a configuration.
+    /// The endpoints of a configuration.
     pub(crate) fn new(config: &Config, agents: &Agents) -> Self {
         let agents = agents.iter().filter(|(_, agent)| !agent.is_disabled);
         let agents = agents.map(|(name, _)| name.as_str().to_owned()).collect();
@@ -22,7 +22,7 @@ impl ClientEndpoints {
         Self { agents, bundles }
     }
 
-    /// All addresses of a gateway for a program.
+    /// All endpoints of a gateway as JSON.
     pub(crate) fn as_json(&self, url: &str) -> Value {
         let all = |what: &str, names: &[String]| {
             let addresses = names.iter().map(|name| (name.clone(), of(url, what, name).into()));
@@ -32,7 +32,7 @@ impl ClientEndpoints {
         json!({ "url": url, "scopes": { "agents": agents, "bundles": bundles } })
     }
 
-    /// The addresses of agents and bundles, one a line.
+    /// The endpoints of agents and bundles, one per line.
     pub(crate) fn scopes_as_text(&self, url: &str) -> String {
         let mut text = String::new();
         for (one, what, names) in
@@ -50,7 +50,7 @@ fn of(url: &str, what: &str, name: &str) -> String {
     format!("{url}/{what}/{}", encoded(name))
 }
 
-/// An entry for the configuration of a client, as somebody would write it.
+/// An entry for the configuration file of a client.
 pub(crate) fn client_entry(url: &str, needs_token: bool) -> String {
     let url = Value::from(url);
     let headers = match needs_token {
@@ -67,7 +67,7 @@ pub(crate) fn client_entry(url: &str, needs_token: bool) -> String {
     )
 }
 
-/// A name as a part of an address.
+/// Percent-encodes a name as a path segment.
 fn encoded(name: &str) -> String {
     let mut encoded = String::new();
     for byte in name.bytes() {

@@ -1,4 +1,4 @@
-//! The host of the configuration, made for one command and ended with it, however it ends.
+//! Runs one command on a host of the configuration, and stops its servers however the command ends.
 
 use std::cell::{Cell, RefCell};
 use std::pin::pin;
@@ -28,48 +28,48 @@ use crate::{consent, report};
 
 const CHECK_SAYS: &str = "`trunkline check` says which";
 
-/// Servers that are listed where one is named that does not exist; more would not be read.
+/// Servers that are listed in the error for an unknown one; more would not be read.
 const MAX_NAMED: usize = 12;
 
 const INTERRUPTED: &str = "interrupted; the servers have been stopped";
 
 const INTERRUPTED_TWICE: &str = "interrupted twice; the servers have been killed";
 
-/// How long a command may take to say to others that it ends. Whoever waits at the terminal notices no
-/// more than that.
+/// How long a command may take to send final messages; short enough not to be noticed at the
+/// terminal.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// What a command works with.
+/// The host and the configuration of a command.
 pub(crate) struct CommandHost {
     pub(crate) host: Host,
     pub(crate) loaded: LoadedConfig,
     until: Cell<Lifetime>,
-    /// Processes that could not be ended with the servers.
+    /// Processes that could not be stopped with their servers.
     remaining: RefCell<Vec<OrphanProcess>>,
 }
 
-/// Until when a command goes on, and what a signal means for it.
+/// When a command ends, and the meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lifetime {
-    /// It did not do what it was to do.
+    /// Ends when its work is done; a signal is a failure.
     Done,
-    /// It is over, which is no failure.
+    /// Runs until a signal, which is a success.
     Signal,
-    /// The same, and it has something to say to others when the servers end.
+    /// The same, and it sends final messages when the servers stop.
     ServersEnd,
 }
 
-/// How much is said of what is wrong with the configuration.
+/// How problems of the configuration are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProblemDetail {
-    /// Everything: the command is about all servers, and ends with them.
+    /// In full: the command concerns all servers.
     Shown,
-    /// How many there are: the command is about one thing, which has little to do with most of them.
+    /// As a count: the command concerns one item, and most problems have no effect on it.
     Counted,
 }
 
-/// Loads the configuration, says what is wrong with it, and runs a command on a host of it. Its
-/// servers are stopped when the command ends, and when a signal ends it.
+/// Loads the configuration, reports its problems, and runs a command on a host of it. The servers
+/// are stopped when the command ends, also by a signal.
 pub(crate) fn with_host(
     problems: ProblemDetail,
     settings: &Settings,
@@ -78,7 +78,7 @@ pub(crate) fn with_host(
     command: impl AsyncFnOnce(&CommandHost, &mut Terminal) -> Result<Outcome>,
 ) -> Result<Outcome> {
     let (loaded, agents) = consent::load(settings, environment, terminal)?;
-    // Without any server they are why the command comes to nothing.
+    // Without any server, the problems are the reason why the command fails.
     let has_servers = loaded.config.servers().len() > 0;
     let is_counted = problems == ProblemDetail::Counted && has_servers;
     let said = match (is_counted, settings.verbosity) {
@@ -87,12 +87,12 @@ pub(crate) fn with_host(
         _ => report::problems(&loaded, settings.verbosity, terminal.message_style()),
     };
     consent::say_held(&loaded, terminal);
-    // Whoever wants to hear of failures only hears of these where nothing worse has happened.
+    // With `--quiet`, problems are reported only if the command does not fail.
     let comes_last = settings.verbosity == Verbosity::Quiet && has_servers;
     if !comes_last {
         terminal.say(&said);
     }
-    // A command about many things says so itself.
+    // Commands about many items report this themselves.
     if problems == ProblemDetail::Counted && !has_servers && settings.verbosity > Verbosity::Quiet {
         terminal.say(report::no_servers(&loaded));
     }
@@ -103,13 +103,13 @@ pub(crate) fn with_host(
     result
 }
 
-/// What connections need of this process.
+/// The connection options of this process.
 pub(crate) fn options(environment: &Arc<ProcessEnv>) -> ConnectionOptions {
     let resolver = Arc::clone(environment) as _;
     ConnectionOptions::new(resolver, environment.child_options(), environment.http_options())
 }
 
-/// The same, with a folder for what is learnt about servers.
+/// The same with a cache directory.
 pub(crate) fn with_cache(environment: &Arc<ProcessEnv>) -> ConnectionOptions {
     match environment.memory_directory() {
         Some(folder) => options(environment).with_cache_dir(folder),
@@ -142,13 +142,13 @@ pub(crate) fn run(
         report_orphans(&[remaining, last].concat(), terminal);
         result
     });
-    // Servers that are not ended in order are killed when their tasks are dropped. Reading standard
-    // input occupies a thread that may never come back.
+    // Servers that were not shut down are killed when their tasks are dropped. The thread that
+    // reads standard input may block forever.
     runtime.shutdown_timeout(if is_forced(&result) { LAST_WORDS } else { Duration::ZERO });
     result
 }
 
-/// Runs a command until it is done or a signal ends it; nothing, if a second signal does.
+/// Runs a command until it completes or a signal ends it; `None` on a second signal.
 async fn run_until_signal(
     hosted: &CommandHost,
     running: impl Future<Output = Result<Outcome>>,
@@ -165,19 +165,19 @@ async fn run_until_signal(
     }
 }
 
-/// Whether a command was ended by a second signal.
+/// Whether a second signal ended the command.
 fn is_forced(result: &Result<Outcome>) -> bool {
     result.as_ref().is_err_and(|error| error.to_string() == INTERRUPTED_TWICE)
 }
 
 pub(crate) fn runtime() -> Result<Runtime> {
     let mut builder = runtime::Builder::new_multi_thread();
-    // More than one, so that one long computation does not stop what everybody else waits for.
+    // At least two, so that one long computation does not block all other tasks.
     let cores = thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
     builder.worker_threads(cores).enable_all().build().context("cannot start")
 }
 
-/// Signals that ask us to end. From now on they do nothing else.
+/// Signals that end the program. Once created, they have no other effect.
 struct Signals {
     #[cfg(unix)]
     kinds: [tokio::signal::unix::Signal; 3],
@@ -197,7 +197,7 @@ impl Signals {
         Ok(Self {})
     }
 
-    /// Waits for the next of them.
+    /// Waits for the next signal.
     async fn next(&mut self) {
         #[cfg(unix)]
         {
@@ -214,17 +214,17 @@ impl Signals {
 }
 
 impl CommandHost {
-    /// Says that the command goes on until a signal ends it.
+    /// Declares that the command runs until a signal.
     pub(crate) fn keep_running(&self) {
         self.until.set(Lifetime::Signal);
     }
 
-    /// Says that the command goes on until the servers end, and ends by itself then.
+    /// Declares that the command runs until the servers stop, and then ends by itself.
     pub(crate) fn keep_running_until_closed(&self) {
         self.until.set(Lifetime::ServersEnd);
     }
 
-    /// What comes of a command that a signal ends.
+    /// The result of a command that a signal ends.
     async fn wait_for_signal(
         &self,
         running: impl Future<Output = Result<Outcome>>,
@@ -241,8 +241,7 @@ impl CommandHost {
         }
     }
 
-    /// What somebody sees who is met for the first time. Says which of their switches are for
-    /// servers that do not exist.
+    /// The caller's view, for its first use. Warns of toggles for servers that do not exist.
     pub(crate) fn view_with_warnings(
         &self,
         who: &CallerOptions<'_>,
@@ -257,7 +256,7 @@ impl CommandHost {
         self.view(who)
     }
 
-    /// What somebody sees, of what is known now.
+    /// The caller's view of the current catalog.
     pub(crate) fn view(&self, who: &CallerOptions<'_>) -> Result<View> {
         let mut switches = who.toggles();
         for name in &who.arguments.off {
@@ -275,7 +274,7 @@ impl CommandHost {
         Ok(self.host.view(who).map_err(|none| self.unknown_caller(none))?)
     }
 
-    /// An agent or a bundle that does not exist, perhaps because it could not be read.
+    /// The error for an unknown agent or bundle, with a hint if the configuration has errors.
     pub(crate) fn unknown_caller(&self, none: UnknownCaller) -> Failure {
         let failure = Failure::from(none);
         match self.loaded.has_errors(false) {
@@ -284,7 +283,7 @@ impl CommandHost {
         }
     }
 
-    /// The server of a name, which is switched on.
+    /// The enabled server with this name.
     pub(crate) fn find(&self, name: &str) -> Result<ServerName> {
         match self.host.servers().get(name) {
             Some(connection) => Ok(connection.server().name.clone()),
@@ -292,7 +291,7 @@ impl CommandHost {
         }
     }
 
-    /// Why there is no server of a name that could be used.
+    /// The error for a name that is not an enabled server.
     fn no_server(&self, name: &str) -> Failure {
         let unknown = |message| Failure::new(FailureKind::Unknown, message);
         let shown = escape_control(name);
@@ -323,7 +322,7 @@ impl CommandHost {
         unknown(format!("there is no server `{shown}`; {others}"))
     }
 
-    /// Why a server is not started, if that is because nobody has consented to its file.
+    /// The error for a server that is not started because its file is not trusted.
     pub(crate) fn held(&self, name: &str) -> Option<Failure> {
         let server = self.loaded.config.server(name)?;
         let hold = server.hold.as_ref()?;
@@ -333,13 +332,13 @@ impl CommandHost {
         Some(failure.with_hint(consent::remedy(hold)))
     }
 
-    /// The same for every server.
+    /// The same for all servers.
     pub(crate) fn all_held(&self) -> Vec<Failure> {
         let names = self.loaded.config.servers().map(|server| server.name.as_str());
         names.filter_map(|name| self.held(name)).collect()
     }
 
-    /// That a name would be of a server whose entry cannot be used.
+    /// A note that the name would belong to a server with errors in its entry.
     pub(crate) fn broken_owner(&self, name: &str) -> Option<String> {
         let broken = self.loaded.config.broken().iter();
         let owner =
@@ -347,26 +346,26 @@ impl CommandHost {
         Some(format!("the entry of server `{owner}` has errors: {CHECK_SAYS}"))
     }
 
-    /// All servers that are switched on.
+    /// All enabled servers.
     pub(crate) fn all(&self) -> Vec<ServerName> {
         let connections = self.host.servers().connections();
         connections.iter().map(|it| it.server().name.clone()).collect()
     }
 
-    /// The servers of which anything can be in a view.
+    /// The servers that can have items in a view.
     pub(crate) fn holders(&self, view: &View) -> Vec<ServerName> {
         let mut servers = self.all();
         servers.retain(|server| view.could_contain(server));
         servers
     }
 
-    /// Starts every server. Returns why those cannot be used that cannot.
+    /// Starts all servers. Returns the errors of those that fail.
     pub(crate) async fn start_all(&self, terminal: &mut Terminal) -> Vec<Error> {
         let connections = self.host.servers().connections();
         self.with_progress(&connections, self.host.servers().connect_all(), terminal).await
     }
 
-    /// Waits until the catalog holds the tools of every server that is ready. No server is started.
+    /// Waits until the catalog contains the tools of all ready servers. Starts no server.
     pub(crate) async fn refresh_ready(&self) {
         let connections = self.host.servers().connections();
         let ready = connections.iter().filter(|it| it.status().state == State::Ready);
@@ -374,7 +373,7 @@ impl CommandHost {
         self.host.refresh_servers(&names, &[ItemKind::Tool], WaitFor::AllReady).await;
     }
 
-    /// The servers whose lists of some kinds are known from an earlier run (CON-15).
+    /// The servers with cached lists of these kinds (CON-15).
     pub(crate) fn cached(&self, asked: &[ServerName], kinds: &[ItemKind]) -> Vec<ServerName> {
         let servers = self.host.servers();
         let is_remembered = |name: &&ServerName| {
@@ -384,7 +383,7 @@ impl CommandHost {
         asked.iter().filter(is_remembered).cloned().collect()
     }
 
-    /// Asks servers for what they have of some kinds. Returns why those cannot be used that cannot.
+    /// Refreshes the lists of servers. Returns the errors of those that fail.
     pub(crate) async fn refresh(
         &self,
         asked: &[ServerName],
@@ -396,7 +395,7 @@ impl CommandHost {
             asked.iter().filter_map(|name| servers.get(name.as_str())).collect();
         let gathered = self.host.refresh_servers(asked, kinds, WaitFor::AllReady);
         let mut failures = self.with_progress(&connections, gathered, terminal).await;
-        // What is remembered of a server is there also when it is down.
+        // A failed server with cached lists is not among the failures.
         for connection in connections {
             let name = &connection.server().name;
             let status = connection.status();
@@ -405,12 +404,12 @@ impl CommandHost {
                 failures.extend(status.last_error);
             }
         }
-        // The same from run to run, whoever failed first.
+        // A stable order, independent of which server failed first.
         failures.sort_by(|a, b| a.server().cmp(&b.server()));
         failures
     }
 
-    /// Waits for servers, and shows how far they are.
+    /// Shows progress while servers are refreshed.
     async fn with_progress(
         &self,
         connections: &[Arc<Connection>],
@@ -430,7 +429,7 @@ impl CommandHost {
     }
 }
 
-/// How far the start of servers is.
+/// The progress of starting servers.
 fn progress(connections: &[Arc<Connection>]) -> String {
     let is_on = |state| matches!(state, State::Idle | State::Starting);
     let waiting: Vec<_> =
@@ -445,7 +444,7 @@ fn progress(connections: &[Arc<Connection>]) -> String {
     format!("starting servers, {done} of {all} done: {}{others}", names.join(", "))
 }
 
-/// Says which processes could not be ended with their servers.
+/// Warns of processes that could not be stopped with their servers.
 pub(crate) fn report_orphans(remaining: &[OrphanProcess], terminal: &Terminal) {
     for OrphanProcess { server, process } in remaining {
         let (server, program) = (escape_control(server.as_str()), escape_control(&process.program));
@@ -457,7 +456,7 @@ pub(crate) fn report_orphans(remaining: &[OrphanProcess], terminal: &Terminal) {
     }
 }
 
-/// Says why servers cannot be used.
+/// Reports why servers are unavailable.
 pub(crate) fn report_failures(failures: &[Error], terminal: &Terminal) {
     for error in failures {
         terminal.say(&format!("error: {}\n", Failure::unavailable(error)));

@@ -1,4 +1,4 @@
-//! The effective configuration, for people.
+//! Renders the effective configuration as text.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::report;
 use crate::settings::Verbosity;
 
-/// Bounds and rules that hold for all servers, or for one.
+/// Settings that exist for all servers, and for each server.
 const BEHAVIOUR: &[&str] = &[
     "access",
     "connect",
@@ -27,8 +27,8 @@ const BEHAVIOUR: &[&str] = &[
     "maxResultBytes",
 ];
 
-/// Everything that is effective, with the origin of each server. Told everything, a server that runs
-/// here is shown with the variables it would inherit.
+/// The effective configuration with the origin of each server. When verbose, a stdio server is
+/// shown with the variables it would inherit.
 pub(crate) fn text(
     loaded: &LoadedConfig,
     child: &ChildOptions,
@@ -85,13 +85,13 @@ fn servers(text: &mut String, config: &Config, verbose: Option<&ChildOptions>, s
     }
 }
 
-/// What is worth saying about a server below its first line.
+/// The lines below the first line of a server.
 fn details(server: &Server, verbose: Option<&ChildOptions>) -> Vec<String> {
     let mut lines = vec![format!("written at {}", server.provenance.location)];
     if let Some((origin, location)) = &server.provenance.switched_by {
         lines.push(format!("switched at {location} ({origin})"));
     }
-    // From the JSON form, so that both forms say the same.
+    // Taken from the JSON form, so that both forms agree.
     let shown = server.to_json();
     let mut pairs = |key: &str| {
         if let Some(Value::Object(members)) = shown.get(key).filter(|value| **value != json!({})) {
@@ -116,7 +116,7 @@ fn details(server: &Server, verbose: Option<&ChildOptions>) -> Vec<String> {
     lines
 }
 
-/// The variables of this environment that a server would inherit, without their secrets.
+/// The environment variables that a server would inherit, with secrets masked.
 pub(crate) fn inherited_variables(server: &Server, child: &ChildOptions) -> Vec<(String, String)> {
     let Transport::Stdio(stdio) = &server.transport else { return Vec::new() };
     let is_own = |name: &str| stdio.env.iter().any(|(own, _)| **own == *name);
@@ -136,7 +136,7 @@ fn inherited(server: &Server, child: &ChildOptions) -> Option<String> {
     (!pairs.is_empty()).then(|| format!("inherits: {}", pairs.join("  ")))
 }
 
-/// A setting on one line; durations in the unit a person would choose.
+/// A setting on one line, with durations in a readable unit.
 fn setting(key: &str, value: &Value) -> String {
     match (key, value) {
         ("toolsTtlMs" | "idleTimeout" | "delay" | "maxDelay", value) => duration(value),
@@ -148,7 +148,7 @@ fn setting(key: &str, value: &Value) -> String {
     }
 }
 
-/// Milliseconds in the largest unit that leaves a whole number.
+/// Milliseconds in the largest unit that gives an integer.
 fn duration(value: &Value) -> String {
     let Some(milliseconds) = value.as_u64() else { return format!("{value}ms") };
     let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s")];
@@ -159,7 +159,7 @@ fn duration(value: &Value) -> String {
     }
 }
 
-/// A value on one line, without the quotes of a plain text.
+/// A value on one line, with strings unquoted.
 fn inline(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

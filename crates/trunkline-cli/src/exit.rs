@@ -1,4 +1,4 @@
-//! How the program ends: one table from what happened to the exit code.
+//! Maps results and errors of commands to exit codes.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -14,38 +14,38 @@ use crate::arguments::Format;
 use crate::report;
 use crate::terminal::Terminal;
 
-/// What a command came to.
+/// The result of a command that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Everything is as it should be.
+    /// Success.
     Good,
-    /// Something is wrong and has been reported.
+    /// Problems were found and have been reported.
     Bad,
-    /// A tool was called, and its result says that it failed.
+    /// A tool was called, and its result has `isError`.
     ToolFailed,
 }
 
-/// What kept a command from coming to anything.
+/// The kind of an error, which decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// The command line cannot be understood.
+    /// Invalid command line.
     Usage,
-    /// Nothing has that name.
+    /// No item has that name.
     Unknown,
-    /// Its server cannot be used now.
+    /// The server is unavailable.
     Unavailable,
-    /// The arguments of the call do not fit.
+    /// Invalid arguments for the call.
     BadArguments,
-    /// The server refused.
+    /// The server returned an error.
     Refused,
-    /// The server gave no answer.
+    /// The server did not respond.
     NoAnswer,
-    /// The configuration is in use above this process.
+    /// The configuration is in use by an ancestor of this process.
     Nested,
 }
 
 impl FailureKind {
-    /// The word for it that programs get.
+    /// The name of the kind in JSON output.
     fn as_str(self) -> &'static str {
         match self {
             Self::Usage => "usage",
@@ -71,13 +71,13 @@ impl FailureKind {
     }
 }
 
-/// Why a command came to nothing.
+/// An error that ends a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: FailureKind,
     message: String,
     hint: Option<String>,
-    /// The server it is about.
+    /// The server that it concerns.
     server: Option<ServerName>,
     /// Names that may have been meant.
     suggestions: Vec<String>,
@@ -89,37 +89,37 @@ impl Failure {
         Self { kind, message, hint: None, server: None, suggestions: Vec::new() }
     }
 
-    /// The same in other words.
+    /// Replaces the message.
     #[must_use]
     pub(crate) fn saying(self, message: impl Into<String>) -> Self {
         Self { message: message.into(), ..self }
     }
 
-    /// Adds what the user can do about it.
+    /// Adds a hint for the user.
     #[must_use]
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Adds which server it is about.
+    /// Adds the server that it concerns.
     #[must_use]
     pub(crate) fn of(self, server: &ServerName) -> Self {
         Self { server: Some(server.clone()), ..self }
     }
 
-    /// Adds what may have been meant, which the message has said.
+    /// Adds the suggestions that the message contains.
     #[must_use]
     pub(crate) fn suggesting(self, suggestions: Vec<String>) -> Self {
         Self { suggestions, ..self }
     }
 
-    /// A server that cannot be used.
+    /// The error for an unavailable server.
     pub(crate) fn unavailable(error: &Error) -> Self {
         let (hint, server) = (error.hint().map(str::to_owned), error.server().cloned());
         Self { hint, server, ..Self::new(FailureKind::Unavailable, error.to_string()) }
     }
 
-    /// The same for a program.
+    /// The error as JSON.
     pub(crate) fn as_json(&self) -> Value {
         json!({
             "kind": self.kind.as_str(),
@@ -171,7 +171,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The exit code for a result; reports an error that nothing else has reported.
+/// The exit code of a result; reports an error that has not been reported yet.
 pub(crate) fn code(
     result: anyhow::Result<Outcome>,
     format: Format,
@@ -185,9 +185,9 @@ pub(crate) fn code(
             terminal.say(&format!("error: {error:#}\n"));
             let kind = error.downcast_ref::<Failure>().map(|failure| failure.kind);
             let code = kind.map_or(1, FailureKind::exit_code);
-            // Half a result with an error behind it would be no document.
+            // A partial result followed by an error would not be valid JSON.
             if format != Format::Text && !terminal.has_printed() {
-                // That this cannot be printed either has nowhere to be said.
+                // A failure to print this cannot be reported either.
                 let _ = terminal.print(&report::document(&error_json(&error, code), format));
             }
             ExitCode::from(code)
@@ -195,7 +195,7 @@ pub(crate) fn code(
     }
 }
 
-/// What went wrong, where a program expects a result.
+/// The error as a JSON document, in place of a result.
 fn error_json(error: &anyhow::Error, code: u8) -> Value {
     let mut json = match error.downcast_ref::<Failure>() {
         Some(failure) => failure.as_json(),

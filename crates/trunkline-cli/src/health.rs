@@ -1,5 +1,4 @@
-//! What becomes of servers while they are used for long: said once when one fails, and when it is back
-//! (CON-4, CON-5).
+//! Reports failures and recoveries of servers while a gateway runs, once each (CON-4, CON-5).
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -14,13 +13,13 @@ use crate::terminal::Terminal;
 use crate::unmatched::UnmatchedNames;
 use crate::{command_host, report};
 
-/// Lines of a server's standard error that are shown; `trunkline status --format json` has more.
+/// Lines of a server's stderr that are shown; `trunkline status --format json` has more.
 const MAX_LINES: usize = 3;
 
-/// How much is said of one failure, however often the server is tried and fails in other words.
+/// Messages per failure, however many attempts fail with different errors.
 const MAX_SAID: usize = 3;
 
-/// Says how servers are doing, for ever.
+/// Reports the health of servers, forever.
 pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
     let mut changes = host.servers().watch();
     let mut own = host.dedicated_failures();
@@ -29,7 +28,7 @@ pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
         let change = tokio::select! {
             change = changes.next() => change,
             end = own.recv() => {
-                // What is missed is one line of many.
+                // A missed event is one line of many.
                 if let Ok(end) = end {
                     terminal.warn(&dedicated_failure(&end));
                 }
@@ -55,18 +54,18 @@ pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
             None => {}
         }
     }
-    // There are no servers any more, and will be none.
+    // The channel is closed: there will be no servers any more.
     std::future::pending().await
 }
 
-/// Something worth saying about a server.
+/// A change that is reported.
 #[derive(Debug, PartialEq, Eq)]
 enum HealthEvent {
     Failed(String),
     Back(String),
 }
 
-/// The servers that have failed, with what was said of each since it was ready.
+/// The failed servers, with the messages reported since each was ready.
 #[derive(Default)]
 struct Failures(BTreeMap<ServerName, Vec<(String, bool)>>);
 
@@ -75,7 +74,7 @@ impl Failures {
         self.0.remove(server);
     }
 
-    /// What is new about a server. That it was tried again and failed as before is not.
+    /// The event to report for a server, if any. Another failure with the same error is not one.
     fn news(&mut self, server: &Server, status: &Status) -> Option<HealthEvent> {
         match status.state {
             State::Ready => {
@@ -98,7 +97,7 @@ impl Failures {
     }
 }
 
-/// A failure in a few lines: why, what to do about it, what it said last, what becomes of it.
+/// Describes a failure in a few lines: error, hint, last stderr lines, and next attempt.
 fn described(server: &Server, status: &Status) -> String {
     let error = status.last_error.as_ref();
     let mut lines: Vec<_> =
@@ -106,7 +105,7 @@ fn described(server: &Server, status: &Status) -> String {
     let hint = error.and_then(|error| error.hint());
     lines.extend(hint.map(escape_control));
     let last = &status.stderr[status.stderr.len().saturating_sub(MAX_LINES)..];
-    // Where there is nothing better to say, the hint repeats them.
+    // The hint may contain these lines already.
     let is_unsaid = |line: &&String| !hint.is_some_and(|hint| hint.contains(line.as_str()));
     lines.extend(
         last.iter().filter(is_unsaid).map(|line| format!("it said: {}", escape_control(line))),
@@ -115,7 +114,7 @@ fn described(server: &Server, status: &Status) -> String {
     lines.join("\n  ")
 }
 
-/// The end of a server that a client had for itself, in one line: there may be many of them.
+/// Describes the failure of a dedicated server in one line, because there may be many of them.
 fn dedicated_failure(end: &DedicatedServerFailure) -> String {
     let name = escape_control(end.server.as_str());
     let fate = match end.is_replaced {
@@ -125,7 +124,7 @@ fn dedicated_failure(end: &DedicatedServerFailure) -> String {
     format!("server `{name}` of one client: {}; {fate}", escape_control(end.error.message()))
 }
 
-/// What becomes of a server that is not started again by itself.
+/// The outlook of a server that is not restarted automatically.
 fn fate(server: &Server) -> &'static str {
     match server.transport {
         Transport::Stdio(_) => "it stays down until its entry is changed, or all is started again",
@@ -133,7 +132,7 @@ fn fate(server: &Server) -> &'static str {
     }
 }
 
-/// What is done about a server that failed.
+/// Describes the next restart of a server, or that there is none any more.
 pub(crate) fn restarts(status: &Status) -> Option<String> {
     let Some(next_attempt) = status.next_attempt else {
         let count = report::plural(status.restarts as usize, "time");

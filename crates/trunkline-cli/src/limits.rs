@@ -1,14 +1,14 @@
-//! Limits that the system sets for this process, and what it does when one is reached.
+//! Resource limits of this process.
 
-/// Lets a write beyond the limit for the size of files fail like one to a full disk. Otherwise the
-/// system ends the process with SIGXFSZ, before anything can be said or any server stopped.
+/// Makes a write beyond the file size limit fail like one to a full disk. By default the system
+/// ends the process with SIGXFSZ, before it can report anything or stop a server.
 ///
-/// A handler, not an ignored signal: servers would inherit that.
+/// Installs a handler instead of ignoring the signal, because child processes would inherit that.
 pub(crate) fn fail_writes_beyond_file_size() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        // The handler stays when the runtime is gone. Without one, nothing is worse than before.
+        // The handler outlives the runtime. If it cannot be installed, nothing gets worse.
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
             return;
         };

@@ -1,4 +1,4 @@
-//! What servers have, as somebody sees it: for people, for programs, and as a model gets it.
+//! Lists items of servers as a caller sees them: as text, as JSON, or as a model gets them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,19 +22,19 @@ use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 use crate::{report, unmatched};
 
-/// A list of what somebody sees.
+/// A list of the items that a caller sees.
 pub(crate) struct ListCommand<'v> {
     pub(crate) view: &'v View,
     pub(crate) kinds: &'v [ItemKind],
-    /// Only of these servers.
+    /// Limits the list to these servers.
     pub(crate) servers: Option<BTreeSet<ServerName>>,
-    /// How definitions are described.
+    /// How descriptions are rendered.
     pub(crate) describe: DescriptionStyle,
-    /// Whether what is hidden is shown as well.
+    /// Whether hidden items are included.
     pub(crate) shows_hidden: bool,
 }
 
-/// Lists everything of some kinds.
+/// Lists all items of some kinds.
 pub(crate) fn run(
     kinds: &[ItemKind],
     arguments: &ListArguments,
@@ -44,7 +44,7 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
-        // An agent that does not exist is said before anything is started.
+        // Reports an unknown agent before anything is started.
         let view = hosted.view_with_warnings(&who, terminal)?;
         let asked = asked(arguments, hosted, &view)?;
         let remembered = if arguments.refresh { Vec::new() } else { hosted.cached(&asked, kinds) };
@@ -94,7 +94,7 @@ pub(crate) fn run(
     })
 }
 
-/// Which servers are asked: only those of which something can be listed.
+/// The servers to list: only those that can have something to show.
 fn asked(arguments: &ListArguments, hosted: &CommandHost, view: &View) -> Result<Vec<ServerName>> {
     match &arguments.server {
         Some(name) => Ok(vec![hosted.find(name)?]),
@@ -103,7 +103,7 @@ fn asked(arguments: &ListArguments, hosted: &CommandHost, view: &View) -> Result
     }
 }
 
-/// What is said of servers that were not asked.
+/// The notice about servers that were not started.
 fn cached_notice(servers: &[ServerName]) -> String {
     match servers.len() {
         0 => String::new(),
@@ -117,7 +117,7 @@ fn cached_notice(servers: &[ServerName]) -> String {
     }
 }
 
-/// The options to list the same again.
+/// The options to repeat the command.
 fn again(arguments: &ListArguments, who: &CallerOptions<'_>) -> String {
     let server = arguments.server.as_ref().map(|it| format!(" --server {}", quoted(it)));
     server.unwrap_or_default() + &who.as_flags()
@@ -128,7 +128,7 @@ impl ListCommand<'_> {
         self.servers.as_ref().is_none_or(|servers| servers.contains(&entry.server().name))
     }
 
-    /// What is seen, with its definition.
+    /// The visible items with their definitions.
     fn seen(&self, kind: ItemKind) -> Vec<(&Entry, Raw)> {
         let definitions = self.view.list(kind, self.describe);
         let seen = self.view.entries(kind).zip(definitions);
@@ -140,7 +140,7 @@ impl ListCommand<'_> {
         hidden.filter(|(entry, _)| self.is_meant(entry)).collect()
     }
 
-    /// One line for each.
+    /// One line per item.
     pub(crate) fn as_text(&self) -> String {
         let mut text = String::new();
         for (entry, _) in self.kinds.iter().flat_map(|kind| self.seen(*kind)) {
@@ -161,19 +161,19 @@ impl ListCommand<'_> {
         text
     }
 
-    /// Whatever is not called as it would be if nothing stood against it (TOOL-2).
+    /// Items that do not have their default exposed name (TOOL-2).
     fn renamed(&self) -> Vec<&Entry> {
         let all = self.kinds.iter().flat_map(|kind| self.view.catalog().entries(*kind));
         all.filter(|entry| self.is_meant(entry) && entry.renamed().is_some()).collect()
     }
 
-    /// How many are hidden and how many have other names, and how to see more of it.
+    /// A hint on hidden and renamed items, and how to see them.
     pub(crate) fn hint(&self, options: &str) -> String {
         self.hidden_hint(options) + &self.renamed_hint()
     }
 
-    /// Says that there is nothing, if nothing else has been said. Servers of which nobody who asks
-    /// can see anything have not been asked.
+    /// A notice that the list is empty, if there is no other message. Servers without any visible
+    /// item have not been started.
     fn nothing(&self, is_limited: bool, options: &str) -> String {
         let is_empty = self.kinds.iter().all(|kind| self.seen(*kind).is_empty());
         if !is_empty || !self.hidden().is_empty() {
@@ -201,7 +201,7 @@ impl ListCommand<'_> {
         text
     }
 
-    /// How many are hidden, and how to see more of it: with the same options again.
+    /// The number of hidden items, and the command that shows them, with the same options.
     fn hidden_hint(&self, options: &str) -> String {
         let hidden = self.hidden();
         if hidden.is_empty() {
@@ -227,7 +227,7 @@ impl ListCommand<'_> {
         format!("{count} {verb} hidden ({}); {more}\n", by_server.collect::<Vec<_>>().join(", "))
     }
 
-    /// One definition a line, as a model gets it.
+    /// One definition per line, as a model gets it.
     fn as_raw(&self) -> String {
         let seen = self.kinds.iter().flat_map(|kind| self.seen(*kind));
         seen.map(|(_, definition)| format!("{definition}\n")).collect()
@@ -237,7 +237,7 @@ impl ListCommand<'_> {
         self.as_written().to_value()
     }
 
-    /// All of it for a program. Nothing in definitions is written anew.
+    /// The whole list as JSON, with definitions byte for byte.
     fn as_written(&self) -> Raw {
         let hidden = self.hidden();
         let mut json = Raw::from_value(&json!({ "hiddenCount": hidden.len() }));
@@ -264,7 +264,7 @@ pub(crate) fn hidden_json(entry: &Entry, reason: &Reason<'_>) -> Value {
     json
 }
 
-/// Why something is not called as it would be.
+/// The reason why an item does not have its default exposed name.
 pub(crate) fn renamed_text(entry: &Entry) -> String {
     let (plain, reason) = entry.renamed().unwrap_or_default();
     format!("it cannot be `{}`, because {}", escape_control(plain), escape_control(&reason))
@@ -282,7 +282,7 @@ fn renamed_json(entry: &Entry) -> Value {
     })
 }
 
-/// A reason for a program.
+/// A reason as JSON.
 pub(crate) fn reason_json(reason: &Reason<'_>) -> Value {
     json!({
         "rule": reason.rule().as_str(),
@@ -292,7 +292,7 @@ pub(crate) fn reason_json(reason: &Reason<'_>) -> Value {
     })
 }
 
-/// What a reason makes of something.
+/// The effect of a reason on an item.
 fn fate(reason: &Reason<'_>) -> &'static str {
     match reason.rule() {
         Rule::Available => "not available",
@@ -300,7 +300,7 @@ fn fate(reason: &Reason<'_>) -> &'static str {
     }
 }
 
-/// The first line of what something says about itself.
+/// The first line of an item's description.
 fn summary(entry: &Entry) -> String {
     let [title, name, description] = entry.definition().get_all(["title", "name", "description"]);
     let line = |raw: Option<Raw>| {
@@ -315,14 +315,14 @@ fn summary(entry: &Entry) -> String {
     [called, line(description)].into_iter().flatten().collect::<Vec<_>>().join(": ")
 }
 
-/// A name among the patterns of an agent that its server has not.
+/// The error for a tool name in an agent's patterns that its server does not have.
 fn no_tool(unknown: &UnmatchedName<'_>) -> Option<Failure> {
     let suggestions = unknown.suggestion.map(str::to_owned).into_iter().collect();
     let failure = Failure::new(FailureKind::Unknown, unmatched::agent_name(unknown));
     Some(failure.of(unknown.server?).suggesting(suggestions))
 }
 
-/// Warns of entries of `allowTools` and `denyTools` that match nothing.
+/// Warns of entries in `allowTools` and `denyTools` that match nothing.
 async fn warn_of_lists(
     is_whole: bool,
     hosted: &CommandHost,
@@ -341,7 +341,7 @@ async fn warn_of_lists(
     }
 }
 
-/// Warns of names that begin like those of no server.
+/// Warns of names that do not start with the prefix of any server.
 fn warn_of_ownerless(unknown: &[UnmatchedName<'_>], settings: &Settings, terminal: &Terminal) {
     if settings.verbosity > Verbosity::Quiet {
         let ownerless = unknown.iter().filter(|it| it.server.is_none());

@@ -1,4 +1,4 @@
-//! The configuration and its agents, with everything that is wrong with either.
+//! Loads the configuration and its agents, with the diagnostics of both.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use trunkline::name::AgentName;
 use crate::environment::{ProcessEnv, wait};
 use crate::settings::Settings;
 
-/// What is said when a file of the configuration, or a folder in which one may be, does not answer.
+/// The error when the file system does not respond.
 pub(crate) const UNANSWERED: &str = "the configuration cannot be loaded";
 
-/// All agents of a configuration, those in files included.
+/// All agents of a configuration, including those in files.
 pub(crate) type Agents = BTreeMap<AgentName, Agent>;
 
-/// Loads the configuration used here, or a file instead of it, and the agents that it names.
+/// Loads the current configuration, or another file, and its agents.
 pub(crate) fn load(
     settings: &Settings,
     environment: &ProcessEnv,
@@ -27,7 +27,7 @@ pub(crate) fn load(
     load_waiting(environment, settings.load_options(environment, file))
 }
 
-/// Loads a configuration and its agents, if the file system answers.
+/// Loads a configuration and its agents, with a timeout.
 pub(crate) fn load_waiting(
     environment: &ProcessEnv,
     options: LoadOptions,
@@ -36,8 +36,8 @@ pub(crate) fn load_waiting(
     wait(move || load_through(&environment, &options)).context(UNANSWERED)
 }
 
-/// The same to look at it only: of a discovered file everything counts, trusted or not. Returns also
-/// why its servers could not be started, if they could not.
+/// Loads a configuration for inspection only: a discovered file is used even if it is not trusted.
+/// Also returns why its servers would not be started.
 pub(crate) fn inspect(
     settings: &Settings,
     environment: &ProcessEnv,
@@ -53,7 +53,7 @@ pub(crate) fn inspect(
     Ok((loaded, hold))
 }
 
-/// Loads a configuration and its agents with something between that is asked for files and folders.
+/// Loads a configuration and its agents through an [`Environment`].
 pub(crate) fn load_through(
     surroundings: &dyn Environment,
     options: &LoadOptions,

@@ -1,4 +1,4 @@
-//! The program `trunkline`: arguments, settings, output; one file per command.
+//! The `trunkline` program: arguments, settings, output, and one file per command.
 
 mod limits;
 mod arguments;

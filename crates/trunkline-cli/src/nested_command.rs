@@ -1,20 +1,20 @@
-//! Finds the command line of Trunkline inside that of a server: after `env`, in `sh -c`, and behind other
-//! programs that only run another one.
+//! Finds a Trunkline command line inside the command of a server: after `env`, in `sh -c`, and
+//! behind other launchers.
 
 use std::path::{Path, PathBuf};
 
-/// Programs that run the rest of their arguments as a command line.
+/// Programs that run the rest of their arguments as a command.
 const LAUNCHERS: [&str; 9] =
     ["command", "doas", "env", "exec", "nice", "nohup", "setsid", "stdbuf", "sudo"];
 
-/// Shells, which run a script that follows `-c`.
+/// Shells, which run the script after `-c`.
 const SHELLS: [&str; 6] = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
 
-/// Words before the program after which it has another configuration, or another folder to find one in.
+/// Words before the program that change its configuration or working directory.
 const CHANGES: [&str; 5] = ["-C", "--chdir", "cd", "popd", "pushd"];
 
-/// The arguments of Trunkline, if a command line runs it. Nothing, if it runs it with other variables or
-/// in another folder than its own: what that leads to is not known.
+/// The arguments of Trunkline, if a command runs it. `None` if it runs with other variables or in
+/// another directory, because its configuration is not known then.
 pub(crate) fn trunkline_arguments(
     command: &str,
     args: &[&str],
@@ -58,7 +58,7 @@ fn nested_shell(words: &[&str], own_program: Option<&Path>) -> Option<Vec<String
     trunkline_arguments(shell, args, own_program)
 }
 
-/// The file that the arguments of Trunkline name.
+/// The file in the `--config` option.
 pub(crate) fn config_argument(args: &[String]) -> Option<PathBuf> {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -76,7 +76,7 @@ fn stem(word: &str) -> Option<&str> {
     Path::new(word).file_stem()?.to_str()
 }
 
-/// Whether an argument of a shell is `-c`, perhaps with other letters: `-lc`.
+/// Whether an argument of a shell is `-c`, possibly combined with other letters: `-lc`.
 fn is_command_option(arg: &str) -> bool {
     arg.starts_with('-') && !arg.starts_with("--") && arg.ends_with('c')
 }
@@ -86,8 +86,8 @@ fn changes_configuration(word: &str) -> bool {
     CHANGES.contains(&word) || word.starts_with("--chdir=") || is_variable
 }
 
-/// The words of a script, as far as they can be told without a shell: the first command line that runs
-/// Trunkline ends where the next one begins.
+/// The words of a script, split without a full shell parser, up to the end of the first command
+/// that runs Trunkline.
 fn shell_words(script: &str) -> Vec<String> {
     let mut words = Vec::new();
     for part in script.split(['\n', ';', '&', '|', '(', ')']) {

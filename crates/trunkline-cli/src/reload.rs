@@ -1,4 +1,4 @@
-//! A configuration that is used for long: what becomes of its files is taken up meanwhile (CFG-10).
+//! Watches configuration and token files, and applies changes while a gateway runs (CFG-10).
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -19,16 +19,16 @@ use crate::settings::Settings;
 use crate::terminal::Terminal;
 use crate::tokens::{self, TokenFile};
 
-/// How often files are looked at.
+/// Interval of checking the files.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a file has to stay as it is to be read: whoever writes it may not be done.
+/// How long a file has to be unchanged before it is read: a write may be in progress.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// How often it is waited for that, for a file that is written all the time.
+/// Most such delays for a file that is written continuously.
 const MAX_WAITS: usize = 20;
 
-/// The files of a configuration, as they were when it was loaded.
+/// The files of a configuration, in their state when it was loaded.
 pub(crate) struct ConfigReloader<'e> {
     settings: &'e Settings,
     environment: &'e ProcessEnv,
@@ -36,16 +36,16 @@ pub(crate) struct ConfigReloader<'e> {
     seen: WatchedFiles,
     in_use: ActiveFile,
     tokens: Option<(PathBuf, Tokens, WatchedFiles)>,
-    /// Changes that could not be taken up because a file did not answer.
+    /// Changed files that could not be applied because the file system did not respond.
     unread: Vec<PathBuf>,
 }
 
-/// What the configuration in use was made of.
+/// The origin of the configuration in use.
 #[derive(Debug, PartialEq, Eq)]
 enum ActiveFile {
-    /// Nothing that may run.
+    /// No configuration that may run.
     Nothing,
-    /// A discovered file that the user has consented to.
+    /// A discovered file with consent.
     Discovered(PathBuf),
     /// Files and variables that need no consent.
     Named,
@@ -61,7 +61,7 @@ impl ActiveFile {
         }
     }
 
-    /// What becomes of it when this is loaded in its place.
+    /// How the given configuration would replace this one.
     fn replaced_by(&self, loaded: &LoadedConfig) -> Replacement {
         let Some((file, reason)) = loaded.consent_holds() else { return Replacement::Normal };
         match self {
@@ -71,25 +71,25 @@ impl ActiveFile {
             {
                 Replacement::Revoked
             }
-            // Whoever edits a file, or puts one here, stops nothing that was consented to.
+            // Editing a file, or adding one here, must not stop servers that the user consented to.
             Self::Discovered(_) | Self::Named => Replacement::Withheld,
         }
     }
 }
 
-/// What a configuration that was loaded means for the one in use.
+/// The effect of a loaded configuration on the one in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replacement {
-    /// It takes its place, unless it has errors.
+    /// It replaces the one in use, unless it has errors.
     Normal,
-    /// The user has taken the consent back: nothing of it goes on.
+    /// The user has revoked the consent: the one in use ends.
     Revoked,
-    /// Nobody has consented to it yet, and the one in use goes on.
+    /// It has no consent yet, so the one in use stays.
     Withheld,
 }
 
 impl<'e> ConfigReloader<'e> {
-    /// Loads the configuration used here, and remembers which files that took.
+    /// Loads the current configuration, and records which files were accessed.
     pub(crate) fn load(
         settings: &'e Settings,
         environment: &'e ProcessEnv,
@@ -101,7 +101,7 @@ impl<'e> ConfigReloader<'e> {
         Ok((following, loaded))
     }
 
-    /// Reads the tokens to serve with, and follows their file as well.
+    /// Reads the tokens for serving, and watches their file too.
     pub(crate) fn read_tokens(&mut self, named: Option<&Path>) -> Result<(TokenFile, Tokens)> {
         let (environment, named) = (self.environment.clone(), named.map(Path::to_owned));
         let read = move || -> Result<_> {
@@ -116,7 +116,7 @@ impl<'e> ConfigReloader<'e> {
         Ok((file, tokens))
     }
 
-    /// Takes up changes, for ever.
+    /// Applies changes, forever.
     pub(crate) async fn run(mut self, host: &Host, terminal: &Terminal) -> Infallible {
         loop {
             tokio::time::sleep(PAUSE).await;
@@ -132,7 +132,7 @@ impl<'e> ConfigReloader<'e> {
         }
     }
 
-    /// Takes up another configuration, unless something is wrong with it.
+    /// Applies a changed configuration, unless it has errors.
     async fn apply(&mut self, host: &Host, mut changed: Vec<PathBuf>, terminal: &Terminal) {
         let is_said = !self.unread.is_empty();
         changed.append(&mut self.unread);
@@ -168,7 +168,7 @@ impl<'e> ConfigReloader<'e> {
             }
             Replacement::Normal | Replacement::Revoked => {}
         }
-        // Nothing of a revoked file goes on, whatever has taken its place.
+        // A revoked file ends, even if its replacement has errors.
         let loaded = match is_revoked && loaded.has_errors(false) {
             true => LoadedConfig::default(),
             false => loaded,
@@ -181,7 +181,7 @@ impl<'e> ConfigReloader<'e> {
         self.in_use = ActiveFile::of(&loaded);
         let reloaded = host.reload(loaded.config, agents).await;
         terminal.tell(&format!("{files} changed: {}\n", described(&reloaded)));
-        // A file that cannot be read now is spoken of when it is taken up.
+        // A token file that cannot be read now is reported when its own change is applied.
         if let Some((path, ..)) = &self.tokens
             && let Ok(file) = read_tokens(path).await
         {
@@ -191,8 +191,8 @@ impl<'e> ConfigReloader<'e> {
 }
 
 impl ConfigReloader<'_> {
-    /// Whether the user has taken back the consent to the file in use, also while another file is found
-    /// in its place.
+    /// Whether the user has revoked the consent to the file in use, even while another file is
+    /// found in its place.
     async fn is_revoked(&self) -> bool {
         let ActiveFile::Discovered(path) = &self.in_use else { return false };
         let (environment, path) = (self.environment.clone(), path.clone());
@@ -200,7 +200,7 @@ impl ConfigReloader<'_> {
         matches!(looked.await, Ok(Ok(true)))
     }
 
-    /// The names of files, for a message. The trust store is called what it is.
+    /// The names of files for a message, with a description for the trust store.
     fn named(&self, files: &[PathBuf]) -> String {
         let store = self.environment.trust_file();
         let name = |path: &PathBuf| match Some(path) == store.as_ref() {
@@ -211,7 +211,7 @@ impl ConfigReloader<'_> {
     }
 }
 
-/// Loads a configuration on another thread, and notes which files that took.
+/// Loads a configuration on another thread, and records which files were accessed.
 fn loading_of(
     environment: &ProcessEnv,
     options: &LoadOptions,
@@ -219,7 +219,7 @@ fn loading_of(
     let (seen, options) = (WatchedFiles::with_environment(environment), options.clone());
     let store = environment.trust_file();
     move || {
-        // Consent can be taken back while it is not asked about.
+        // Consent can be revoked even if this load does not read the store.
         if let Some(store) = &store {
             seen.note(store);
         }
@@ -228,8 +228,8 @@ fn loading_of(
     }
 }
 
-/// What has changed, once it has stopped changing. Nothing, where a file does not answer: it is
-/// looked at again.
+/// The changed files, once they have stopped changing. Empty if the file system does not respond:
+/// the next check repeats it.
 async fn wait_for_change(seen: &WatchedFiles) -> Vec<PathBuf> {
     let changed = seen.changed().await.unwrap_or_default();
     if changed.is_empty() {
@@ -269,7 +269,7 @@ async fn apply_tokens(path: &Path, tokens: &Tokens, host: &Host, terminal: &Term
     }
 }
 
-/// What a new configuration changed, in a line.
+/// The changes of a reload in one line.
 fn described(reloaded: &ReloadSummary) -> String {
     let lists = [
         ("added", &reloaded.added),

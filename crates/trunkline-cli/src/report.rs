@@ -1,4 +1,4 @@
-//! What was found in a configuration, for people and for programs.
+//! Renders diagnostics and documents, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -13,15 +13,15 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::arguments::Format;
 use crate::settings::Verbosity;
 
-/// What is said when there is no configuration, which is no error.
+/// The message when there is no configuration, which is not an error.
 pub(crate) const NOTHING_FOUND: &str = "No configuration found, so there are no servers. \
                                         `trunkline --help` says where it is looked for.\n";
 
-/// What is said when there is one, of which nothing can be used. What is wrong with it has been said.
+/// The message when no server of the configuration is usable. Its errors have been reported.
 const NOTHING_USABLE: &str =
     "No server of the configuration can be used. `trunkline check` says why.\n";
 
-/// Why there are no servers.
+/// The message when there are no servers.
 pub(crate) fn no_servers(loaded: &LoadedConfig) -> &'static str {
     match loaded.origins.is_empty() {
         _ if loaded.has_errors(false) => NOTHING_USABLE,
@@ -30,17 +30,17 @@ pub(crate) fn no_servers(loaded: &LoadedConfig) -> &'static str {
     }
 }
 
-/// What is said of a discovered file that was only looked at; nothing if it may run.
+/// The note on an untrusted file in an inspection; empty if it may run.
 pub(crate) fn held(hold: Option<&ConsentHold>) -> String {
     let Some(hold) = hold else { return String::new() };
     let hold = escape_control(&hold.to_string());
     format!("{hold}: nothing of it is started until `trunkline trust` has allowed it\n")
 }
 
-/// Deepest level that is indented further than the one around it.
+/// Deepest indented level.
 const MAX_INDENTED: usize = 100;
 
-/// The mildest problem that is shown.
+/// The lowest severity that is shown.
 fn threshold(verbosity: Verbosity) -> Severity {
     match verbosity {
         Verbosity::Quiet => Severity::Error,
@@ -49,12 +49,12 @@ fn threshold(verbosity: Verbosity) -> Severity {
     }
 }
 
-/// Problems as text, those that are worth it at this verbosity.
+/// The problems to show at this verbosity, as text.
 pub(crate) fn problems(loaded: &LoadedConfig, verbosity: Verbosity, style: ColorStyle) -> String {
     problems_from(loaded, threshold(verbosity), style)
 }
 
-/// Problems as text under a strict check: whatever fails it is shown, also by a quiet one.
+/// The problems of a strict check as text: includes all that fail it, even with `--quiet`.
 pub(crate) fn strict_problems(
     loaded: &LoadedConfig,
     verbosity: Verbosity,
@@ -68,14 +68,14 @@ fn problems_from(loaded: &LoadedConfig, threshold: Severity, style: ColorStyle) 
     loaded.diagnostics.iter().filter(shown).map(|found| found.render(style) + "\n").collect()
 }
 
-/// How many problems there are and how to see them; nothing if there are none.
+/// The number of problems, and the command that shows them; empty if there are none.
 pub(crate) fn problem_count(loaded: &LoadedConfig, options: &str) -> String {
     let Some(counts) = counts(&loaded.diagnostics) else { return String::new() };
     let sources: Vec<_> = loaded.origins.iter().map(ToString::to_string).collect();
     format!("{counts} in {}; `trunkline check{options}` shows more\n", sources.join(" and "))
 }
 
-/// "2 errors, 1 warning", or nothing.
+/// "2 errors, 1 warning", or `None`.
 pub(crate) fn counts(diagnostics: &[Diagnostic]) -> Option<String> {
     let severities = [Severity::Error, Severity::Warning, Severity::Hint];
     let counts = severities.into_iter().filter_map(|severity| {
@@ -86,7 +86,7 @@ pub(crate) fn counts(diagnostics: &[Diagnostic]) -> Option<String> {
     (!counts.is_empty()).then(|| counts.join(", "))
 }
 
-/// A number of things.
+/// A count with its noun.
 pub(crate) fn plural(count: usize, thing: &str) -> String {
     match count {
         1 => format!("1 {thing}"),
@@ -94,7 +94,7 @@ pub(crate) fn plural(count: usize, thing: &str) -> String {
     }
 }
 
-/// A problem for a program.
+/// A diagnostic as JSON.
 pub(crate) fn problem_json(found: &Diagnostic) -> Value {
     let related = found.related.iter().map(|related| {
         let mut place = location_json(&related.location);
@@ -129,7 +129,7 @@ pub(crate) fn location_json(location: &Location) -> Value {
     })
 }
 
-/// Rows in columns that are as wide as they have to be.
+/// Formats rows as a table with aligned columns.
 pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
@@ -144,7 +144,7 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     text
 }
 
-/// A document for a program: over many lines, or on one.
+/// A JSON document, indented or on one line.
 pub(crate) fn document(json: &Value, format: Format) -> String {
     match format {
         Format::Raw => format!("{json}\n"),
@@ -152,7 +152,7 @@ pub(crate) fn document(json: &Value, format: Format) -> String {
     }
 }
 
-/// A value over many lines. Numbers, texts and the order of keys are as they were written.
+/// Indents a JSON value. Numbers, strings and the order of keys keep their spelling.
 pub(crate) fn indented(value: &Raw) -> String {
     let mut text = String::with_capacity(value.bytes().len() * 2);
     let (mut depth, mut rest) = (0_usize, value.text());
@@ -197,7 +197,7 @@ fn break_line(text: &mut String, depth: usize) {
     text.push_str(&"  ".repeat(depth.min(MAX_INDENTED)));
 }
 
-/// How long the string is that a text starts with, quotes included.
+/// The length of the JSON string at the start of a text, including its quotes.
 fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
     let end = text.bytes().skip(1).position(|byte| {
@@ -212,7 +212,7 @@ fn string_length(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// CALL-4: a result as JSON is whole.
+    /// CALL-4: a result in JSON format is complete.
     #[test]
     fn nothing_but_white_space_changes() {
         let text =

@@ -1,5 +1,5 @@
-//! From a name on the command line to what it stands for: which servers are asked, and what is said
-//! if it leads nowhere.
+//! Resolves a name on the command line to an item: which servers are started, and the error if
+//! there is none.
 
 use std::time::{Duration, Instant};
 
@@ -23,21 +23,21 @@ use crate::terminal::Terminal;
 /// Servers that are named in one message; more would not be read.
 const MAX_NAMED: usize = 3;
 
-/// The time that a command has for everything it does about a call: starts, lists and the call.
+/// The time limit of a command for everything about a call: starts, lists and the call itself.
 #[derive(Clone, Copy)]
 pub(crate) struct TimeLimit {
-    /// As `--timeout` says; without it the bounds of the configuration hold alone.
+    /// The `--timeout` option; without it only the configured timeouts apply.
     pub(crate) limit: Option<Duration>,
     pub(crate) since: Instant,
 }
 
 impl TimeLimit {
-    /// A limit that counts from now.
+    /// A limit that starts now.
     pub(crate) fn new(limit: Option<Duration>) -> Self {
         Self { limit, since: Instant::now() }
     }
 
-    /// Waits for some work, and for nothing once the time is over.
+    /// Runs some work within the limit; `None` if it is exceeded.
     async fn bound<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         match self.limit {
             Some(limit) => timeout(limit.saturating_sub(self.since.elapsed()), work).await.ok(),
@@ -46,56 +46,55 @@ impl TimeLimit {
     }
 }
 
-/// Something that is looked for on behalf of somebody.
+/// The search for an item on behalf of a caller.
 pub(crate) struct NameSearch<'a> {
     pub(crate) hosted: &'a CommandHost,
     pub(crate) who: &'a CallerOptions<'a>,
     pub(crate) name: &'a str,
-    /// The only server that is asked.
+    /// The only server to search.
     pub(crate) server: Option<ServerName>,
-    /// The time that the command has, if it was given one.
+    /// The time limit of the command.
     pub(crate) time: TimeLimit,
 }
 
-/// What a name leads to.
+/// A resolved name.
 pub(crate) struct ResolvedName {
-    /// A view in which it does.
+    /// A view that contains the item.
     pub(crate) view: View,
-    /// Whose it is.
+    /// The server of the item.
     pub(crate) server: ServerName,
 }
 
-/// What came of a look.
+/// The result of one search.
 struct SearchAttempt {
     view: View,
-    /// Why servers cannot be used.
+    /// Errors of servers that are unavailable.
     failures: Vec<Error>,
-    /// Whose it is, if the name leads somewhere.
+    /// The server of the item, if the name resolves.
     led: Result<ServerName, ResolveError>,
 }
 
-/// Why a name leads nowhere.
+/// The reason why a name does not resolve.
 enum ResolveError {
-    /// The caller knows nothing of that name.
+    /// The caller sees no item with that name.
     Unknown {
         failure: Failure,
-        /// Whether it is worth asking others what may have been meant.
+        /// Whether other servers should be searched for similar names.
         is_strange: bool,
     },
-    /// The caller may know of it, and cannot have it: it is hidden, or not to be had now.
+    /// The item exists, but it is hidden or unavailable.
     Denied(Failure),
 }
 
 impl NameSearch<'_> {
-    /// Where the name of a tool or a prompt leads. Only those servers are started that can have
-    /// something of that name for whoever asks. What is hidden by its name is said to be hidden if it is
-    /// remembered.
+    /// Resolves the name of a tool or prompt. Starts only the servers that can have a visible item
+    /// of that name. A cached item that is hidden by its name is reported as hidden.
     pub(crate) async fn named(
         &self,
         kind: ItemKind,
         terminal: &mut Terminal,
     ) -> Result<ResolvedName> {
-        // An agent that does not exist is said before anything is started.
+        // Reports an unknown agent before anything is started.
         let view = self.hosted.view_with_warnings(self.who, terminal)?;
         let mut owners = owners(self.hosted, self.name);
         if let Some(held) = self.held_owner(&owners) {
@@ -125,8 +124,9 @@ impl NameSearch<'_> {
                 return self.finish(look);
             }
         }
-        // The others cannot have it, but something that looks like it. Those are started for that only if
-        // the name is of no server: a name with a known prefix is compared with what is known.
+        // Other servers cannot have it, but may have a similar name. They are started for that only
+        // if the name belongs to no server; a name with a known prefix is compared with the known
+        // items.
         let mut others = self.hosted.holders(&view);
         let is_ownerless = self::owners(self.hosted, self.name).is_empty();
         let is_asked = |it: &ServerName| is_ownerless && !taken_away.contains(it);
@@ -135,13 +135,13 @@ impl NameSearch<'_> {
         self.finish(look)
     }
 
-    /// The servers whose lists of some kinds are not known from an earlier run.
+    /// The servers without cached lists of these kinds.
     pub(crate) fn unknown(&self, servers: Vec<ServerName>, kinds: &[ItemKind]) -> Vec<ServerName> {
         let remembered = self.hosted.cached(&servers, kinds);
         servers.into_iter().filter(|it| !remembered.contains(it)).collect()
     }
 
-    /// Where an address leads. It does not say whose it is, so anybody may have it.
+    /// Resolves a URI. It does not identify its server, so every server may have it.
     pub(crate) async fn address(&self, terminal: &mut Terminal) -> Result<ResolvedName> {
         let view = self.hosted.view_with_warnings(self.who, terminal)?;
         let asked = match &self.server {
@@ -167,7 +167,7 @@ impl NameSearch<'_> {
         self.finish(SearchAttempt { view, failures, led })
     }
 
-    /// Why a server is not started that could have an address, if nobody has consented to it.
+    /// The error for an untrusted server that could have the URI.
     fn held_holder(&self) -> Option<Failure> {
         match &self.server {
             Some(server) => self.hosted.held(server.as_str()),
@@ -175,7 +175,7 @@ impl NameSearch<'_> {
         }
     }
 
-    /// Why none of the servers is started that could have the name, if nobody has consented to them.
+    /// The error if none of the servers that could have the name is trusted.
     fn held_owner(&self, owners: &[ServerName]) -> Option<Failure> {
         let held = owners.iter().map(|owner| self.hosted.held(owner.as_str()));
         held.collect::<Option<Vec<_>>>()?.into_iter().next()
@@ -196,7 +196,7 @@ impl NameSearch<'_> {
         Ok(SearchAttempt { view, failures, led })
     }
 
-    /// Asks servers for what they have, within the time of the command.
+    /// Refreshes the lists of servers within the time limit.
     async fn refresh(
         &self,
         asked: &[ServerName],
@@ -211,7 +211,7 @@ impl NameSearch<'_> {
         Ok(failures)
     }
 
-    /// That servers have not said within the time of the command what they have, and how far they are.
+    /// The error for servers that did not list their items within the limit, with their state.
     fn too_slow(&self, asked: &[ServerName], kinds: &[ItemKind]) -> Failure {
         let connections = asked.iter().filter_map(|it| self.hosted.host.servers().get(it.as_str()));
         let is_late = |it: &Connection| kinds.iter().any(|kind| !it.is_fresh(*kind));
@@ -290,7 +290,7 @@ impl NameSearch<'_> {
         }
     }
 
-    /// Whether a rule hides everything of the name, whatever its server has.
+    /// Whether a rule hides the name on every server that could have it.
     fn is_hidden_by_name(&self, view: &View) -> bool {
         let owners = owners(self.hosted, self.name);
         let is_hidden =
@@ -298,7 +298,7 @@ impl NameSearch<'_> {
         !owners.is_empty() && owners.iter().all(is_hidden)
     }
 
-    /// What the configuration says about whoever would have the name, if that is why nobody has.
+    /// The reason in the configuration why no server has the name, if there is one.
     pub(crate) fn hidden_reason(&self) -> Option<String> {
         match self.switched_off() {
             Some(server) => Some(match self.hosted.held(server.as_str()) {
@@ -309,7 +309,7 @@ impl NameSearch<'_> {
         }
     }
 
-    /// That the server which would have the name is switched off in the conversation.
+    /// The reason if the server of the name is disabled in the conversation.
     fn off_here(&self) -> Option<String> {
         let view = self.hosted.view(self.who).ok()?;
         let owner = view.catalog().namespaces().owner(self.name)?;
@@ -317,7 +317,7 @@ impl NameSearch<'_> {
         is_off.then(|| format!("its server `{owner}` is switched off in this conversation"))
     }
 
-    /// The server that would have the name, if it is switched off.
+    /// The server of the name, if it is disabled.
     fn switched_off(&self) -> Option<ServerName> {
         let catalog = self.hosted.host.catalog();
         let owner = catalog.namespaces().owner(self.name)?;
@@ -326,7 +326,7 @@ impl NameSearch<'_> {
     }
 }
 
-/// How to see something that is hidden, by the configuration or in one run.
+/// A hint on how to see a hidden item, by the configuration or for one run.
 fn how_to_see(reason: &Reason<'_>) -> String {
     let hint = reason.hint().unwrap_or("`trunkline explain` says more");
     match reason.needed_access() {
@@ -338,7 +338,7 @@ fn how_to_see(reason: &Reason<'_>) -> String {
     }
 }
 
-/// Nobody who answered has it, and a server that could have it did not answer.
+/// The error if a server that could have the item did not respond.
 pub(crate) fn unavailable_servers(name: &str, error: &Error) -> Failure {
     let failure = Failure::unavailable(error);
     match error.server() {
@@ -350,7 +350,7 @@ pub(crate) fn unavailable_servers(name: &str, error: &Error) -> Failure {
     }
 }
 
-/// Whether there is something of a name, whoever may see it.
+/// Whether an item with this name exists, visible or not.
 fn exists(view: &View, kind: ItemKind, name: &str) -> bool {
     match kind {
         ItemKind::Tool | ItemKind::Prompt => view.catalog().get(kind, name).is_some(),
@@ -358,7 +358,7 @@ fn exists(view: &View, kind: ItemKind, name: &str) -> bool {
     }
 }
 
-/// The servers whose names a name looks like one of. Several may have one prefix.
+/// The servers that would own a name. Several may have the same prefix.
 pub(crate) fn owners(hosted: &CommandHost, name: &str) -> Vec<ServerName> {
     let catalog = hosted.host.catalog();
     let spaces = catalog.namespaces();

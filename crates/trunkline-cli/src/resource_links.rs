@@ -1,5 +1,5 @@
-//! Links in a result, as they can be followed: a call starts one server, and knows nothing of what the
-//! others have.
+//! Rewrites resource links in a result so that they can be read: a call starts only one server, so
+//! the resources of others are unknown.
 
 use std::path::Path;
 
@@ -14,14 +14,14 @@ use crate::environment::ProcessEnv;
 
 const ADDRESSED: [ItemKind; 2] = [ItemKind::Resource, ItemKind::ResourceTemplate];
 
-/// A result with links that lead to its own server, whatever the others have. Those that name it already
-/// stay as they are, and so do those that lead nowhere, and those to files that were kept of the result.
+/// Qualifies links in a result with its server. Links stay unchanged if they are qualified already,
+/// if the server has no such resource, or if they point to saved artifacts.
 pub(crate) async fn with_readable_links(
     mut called: Outcome,
     hosted: &CommandHost,
     (environment, kept): (&ProcessEnv, Option<&Path>),
 ) -> Outcome {
-    // Where addresses are known, the library has written them already.
+    // Where resource lists are known, the library has rewritten the links already.
     if has_resource_lists(&hosted.host.catalog()) || !has_links(&called) {
         return called;
     }

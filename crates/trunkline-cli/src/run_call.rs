@@ -1,4 +1,4 @@
-//! Calls and their results: what is shown while one runs, and what comes of it.
+//! Makes a call, shows its progress and prints its result.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,26 +21,26 @@ use crate::resource_links::with_readable_links;
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 
-/// Characters of a server's words about its progress: they share a line with ours.
+/// Characters of a progress message from the server: it shares a line with ours.
 const MAX_PROGRESS: usize = 60;
 
-/// How deep arguments are looked into: people write less deep, and each level is read again.
+/// Depth to which arguments are searched: people write less, and each level is parsed again.
 const MAX_DEPTH: usize = 32;
 
-/// Somebody who watches a call.
+/// Shows progress and log messages of a call.
 pub(crate) struct ProgressPrinter<'t> {
     pub(crate) terminal: &'t Terminal,
-    /// What is being done.
+    /// The current activity.
     pub(crate) doing: String,
-    /// Whose words are shown.
+    /// The name shown with log messages.
     pub(crate) speaker: String,
     pub(crate) verbosity: Verbosity,
-    /// The server that speaks, which knows what must not be shown.
+    /// The server's connection, which knows the secrets to mask.
     pub(crate) connection: Option<Arc<Connection>>,
 }
 
 impl ProgressPrinter<'_> {
-    /// What a server says in a line of ours, without its secrets.
+    /// Masks the server's secrets in a text.
     fn masked(&self, text: &str) -> String {
         match &self.connection {
             Some(connection) => connection.masked(text),
@@ -68,7 +68,7 @@ impl CallHandler for ProgressPrinter<'_> {
     }
 }
 
-/// How far a call is, as its server says: ` 3 of 10: reading`.
+/// The progress of a call: ` 3 of 10: reading`.
 fn progress_text(params: &Raw, masked: impl Fn(&str) -> String) -> String {
     let [done, total, message] = params.get_all(["progress", "total", "message"]);
     let mut text = done.map_or(String::new(), |done| format!(" {}", escape_control(done.text())));
@@ -84,7 +84,7 @@ fn progress_text(params: &Raw, masked: impl Fn(&str) -> String) -> String {
     text
 }
 
-/// A line of the server's log.
+/// A log message as one line.
 fn log_line(params: &Raw) -> String {
     let [level, data] = params.get_all(["level", "data"]);
     let text = |raw: &Raw| match raw.as_str() {
@@ -95,24 +95,24 @@ fn log_line(params: &Raw) -> String {
     format!("{level}: {}\n", data.as_ref().map(text).unwrap_or_default())
 }
 
-/// A call that is made, and what becomes of its result.
+/// A call to make and print.
 pub(crate) struct CallRunner<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) environment: &'a ProcessEnv,
     pub(crate) bounds: &'a TimeoutArguments,
-    /// The time of the command, of which the call has what is left.
+    /// The time limit of the command; the call gets the rest of it.
     pub(crate) time: TimeLimit,
     pub(crate) hosted: &'a CommandHost,
-    /// Who does it.
+    /// The server of the call.
     pub(crate) server: &'a ServerName,
-    /// What is being done, in words.
+    /// The activity to show as progress.
     pub(crate) doing: String,
-    /// Whether arguments are checked before they are sent.
+    /// Whether arguments are validated before they are sent.
     pub(crate) checks_arguments: bool,
 }
 
 impl CallRunner<'_> {
-    /// Makes the call while somebody watches, and prints its result.
+    /// Makes the call with progress, and prints its result.
     pub(crate) async fn run(
         self,
         terminal: &mut Terminal,
@@ -142,7 +142,7 @@ impl CallRunner<'_> {
         Ok(if called.is_error { Outcome::ToolFailed } else { Outcome::Good })
     }
 
-    /// Whose words a log is.
+    /// The name shown with log messages.
     fn speaker(&self) -> String {
         let name = escape_control(self.server.as_str());
         let server = self.hosted.loaded.config.server(self.server.as_str());
@@ -152,8 +152,8 @@ impl CallRunner<'_> {
         }
     }
 
-    /// Says what became of binary parts that are still in the result. Those of a call that were
-    /// kept are links in it by now.
+    /// Reports which binary parts of the result were saved. In the result of a tool call, saved
+    /// parts are links already.
     fn report_saved_files(&self, called: &Called, terminal: &Terminal) {
         let Some(folder) = &self.bounds.artifacts else { return };
         for artifact in artifacts(called.kind(), &called.result, ArtifactLimits::default()) {
@@ -171,7 +171,7 @@ fn printed(called: &Called, format: Format) -> String {
     match format {
         Format::Raw => format!("{}\n", called.result),
         Format::Json => report::indented(&called.result),
-        // One value a line: whoever reads them would take anything else for one.
+        // One value per line, so a message would look like a value.
         Format::Text if completes_nothing(called) => String::new(),
         Format::Text => text_of(called),
     }
@@ -182,13 +182,13 @@ fn completes_nothing(called: &Called) -> bool {
     called.kind() == ResultKind::Completion && values.is_none_or(|it| it.items().is_empty())
 }
 
-/// What a result says, for people.
+/// The content of a result as text.
 pub(crate) fn text_of(called: &Called) -> String {
     let lines: Vec<_> = called.text().lines().map(escape_control).collect();
     lines.join("\n") + "\n"
 }
 
-/// Arguments that were given as JSON.
+/// Arguments given as JSON.
 pub(crate) fn object(text: &str, whence: &str) -> Result<Raw> {
     let bad = |problem: &str| Failure::new(FailureKind::BadArguments, problem);
     let raw = Raw::from_text(text).map_err(|error| {
@@ -205,15 +205,14 @@ pub(crate) fn object(text: &str, whence: &str) -> Result<Raw> {
     Ok(raw)
 }
 
-/// Refuses a value with a key that is there twice. Servers disagree on which of the two counts, so
-/// what was meant cannot be known.
+/// Rejects a value with a duplicate key. Servers disagree on which of the two counts.
 fn reject_repeated_keys(raw: &Raw, whence: &str) -> Result<()> {
     let Some(key) = repeated_key(raw) else { return Ok(()) };
     let message = format!("{whence} has the key `{}` twice", escape_control(&key));
     bail!(Failure::new(FailureKind::BadArguments, message));
 }
 
-/// A key that an object has twice, at the top or inside.
+/// A duplicate key in an object, at any level down to [`MAX_DEPTH`].
 fn repeated_key(raw: &Raw) -> Option<String> {
     let mut level = vec![raw.clone()];
     for _ in 0..MAX_DEPTH {
@@ -233,7 +232,7 @@ fn repeated_key(raw: &Raw) -> Option<String> {
     None
 }
 
-/// `NAME=VALUE` pairs as an object, in their order; each value is what it is made into.
+/// `NAME=VALUE` pairs as an object, in their order; `value` converts each value.
 pub(crate) fn pairs(arguments: &[String], value: fn(&str) -> Raw) -> Result<Raw> {
     let bad = |message: String| Failure::new(FailureKind::Usage, message);
     let (mut pairs, mut names) = (Raw::from_value(&serde_json::json!({})), HashSet::new());

@@ -1,4 +1,4 @@
-//! Settings as meant: arguments and environment resolved once.
+//! Settings of the program, resolved once from arguments and environment.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use trunkline::config::{Access, DiscoveredFiles, LoadOptions, SearchPath};
 use crate::arguments::{Arguments, ColorChoice, Format, quoted};
 use crate::environment::ProcessEnv;
 
-/// When to use colours, once the environment has been heard.
+/// When to use colours, with the environment taken into account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colors {
     Always,
@@ -15,7 +15,7 @@ pub(crate) enum Colors {
     Never,
 }
 
-/// How much is said.
+/// Which messages are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verbosity {
     Quiet,
@@ -23,15 +23,15 @@ pub(crate) enum Verbosity {
     Verbose,
 }
 
-/// Settings of the whole program.
+/// Settings of the program.
 pub(crate) struct Settings {
     pub(crate) config: Option<PathBuf>,
     pub(crate) format: Format,
     pub(crate) verbosity: Verbosity,
     pub(crate) colors: Colors,
-    /// The access rule of every server in this run.
+    /// The access rule for all servers in this run.
     pub(crate) access: Option<Access>,
-    /// Whether progress is shown, where there is a terminal to show it on.
+    /// Whether to show progress if stderr is a terminal.
     pub(crate) progress: bool,
 }
 
@@ -58,13 +58,13 @@ impl Settings {
         }
     }
 
-    /// The option for the configuration as it would be written again, after a blank.
+    /// The `--config` option as it would be written on a command line, after a space.
     pub(crate) fn written_config(&self) -> String {
         let file = self.config.as_ref().map(|file| quoted(&file.to_string_lossy()));
         file.map(|file| format!(" --config {file}")).unwrap_or_default()
     }
 
-    /// How configuration is loaded; `file` goes before `--config`.
+    /// Options for loading the configuration; `file` takes precedence over `--config`.
     pub(crate) fn load_options(
         &self,
         environment: &ProcessEnv,

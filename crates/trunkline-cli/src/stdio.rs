@@ -1,16 +1,16 @@
-//! Standard input and output as streams, for a server that speaks over them.
+//! Standard input and output as asynchronous streams, for serving over stdio.
 //!
-//! What is read and written by threads of its own works with everything, and costs two changes of
-//! thread for each message. Clients start servers with pipes or sockets, which can say when they are
-//! ready. For that they must not block, which others who have them as well should not notice: pipes are
-//! opened once more, and sockets are made to block again at the end.
+//! Threads work with every kind of stream, but cost two context switches per message. Clients start
+//! servers with pipes or sockets, which support readiness. This needs non-blocking mode, which
+//! other processes with the same stream must not notice: pipes are opened again, and sockets are
+//! set back to blocking at the end.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What is read from a client.
+/// The stream from a client.
 pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
 
-/// What is written to it.
+/// The stream to a client.
 pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
 pub(crate) use ready::{input, output};
@@ -31,7 +31,7 @@ mod ready {
 
     use super::{Input, Output};
 
-    /// Standard input, if it can say when there is something to read.
+    /// Standard input as a non-blocking stream, if possible.
     ///
     /// # Panics
     ///
@@ -46,7 +46,7 @@ mod ready {
         }
     }
 
-    /// Standard output, if it can say when there is room.
+    /// Standard output as a non-blocking stream, if possible.
     ///
     /// # Panics
     ///
@@ -61,21 +61,21 @@ mod ready {
         }
     }
 
-    /// What a stream is.
+    /// The kind of a stream.
     enum StreamKind {
         Pipe,
         Socket(OwnedFd),
     }
 
     impl StreamKind {
-        /// What a stream is, if it is of those that can say when they are ready.
+        /// The kind of a stream, if it supports readiness.
         fn of(stream: &impl AsFd, messages: &Stderr) -> Option<Self> {
             let file = file(stream)?;
             let metadata = file.metadata().ok()?;
             if metadata.file_type().is_fifo() {
                 return Some(Self::Pipe);
             }
-            // Whoever writes to standard error waits until it is written.
+            // Stderr on the same socket has to stay blocking.
             let is_same = |it: Metadata| (it.dev(), it.ino()) == (metadata.dev(), metadata.ino());
             let is_for_messages = self::file(messages)?.metadata().is_ok_and(is_same);
             let is_socket = metadata.file_type().is_socket() && !is_for_messages;
@@ -87,14 +87,14 @@ mod ready {
         stream.as_fd().try_clone_to_owned().ok().map(File::from)
     }
 
-    /// A socket that blocks again once this is dropped: it may be another's as well.
+    /// A socket that is set back to blocking when dropped, because other processes may share it.
     struct Socket {
         stream: UnixStream,
         blocking: net::UnixStream,
     }
 
     impl Socket {
-        /// A socket, if it is one of this machine.
+        /// A Unix socket; `None` for other kinds.
         fn new(socket: OwnedFd) -> Option<Self> {
             let blocking = net::UnixStream::from(socket);
             blocking.local_addr().ok()?;
@@ -107,7 +107,7 @@ mod ready {
 
     impl Drop for Socket {
         fn drop(&mut self) {
-            // Nobody is left to tell that it cannot be done.
+            // An error cannot be reported here.
             let _ = self.blocking.set_nonblocking(false);
         }
     }
@@ -144,7 +144,7 @@ mod ready {
     }
 }
 
-/// Elsewhere nothing of the kind can be had without changing it for others.
+/// On other systems this is not possible without affecting other processes.
 #[cfg(not(target_os = "linux"))]
 mod ready {
     use std::io::{Stderr, Stdin, Stdout};

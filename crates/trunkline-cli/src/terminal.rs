@@ -1,4 +1,4 @@
-//! Standard output and standard error: the only place that writes to them.
+//! Standard output and standard error: the only module that writes to them.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -11,15 +11,15 @@ use unicode_width::UnicodeWidthChar as _;
 use crate::settings::{Colors, Settings, Verbosity};
 use crate::stdio;
 
-/// Where results and messages go.
+/// Writes results and messages.
 pub(crate) struct Terminal {
     output_style: ColorStyle,
     message_style: ColorStyle,
     shows_progress: bool,
     says_warnings: bool,
-    /// Whether results appear on a terminal.
+    /// Whether standard output is a terminal.
     is_output_terminal: bool,
-    /// Whether anything of a result has been printed.
+    /// Whether any part of a result has been printed.
     has_printed: bool,
 }
 
@@ -45,13 +45,12 @@ impl Terminal {
         self.message_style
     }
 
-    /// Prints a result. That nobody reads on, as in `trunkline schema | head`, is the reader's
-    /// right and changes nothing about how the program ends.
+    /// Prints a result. A closed pipe, as in `trunkline schema | head`, is not an error.
     pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
         self.print_on(text).map(|_| ())
     }
 
-    /// Prints a part of a result that goes on. Says whether anybody still reads.
+    /// Prints a part of a result. Returns `false` if the reader has closed the pipe.
     pub(crate) fn print_on(&mut self, text: &str) -> io::Result<bool> {
         self.has_printed |= !text.is_empty();
         let text = if self.is_output_terminal { visible(text) } else { text.into() };
@@ -66,12 +65,12 @@ impl Terminal {
         }
     }
 
-    /// Whether anything of a result has been printed, or was tried to be.
+    /// Whether any part of a result has been printed, successfully or not.
     pub(crate) fn has_printed(&self) -> bool {
         self.has_printed
     }
 
-    /// Shows what is going on, where somebody watches; [`Terminal::clear_progress`] removes it.
+    /// Shows progress on a terminal; [`Terminal::clear_progress`] removes it.
     pub(crate) fn progress(&self, text: &str) {
         if self.shows_progress {
             let size = terminal_size::terminal_size_of(io::stderr());
@@ -80,28 +79,28 @@ impl Terminal {
         }
     }
 
-    /// Removes what [`Terminal::progress`] has shown.
+    /// Removes the output of [`Terminal::progress`].
     pub(crate) fn clear_progress(&self) {
         self.progress("");
     }
 
-    /// How wide and high the terminal is on which results appear; nothing if they go elsewhere.
+    /// Width and height of the terminal for results; `None` if they go elsewhere.
     pub(crate) fn size(&self) -> Option<(usize, usize)> {
         let (width, height) = terminal_size::terminal_size_of(io::stdout())?;
         Some((usize::from(width.0).max(1), usize::from(height.0).max(1)))
     }
 
-    /// Whether somebody may be sitting at standard input.
+    /// Whether standard input is a terminal.
     pub(crate) fn has_keyboard(&self) -> bool {
         io::stdin().is_terminal()
     }
 
-    /// Whether somebody can be asked something: there is a keyboard, and messages are seen.
+    /// Whether the user can be prompted: both standard input and stderr are terminals.
     pub(crate) fn can_ask(&self) -> bool {
         self.has_keyboard() && io::stderr().is_terminal()
     }
 
-    /// Asks a question. Anything but yes is no.
+    /// Prompts for confirmation. Anything but yes is no.
     pub(crate) fn ask(&self, question: &str) -> io::Result<bool> {
         self.say(&format!("{question} [y/N] "));
         let mut answer = String::new();
@@ -109,12 +108,12 @@ impl Terminal {
         Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
-    /// Everything on standard input.
+    /// Reads all of standard input.
     pub(crate) fn read_input(&mut self) -> io::Result<String> {
         io::read_to_string(io::stdin().lock())
     }
 
-    /// Standard input and output as streams, for a server that speaks over them.
+    /// Standard input and output as streams, for a server that uses them.
     ///
     /// # Panics
     ///
@@ -129,29 +128,29 @@ impl Terminal {
         )
     }
 
-    /// Prints a warning, unless only failures are to be said.
+    /// Prints a warning, unless `--quiet` is set.
     pub(crate) fn warn(&self, text: &str) {
         if self.says_warnings {
             self.say(&format!("warning: {text}\n"));
         }
     }
 
-    /// Prints something worth knowing, unless only failures are to be said.
+    /// Prints a notice, unless `--quiet` is set.
     pub(crate) fn tell(&self, text: &str) {
         if self.says_warnings {
             self.say(text);
         }
     }
 
-    /// Prints a message beside the results. That it cannot be printed is nothing to fail for.
+    /// Prints a message to stderr. Failures are ignored.
     pub(crate) fn say(&self, text: &str) {
         let _ = io::stderr().lock().write_all(visible(text).as_bytes());
     }
 }
 
-/// A text as a terminal may have it: characters that are not seen, or change how others are seen, are
-/// written as escapes of JSON. In a document of JSON they stand in strings only, so that it stays the
-/// same document. Control characters below 0x20 are ours: colours, lines, and what clears progress.
+/// Escapes invisible characters, and those that change how others are displayed, as in JSON. In a
+/// JSON document they occur only in strings, so the document stays equivalent. Control characters
+/// below 0x20 are our own: colours, line breaks, and clearing progress.
 fn visible(text: &str) -> Cow<'_, str> {
     let is_foreign = |character: char| character >= '\u{7f}' && is_hidden(character);
     if !text.contains(is_foreign) {
@@ -170,7 +169,7 @@ fn visible(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// A text as far as it fits into a line: one that wraps could not be removed.
+/// Truncates a text to one line: a wrapped one could not be removed.
 fn cut(text: &str, width: usize) -> String {
     let mut room = width.saturating_sub(1);
     let fits = |character: &char| {
@@ -190,7 +189,7 @@ fn style(colors: Colors, is_terminal: bool) -> ColorStyle {
     }
 }
 
-/// Reports panics by their place alone: the message of one may quote what a client or a server sent.
+/// Reports panics by their location only: the message may quote data of a client or server.
 pub(crate) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let line = panic_line(panic.location());
@@ -205,7 +204,7 @@ fn panic_line(place: Option<&Location<'_>>) -> String {
     )
 }
 
-/// Prints help, the version, or what is wrong with the arguments.
+/// Prints help, the version, or a usage error.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let is_mistake = error.use_stderr();
     match error.print() {
@@ -219,7 +218,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 mod tests {
     use super::*;
 
-    /// SEC-3: whoever sent them, such characters reach no terminal, and JSON stays what it was.
+    /// SEC-3: such characters reach no terminal from any sender, and JSON stays equivalent.
     #[test]
     fn characters_that_are_not_seen_are_written_as_escapes() {
         let text =

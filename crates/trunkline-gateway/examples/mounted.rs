@@ -1,5 +1,5 @@
-//! An axum application that has routes of its own and serves all MCP servers of a configuration
-//! beside them: `cargo run --example mounted -- mcp.json`, then `http://127.0.0.1:8080/tools/mcp`.
+//! An axum application with routes of its own that also serves all MCP servers of a configuration:
+//! `cargo run --example mounted -- mcp.json`, then `http://127.0.0.1:8080/tools/mcp`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example is a program")]
 
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for problem in &loaded.diagnostics {
         eprint!("{}", problem.render(ColorStyle::Plain));
     }
-    // References such as ${TOKEN} are filled in by a resolver of your own; this one knows none.
+    // References such as ${TOKEN} need a resolver of your own; this one resolves none.
     let child = ChildOptions::from_environment(std::env::vars_os());
     let options = ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default())
         .with_capabilities(trunkline_gateway::client_capabilities());
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         served = trunkline_gateway::listen(application, listener) => served?,
         interrupted = tokio::signal::ctrl_c() => interrupted?,
     }
-    // Without this, servers end all the same, though not in order.
+    // Without this, servers are stopped too, but not gracefully.
     host.shutdown().await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Who may ask for what: scopes, tokens, and budgets of bytes per principal.
+//! Access control: scopes, tokens, and byte budgets per principal.
 
 pub(crate) mod scope;
 pub(crate) mod tokens;

@@ -1,8 +1,7 @@
-//! Two small MCP servers to try things with: words and numbers.
+//! Two small demo MCP servers, for trying things out: `words` and `numbers`.
 //!
-//! They are real servers in that any MCP client can use them, over a pair of streams or over HTTP,
-//! in both generations of the protocol: the older one that opens with `initialize`, and the newer
-//! one in which every request says for itself what it speaks.
+//! Any MCP client can use them, over a pair of streams or over HTTP, in both eras: legacy with
+//! `initialize`, and modern with the protocol version in every request.
 
 mod tools;
 mod answer;
@@ -16,11 +15,11 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
-/// The longest message that is read, as a line or as a body: far above what a call needs, and
-/// small enough that no client can fill the memory.
+/// Limit in bytes of a message, as a line or as a body: far above the needs of a call, and small
+/// enough that no client can exhaust the memory.
 const LONGEST_MESSAGE: usize = 1024 * 1024;
 
-/// One of the servers of the demonstration.
+/// One of the demo servers.
 ///
 /// ```
 /// use trunkline_gateway::demo::DemoServer;
@@ -39,14 +38,14 @@ const LONGEST_MESSAGE: usize = 1024 * 1024;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DemoServer {
-    /// Counts, shouts and remembers texts.
+    /// Counts words, shouts and remembers texts.
     Words,
     /// Adds, rolls dice and converts temperatures.
     Numbers,
 }
 
 impl DemoServer {
-    /// Every server of the demonstration.
+    /// All demo servers.
     pub const ALL: [Self; 2] = [Self::Words, Self::Numbers];
 
     /// The server with this name.
@@ -55,7 +54,7 @@ impl DemoServer {
         Self::ALL.into_iter().find(|server| server.name() == name)
     }
 
-    /// The name to choose the server by.
+    /// The name of the server.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,19 +63,18 @@ impl DemoServer {
         }
     }
 
-    /// The answer to one JSON-RPC message, or nothing if it asks for none.
+    /// The response to one JSON-RPC message, or `None` if it is not a request.
     #[must_use]
     pub fn answer(self, message: &str) -> Option<String> {
         let answer = answer::answer(self, &Bytes::copy_from_slice(message.as_bytes()))?;
         Some(String::from_utf8_lossy(&answer).into_owned())
     }
 
-    /// Answers messages, one a line, until the reader ends.
+    /// Responds to messages, one per line, until the reader ends.
     ///
     /// # Errors
     ///
-    /// When the reader or the writer fails. A message that makes no sense is answered, not an
-    /// error.
+    /// When the reader or the writer fails. A malformed message gets an error response.
     pub async fn serve<R, W>(self, reader: R, writer: W) -> io::Result<()>
     where
         R: AsyncRead + Unpin,
@@ -94,9 +92,9 @@ impl DemoServer {
         http::listen(self, listener).await
     }
 
-    /// The server as Streamable HTTP at `/mcp`, to be listened for on a loopback address.
+    /// The server as Streamable HTTP at `/mcp`, for a listener on a loopback address.
     ///
-    /// Requests that name another host, or come from a page of another host, are refused.
+    /// Requests with a foreign `Host` or `Origin` header are refused.
     pub fn router(self) -> Router {
         http::router(self)
     }

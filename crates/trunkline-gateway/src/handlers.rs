@@ -1,4 +1,4 @@
-//! Methods of the protocol: one handler each, over one shared `Gateway`.
+//! Handlers of the protocol's methods, all on one shared `Gateway`.
 
 pub(crate) mod availability;
 pub(crate) mod discover;

@@ -1,11 +1,10 @@
-//! Trunkline served: all MCP servers of a host as one, for clients of either generation of the
-//! protocol, over HTTP and over streams.
+//! Serves all MCP servers of a Trunkline host as one MCP server, to legacy and modern clients, over
+//! HTTP and stdio.
 //!
 //! The crate reads no environment and touches no terminal: hosts, streams and listeners are passed
-//! in. The demonstration beside it is two small MCP servers, complete enough for any client.
+//! in. The [`demo`] module has two small MCP servers, complete enough for any client.
 //!
-//! [`router`] is a part of an axum application like any other:
-//!
+//! [`router`] returns an axum router that can be nested in any application:
 //! ```
 //! use std::sync::Arc;
 //!
@@ -20,7 +19,7 @@
 //! use trunkline_gateway::demo::DemoServer;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! // A server somewhere, and a host with a configuration of it.
+//! // A server, and a host that is configured with it.
 //! let words = TcpListener::bind("127.0.0.1:0").await?;
 //! let text = format!(
 //!     r#"{{ "mcpServers": {{ "words": {{ "url": "http://{}/mcp" }} }} }}"#,
@@ -34,7 +33,7 @@
 //! let agents = loaded.config.agents().named.clone();
 //! let host = Host::start(loaded.config, agents, HostOptions::new(options));
 //!
-//! // Clients get the instructions of servers that are ready, and are not kept waiting for others.
+//! // Waits for the server, so that its instructions are part of the `initialize` result.
 //! host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
 //!
 //! // An application with a route of its own, and the gateway at /tools/mcp.
@@ -45,7 +44,7 @@
 //! let address = listener.local_addr()?;
 //! tokio::spawn(trunkline_gateway::listen(application, listener));
 //!
-//! // Any client can use it now. This one opens with `initialize`, by hand.
+//! // Any client can connect now. This one sends `initialize` by hand.
 //! let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
 //! let request = format!(
 //!     "POST /tools/mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\

@@ -1,34 +1,35 @@
-//! What a gateway is told when it is made.
+//! Options of a gateway: accepted tokens, hosts and origins, and limits.
 
 use std::time::Duration;
 
 use crate::access::tokens::Tokens;
 
-/// How a gateway behaves over HTTP.
+/// Options of a gateway that is served over HTTP.
 #[derive(Clone, Debug, Default)]
 pub struct GatewayOptions {
-    /// Who may ask. If there are none, everybody who reaches the address may.
+    /// Accepted bearer tokens. If there never were any, no token is required.
     pub tokens: Tokens,
-    /// Names the gateway may be asked under, beside those of this machine.
+    /// Accepted values of the `Host` header, beside those of the local machine.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may ask, beside those of this machine: `https://example.com`.
+    /// Accepted values of the `Origin` header, beside those of the local machine:
+    /// `https://example.com`.
     pub origins: Vec<String>,
-    /// What nobody may exceed.
+    /// Limits that apply to all clients.
     pub limits: Limits,
 }
 
-/// What nobody may exceed.
+/// Limits on the resources that clients use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one message.
+    /// Largest message, in bytes.
     pub message_bytes: usize,
-    /// Sessions of legacy clients at the same time.
+    /// Most concurrent sessions of legacy clients.
     pub sessions: usize,
-    /// How long a session may be unused.
+    /// Idle timeout of a session.
     pub session_idle: Duration,
-    /// How long a call waits for a client that has to call again with an answer.
+    /// How long a parked call waits for its client to retry with input responses.
     pub answer_wait: Duration,
-    /// Requests of one token in a second, or of everybody without one; no limit if nothing is said.
+    /// Requests per second of one token, or of all clients without a token; `None` is no limit.
     pub requests_per_second: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! The two transports to clients: stdio and HTTP.
+//! The transports to clients: stdio and Streamable HTTP.
 
 pub(crate) mod ndjson;
 pub(crate) mod limiter;

@@ -1,4 +1,4 @@
-//! Arguments of the commands that look at what servers have, and use it.
+//! Arguments of the commands that list and use items of servers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use trunkline::config::Access;
 
-/// Units of a duration, and how many milliseconds each is.
+/// Units of a duration, in milliseconds.
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
 
 /// Who asks.
@@ -64,7 +64,7 @@ impl From<AccessArgument> for Access {
 }
 
 impl CallerArguments {
-    /// The same as it would be written again, each part after a blank.
+    /// The same options as they would be written on a command line, each after a space.
     pub(crate) fn written(&self) -> String {
         let agent = self.agent.iter().map(|it| ("agent", it.clone()));
         let bundles = self.bundles.iter().map(|it| ("bundle", it.clone()));
@@ -79,7 +79,7 @@ impl CallerArguments {
     }
 }
 
-/// A word as a shell has to see it to pass it on as it is.
+/// Quotes an argument for a shell, if necessary.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@+".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Arguments of commands that serve, and of those that make tokens for them.
+//! Arguments of `serve`, `demo` and `token`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub(crate) struct ServeArguments {
     pub(crate) run: RunArguments,
 }
 
-/// An address to listen on, of this machine unless it says otherwise.
+/// Parses an address to listen on; a port alone is on the loopback interface.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix("localhost:").or(text.strip_prefix(':')).unwrap_or(text);
     if let Ok(port) = port.parse() {

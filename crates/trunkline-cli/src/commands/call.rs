@@ -1,4 +1,4 @@
-//! `trunkline call`: one call, its result, and nothing left behind.
+//! `trunkline call`: makes one call, prints its result, and stops the server again.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ fn given(arguments: &CallArguments, terminal: &mut Terminal) -> Result<Raw> {
     }
 }
 
-/// A value that is JSON is taken as that, anything else is a text.
+/// Parses a value as JSON; anything else becomes a string.
 fn value(text: &str) -> Raw {
     Raw::from_text(text).unwrap_or_else(|_| Raw::from_string(text))
 }

@@ -1,4 +1,4 @@
-//! `trunkline check`: every problem of a configuration, before anything starts.
+//! `trunkline check`: reports all problems of a configuration without starting anything.
 
 use anyhow::Result;
 use serde_json::{Value, json};

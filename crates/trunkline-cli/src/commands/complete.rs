@@ -1,4 +1,4 @@
-//! `trunkline complete`: what an argument of a prompt or of a template may be.
+//! `trunkline complete`: requests completions for an argument of a prompt or a resource template.
 
 use std::sync::Arc;
 

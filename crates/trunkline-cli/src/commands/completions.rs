@@ -1,4 +1,4 @@
-//! `trunkline completions`: what a shell needs to complete our arguments.
+//! `trunkline completions`: prints a completion script for a shell.
 
 use anyhow::Result;
 use clap::CommandFactory as _;

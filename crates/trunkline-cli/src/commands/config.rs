@@ -1,4 +1,4 @@
-//! `trunkline config`: what would run here, and where each part of it was written.
+//! `trunkline config`: prints the effective configuration, with the location of each part.
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -37,7 +37,7 @@ pub(crate) fn run(
     Ok(if loaded.has_errors(false) { Outcome::Bad } else { Outcome::Good })
 }
 
-/// Adds the variables that each server would inherit.
+/// Adds the environment variables that each server would inherit.
 fn add_inherited(shown: &mut Value, loaded: &LoadedConfig, child: &ChildOptions) {
     for server in loaded.config.servers() {
         let variables = config_text::inherited_variables(server, child);

@@ -1,4 +1,4 @@
-//! `trunkline demo-server`: one of the demo servers, over stdio or HTTP.
+//! `trunkline demo-server`: runs one of the demo servers, over stdio or HTTP.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &DemoServerArguments, terminal: &mut Terminal) -> R
             arguments.server.serve(input, output).await
         })?,
     }
-    // Reading standard input occupies a thread that may never come back.
+    // The thread that reads standard input may block forever.
     runtime.shutdown_background();
     Ok(Outcome::Good)
 }
@@ -38,7 +38,7 @@ pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
 }
 
-/// The address to give to a client.
+/// The URL for clients.
 pub(super) fn endpoint(listener: &TcpListener) -> Result<String> {
     Ok(format!("http://{}/mcp", listener.local_addr()?))
 }

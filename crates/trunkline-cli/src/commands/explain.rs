@@ -1,4 +1,4 @@
-//! `trunkline explain`: every rule that has a say about something, and which one decides.
+//! `trunkline explain`: shows every rule that applies to an item, and which one decides.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -24,10 +24,10 @@ use crate::resolve::{NameSearch, TimeLimit, owners, unavailable_servers};
 use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 
-/// What stands in every address and in no name.
+/// A substring of every URI and of no exposed name.
 const ADDRESS_SIGN: &str = "://";
 
-/// Most names that are suggested for one that does not exist.
+/// Suggestions for a name that does not exist.
 const MAX_SUGGESTIONS: usize = 3;
 
 pub(crate) fn run(
@@ -38,7 +38,7 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
-        // An agent that does not exist is said before anything is started.
+        // Reports an unknown agent before anything is started.
         hosted.view_with_warnings(&who, terminal)?;
         let server = arguments.server.as_deref().map(|name| hosted.find(name)).transpose()?;
         let time = TimeLimit::new(None);
@@ -76,8 +76,8 @@ pub(crate) fn run(
     })
 }
 
-/// The servers of what the name means, if all of it is known from an earlier run. An address may also be
-/// of a server whose list is not known.
+/// The servers of all items with this name, if all their lists are cached. Empty for a URI, because
+/// servers without cached lists may have it too.
 fn remembered(search: &NameSearch<'_>, kinds: &[ItemKind], view: &View) -> Vec<ServerName> {
     if search.name.contains(ADDRESS_SIGN) {
         return Vec::new();
@@ -103,7 +103,7 @@ fn kinds(name: &str) -> &'static [ItemKind] {
     }
 }
 
-/// The servers that may have the name; if nobody can, those that may have something like it.
+/// The servers that may have the name; if there are none, those that may have a similar one.
 fn asked(search: &NameSearch<'_>) -> Vec<ServerName> {
     let servers = could_have(search);
     if !servers.is_empty() {
@@ -112,7 +112,7 @@ fn asked(search: &NameSearch<'_>) -> Vec<ServerName> {
     search.unknown(search.hosted.all(), &[ItemKind::Tool])
 }
 
-/// The servers that may have the name. Addresses do not say whose they are.
+/// The servers that may have the name. A URI does not identify its server.
 fn could_have(search: &NameSearch<'_>) -> Vec<ServerName> {
     match &search.server {
         Some(server) => vec![server.clone()],
@@ -121,8 +121,8 @@ fn could_have(search: &NameSearch<'_>) -> Vec<ServerName> {
     }
 }
 
-/// Everything that the name may mean. An address may be of several servers, and leads nowhere
-/// without saying whose then: of each it is explained what it comes closest to.
+/// All items that the name may refer to. A URI may exist on several servers, and is ambiguous then:
+/// the closest match on each is returned.
 fn found<'v>(search: &NameSearch<'_>, kinds: &[ItemKind], view: &'v View) -> Vec<&'v Entry> {
     let (catalog, name) = (view.catalog(), search.name);
     let is_of = |server: &ServerName| search.server.as_ref().is_none_or(|it| it == server);
@@ -173,7 +173,7 @@ fn nothing(
     }
 }
 
-/// Something with every rule that has a say about it.
+/// An item with every rule that applies to it.
 type Explanation<'v> = (&'v Entry, Vec<RuleResult<'v>>);
 
 fn all_as_text(name: &str, explained: &[Explanation<'_>]) -> String {
@@ -237,7 +237,7 @@ fn as_text(name: &str, entry: &Entry, steps: &[RuleResult<'_>]) -> String {
     text
 }
 
-/// Whether a name is an address that fits a template, and not the template itself.
+/// Whether the name is a URI that matches a template, and not the template itself.
 fn is_fitting(name: &str, entry: &Entry) -> bool {
     entry.kind() == ItemKind::ResourceTemplate && !name.ends_with(entry.name())
 }

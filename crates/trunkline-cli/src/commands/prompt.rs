@@ -1,4 +1,4 @@
-//! `trunkline prompt`: one prompt, filled in.
+//! `trunkline prompt`: gets one prompt with its arguments.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let time = TimeLimit::new(arguments.bounds.timeout);
-    // The protocol has nothing but texts here.
+    // Arguments of prompts are always strings.
     let given = pairs(&arguments.arguments, Raw::from_string)?;
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {

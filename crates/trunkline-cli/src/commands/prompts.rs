@@ -1,4 +1,4 @@
-//! `trunkline prompts`: the prompts of the servers.
+//! `trunkline prompts`: lists the prompts of the servers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `trunkline read`: one resource.
+//! `trunkline read`: reads one resource.
 
 use std::sync::Arc;
 

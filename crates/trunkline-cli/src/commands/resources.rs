@@ -1,4 +1,4 @@
-//! `trunkline resources`: what can be read of the servers, and how addresses are made.
+//! `trunkline resources`: lists the resources and resource templates of the servers.
 
 use std::sync::Arc;
 

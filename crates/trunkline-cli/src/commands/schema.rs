@@ -1,4 +1,4 @@
-//! `trunkline schema`: the JSON Schema of configuration files.
+//! `trunkline schema`: prints the JSON Schema of configuration files.
 
 use anyhow::Result;
 use trunkline::config;

@@ -1,4 +1,4 @@
-//! `trunkline serve`: all servers as one, over HTTP or over standard input and output.
+//! `trunkline serve`: serves all servers as one MCP server, over HTTP or stdio.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -50,7 +50,7 @@ pub(crate) fn run(
     if let Some(file) =
         settings.config.as_ref().filter(|_| !has_servers && loaded.has_errors(false))
     {
-        // Whoever names a file does not want to be served nothing until it is right.
+        // With an explicit file, serving nothing until it is corrected would not be useful.
         bail!(
             "nothing can be served: no server of {} can be used",
             escape_control(&file.to_string_lossy())
@@ -75,7 +75,7 @@ pub(crate) fn run(
     })
 }
 
-/// How the gateway behaves, as the command line says.
+/// The gateway options of the command line.
 fn options_of(arguments: &ServeArguments, tokens: Option<Tokens>) -> Result<GatewayOptions> {
     let address = arguments.listen.ip();
     if !address.is_loopback() && tokens.is_none() {
@@ -95,7 +95,7 @@ fn options_of(arguments: &ServeArguments, tokens: Option<Tokens>) -> Result<Gate
     Ok(GatewayOptions { tokens, hosts, origins: arguments.origins.clone(), limits })
 }
 
-/// An address of a machine as it stands in other addresses.
+/// An IP address as part of a URL.
 fn bracketed(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
@@ -103,7 +103,7 @@ fn bracketed(address: IpAddr) -> String {
     }
 }
 
-/// Opens the address to listen on.
+/// Binds the listener.
 async fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
         let advice = match error.kind() {
@@ -122,12 +122,12 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-/// Whether a client has gone: pipes and sockets say so in their own ways.
+/// Whether the client has disconnected: pipes and sockets report it differently.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }
 
-/// Says that nobody can come in any more, or that they can again.
+/// Reports that connections cannot be accepted any more, or that they can again.
 fn say_accepting(accepting: &AcceptStatus, terminal: &Terminal) {
     match accepting {
         AcceptStatus::Fails(error) => terminal.warn(&format!(
@@ -139,7 +139,7 @@ fn say_accepting(accepting: &AcceptStatus, terminal: &Terminal) {
     }
 }
 
-/// What is known before anything is opened.
+/// The state of the command before it listens.
 struct ServeCommand<'a> {
     arguments: &'a ServeArguments,
     settings: &'a Settings,
@@ -166,7 +166,7 @@ impl ServeCommand<'_> {
         }
         let (input, output) = terminal.streams();
         let serving = trunkline_gateway::serve(hosted.host.clone(), scope, input, output);
-        // Among the tasks of the servers, so that messages need not change threads.
+        // On the worker threads, like the servers, so that messages do not change threads.
         let mut task = JoinSet::from_iter([serving]);
         let served = tokio::select! {
             Some(served) = task.join_next() => served.unwrap_or_else(|error| Err(error.into())),
@@ -174,7 +174,7 @@ impl ServeCommand<'_> {
             never = report_on(&hosted.host, terminal) => match never {},
         };
         match served {
-            // A client that has gone has seen enough.
+            // A disconnected client is not a failure.
             Err(error) if is_gone(&error) => Ok(Outcome::Good),
             served => served.map(|()| Outcome::Good).context("standard input or output failed"),
         }
@@ -211,8 +211,8 @@ impl ServeCommand<'_> {
         Ok(Outcome::Good)
     }
 
-    /// The address to give to a client. One that stands for all addresses of a machine is none to
-    /// ask under.
+    /// The URL for clients. An unspecified address (`0.0.0.0`) cannot be used in a URL, so it is
+    /// replaced.
     fn url(&self, listening: SocketAddr) -> String {
         let named = self.arguments.hosts.first();
         let authority = match (listening.ip(), named) {
@@ -240,7 +240,7 @@ impl ServeCommand<'_> {
         )
     }
 
-    /// Says what may not be as it was meant.
+    /// Warns of settings that may not be intended.
     fn warn(&self, hosted: &CommandHost, terminal: &Terminal) {
         let address = self.arguments.listen.ip();
         if address.is_unspecified() && self.arguments.hosts.is_empty() {

@@ -1,4 +1,4 @@
-//! `trunkline token`: who may use a gateway, and for how much.
+//! `trunkline token`: adds, lists and removes tokens for a gateway.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ fn list(file: &TokenFile, format: Format, terminal: &mut Terminal) -> Result<Out
 }
 
 fn remove(name: &str, file: TokenFile, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
-    // What is not there needs no folder.
+    // An unknown token is reported before a directory for the lock is created.
     let unknown = |file: &TokenFile| no_token(name, file);
     if !file.kept.contains_key(name) {
         return Err(unknown(&file).into());

@@ -1,4 +1,4 @@
-//! `trunkline tools`: what a model would get, and what is hidden from it.
+//! `trunkline tools`: lists the tools as a model would get them, and the hidden ones.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Waiting for files on threads that nobody depends on: a file system that never answers keeps a
-//! thread for ever, and must keep nothing else.
+//! File access with a timeout, on threads of its own: a file system that does not respond blocks a
+//! thread forever, and must block nothing else.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -10,24 +10,24 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use trunkline::config::FileRefusal;
 
-/// How long files may take to be looked at or read, all those of one step together. Slow disks and
-/// networks answer in a second or two; whoever waits longer wants to know why.
+/// Timeout of all file accesses in one step. Slow disks and networks respond within a second or
+/// two; after more, the user should see an error.
 const FILE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Threads that may be left behind in a file system that does not answer. A gateway looks at its files
-/// once a second, and must not add a thread each time.
+/// Threads that may be blocked in a file system that does not respond. A gateway checks its files
+/// every second, and must not add a thread each time.
 const MAX_WAITING_THREADS: usize = 16;
 
 static WAITING_THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs something that waits for files, before there is a runtime.
+/// Runs blocking file access with a timeout, outside of a runtime.
 pub(crate) fn wait<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let (done, answer) = mpsc::sync_channel(1);
     start(move || drop(done.send(work())))?;
     answer.recv_timeout(FILE_TIMEOUT).map_err(|_| FileRefusal::NoAnswer.into())
 }
 
-/// Runs something that waits for files, beside everything else.
+/// Runs blocking file access with a timeout, inside a runtime.
 pub(crate) async fn answered<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
@@ -39,7 +39,7 @@ pub(crate) async fn answered<T: Send + 'static>(
     }
 }
 
-/// Counts a thread for as long as it runs, also if it panics.
+/// Counts a thread while it runs, also if it panics.
 struct WaitingThread;
 
 impl Drop for WaitingThread {

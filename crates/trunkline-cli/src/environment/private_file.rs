@@ -1,4 +1,4 @@
-//! A file that is for its owner's eyes only, and is written whole or not at all.
+//! A file that only its owner may read, replaced atomically.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -11,13 +11,13 @@ pub(crate) struct PrivateFile {
     path: PathBuf,
 }
 
-/// Keeps others from changing the file meanwhile.
+/// Locks the file against changes by other processes.
 pub(crate) struct FileLock {
     _lock: File,
 }
 
 impl PrivateFile {
-    /// The file at a path, or what a link there leads to.
+    /// The file at a path, with links resolved.
     pub(crate) fn at(path: PathBuf) -> Self {
         Self { path: fs::canonicalize(&path).unwrap_or(path) }
     }
@@ -26,18 +26,18 @@ impl PrivateFile {
         &self.path
     }
 
-    /// What is in it; nothing if it is not there.
+    /// The content; `None` if the file does not exist.
     pub(crate) fn read(&self) -> io::Result<Option<Vec<u8>>> {
         if_there(files::read(&self.path))
     }
 
-    /// The same, unless other users can change it.
+    /// The same, but fails if other users can change the file.
     pub(super) fn read_safely(&self) -> io::Result<Option<Vec<u8>>> {
         if_there(files::read_safely(&self.path))
     }
 
-    /// Waits until nobody else changes it, and keeps it so. Without this, of two changes at the same
-    /// time one would be lost: a token that was removed would be back.
+    /// Waits for an exclusive lock. Without it, one of two concurrent changes would be lost: a
+    /// removed token would come back.
     pub(crate) fn hold(&self) -> io::Result<FileLock> {
         if let Some(folder) = self.path.parent().filter(|it| !it.as_os_str().is_empty()) {
             create_private_folders(folder)?;
@@ -48,10 +48,10 @@ impl PrivateFile {
         Ok(FileLock { _lock: lock })
     }
 
-    /// Puts something else into it. Whoever reads it meanwhile sees what was there or what is.
+    /// Replaces the content atomically: a concurrent reader sees the old or the new content.
     pub(crate) fn replace(&self, _: &FileLock, content: &str) -> io::Result<()> {
         let new = self.beside(".new");
-        // One that was left behind may be readable by anybody.
+        // A file left by an earlier run may be readable by other users.
         let _ = fs::remove_file(&new);
         let written = write_new(&new, content).and_then(|()| fs::rename(&new, &self.path));
         if written.is_err() {
@@ -60,7 +60,7 @@ impl PrivateFile {
         written
     }
 
-    /// Whether others than its owner can read or change it, as far as that can be known.
+    /// Whether other users can read or change it, as far as the permissions show.
     pub(crate) fn is_open_to_others(&self) -> bool {
         #[cfg(unix)]
         {
@@ -94,7 +94,7 @@ fn write_new(path: &Path, content: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a folder and those above it that are missing, for their owner only whatever the umask says.
+/// Creates a directory and its missing parents with mode 0700, whatever the umask is.
 fn create_private_folders(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -106,7 +106,7 @@ fn create_private_folders(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// What is made with these options is for its owner only.
+/// Sets mode 0600 for files that are created with these options.
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {

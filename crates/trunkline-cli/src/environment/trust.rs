@@ -11,28 +11,28 @@ use trunkline::config::{
 
 use super::private_file::PrivateFile;
 
-/// The version of the form of the store that this program writes and reads.
+/// The format version of the store.
 const VERSION: u64 = 1;
 
-/// What was consented to about one file.
+/// The consent to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustedFile {
-    /// The digest of its content, in hexadecimal digits.
+    /// The digest of its content, in hexadecimal.
     pub(crate) digest: String,
-    /// Which files it may refer to.
+    /// The files that it may refer to.
     pub(crate) reach: FileReach,
-    /// Everything it would run and use, to say what has changed.
+    /// Everything that it would run and use, to report changes.
     pub(crate) uses: Vec<TrustedUse>,
-    /// The day of the consent.
+    /// The date of the consent.
     pub(crate) since: String,
 }
 
 /// One thing that a file would run or use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustedUse {
-    /// What it is, without secrets.
+    /// Its description, with secrets redacted.
     pub(crate) text: String,
-    /// The digest of exactly what it is: a secret, or a script, changes without its redacted text.
+    /// The digest of the unredacted value, to detect a changed secret or script.
     pub(crate) digest: String,
 }
 
@@ -47,15 +47,15 @@ impl TrustedUse {
     }
 }
 
-/// All files that were consented to, as they are kept in the state folder.
+/// All trusted files, as stored in the state directory.
 pub(crate) struct TrustStore {
     file: PrivateFile,
     pub(crate) files: BTreeMap<String, TrustedFile>,
 }
 
 impl TrustStore {
-    /// Reads the store. One that is not there holds nothing; one that cannot be understood, or that
-    /// others can change, is an error that says so.
+    /// Reads the store. A missing file is an empty store; a malformed one, or one that other users
+    /// can change, is an error.
     pub(crate) fn read(path: PathBuf) -> io::Result<Self> {
         let file = PrivateFile::at(path);
         let shown = escape_control(&file.path().to_string_lossy());
@@ -88,12 +88,12 @@ impl TrustStore {
         }
     }
 
-    /// What was consented to about a file, whatever its content is now.
+    /// The consent to a file, whatever its content is now.
     pub(crate) fn get(&self, path: &Path) -> Option<&TrustedFile> {
         self.files.get(&key(path)?)
     }
 
-    /// Adds a file, or what it is now.
+    /// Adds a file, or replaces its consent.
     pub(crate) fn insert(&mut self, path: &Path, trusted: TrustedFile) -> io::Result<()> {
         let key = key(path).ok_or_else(|| {
             let message =
@@ -103,13 +103,13 @@ impl TrustStore {
         self.change(|files| files.insert(key, trusted)).map(drop)
     }
 
-    /// Removes a file. Says whether it was there.
+    /// Removes a file. Returns whether it was in the store.
     pub(crate) fn remove(&mut self, path: &Path) -> io::Result<bool> {
         let Some(key) = key(path) else { return Ok(false) };
         Ok(self.files.contains_key(&key) && self.change(|files| files.remove(&key))?.is_some())
     }
 
-    /// Changes what is in the file by now, with nobody else changing it meanwhile.
+    /// Reads the current store, changes it and writes it, under a lock.
     fn change<T>(
         &mut self,
         change: impl FnOnce(&mut BTreeMap<String, TrustedFile>) -> T,
@@ -123,7 +123,8 @@ impl TrustStore {
         let mut now = Self::read(path.clone())?;
         let changed = change(&mut now.files);
         self.file.replace(&hold, &now.as_text()).map_err(unwritable)?;
-        // Folders that others can change would make it worthless, and the next run would say so.
+        // Fails now rather than in the next run if other users can change the directories on its
+        // path.
         Self::read(path.clone())?;
         self.files = now.files;
         Ok(changed)
@@ -143,15 +144,15 @@ impl TrustStore {
     }
 }
 
-/// The name of a file in the store: its path, with the links in that of its folder followed, so that
-/// it is the same from wherever the file is found.
+/// The key of a file in the store: its path with links in the directory resolved, so that it does
+/// not depend on how the file was found.
 fn key(path: &Path) -> Option<String> {
     let (folder, name) = (path.parent()?, path.file_name()?);
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     folder.join(name).to_str().map(str::to_owned)
 }
 
-/// Reads the text of a store: all of it, or nothing.
+/// Parses a store; `None` unless all of it is valid.
 fn parse(bytes: &[u8]) -> Option<BTreeMap<String, TrustedFile>> {
     let value: Value = serde_json::from_slice(bytes).ok()?;
     if value.get("version")?.as_u64()? != VERSION {
@@ -161,7 +162,7 @@ fn parse(bytes: &[u8]) -> Option<BTreeMap<String, TrustedFile>> {
     files.iter().map(|(path, entry)| Some((path.clone(), trusted_file(entry)?))).collect()
 }
 
-/// Which files outside of its folder a file may read: all, none, or these.
+/// The files outside of its directory that a file may read, as JSON: all, none, or a list.
 pub(crate) fn outside_files(reach: &FileReach) -> Value {
     match reach {
         FileReach::Workspace => json!(false),

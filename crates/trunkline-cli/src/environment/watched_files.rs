@@ -1,4 +1,4 @@
-//! What was looked at to load something, to know when it would load as something else.
+//! Records the files and directories that were accessed to load something, to detect changes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use trunkline::config::{Consent, DiscoveredFile, Environment};
 use super::ProcessEnv;
 use super::file_timeout::answered;
 
-/// What tells one state of a file or folder from another; nothing if it is not there.
+/// Modification time and size of a file or directory; `None` if it does not exist.
 type FileStamp = Option<(SystemTime, u64)>;
 
-/// Everything that was looked at, whether it was there or not: also a file that comes later may be
-/// the one that counts then.
+/// All paths that were accessed, whether they existed or not: a file that is created later may take
+/// precedence.
 pub(crate) struct WatchedFiles {
     environment: ProcessEnv,
     stamps: RefCell<BTreeMap<PathBuf, FileStamp>>,
@@ -27,14 +27,14 @@ impl WatchedFiles {
         Self { environment: environment.clone(), stamps: RefCell::default() }
     }
 
-    /// Notes a path as it is now, before it is looked at: what changes meanwhile is seen the next
-    /// time.
+    /// Records the state of a path before it is accessed, so that a change meanwhile is detected
+    /// later.
     pub(crate) fn note(&self, path: &Path) {
         let mut stamps = self.stamps.borrow_mut();
         stamps.entry(path.to_owned()).or_insert_with(|| stamp(path));
     }
 
-    /// What is not as it was any more. From now on it is known as it is now.
+    /// The paths that have changed. Their new state is recorded.
     pub(crate) async fn changed(&self) -> io::Result<Vec<PathBuf>> {
         let paths: Vec<PathBuf> = self.stamps.borrow().keys().cloned().collect();
         let look = move || paths.into_iter().map(|path| (stamp(&path), path)).collect::<Vec<_>>();

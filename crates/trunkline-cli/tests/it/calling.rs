@@ -1,4 +1,4 @@
-//! `trunkline call`: what it says and how it ends, whatever comes of the call.
+//! `trunkline call`: output and exit code for every outcome of a call.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use trunkline_testkit::peers;
 use crate::run::Folder;
 use crate::seeing::{folder, folder_with_failing, words_with};
 
-/// Asserts how a call of the demo servers ends, and what is said.
+/// Asserts the exit code and the message of a call to the demo servers.
 fn assert_ends(arguments: &[&str], code: i32, message: &str) {
     let run = folder().run(&[&["call"], arguments].concat());
     assert_eq!((run.code, run.output.as_str()), (code, ""), "{run}");
@@ -113,12 +113,12 @@ fn problems_elsewhere_in_the_configuration_are_counted_and_not_shown() {
     assert_eq!((run.code, run.output.trim(), run.messages.as_str()), (0, "HELLO", ""), "{run}");
     let run = folder.run(&[&call[..], &["-v"]].concat());
     assert!(run.messages.contains("error[unknown-server]"), "{run}");
-    // What leaves no server at all is why nothing can be called.
+    // Without any server, the errors are shown, because they are the reason for the failure.
     let broken = Folder::new().file("trunkline.json", "{ \"mcpServers\": ");
     let run = broken.run(&["call", "words_shout", "-q"]);
     assert_eq!(run.code, 4, "{run}");
     assert!(run.messages.contains("error[syntax]"), "{run}");
-    // An agent that could not be read is why there is none.
+    // An agent that could not be read is unknown, with a hint on the errors.
     let run = folder.run(&["call", "words_shout", "-q", "--agent", "Gone"]);
     assert_eq!(run.code, 4, "{run}");
     assert!(run.messages.contains("the configuration has errors: `trunkline check`"), "{run}");
@@ -167,7 +167,7 @@ fn keys_that_servers_would_disagree_about_are_refused() {
     assert_ends(&["words_shout", "--json", "-"], 6, "`-` without `--json` reads");
 }
 
-/// A result and its arguments as they are on their way: no number is written anew.
+/// Numbers in results and arguments keep their spelling.
 #[test]
 fn numbers_stay_as_they_were_written() {
     let result = r#"{"z":12345678901234567890.123450,"content":[],"a":1E+2,"n":-0}"#;
@@ -222,7 +222,7 @@ fn a_result_that_is_too_large_is_cut_and_says_so() {
     assert!(run.output.len() < 2500 && run.output.contains("bytes are missing]"), "{run}");
 }
 
-/// SEC-2, CFG-9: whatever a reference stands for is not shown, also in the name of a program.
+/// SEC-2, CFG-9: the value of a reference is not shown, even in the name of a program.
 #[test]
 fn a_program_that_is_not_found_does_not_tell_what_its_reference_stands_for() {
     let content = r#"{ "mcpServers": { "n": { "command": "no-such-${TOK}" } } }"#;
@@ -243,7 +243,7 @@ fn the_old_way_with_two_words_is_a_mistake() {
     assert_eq!(run.code, 2, "{run}");
 }
 
-/// Whoever may not know of something learns nothing of its server: seen as "the process ended".
+/// Regression: a caller learned of a hidden server by the error "the process ended".
 #[test]
 fn a_server_is_not_started_for_a_name_that_is_taken_away() {
     let script = "touch started; exit 3";
@@ -266,7 +266,7 @@ fn a_server_is_not_started_for_a_name_that_is_taken_away() {
     assert_eq!(folder.run(&["call", "bad_zz"]).code, 5);
 }
 
-/// TOOL-10: the words of a server are not taken for those of the program.
+/// TOOL-10: output of a server is not mistaken for that of the program.
 #[test]
 fn lines_of_a_log_say_whose_they_are() {
     let run = lively(&[]).run(&["-v", "call", "s_work"]);
@@ -276,7 +276,7 @@ fn lines_of_a_log_say_whose_they_are() {
     assert!(run.messages.contains("[s, untrusted] info: worked\n"), "{run}");
 }
 
-/// A script would take anything for a value.
+/// A script would take any output for a value.
 #[test]
 fn nothing_is_printed_where_nothing_is_completed() {
     let folder = lively(&[]).file("prompts", "greet");
@@ -284,12 +284,12 @@ fn nothing_is_printed_where_nothing_is_completed() {
     assert_eq!((run.code, run.output.as_str()), (0, ""), "{run}");
 }
 
-/// A folder whose server `s` has some more tools, which give what files of their names say.
+/// A directory whose server `s` has additional tools, with results from files of their names.
 pub(crate) fn lively(tools: &[&str]) -> Folder {
     lively_with(tools, &json!({}))
 }
 
-/// The same with more keys.
+/// The same with additional keys.
 pub(crate) fn lively_with(tools: &[&str], more: &Value) -> Folder {
     let folder = Folder::new().file("tools", tools.join("\n"));
     let place = folder.project();

@@ -1,4 +1,4 @@
-//! CON-16: Trunkline never starts itself without end, neither as a process nor at its own address.
+//! CON-16: Trunkline never starts itself recursively, neither as a process nor by its own URL.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,13 +11,13 @@ use crate::listening::free_port;
 use crate::run::{Folder, Run};
 use crate::serving::demo;
 
-/// Processes after which the script refuses to start another, whatever the program does.
+/// Processes after which the script refuses to start another one, whatever the program does.
 const HARD_STOP: usize = 6;
 
-/// Processes for one start of a server that ends at once: one for each era of the protocol.
+/// Processes per start of a server that ends at once: one for each protocol era.
 const MAX_STARTS: usize = 2;
 
-/// The entry of the README with a `trunkline` on PATH that counts its starts.
+/// The entry of the README, with a `trunkline` on PATH that counts its starts.
 #[test]
 fn the_entry_for_clients_in_a_discovered_file_does_not_start_itself() {
     let wrapper = format!(
@@ -39,12 +39,12 @@ fn the_entry_for_clients_in_a_discovered_file_does_not_start_itself() {
     assert!(run.output.contains("words_"), "{run}");
 }
 
-/// A server that runs the program with a configuration, through a script that counts how often.
+/// A server that runs the program with a configuration, through a script that counts its starts.
 fn nested(config: &str) -> Value {
     nested_by("exec", config)
 }
 
-/// The same, with the words that a shell runs the program with.
+/// The same, with the command that the shell uses to run the program.
 fn nested_by(runner: &str, config: &str) -> Value {
     let script = format!(
         "echo started >> starts.txt\n\
@@ -75,7 +75,8 @@ fn a_configuration_does_not_start_itself_and_its_neighbours_are_there() {
     assert!(run.output.contains("words_"), "{run}");
 }
 
-/// Seen: a proxy that passes on no variables of its own, or `env -i`, let it start itself without end.
+/// Regression: behind a proxy without inherited variables, or `env -i`, it started itself
+/// recursively.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_configuration_is_recognised_without_the_variable() {
@@ -93,7 +94,8 @@ fn a_configuration_is_recognised_without_the_variable() {
     }
 }
 
-/// A configuration that is copied before each start is another one each time: only the depth ends it.
+/// A configuration that is copied before each start is always another one: only the depth limits
+/// it.
 #[cfg(target_os = "linux")]
 #[test]
 fn processes_above_are_counted_without_the_variable() {
@@ -114,7 +116,7 @@ fn processes_above_are_counted_without_the_variable() {
     assert!(depth <= MAX_NESTED_PROCESSES + MAX_STARTS, "{depth} starts: {run}");
 }
 
-/// Seen: a link to the file was another file, and one level too many was started.
+/// Regression: a link to the file counted as another file, and one level too many was started.
 #[test]
 fn a_link_to_a_configuration_is_the_same_configuration() {
     let link = |folder: &Folder, is_hard: bool| {

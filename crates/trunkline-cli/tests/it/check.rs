@@ -1,4 +1,4 @@
-//! `trunkline check`, with everything that can be wrong with a file.
+//! `trunkline check`, with all kinds of problems in a file.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -102,7 +102,7 @@ fn a_file_without_permission_is_named() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     let mut command = folder.command(&["check", "secret.json"]);
     if std::fs::read(&path).is_ok() {
-        // We are root, who may read everything: somebody else has to try.
+        // Root may read everything, so the test runs as another user.
         let program = folder.project().join("trunkline");
         std::fs::copy(command.get_program(), &program).unwrap();
         command = std::process::Command::new("setpriv");

@@ -1,4 +1,4 @@
-//! `trunkline config`: what is effective, where it was written, and no secret.
+//! `trunkline config`: the effective configuration with its locations, without secrets.
 
 use trunkline_testkit::samples;
 
@@ -41,7 +41,7 @@ fn verbose_shows_every_setting() {
     insta::assert_snapshot!(run);
 }
 
-/// CON-7: what a server would inherit is shown, without secrets.
+/// CON-7: the variables that a server would inherit are shown, with secrets masked.
 #[test]
 fn verbose_shows_what_a_server_inherits() {
     let text = r#"{ "inheritEnv": ["APP_*"], "mcpServers": {

@@ -1,4 +1,4 @@
-//! `trunkline demo` and the servers it shows, used by clients that others wrote.
+//! `trunkline demo` and its servers, with third-party clients.
 
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
@@ -62,7 +62,7 @@ fn the_demonstration_can_go_on_for_a_client() {
     wait_until("its servers end", LONGEST_END, || !servers.iter().any(Process::runs));
 }
 
-/// The program as a stdio server, for a client.
+/// The command line of the program as a stdio server, for a client.
 fn command_line(server: &str) -> String {
     json!([env!("CARGO_BIN_EXE_trunkline"), "demo-server", server]).to_string()
 }

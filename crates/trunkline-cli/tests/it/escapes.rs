@@ -1,4 +1,4 @@
-//! Processes that leave the process group of their server end with it all the same (CON-10).
+//! Processes that leave the process group of their server end with it anyway (CON-10).
 
 use std::fs;
 use std::io;
@@ -14,10 +14,10 @@ use trunkline_testkit::peers;
 use crate::processes::{LONGEST_START, marked, marker, send, wait_until, wait_until_gone};
 use crate::run::Folder;
 
-/// Longer than the program takes to notice processes that bear no mark, where there is no cgroup.
+/// Longer than the program takes to notice unmarked processes on systems without cgroups.
 const NOTICED: Duration = Duration::from_secs(5);
 
-/// Ways for a process to get away, with how many processes the server then has.
+/// Ways for a process to escape, with the number of processes that the server then has.
 const WAYS: &[(&str, usize)] = &[
     ("group", 2),
     ("session", 2),
@@ -28,7 +28,7 @@ const WAYS: &[(&str, usize)] = &[
     ("itself-bare", 1),
 ];
 
-/// The program in a call of a server, some process of which has got away.
+/// The program during a call to a server with an escaped process.
 struct Escaping {
     program: Child,
     marker: String,
@@ -60,7 +60,7 @@ impl Escaping {
         escaping
     }
 
-    /// Returns what the program has said, once nothing of it is left.
+    /// Returns the messages of the program, once no process is left.
     fn ended(mut self) -> String {
         assert!(!self.program.wait().unwrap().success());
         wait_until_gone(&self.marker);
@@ -69,7 +69,7 @@ impl Escaping {
 }
 
 impl Drop for Escaping {
-    /// A test that failed leaves no program behind.
+    /// Leaves no program behind when a test fails.
     fn drop(&mut self) {
         let _ = self.program.kill();
         let _ = self.program.wait();
@@ -106,7 +106,7 @@ fn the_end_of_a_server_ends_what_has_left_its_group() {
     }
 }
 
-/// Whoever ends the group that such a server is in ends itself.
+/// Killing the group that such a server has joined would kill this program too.
 #[test]
 fn a_server_that_joins_our_group_does_not_take_us_with_it() {
     let escaping = Escaping::start(("joins-host", 1), "hang");
@@ -115,11 +115,11 @@ fn a_server_that_joins_our_group_does_not_take_us_with_it() {
     assert!(said.contains("interrupted; the servers have been stopped"), "{said}");
 }
 
-/// A freezer of cgroup version 1, in which processes do not die until they are thawed.
+/// A cgroup v1 freezer, in which processes do not die until they are thawed.
 struct Freezer(PathBuf);
 
 impl Freezer {
-    /// Nothing where the machine has none, or not for us.
+    /// `None` if the machine has no freezer, or no permission for it.
     fn create(marker: &str) -> Option<Self> {
         let folder = PathBuf::from(format!("/sys/fs/cgroup/freezer/trunkline-test-{marker}"));
         fs::create_dir(&folder).ok()?;
@@ -142,7 +142,7 @@ impl Freezer {
 impl Drop for Freezer {
     fn drop(&mut self) {
         self.thaw();
-        // It can be removed as soon as the process in it is gone.
+        // It can be removed once the process in it has ended.
         for _ in 0..500 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -152,7 +152,7 @@ impl Drop for Freezer {
     }
 }
 
-/// The number of the shell that has got away.
+/// The process ID of the escaped shell.
 fn escaped_shell(marker: &str) -> Option<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut ids = processes.filter_map(|it| it.file_name().into_string().ok());

@@ -1,4 +1,4 @@
-//! `trunkline explain`: the chain of rules, and the one that decides.
+//! `trunkline explain`: the rules for an item, and the one that decides.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ fn several_names_are_suggested() {
 #[test]
 fn one_server_is_asked_by_its_own_names() {
     let folder = folder_with_failing();
-    // The list is on disk after the first run.
+    // The list is cached on disk after the first run.
     let remembered = "server `words` was not started: its tools are those of the last run; \
                       `--refresh` asks again\n";
     for (name, said) in [("remember", ""), ("words_remember", remembered)] {
@@ -90,7 +90,7 @@ fn who_cannot_be_asked_is_said() {
             format!("server `other` could not be asked whether it has `{}`: the", arguments[0]);
         assert!(run.messages.contains(&message), "`{message}` is not in {run}");
     }
-    // Nobody of that name: the server that failed could not have it.
+    // The name belongs to no server, so the failed server could not have it.
     assert_eq!(folder.run(&["explain", "elsewhere_thing"]).code, 4);
     let run = folder.run(&["read", "x://y"]);
     assert_eq!(run.code, 5, "{run}");
@@ -113,7 +113,7 @@ fn what_is_down_is_not_available() {
     let server = json!({ "command": "/bin/sh", "args": ["-c", script, program] });
     let content = json!({ "mcpServers": { "words": server } }).to_string();
     let folder = Folder::new().file("trunkline.json", content);
-    // Its tools are remembered.
+    // Its tools are cached.
     assert_eq!(folder.run(&["tools"]).code, 0);
     let folder = folder.file("gone", "");
     let run = folder.run(&["explain", "words_shout", "--refresh"]);

@@ -1,4 +1,4 @@
-//! Servers that misbehave: the user sees what is wrong, and the servers beside them work.
+//! Misbehaving servers: the user sees the problem, and the other servers work.
 
 mod programs;
 mod output;
@@ -15,14 +15,14 @@ use trunkline_testkit::peers;
 use crate::host::Host;
 use crate::run::Folder;
 
-/// A server that misbehaves and two healthy ones.
+/// A misbehaving server and two healthy ones.
 fn with_healthy(faulty: &Value) -> Value {
     let program = env!("CARGO_BIN_EXE_trunkline");
     let healthy = |name| json!({ "command": program, "args": ["demo-server", name] });
     json!({ "faulty": faulty, "words": healthy("words"), "numbers": healthy("numbers") })
 }
 
-/// A folder with the configuration of a server that misbehaves and two healthy ones.
+/// A directory with the configuration of a misbehaving server and two healthy ones.
 fn beside_healthy(faulty: &Value) -> Folder {
     let configuration = json!({ "mcpServers": with_healthy(faulty) });
     Folder::new().file("trunkline.json", configuration.to_string())
@@ -43,13 +43,13 @@ fn scripted(mode: &str) -> Value {
     json!({ "command": peers::python(), "args": ["-I", peers::scripted_server(), mode] })
 }
 
-/// The server, with little patience for it.
+/// The server with short timeouts.
 fn impatiently(mut server: Value) -> Value {
     server["timeouts"] = json!({ "connect": "1s", "handshake": "2s" });
     server
 }
 
-/// The servers beside the faulty one are ready in the same run, and can be called.
+/// Asserts that the other servers are ready in the same run, and can be called.
 fn assert_healthy_unharmed(folder: &Folder, status: &Value) {
     for name in ["words", "numbers"] {
         let server = entry(status, name);
@@ -67,8 +67,7 @@ fn entry<'s>(status: &'s Value, name: &str) -> &'s Value {
     servers.iter().find(|server| server["name"] == name).unwrap()
 }
 
-/// Asserts that only the faulty server fails, with this error and this hint, for machines and for
-/// people alike.
+/// Asserts that only the faulty server fails, with this error and this hint, in JSON and in text.
 fn assert_fails(faulty: &Value, error: &str, hint: &str) {
     let folder = beside_healthy(faulty);
     let run = folder.run(&["status", "--format", "json"]);
@@ -88,7 +87,7 @@ fn assert_fails(faulty: &Value, error: &str, hint: &str) {
     assert_neighbours_answer_during_start(&folder, faulty);
 }
 
-/// Asserts that the server is used in spite of what it does.
+/// Asserts that the server works despite its misbehaviour.
 fn assert_ready(faulty: &Value) -> Folder {
     let folder = beside_healthy(faulty);
     let run = folder.run(&["status", "--format", "json"]);
@@ -101,8 +100,8 @@ fn assert_ready(faulty: &Value) -> Folder {
     folder
 }
 
-/// Asserts that a call of the faulty server fails with this message, and that its neighbours can be
-/// called meanwhile and afterwards.
+/// Asserts that a call to the faulty server fails with this message, and that the other servers can
+/// be called meanwhile and afterwards.
 fn assert_call_fails(faulty: &Value, message: &str) {
     let folder = assert_ready(faulty);
     let run = folder.run(&["call", "faulty_wait"]);
@@ -112,8 +111,8 @@ fn assert_call_fails(faulty: &Value, message: &str) {
     assert_neighbours_answer_meanwhile(&folder, faulty);
 }
 
-/// Asserts that healthy servers are called while the faulty one is being started, and after that, in
-/// one host.
+/// Asserts that healthy servers respond while the faulty one is starting, and after that, in one
+/// host.
 fn assert_neighbours_answer_during_start(folder: &Folder, faulty: &Value) {
     in_one_host(async {
         let host = Host::new(folder, &with_healthy(faulty));
@@ -124,8 +123,8 @@ fn assert_neighbours_answer_during_start(folder: &Folder, faulty: &Value) {
     });
 }
 
-/// Asserts that calls of healthy servers are answered while one of the faulty server is not, and after
-/// that, in one host.
+/// Asserts that healthy servers respond while a call to the faulty one is pending, and after that,
+/// in one host.
 fn assert_neighbours_answer_meanwhile(folder: &Folder, faulty: &Value) {
     in_one_host(async {
         let host = Host::new(folder, &with_healthy(faulty));

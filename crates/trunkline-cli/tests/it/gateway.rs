@@ -1,4 +1,4 @@
-//! The program as a gateway, and what clients see of it.
+//! Runs the program as a gateway, and sends requests to it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use crate::processes::{LONGEST_START, send, wait_until};
 use crate::run::Folder;
 
-/// The first request of a client of the older generation.
+/// The first request of a legacy client.
 pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
 
-/// The request of a client of the newer generation that wants to hear of changes.
+/// A modern request that subscribes to tool list changes.
 pub(crate) const LISTEN: &str = r#"{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 /// The program in `serve`; it ends with the test.
 pub(crate) struct Serving {
     process: Child,
-    /// The first line it printed.
+    /// The first line of its output.
     pub(crate) line: String,
     output: Option<BufReader<ChildStdout>>,
     messages: Arc<Mutex<String>>,
@@ -28,7 +28,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Starts it on a port that is free, and waits until it listens.
+    /// Starts it on a free port, and waits until it listens.
     pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Self {
         Self::start_with(folder, &[&["--listen", "127.0.0.1:0"], arguments].concat())
     }
@@ -38,7 +38,7 @@ impl Serving {
         Self::run(folder.command(&[&["serve"], arguments].concat()))
     }
 
-    /// The same as [`Serving::start`], with no more than so many open files.
+    /// The same as [`Serving::start`], with a limit on open files.
     pub(crate) fn start_with_files(folder: &Folder, files: u32) -> Self {
         let program = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
         let mut limited = Command::new("/bin/sh");
@@ -67,7 +67,7 @@ impl Serving {
         Self { process, line, output: Some(output), messages, reading: Some(reading) }
     }
 
-    /// The address of everything.
+    /// The URL of the endpoint for everything.
     pub(crate) fn url(&self) -> &str {
         &self.line
     }
@@ -76,17 +76,17 @@ impl Serving {
         self.process.id()
     }
 
-    /// What it has said so far.
+    /// Its messages so far.
     pub(crate) fn messages(&self) -> String {
         self.messages.lock().unwrap().clone()
     }
 
-    /// Waits until it has said something.
+    /// Waits for a message.
     pub(crate) fn wait_for(&self, text: &str) {
         wait_until(text, LONGEST_START, || self.messages().contains(text));
     }
 
-    /// Sends it a signal. Returns how it ended, and everything it printed.
+    /// Sends a signal. Returns the exit code and all output.
     pub(crate) fn ended_by(mut self, signal: &str) -> (Option<i32>, String) {
         send(signal, self.process.id());
         let code = self.process.wait().unwrap().code();
@@ -104,7 +104,7 @@ impl Drop for Serving {
     }
 }
 
-/// The names of the tools that another instance of the program sees at an address.
+/// The names of the tools that another instance of the program sees at a URL.
 pub(crate) fn tools_at(folder: &Folder, url: &str, token: Option<&str>) -> Vec<String> {
     let mut entry = json!({ "type": "http", "url": url, "prefix": "", "access": "read-write" });
     if let Some(token) = token {
@@ -112,7 +112,7 @@ pub(crate) fn tools_at(folder: &Folder, url: &str, token: Option<&str>) -> Vec<S
     }
     let config = json!({ "mcpServers": { "gateway": entry } }).to_string();
     let mut command = folder.bare_command(&["tools", "--format", "json"]);
-    // Nothing is remembered of an address, and no other configuration is looked for.
+    // Nothing is cached for the URL, and no other configuration is searched.
     command.env("TRUNKLINE_CACHE", "off").env("TRUNKLINE_CONFIG_JSON", config);
     command.current_dir("/");
     let run = folder.finish(&mut command);
@@ -122,13 +122,13 @@ pub(crate) fn tools_at(folder: &Folder, url: &str, token: Option<&str>) -> Vec<S
     listed["tools"].as_array().unwrap().iter().map(name).collect()
 }
 
-/// What is answered to one request: the status, and all of it as text.
+/// The status and the whole response to one request.
 pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
     let host = url.split('/').nth(2).unwrap();
     post_under(host, url, headers, body)
 }
 
-/// The same, asked under another name than that in the address. Returns the status.
+/// The status of the same request with another `Host` than in the URL.
 pub(crate) fn post_as(url: &str, host: &str, body: &str) -> u16 {
     post_under(host, url, &[], body).0
 }

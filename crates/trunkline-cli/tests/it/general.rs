@@ -1,4 +1,4 @@
-//! What holds for every command: help, usage, colours, pipes, full disks.
+//! Behaviour of all commands: help, usage errors, colours, pipes, full disks.
 
 use std::process::Stdio;
 
@@ -129,7 +129,8 @@ fn a_full_disk_is_an_error_that_says_so() {
     }
 }
 
-/// Seen before: the system ended the program with SIGXFSZ, which says nothing and stops no server.
+/// Regression: the system ended the program with SIGXFSZ, without a message, and no server was
+/// stopped.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_limit_for_the_size_of_files_is_an_error_that_says_so() {

@@ -1,4 +1,4 @@
-//! The library as a host uses it: servers of this process, without the program around them.
+//! The library as an embedding program uses it: servers of this process, without the CLI.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use trunkline::registry::{Registry, ServerSet};
 
 use crate::run::Folder;
 
-/// A host of some servers, in this process.
+/// Some servers, hosted in this process.
 pub(crate) struct Host {
     servers: ServerSet,
 }
 
-/// Servers refer to nothing here, and run in a folder of the test.
+/// A resolver without any references, for servers that run in a directory of the test.
 struct Within(PathBuf);
 
 impl Resolver for Within {
@@ -36,7 +36,7 @@ impl Resolver for Within {
 }
 
 impl Host {
-    /// A host of servers that all run in the folder. Nothing is started yet.
+    /// A host with servers that all run in the directory. Nothing is started yet.
     pub(crate) fn new(folder: &Folder, servers: &Value) -> Self {
         let mut servers = servers.clone();
         let with_command = |server: &&mut Value| server.get("command").is_some();
@@ -52,12 +52,12 @@ impl Host {
         Self { servers: Registry::new(options).open(&loaded.config) }
     }
 
-    /// Starts every server, and returns why those failed that did.
+    /// Starts all servers, and returns the errors of those that failed.
     pub(crate) async fn start(&self) -> Vec<Error> {
         self.servers.connect_all().await
     }
 
-    /// The first text of what a tool answers.
+    /// The first text of a tool result.
     pub(crate) async fn call(
         &self,
         server: &str,
@@ -70,12 +70,12 @@ impl Host {
         Ok(result.to_value()["content"][0]["text"].as_str().unwrap().to_owned())
     }
 
-    /// How a server is doing.
+    /// The status of a server.
     pub(crate) fn status(&self, server: &str) -> Status {
         self.servers.get(server).unwrap().status()
     }
 
-    /// Ends every server.
+    /// Stops all servers.
     pub(crate) async fn end(self) {
         self.servers.close().await;
     }

@@ -1,10 +1,10 @@
-//! `trunkline check` against the environment: values, programs, and what is served here.
+//! `trunkline check` with the environment: values, programs, and unsupported settings.
 
 use serde_json::{Value, json};
 
 use crate::run::{Folder, Run};
 
-/// What `check` says of one server called `s`, with a PATH that has a shell.
+/// The result of `check` for one server named `s`, with a shell on PATH.
 fn checked(server: &Value) -> Run {
     checked_file(&json!({ "mcpServers": { "s": server } }))
 }

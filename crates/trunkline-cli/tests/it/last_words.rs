@@ -1,4 +1,4 @@
-//! What is shown of the standard error of real servers that do not start: the reason, legible.
+//! Stderr of real servers that do not start: the reason is shown legibly.
 
 use serde_json::{Value, json};
 use trunkline_testkit::peers;

@@ -1,4 +1,4 @@
-//! A host that lives long: what it starts and ends many times leaves no descriptor, socket or process.
+//! A long-lived host: repeated starts and stops leak no descriptor, socket or process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ const ROUNDS: usize = 20;
 /// Open descriptors by kind.
 type Descriptors = BTreeMap<String, usize>;
 
-/// What there is of a host and the servers it talks to.
+/// Resources of a host and its servers.
 #[derive(Debug, PartialEq, Eq)]
 struct Held {
     by_host: Descriptors,
@@ -27,11 +27,12 @@ struct Held {
     marked: Vec<String>,
 }
 
-/// The open descriptors of a process by kind: `socket`, `pipe`, `anon_inode`, or the path of a file.
+/// The open descriptors of a process by kind: `socket`, `pipe`, `anon_inode`, or the path of a
+/// file.
 fn descriptors(process: u32) -> Descriptors {
     let mut kinds = Descriptors::new();
     for descriptor in fs::read_dir(format!("/proc/{process}/fd")).unwrap().flatten() {
-        // The descriptor that lists the others is gone by now.
+        // The descriptor of the directory itself is closed by now.
         let Ok(target) = fs::read_link(descriptor.path()) else { continue };
         let target = target.to_string_lossy().into_owned();
         let kind = target.split_once(":[").map_or(target.as_str(), |(kind, _)| kind);
@@ -41,16 +42,16 @@ fn descriptors(process: u32) -> Descriptors {
     kinds
 }
 
-/// How a host is done with its servers.
+/// How a host ends its servers.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// They are used, and ended in order.
+    /// They are used, and shut down.
     Orderly,
-    /// They are ended while they start.
+    /// They are shut down while they start.
     Early,
     /// They are used, and the host is dropped.
     Dropped,
-    /// A call is given up, and they are ended.
+    /// A call is cancelled, and they are shut down.
     InCall,
 }
 
@@ -90,7 +91,7 @@ impl Places {
         })
     }
 
-    /// One life of a host.
+    /// One lifetime of a host.
     async fn round(&self, end: End) {
         let host = Host::new(&self.folder, &self.servers());
         if let End::Early = end {
@@ -122,7 +123,7 @@ impl Places {
         }
     }
 
-    /// What the servers that listen have open: the other ends of our sockets.
+    /// The open descriptors of the listening servers: the other ends of our sockets.
     fn held_by_servers(&self) -> [Descriptors; 2] {
         [&self.modern, &self.older].map(|server| descriptors(server.process_id()))
     }
@@ -137,7 +138,7 @@ impl Places {
         }
     }
 
-    /// Waits until nothing more is held than was before. What was dropped is not gone at once.
+    /// Waits until the resources are as before. Dropped ones are freed with a delay.
     async fn wait_until_held(&self, before: &Held) {
         let deadline = Instant::now() + LONGEST_END;
         while self.held() != *before {
@@ -155,7 +156,7 @@ async fn a_host_holds_nothing_of_servers_that_it_has_ended() {
     let places = Places::new();
     let mut before = places.held();
     places.round(End::Orderly).await;
-    // With the first server comes a guard, which stays as long as the host does.
+    // The first server starts a guard process, which lives as long as the host.
     before.children += 1;
     *before.by_host.entry("pipe".to_owned()).or_default() += 1;
     places.wait_until_held(&before).await;

@@ -1,4 +1,4 @@
-//! Servers that listen on an address of their own and end with the test.
+//! Server processes that listen on a port and end with the test.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +11,7 @@ use trunkline_testkit::peers;
 
 use crate::run::Folder;
 
-/// How long a server may take until it listens, on a machine that is busy.
+/// How long a server may take until it listens, on a busy machine.
 const LONGEST_START: Duration = Duration::from_secs(60);
 
 /// A process that listens, and ends with the test.
@@ -21,7 +21,7 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// The number of its process.
+    /// Its process ID.
     #[cfg(target_os = "linux")]
     pub(crate) fn process_id(&self) -> u32 {
         self.process.id()
@@ -45,7 +45,7 @@ pub(crate) fn demo(folder: &Folder, server: &str) -> Listening {
     Listening { process, url }
 }
 
-/// The reference server `everything`, in one of its modes, with the path that the mode serves.
+/// The reference server `everything` in one of its modes, with the path that the mode serves.
 pub(crate) fn everything(mode: &str, path: &str) -> Listening {
     let script =
         peers::node_modules().join("@modelcontextprotocol/server-everything/dist/index.js");
@@ -76,8 +76,8 @@ pub(crate) fn scripted(when: &str, mode: &str) -> Listening {
     start_scripted("http", &mut scripted_command(when, mode))
 }
 
-/// A server that behaves well, with a certificate that nobody has heard of. The certificate is in
-/// the file `certificate.pem` of the folder.
+/// A server that behaves well, with a self-signed certificate in the file `certificate.pem` of the
+/// directory.
 pub(crate) fn scripted_with_tls(folder: &Folder) -> Listening {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
@@ -104,7 +104,7 @@ fn start_scripted(scheme: &str, command: &mut Command) -> Listening {
     Listening { process, url: format!("{scheme}://127.0.0.1:{}/mcp", port.trim()) }
 }
 
-/// An address that answers everything with the same text, until the test ends.
+/// A URL with the same response to every request, until the test ends.
 pub(crate) fn always(response: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -120,12 +120,12 @@ fn respond(mut stream: TcpStream, response: &str) -> io::Result<()> {
     let _ = stream.read(&mut [0; 64 * 1024])?;
     stream.write_all(response.as_bytes())?;
     stream.shutdown(Shutdown::Write)?;
-    // Closing before everything is read would take the answer back.
+    // Closing before everything is read would reset the connection and lose the response.
     io::copy(&mut stream, &mut io::sink())?;
     Ok(())
 }
 
-/// A port on which nobody listens.
+/// A free port.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -1,5 +1,5 @@
-//! The memory of the gateway under attack: clients and servers that say more than anybody should keep.
-//! Each attack makes several hundred megabytes of an unbounded program.
+//! Memory limits of the gateway under attack by clients and servers. Each attack would take several
+//! hundred megabytes of a program without limits.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,12 +13,11 @@ use trunkline_testkit::peers;
 use crate::gateway::{INITIALIZE, Serving, post};
 use crate::run::Folder;
 
-/// The most memory that the gateway may have had resident, in KiB, whatever was done to it: what a
-/// principal may have under way (64 MiB), twice, for what is being copied; and as much again for the
-/// program and what the allocator keeps.
+/// Limit of the gateway's peak resident memory in KiB: the limit of a principal's requests (64
+/// MiB), twice, for copies; and as much again for the program and the allocator.
 const PEAK: u64 = 256 * 1024;
 
-/// Bytes of a message that is nearly as long as one may be.
+/// Bytes of a message that is nearly as long as the limit.
 const LONG: usize = 15_000_000;
 
 fn serving(mode: &str) -> (Folder, Serving) {
@@ -34,7 +33,7 @@ fn serving(mode: &str) -> (Folder, Serving) {
     (folder, serving)
 }
 
-/// The most memory the gateway has had resident so far, in KiB.
+/// The gateway's peak resident memory so far, in KiB.
 fn peak(serving: &Serving) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", serving.process_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -48,19 +47,19 @@ fn assert_within_bounds(serving: &Serving) {
     assert_eq!(post(serving.url(), &[], INITIALIZE).0, 200);
 }
 
-/// The header that names the session an answer opened.
+/// The session ID in the headers of a response.
 fn session_of(answer: &str) -> String {
     let mut lines = answer.lines();
     let found = lines.find_map(|line| line.strip_prefix("mcp-session-id: "));
     found.unwrap().trim().to_owned()
 }
 
-/// What a session gets for a request.
+/// The response to a request in a session.
 fn ask(url: &str, session: &str, request: &Value) -> String {
     post(url, &[("mcp-session-id", session)], &request.to_string()).1
 }
 
-/// A call of the one tool of the server.
+/// A call to the only tool of the server.
 fn tool_call() -> Value {
     let params = json!({ "name": "flooding_small", "arguments": {} });
     json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params })
@@ -96,14 +95,15 @@ fn messages_under_way_are_not_kept_without_bound() {
                 );
                 stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
                 stream.write_all(head.as_bytes()).unwrap();
-                // All but the last byte, which never comes. It may be refused before that.
+                // All but the last byte, which is never sent. The request may be refused before
+                // that.
                 let chunk = vec![b' '; 50_000];
                 for _ in 0..LONG / chunk.len() - 1 {
                     if stream.write_all(&chunk).is_err() {
                         break;
                     }
                 }
-                // Whoever waits for room for too long is told so.
+                // A request that waits too long for the budget gets an error.
                 stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
                 let mut answer = [0; 12];
                 let is_answered = stream.read_exact(&mut answer).is_ok();
@@ -131,8 +131,8 @@ fn questions_of_a_server_are_not_kept_without_bound() {
     assert_within_bounds(&serving);
 }
 
-/// Calls the one tool of the server for a client that offers these capabilities, and waits until that is
-/// over.
+/// Calls the only tool of the server for a client with these capabilities, and waits for the
+/// response.
 fn call(serving: &Serving, capabilities: Value) {
     let info = json!({ "name": "test", "version": "1" });
     let mut params = json!({ "protocolVersion": "2025-11-25", "clientInfo": info });
@@ -167,7 +167,7 @@ fn a_list_that_is_too_large_loses_its_largest_items_and_comes_in_pages() {
     assert!(run.output.contains("larger than 8 MiB"), "{run}");
 }
 
-/// The names of all tools at an address, page by page.
+/// The names of all tools at a URL, page by page.
 fn listed(url: &str) -> Vec<String> {
     let session = session_of(&post(url, &[], INITIALIZE).1);
     let (mut names, mut params) = (Vec::new(), json!({}));
@@ -199,14 +199,14 @@ fn instructions_of_a_server_are_cut() {
     assert_within_bounds(&serving);
 }
 
-/// How the one tool of the server is called.
+/// How the tool is called.
 enum Era<'s> {
     /// In a session.
     Legacy(&'s str),
     Modern,
 }
 
-/// Calls the tool so many times, and reads none of the answers.
+/// Calls the tool so many times, and reads none of the responses.
 fn call_without_reading(url: &str, era: &Era<'_>, count: usize) -> Vec<TcpStream> {
     let authority = url.split('/').nth(2).unwrap();
     let headers = match era {
@@ -238,7 +238,7 @@ fn call_without_reading(url: &str, era: &Era<'_>, count: usize) -> Vec<TcpStream
     called.collect()
 }
 
-/// Everything that can be read from a stream, until nothing comes for a while.
+/// Reads from a stream until nothing arrives for a while.
 fn rest(stream: &mut TcpStream) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     let (mut text, mut chunk) = (Vec::new(), [0; 65_536]);
@@ -256,7 +256,8 @@ fn answers_that_nobody_reads_are_not_kept_without_bound() {
         listed(serving.url());
         let era = if is_modern { Era::Modern } else { Era::Legacy(&session) };
         let mut unread = call_without_reading(serving.url(), &era, 100);
-        // The server works on one call after the other: the last is over when this one is.
+        // The server handles one call after another, so the last one has finished when this one
+        // has.
         let reader = session_of(&post(serving.url(), &[], INITIALIZE).1);
         let answer = ask(serving.url(), &reader, &tool_call());
         assert!(answer.len() > 4_900_000, "another client is not hurt: {answer:.1000}");
@@ -274,7 +275,7 @@ fn progress_that_nobody_reads_is_not_kept_without_bound() {
         listed(serving.url());
         let era = if is_modern { Era::Modern } else { Era::Legacy(&session) };
         let _unread = call_without_reading(serving.url(), &era, 60);
-        // When this one has timed out, the calls before it have.
+        // When this call has timed out, the calls before it have too.
         let reader = session_of(&post(serving.url(), &[], INITIALIZE).1);
         let answer = ask(serving.url(), &reader, &tool_call());
         assert!(answer.contains("within 20s"), "{answer:.1000}");

@@ -1,4 +1,4 @@
-//! Names and addresses that several servers want: what is said of them.
+//! Names and URIs that several servers have.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn alike() -> Folder {
     Folder::new().file("trunkline.json", content.to_string())
 }
 
-/// TOOL-2: names that had to be changed are reported, with the reason, wherever they are met.
+/// TOOL-2: renamed items are reported with the reason, in every command.
 #[test]
 fn names_that_had_to_be_changed_are_reported() {
     let folder = alike();
@@ -37,15 +37,15 @@ fn names_that_had_to_be_changed_are_reported() {
     }
 }
 
-/// Runs the program where interpreters can be found.
+/// Runs the program with interpreters on PATH.
 fn run(folder: &Folder, arguments: &[&str]) -> Run {
     let mut command = folder.command(arguments);
     command.env("PATH", std::env::var_os("PATH").unwrap());
     folder.finish(&mut command)
 }
 
-/// TOOL-12: an address of several servers is refused with what to write instead; arguments of
-/// prompts are completed.
+/// TOOL-12: an ambiguous URI is refused with the qualified alternatives; arguments of prompts are
+/// completed.
 #[test]
 fn addresses_of_several_servers_are_told_apart() {
     let server = npm("server-everything", &["stdio"]);
@@ -58,7 +58,7 @@ fn addresses_of_several_servers_are_told_apart() {
     assert!(refused.messages.contains(&forms) && !refused.messages.contains("hidden"), "{refused}");
     let read = run(&folder, &["read", &format!("trunkline://f/{bare}")]);
     assert!(read.code == 0 && read.output.starts_with("Resource 7"), "{read}");
-    // A link leads to its own server, although nothing of the other has been asked.
+    // A link is qualified with its own server, although nothing of the other one is known.
     let links = ["call", "e_get-resource-links", "--arg", "count=2", "--format", "json"];
     let links = run(&folder, &links);
     let address = links.json()["content"][1]["uri"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! However the program ends, nothing that it started is left running (CON-10).
+//! However the program ends, no process that it started is left running (CON-10).
 
 use std::io;
 use std::process::{Child, Stdio};
@@ -15,11 +15,11 @@ use crate::run::Folder;
 /// Servers that are started at the same time.
 const MANY: usize = 20;
 
-/// The program is killed when it has one child, and again each time with so many more.
+/// The program is killed when it has one child, then with so many more in each round.
 const KILLED_EVERY: usize = 2;
 
-/// The program, in a call that is never answered, by a server with a child of its own; or waiting
-/// for servers that are never ready.
+/// The program, during a call without a response to a server with a child process; or waiting for
+/// servers that are never ready.
 struct Hanging {
     folder: Folder,
     program: Child,
@@ -42,8 +42,8 @@ impl Hanging {
         Self { folder, program, marker }
     }
 
-    /// The program as it starts servers that are never ready, end neither with their input nor when
-    /// they are asked to, and have children of their own.
+    /// The program while it starts servers that are never ready, ignore the end of their input and
+    /// SIGTERM, and have child processes.
     fn starting_many(marker: &str) -> Self {
         let script = format!("trap '' HUP TERM; sleep {marker} & sleep {marker}; :");
         let server = json!({ "command": "/bin/sh", "args": ["-c", script] });
@@ -65,7 +65,7 @@ impl Hanging {
         self
     }
 
-    /// Sends the program a signal and returns what it said, once nothing is left of it.
+    /// Sends a signal and returns the messages of the program, once no process is left.
     fn ended_by(mut self, signal: &str) -> String {
         send(signal, self.program.id());
         assert!(!self.program.wait().unwrap().success());
@@ -75,7 +75,7 @@ impl Hanging {
 }
 
 impl Drop for Hanging {
-    /// A test that failed leaves no program behind.
+    /// Leaves no program behind when a test fails.
     fn drop(&mut self) {
         let _ = self.program.kill();
         let _ = self.program.wait();
@@ -106,7 +106,7 @@ fn servers_that_ignore_requests_to_end_are_ended() {
     }
 }
 
-/// Also not what keeps a group for a server that is about to start, which bears no mark.
+/// Includes the unmarked process that holds a group for a server that is about to start.
 #[test]
 fn a_kill_while_many_servers_start_ends_everything() {
     let marker = marker();
@@ -115,7 +115,7 @@ fn a_kill_while_many_servers_start_ends_everything() {
         let mut starting = Hanging::starting_many(&marker);
         let id = starting.program.id();
         wait_until("servers start", LONGEST_START, || children(id).len() >= count);
-        // So that what there is when it is killed is what was seen.
+        // Stopped, so that no further processes are started before it is killed.
         send("STOP", id);
         started.extend(children(id));
         send("KILL", id);

@@ -1,4 +1,4 @@
-//! The processes of the machine, as far as a test has marked them or they belong to it.
+//! Finds processes that a test has marked, or that are its children.
 
 use std::fs;
 use std::path::Path;
@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long starting may take on a machine that is busy.
+/// How long starting may take on a busy machine.
 pub(crate) const LONGEST_START: Duration = Duration::from_secs(60);
 
-/// How long ending may take: a server that ignores requests to end gets five seconds.
+/// How long ending may take: a server that ignores SIGTERM gets five seconds.
 pub(crate) const LONGEST_END: Duration = Duration::from_secs(15);
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A number of seconds to sleep that no other process has on its command line.
+/// A number of seconds to sleep that is on no other command line.
 pub(crate) fn marker() -> String {
     format!("1000.{}0{:04}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The command lines of processes with an argument that begins with the marker, or a variable
-/// `MARKER` that does. Those that have ended and were not asked after have neither.
+/// The command lines of processes with an argument that starts with the marker, or a variable
+/// `MARKER` that does. Zombies have neither.
 pub(crate) fn marked(marker: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let found = processes.filter_map(|process| marked_process(&process.path(), marker));
@@ -39,7 +39,7 @@ fn marked_process(process: &Path, marker: &str) -> Option<String> {
     is_marked.then(|| String::from_utf8_lossy(&line).replace('\0', " "))
 }
 
-/// A process, told apart from later ones with the same number by when it was started.
+/// A process, distinguished from later ones with the same ID by its start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) id: u32,
@@ -52,7 +52,7 @@ pub(crate) struct Process {
 impl Process {
     fn of(id: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name is in parentheses, and may hold anything.
+        // The name is in parentheses, and may contain anything.
         let (front, back) = text.rsplit_once(')')?;
         let name = front.split_once('(')?.1.to_owned();
         let fields: Vec<_> = back.split_whitespace().collect();
@@ -60,7 +60,7 @@ impl Process {
         Some(Self { id, started: fields[19].parse().ok()?, name, state, parent })
     }
 
-    /// Whether it has ended and waits to be asked after.
+    /// Whether it has ended and has not been reaped.
     pub(crate) fn is_zombie(&self) -> bool {
         self.state == "Z"
     }

@@ -1,4 +1,4 @@
-//! The reference servers, seen and used by name: what is hidden, and every kind of result.
+//! The reference servers by exposed names: hidden items, and every kind of result.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::run::{Folder, Run};
 use crate::servers::{npm, python};
 
-/// Runs the program where interpreters can be found.
+/// Runs the program with interpreters on PATH.
 fn run(folder: &Folder, arguments: &[&str]) -> Run {
     let mut command = folder.command(arguments);
     command.env("PATH", std::env::var_os("PATH").unwrap());
@@ -21,7 +21,7 @@ fn good(folder: &Folder, arguments: &[&str]) -> String {
     run.output
 }
 
-/// A folder with one server.
+/// A directory with one server.
 fn with(name: &str, server: &Value) -> Folder {
     let content = json!({ "mcpServers": { name: server }, "timeouts": { "handshake": "90s" } });
     Folder::new().file("trunkline.json", content.to_string())
@@ -31,7 +31,7 @@ fn everything() -> Folder {
     with("everything", &npm("server-everything", &["stdio"]))
 }
 
-/// The reference server for files, in the folder `files`, with more in its entry.
+/// The reference server for files, in the directory `files`, with additional keys.
 fn filesystem(more: &Value) -> Folder {
     let folder = Folder::new().file("files/hello.txt", "hello");
     let path = folder.project().join("files");
@@ -150,7 +150,7 @@ fn resources_are_listed_and_read() {
     assert!(good(&folder, &["read", address]).contains("# Everything Server"));
     let text = good(&folder, &["read", "demo://resource/dynamic/text/7", "--server", "everything"]);
     assert!(text.starts_with("Resource 7: "), "{text}");
-    // No list names it, and the only server is asked: it may have more than it lists (TOOL-14).
+    // No list contains it, but the only server is tried: it may have more than it lists (TOOL-14).
     let unknown = run(&folder, &["read", "demo://resource/static/document/architectur.md"]);
     assert_eq!(unknown.code, 7, "{unknown}");
     assert!(unknown.messages.contains("server `everything` says: "), "{unknown}");
@@ -168,7 +168,7 @@ fn an_address_of_several_servers_is_explained_for_each() {
     let address = "demo://resource/static/document/architecture.md";
     let explained = good(&folder, &["explain", address]);
     assert!(explained.starts_with(&format!("`{address}` may mean 2 things.")), "{explained}");
-    // Lists hold for resources as well, so one of them is hidden.
+    // Allow and deny lists apply to resources too, so one of them is hidden.
     for (server, fate) in [("one", "can be seen and read"), ("two", "is hidden")] {
         let line = format!("The resource trunkline://{server}/{address} {fate}.");
         assert!(explained.contains(&line), "{explained}");
@@ -205,7 +205,7 @@ fn prompts_are_listed_and_filled_in() {
     assert_eq!(missing.code, 7, "{missing}");
 }
 
-/// Asserts that the raw result of a call is what the server has written, byte for byte.
+/// Asserts that the raw result of a call is byte for byte the server's.
 fn assert_verbatim(server: &Value, tool: &str, arguments: &Value) {
     let mut args =
         vec![json!("-c"), json!("\"$0\" \"$@\" | tee -a sent"), server["command"].clone()];

@@ -1,4 +1,4 @@
-//! A configuration that changes while it is served (CFG-10).
+//! Configuration changes while a gateway runs (CFG-10).
 
 use std::fs;
 

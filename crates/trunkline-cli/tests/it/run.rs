@@ -1,4 +1,4 @@
-//! Runs the program in an empty folder of its own, with nothing of the developer's environment.
+//! Runs the program in an empty directory, with a clean environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use trunkline::config::{SearchFile, SearchPath};
 
-/// An empty folder to run in; it is removed at the end.
+/// An empty directory to run in; it is removed at the end.
 pub(crate) struct Folder {
     path: PathBuf,
 }
@@ -24,7 +24,7 @@ impl Folder {
         Self { path: fs::canonicalize(path).unwrap() }
     }
 
-    /// Where the program runs.
+    /// The working directory of the program.
     pub(crate) fn project(&self) -> PathBuf {
         self.path.join("project")
     }
@@ -36,14 +36,13 @@ impl Folder {
         self
     }
 
-    /// The program with arguments, ready to be run by somebody who trusts the configuration that is
-    /// in the project now.
+    /// The program with arguments, after trusting the current configuration of the project.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         self.trust();
         self.bare_command(arguments)
     }
 
-    /// The program with arguments, ready to be run by somebody who has only come here.
+    /// The program with arguments, without trusting anything.
     pub(crate) fn bare_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
         command.args(arguments).current_dir(self.project()).env_clear();
@@ -51,13 +50,13 @@ impl Folder {
         command
     }
 
-    /// Trusts the configuration that is in the project now, if there is one.
+    /// Trusts the current configuration of the project, if there is one.
     pub(crate) fn trust(&self) {
         let places = SearchPath::trunkline(None);
         let is_there = |candidate: &SearchFile| self.project().join(&candidate.path).exists();
         if places.candidates.iter().any(is_there) {
             let mut trust = self.bare_command(&["trust", "--yes", "--outside-files"]);
-            // One that cannot be read cannot be trusted either, and the test is about that.
+            // An unreadable file cannot be trusted either; such tests expect that.
             let _ = trust.output().unwrap();
         }
     }
@@ -78,7 +77,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a run printed and how it ended, with the folder's path replaced by `[folder]`.
+/// Output and exit code of a run, with the directory's path replaced by `[folder]`.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) output: String,

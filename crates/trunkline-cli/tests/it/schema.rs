@@ -1,4 +1,4 @@
-//! `trunkline schema`, judged by validators that others wrote.
+//! `trunkline schema`, checked with third-party validators.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn it_is_a_schema_that_accepts_a_configuration_and_refuses_a_wrong_one() {
     assert!(!validator.is_valid(&json!({ "mcpServers": { "s": { "command": 1 } } })));
 }
 
-/// Whether a validator of another language accepts a document.
+/// Whether a validator in another language accepts a document.
 async fn accepts(mut validator: Command, schema: &Path, document: &Path) -> bool {
     validator.arg(schema).arg(document);
     peers::run(validator).await.trim() == "valid"

@@ -1,4 +1,4 @@
-//! What the program itself says holds no secret; what servers answer is theirs (SEC-2).
+//! The program's own output contains no secrets; responses of servers are unchanged (SEC-2).
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::run::{Folder, Run};
 /// Escaped in JSON.
 const TOKEN: &str = "hunter22/\"correct\"-horse";
 
-/// An argument that is no secret.
+/// An argument that is not a secret.
 const PATH: &str = "/srv/some data";
 
 fn folder(more: &Value) -> Folder {
@@ -30,7 +30,7 @@ fn run(folder: &Folder, arguments: &[&str]) -> Run {
     folder.finish(&mut command)
 }
 
-/// Whether a text holds the secret, as it is or as JSON escapes it.
+/// Whether a text contains the secret, plain or escaped as in JSON.
 fn holds(text: &str) -> bool {
     text.contains("hunter22")
 }
@@ -72,7 +72,7 @@ fn answers_pass_as_they_are() {
     let folder = folder(&json!({}));
     let said = run(&folder, &["call", "repeating_say"]);
     assert!(said.output.contains(TOKEN), "{said}");
-    // The message that the command composes of an error is its own.
+    // The message that the command builds from an error is its own.
     let failed = run(&folder, &["call", "repeating_fail"]);
     assert!(!failed.messages.contains(TOKEN) && failed.messages.contains("***"), "{failed}");
 }

@@ -1,16 +1,16 @@
-//! `trunkline tools`: what somebody sees, what is hidden from them, and who that is.
+//! `trunkline tools`: visible and hidden items, by caller.
 
 use serde_json::{Value, json};
 
 use crate::run::{Folder, Run};
 
-/// The agents of a project, as people write them.
+/// The agents of a project, as users write them.
 const AGENTS: &str = "---\nname: Shouter\ntools: [words_*, !words_count_words]\n---\nShout!\n\
                       ---\nname: Counter\ntools: [*, !numbers_*]\n---\nCount.\n\
                       ---\nname: Prompt Builder\ntools: [words_shout]\n---\nBuild.\n\
                       ---\nname: Dreamer\ntools: [words_whisper, words_shout]\n---\nDream.\n";
 
-/// Both demo servers, one that is switched off, agents and bundles.
+/// Both demo servers, a disabled one, agents and bundles.
 pub(crate) fn folder() -> Folder {
     let program = json!(env!("CARGO_BIN_EXE_trunkline"));
     let text = format!(
@@ -31,7 +31,7 @@ pub(crate) fn folder() -> Folder {
     Folder::new().file("trunkline.json", text).file("AGENTS.md", AGENTS)
 }
 
-/// One demo server with more in its entry, and more beside the servers.
+/// One demo server with additional keys, and additional settings beside the servers.
 pub(crate) fn words_with(entry: &Value, beside: &Value) -> Folder {
     let mut server =
         json!({ "command": env!("CARGO_BIN_EXE_trunkline"), "args": ["demo-server", "words"] });
@@ -44,7 +44,7 @@ pub(crate) fn words_with(entry: &Value, beside: &Value) -> Folder {
     Folder::new().file("trunkline.json", content.to_string())
 }
 
-/// The same with a server that fails, and leaves a trace of having been started.
+/// The same with a server that fails, and leaves a file when it is started.
 pub(crate) fn folder_with_failing() -> Folder {
     let folder = folder();
     let text = std::fs::read_to_string(folder.project().join("trunkline.json")).unwrap();
@@ -96,7 +96,7 @@ fn the_status_says_what_is_hidden_as_well() {
     assert!(words[0]["hint"].as_str().unwrap().contains("read-write"), "{json}");
 }
 
-/// CON-11: a surface needs them to switch them on.
+/// CON-11: a user interface needs them in order to enable them.
 #[test]
 fn servers_that_are_switched_off_are_in_the_status() {
     let run = folder().run(&["status"]);
@@ -233,7 +233,7 @@ fn access_decides_about_tools_that_write() {
     assert!(strict.iter().all(|name| reading.contains(&name.as_str())), "{strict:?}");
 }
 
-/// TOOL-5: a pasted configuration shows every tool its host showed.
+/// TOOL-5: a pasted configuration shows every tool that its original host showed.
 #[test]
 fn every_tool_is_there_by_default_and_one_run_can_have_less_or_more() {
     let every = ["words_count_words", "words_remember", "words_shout"];
@@ -268,7 +268,7 @@ fn a_call_of_something_hidden_says_why_and_how_to_see_it() {
     let how = "to see it: set `\"access\": \"read-write\"` on the server, or give `--access \
                read-write` for one run";
     assert!(said.contains(how), "{said}");
-    // Remembered from the call before: nothing is started for a name that is taken away.
+    // Cached by the call before: no server is started for an excluded name.
     let said = call(&["--agent", "Prompt Builder", "--access", "read-write"]);
     assert!(said.contains("is hidden: no pattern of agent `Prompt Builder` matches"), "{said}");
     let said = call(&["--bundle", "loud", "--access", "read-write"]);
@@ -352,7 +352,7 @@ fn a_plain_name_that_nothing_has_is_an_error_of_the_agent() {
     assert!(run.messages.contains(message), "{run}");
 }
 
-/// A name that begins like those of no server may be the tool of another host: it is a warning.
+/// A name without the prefix of any server may be a tool of another host: it is a warning.
 #[test]
 fn a_plain_name_of_no_server_is_warned_about() {
     let agents = "---\nname: Reader\ntools: [words_shout, veiw_file, web_*]\n---\n";
@@ -365,8 +365,8 @@ fn a_plain_name_of_no_server_is_warned_about() {
     assert!(!run.messages.contains("web_"), "{run}");
 }
 
-/// An entry of a list that names nothing is a warning once the server was asked, and an exposed name in a
-/// deny list denies.
+/// A list entry that matches nothing is a warning once the server has listed its items; an exposed
+/// name in a deny list denies.
 #[test]
 fn list_entries_that_match_nothing_are_warned_about() {
     let folder = words_with(&json!({ "denyTools": ["Shout", "words_shout"] }), &json!({}));
@@ -424,7 +424,7 @@ fn servers_without_resources_and_prompts_have_none() {
     }
 }
 
-/// Nothing is never silent: it may be that nothing is shown, and why.
+/// An empty list is never silent: there is a notice and a hint.
 #[test]
 fn somebody_who_sees_nothing_is_told_how_to_find_out_why() {
     let off = ["tools", "--off", "words", "--off", "numbers"];

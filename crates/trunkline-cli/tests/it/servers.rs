@@ -1,4 +1,4 @@
-//! Servers that others wrote, over every transport, looked at and called through the program.
+//! Third-party servers over every transport, listed and called through the program.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use trunkline_testkit::peers;
 use crate::listening;
 use crate::run::{Folder, Run};
 
-/// Runs the program where interpreters can be found.
+/// Runs the program with interpreters on PATH.
 fn run(folder: &Folder, arguments: &[&str]) -> Run {
     let mut command = folder.command(arguments);
     command.args(["--format", "json"]).env("PATH", std::env::var_os("PATH").unwrap());
@@ -38,7 +38,7 @@ fn folder_with(servers: &Value) -> Folder {
     Folder::new().file("trunkline.json", json!({ "mcpServers": servers }).to_string())
 }
 
-/// All reference servers that run as processes, with folders of their own to work in.
+/// All reference servers that run as processes, with working directories of their own.
 fn all() -> Folder {
     let folder = Folder::new().file("files/hello.txt", "hello");
     let (files, repository) = (folder.project().join("files"), folder.project().join("repository"));
@@ -106,7 +106,7 @@ fn the_tools_of_all_reference_servers_are_listed() {
     }
 }
 
-/// The text that a call answers.
+/// The text of a tool result.
 fn called(folder: &Folder, server: &str, tool: &str, arguments: &Value) -> String {
     let name = format!("{server}_{tool}");
     let result = good(folder, &["call", &name, "--json", &arguments.to_string()]);
@@ -167,14 +167,14 @@ fn fetch_fetches_a_page() {
     let page = listening::always(
         "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\nhello from afar",
     );
-    // The page is on this machine, which the server takes for an attack unless it is told otherwise.
+    // The page is on this machine, which the server takes for an attack by default.
     let options = ["--ignore-robots-txt", "--allow-private-ips"];
     let folder = folder_with(&json!({ "fetch": python("mcp_server_fetch", &options) }));
     let text = called(&folder, "fetch", "fetch", &json!({ "url": page }));
     assert!(text.contains("hello from afar"), "{text}");
 }
 
-/// Looks at the one server `remote` and lets it echo.
+/// Checks the status of the only server `remote`, and calls its `echo`.
 fn echoes(server: &Value, protocol: &str) {
     let folder = folder_with(&json!({ "remote": server }));
     let status = &good(&folder, &["status"])["servers"][0];
@@ -225,7 +225,7 @@ fn the_demo_servers_are_reached_over_modern_http() {
     assert_eq!(called(&folder, "numbers", "add", &json!({ "a": 2, "b": 40 })), "42");
 }
 
-/// Looks at the one server `adding`, which is written with FastMCP, and uses it.
+/// Checks the status of the only server `adding`, which is written with FastMCP, and calls it.
 fn adds_and_counts(server: &Value) {
     let folder = folder_with(&json!({ "adding": server }));
     let status = &good(&folder, &["status"])["servers"][0];
@@ -254,7 +254,7 @@ fn the_address_of_a_server_of_fastmcp_is_enough() {
 #[test]
 fn a_server_of_fastmcp_is_run_over_stdio() {
     let args = [json!("-I"), json!(peers::fastmcp_server())];
-    // It takes seconds to start, so it is started twice only.
+    // It takes seconds to start, so it is started only twice.
     let timeouts = json!({ "handshake": "90s" });
     let server = json!({ "command": peers::python(), "args": args, "timeouts": timeouts });
     let folder = folder_with(&json!({ "adding": server }));

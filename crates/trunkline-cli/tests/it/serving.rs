@@ -1,4 +1,4 @@
-//! `trunkline serve` over HTTP: what it prints, what it refuses, how it ends.
+//! `trunkline serve` over HTTP: output, errors, and shutdown.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use crate::listening::free_port;
 use crate::processes::{LONGEST_START, marked, marker, send, wait_until, wait_until_gone};
 use crate::run::Folder;
 
-/// A demo server whose processes bear a marker.
+/// A demo server with a marker on its processes.
 pub(crate) fn demo(server: &str, marker: &str) -> Value {
     let program = env!("CARGO_BIN_EXE_trunkline");
     json!({ "command": program, "args": ["demo-server", server], "env": { "MARKER": marker } })

@@ -1,4 +1,4 @@
-//! `trunkline serve` and servers that fail: whoever looks after it hears of each, once.
+//! `trunkline serve` with servers that fail: each failure is reported once.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ fn shell(script: &str) -> Value {
     json!({ "command": "/bin/sh", "args": ["-c", script] })
 }
 
-/// A server that says in a file which process it is.
+/// A server that writes its process ID to a file.
 fn found_by_file(file: &str) -> Value {
     let mut server = shell(&format!("echo $$ > {file}; exec \"$PROGRAM\" demo-server words"));
     server["env"] = json!({ "PROGRAM": env!("CARGO_BIN_EXE_trunkline") });
@@ -30,13 +30,13 @@ fn process_in(folder: &Folder, file: &str) -> u32 {
     fs::read_to_string(&path).unwrap().trim().parse().unwrap()
 }
 
-/// Servers that stay down unless they say otherwise.
+/// Servers without restarts, unless an entry sets another policy.
 fn folder(servers: &Value) -> Folder {
     let config = json!({ "restart": "never", "mcpServers": servers }).to_string();
     Folder::new().file("trunkline.json", config)
 }
 
-/// The answer to a client of the newer generation that calls a tool.
+/// The response to a modern client that calls a tool.
 fn shouted(url: &str) -> String {
     let said = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -61,7 +61,7 @@ fn faulty() -> Value {
     json!({ "missing": { "command": "no-such-program" }, "ends": ends, "noisy": noisy, "away": away })
 }
 
-/// CON-4: why, what it said last without what it was given, and what to do.
+/// CON-4: reports the error, the last stderr lines without secrets, and a hint.
 #[test]
 fn a_server_that_does_not_start_is_said_once_with_its_reason() {
     let folder = folder(&faulty());
@@ -85,7 +85,7 @@ fn a_server_that_does_not_start_is_said_once_with_its_reason() {
     assert_eq!(quiet.messages(), "");
 }
 
-/// Whoever names a file wants what is in it. A client would see a healthy server that has nothing.
+/// For an explicit file, a client would see a healthy server without any items.
 #[test]
 fn a_file_that_was_named_and_holds_nothing_usable_is_not_served() {
     let folder = Folder::new()
@@ -105,7 +105,7 @@ fn a_file_that_was_named_and_holds_nothing_usable_is_not_served() {
     }
 }
 
-/// A server that cannot be used is named to programs, also if it cannot even be tried.
+/// An unusable server is in the lists for programs, even if it cannot be started at all.
 #[test]
 fn a_server_whose_entry_is_wrong_is_named_in_lists_and_in_the_status() {
     let mut working = shell("exec \"$PROGRAM\" demo-server words");
@@ -132,7 +132,7 @@ fn a_server_whose_entry_is_wrong_is_named_in_lists_and_in_the_status() {
     assert!(row.is_some_and(|row| row.ends_with("its entry has errors")), "{run}");
 }
 
-/// CON-5: that it ended, and that it is back.
+/// CON-5: reports the end and the recovery.
 #[test]
 fn a_server_that_ends_is_said_and_so_is_that_it_is_back() {
     let mut again = found_by_file("again");
@@ -152,7 +152,7 @@ fn a_server_that_ends_is_said_and_so_is_that_it_is_back() {
     assert!(!messages.contains("`stays` is ready"), "{messages}");
 }
 
-/// CON-5: nobody but its client would notice; no list says so.
+/// CON-5: only its client would notice; no list reports it.
 #[test]
 fn the_end_of_a_process_of_a_clients_own_is_said_in_one_line() {
     let mut own = shell("echo $$ >> own; exec \"$PROGRAM\" demo-server words");
@@ -167,7 +167,7 @@ fn the_end_of_a_process_of_a_clients_own_is_said_in_one_line() {
         let lines = fs::read_to_string(folder.project().join("own")).unwrap();
         lines.lines().map(|line| line.parse().unwrap()).collect()
     };
-    // The first is the one that all share.
+    // The first is the shared one.
     let own = processes()[1];
     send("KILL", own);
     let said = "warning: server `words` of one client: the process ended (signal: 9 (SIGKILL)); \
@@ -178,7 +178,8 @@ fn the_end_of_a_process_of_a_clients_own_is_said_in_one_line() {
     assert_eq!(serving.messages().matches("warning: ").count(), 1, "{}", serving.messages());
 }
 
-/// CON-4: that nobody can come in is said once, however long it goes on, and so is its end.
+/// CON-4: that no connection is accepted is reported once, however long it lasts, and so is
+/// recovery.
 #[test]
 fn that_no_connection_can_be_had_is_said_once_and_so_is_its_end() {
     let folder = folder(&json!({}));
@@ -187,7 +188,7 @@ fn that_no_connection_can_be_had_is_said_once_and_so_is_its_end() {
     let connect = || TcpStream::connect(place).unwrap();
     let crowd: Vec<_> = (0..40).map(|_| connect()).collect();
     serving.wait_for("warning: no connection can be accepted: Too many open files");
-    // It is tried a few times meanwhile.
+    // Time for a few attempts.
     thread::sleep(Duration::from_millis(2500));
     assert_eq!(serving.messages().matches("accepted").count(), 1, "{}", serving.messages());
     drop(crowd);
@@ -196,7 +197,7 @@ fn that_no_connection_can_be_had_is_said_once_and_so_is_its_end() {
     let _crowd: Vec<_> = (0..40).map(|_| connect()).collect();
     let is_said_again = || serving.messages().matches("no connection").count() == 2;
     wait_until("a second time", LONGEST_START, is_said_again);
-    // The wait for another try is none for whoever ends it.
+    // A pending delay between attempts does not delay shutdown.
     let begin = Instant::now();
     let (code, all) = serving.ended_by("TERM");
     assert_eq!((code, all.matches("accepted").count()), (Some(0), 3), "{all}");
@@ -220,7 +221,7 @@ fn it_is_said_beside_a_client_that_has_started_it() {
     assert!(answers.lines().all(|line| line.starts_with('{')), "{answers}");
 }
 
-/// TOOL-6: an unknown plain name is said once its server is up, and only once.
+/// TOOL-6: an unknown plain name is reported once its server is ready, and only once.
 #[test]
 fn a_name_of_an_agent_that_nothing_has_is_said_once_its_server_is_up() {
     let mut words = shell("exec \"$PROGRAM\" demo-server words");

@@ -1,4 +1,4 @@
-//! `trunkline serve --stdio`: one client, which has started the program.
+//! `trunkline serve --stdio`: one client, which starts the program.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
@@ -15,8 +15,8 @@ use crate::processes::{LONGEST_END, marked, marker, send, wait_until, wait_until
 use crate::run::Folder;
 use crate::serving::demo;
 
-/// How long it may take to end once nobody asks any more: requests that are not over get five
-/// seconds, servers that do not want to end as many.
+/// How long shutdown may take after the end of the input: five seconds for pending requests, and as
+/// many for servers that do not end.
 const LONGEST_AFTER_END: Duration = Duration::from_secs(15);
 
 fn folder(marker: &str) -> Folder {
@@ -29,7 +29,7 @@ fn folder(marker: &str) -> Folder {
     Folder::new().file("trunkline.json", config.to_string())
 }
 
-/// The program, spoken to a line at a time.
+/// The program, with one message per line.
 struct Speaking {
     process: Child,
     input: Option<ChildStdin>,
@@ -69,7 +69,7 @@ impl Speaking {
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Closes the input, after which everything ends well and soon.
+    /// Closes the input, and asserts that everything ends soon and with success.
     fn ends_with_its_input(mut self, marker: &str) {
         let closed = Instant::now();
         drop(self.input.take());
@@ -86,7 +86,7 @@ impl Drop for Speaking {
     }
 }
 
-/// Node.js gives its children sockets. Whoever else has them finds them as they were.
+/// Node.js gives its children sockets. Other processes that share them find them unchanged.
 #[test]
 fn a_client_may_speak_over_sockets() {
     let marker = marker();
@@ -104,7 +104,7 @@ fn a_client_may_speak_over_sockets() {
         assert!(output.read_line(&mut line).unwrap() > 0, "it has ended");
         assert!(line.contains("\"result\""), "{line}");
     }
-    // Its other end is in our hands too, so that only this closes it.
+    // This test holds its other end too, so only a shutdown closes it.
     input.shutdown(Shutdown::Write).unwrap();
     assert_eq!(process.wait().unwrap().code(), Some(0));
     wait_until_gone(&marker);
@@ -115,7 +115,7 @@ fn a_client_may_speak_over_sockets() {
     assert!(filled.is_some() && begin.elapsed() >= patience, "it waits for room");
 }
 
-/// A client that closes its socket with answers unread is gone, as one that closes a pipe.
+/// A client that closes its socket with unread responses has disconnected, as with a pipe.
 #[test]
 fn a_client_that_leaves_answers_unread_has_gone() {
     let marker = marker();

@@ -1,4 +1,5 @@
-//! Two hundred hosts, each ended at a random moment in a random way, leave nothing behind (CON-10).
+//! Two hundred hosts, each ended at a random moment in a random way, leave no process behind
+//! (CON-10).
 
 use std::process::{Child, Stdio};
 use std::sync::Mutex;
@@ -19,10 +20,10 @@ const ROUNDS: usize = 200;
 /// Hosts that run at the same time.
 const AT_ONCE: usize = 4;
 
-/// Every so many rounds, one of the servers runs on Node.js, which takes long to start.
+/// In one of so many rounds, a server runs on Node.js, which takes long to start.
 const NODE_EVERY: usize = 25;
 
-/// The longest random delay before a signal: about what a server takes to start.
+/// The longest random delay before a signal: about the start time of a server.
 const LONGEST_DELAY_MS: usize = 150;
 
 const SIGNALS: &[&str] = &["INT", "TERM", "HUP", "KILL"];
@@ -30,17 +31,17 @@ const SIGNALS: &[&str] = &["INT", "TERM", "HUP", "KILL"];
 /// When a host is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
-    /// Before it has started anything, as a rule.
+    /// Usually before it has started anything.
     AtOnce,
     /// While it starts its servers.
     Starting,
     /// When its servers run. One of them is never ready, so the host waits for it.
     Running,
-    /// In a call that is not answered.
+    /// During a call without a response.
     InCall,
 }
 
-/// Random numbers that are the same for the same seed (SplitMix64).
+/// Random numbers, reproducible by their seed (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -64,7 +65,7 @@ impl Random {
     }
 }
 
-/// The seed of this run: another one every time, unless a run is to be repeated.
+/// The seed of this run: always another one, unless a run is to be reproduced.
 fn seed() -> u64 {
     match std::env::var("TRUNKLINE_SOAK_SEED") {
         Ok(seed) => seed.parse().unwrap(),
@@ -72,7 +73,7 @@ fn seed() -> u64 {
     }
 }
 
-/// One host and how it is to end.
+/// One host, and how it ends.
 struct Round {
     marker: String,
     servers: Map<String, Value>,
@@ -107,7 +108,7 @@ impl Round {
         Self { marker, servers, moment, delay, signal }
     }
 
-    /// Starts the host and ends it. Returns what its children were.
+    /// Starts the host and ends it. Returns its children.
     fn play(self) -> Vec<Process> {
         let content = json!({ "mcpServers": self.servers }).to_string();
         let folder = Folder::new().file("trunkline.json", content);
@@ -123,7 +124,7 @@ impl Round {
         let started = children(host.0.id());
         send(self.signal, host.0.id());
         let status = host.0.wait().unwrap();
-        // What a host that was killed has left is gone a little later.
+        // The processes of a killed host end a little later.
         if status.code().is_some() {
             let left = marked(&self.marker);
             assert!(left.is_empty(), "{left:?} ({:?}, {})", self.moment, self.signal);
@@ -148,7 +149,7 @@ impl Round {
     }
 }
 
-/// A host that is ended also when the test fails.
+/// A host that is killed even if the test fails.
 struct Ending(Child);
 
 impl Drop for Ending {
@@ -173,7 +174,7 @@ fn family(marker: &str) -> Value {
     shell(&format!("{children} exec \"$PROGRAM\" demo-server words"))
 }
 
-/// A server that ignores requests to end, with a child that does.
+/// A server that ignores signals, with a child that ignores them too.
 fn stubborn(marker: &str) -> Value {
     let rest = format!("sleep {marker} & \"$PROGRAM\" demo-server words; sleep {marker}");
     shell(&format!("trap '' TERM HUP INT; {rest}"))
@@ -184,7 +185,7 @@ fn silent(marker: &str) -> Value {
     shell(&format!("exec sleep {marker}"))
 }
 
-/// A server that does not answer a call, with a child.
+/// A server that does not respond to a call, with a child.
 fn hanging(mode: &str, marker: &str) -> Value {
     let mut server =
         shell(&format!("sleep {marker} & exec \"$PYTHON\" -I \"$SERVER\" {mode} {marker}"));

@@ -1,4 +1,4 @@
-//! Tokens: made, kept as digests, and asked for by the gateway.
+//! Tokens: created, stored as digests, and required by the gateway.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use crate::processes::{LONGEST_START, marker, wait_until};
 use crate::run::Folder;
 use crate::serving::demo;
 
-/// A demo server that may also write, with agents for either.
+/// Two demo servers with write access, with agents and a bundle.
 fn folder() -> Folder {
     let config = json!({
         "mcpServers": { "words": demo("words", &marker()), "numbers": demo("numbers", &marker()) },
@@ -21,7 +21,7 @@ fn folder() -> Folder {
     Folder::new().file("trunkline.json", config.to_string())
 }
 
-/// Makes a token in the file `tokens.json` of the folder.
+/// Creates a token in the file `tokens.json` of the directory.
 fn add(folder: &Folder, arguments: &[&str]) -> String {
     let run = folder.run(&[&["token", "add", "--file", "tokens.json"], arguments].concat());
     assert_eq!(run.code, 0, "{run}");
@@ -118,7 +118,7 @@ fn a_token_opens_what_it_is_for_and_nothing_else() {
 
     let other = format!("{url}/agents/adder");
     let status = |url: &str, token| post(url, &[("authorization", &bearer(token))], INITIALIZE).0;
-    // The address and the token each admit what the other does not: nothing is in both.
+    // The endpoint and the token each allow only items that the other does not: none is in both.
     assert_eq!(tools_at(&folder, &other, Some(&ann)), [""; 0]);
     assert_eq!(tools_at(&folder, &other, Some(&bob)), ["numbers_add"]);
     assert_eq!(status(&format!("{url}/agents/reader"), &ann), 200);

@@ -1,4 +1,4 @@
-//! A configuration that was only found, and the consent to run it (SEC-1).
+//! A discovered configuration, and the consent to run it (SEC-1).
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,7 +12,7 @@ use crate::processes::{Process, children, marker, wait_until_gone};
 use crate::run::{Folder, Run};
 use crate::serving::demo;
 
-/// A server that leaves a file behind when it is started.
+/// A server that creates a file when it is started.
 fn marking(folder: &Folder) -> (Value, PathBuf) {
     let mark = folder.project().join("started");
     let script = format!("touch {}", mark.display());
@@ -27,7 +27,7 @@ fn bare(folder: &Folder, arguments: &[&str]) -> Run {
     folder.finish(&mut folder.bare_command(arguments))
 }
 
-/// Seen before: a cloned repository's `.mcp.json` was started by `tools`, `status` and `call`.
+/// Regression: a cloned repository's `.mcp.json` was started by `tools`, `status` and `call`.
 #[test]
 fn what_was_only_found_starts_nothing() {
     let folder = Folder::new();
@@ -105,7 +105,7 @@ fn what_is_trusted_runs_until_it_is_edited() {
     assert!(asked.output.contains("\n    runs    sh"), "{asked}");
 }
 
-/// Seen before: a script is redacted in the store, and so another script looked like the same one.
+/// Regression: a script is redacted in the store, so a changed script looked the same.
 #[test]
 fn a_changed_script_is_marked_although_the_store_keeps_no_script() {
     let folder = Folder::new();
@@ -118,7 +118,7 @@ fn a_changed_script_is_marked_although_the_store_keeps_no_script() {
     assert!(asked.output.contains("\n-   server `s` (stdio): runs sh"), "{asked}");
 }
 
-/// CON-7: whoever consents to a file sees which variables its servers would get.
+/// CON-7: before consent, the user sees which variables the servers would inherit.
 #[test]
 fn what_a_server_inherits_is_shown_before_it_is_trusted() {
     let folder = Folder::new();
@@ -141,7 +141,7 @@ fn trust_is_for_one_path_and_can_be_taken_back() {
     let list = bare(&folder, &["trust", "--list"]);
     assert!(list.output.starts_with("[folder]/project/.mcp.json"), "{list}");
 
-    // The same content elsewhere is another file.
+    // The same content at another path is another file.
     let other = folder.project().join("sub");
     fs::create_dir(&other).unwrap();
     fs::copy(folder.project().join(".mcp.json"), other.join(".mcp.json")).unwrap();
@@ -178,7 +178,7 @@ fn a_file_that_was_named_needs_no_trust() {
     assert!(mark.exists(), "the user's own file");
 }
 
-/// A rule of a file that nobody has consented to would widen what a variable allows.
+/// A rule of an untrusted file could widen the access that a variable allows.
 #[test]
 fn nothing_of_an_untrusted_file_counts_for_other_layers() {
     let folder = Folder::new();
@@ -209,7 +209,7 @@ fn a_store_that_cannot_be_understood_trusts_nothing_and_is_kept() {
     assert_eq!(fs::read_to_string(&store).unwrap(), "{ \"version\": 1, ");
 }
 
-/// An edit is not taken up until it is trusted, and taking trust back stops what runs.
+/// An edit is not applied until it is trusted, and revoking trust stops the servers.
 #[test]
 fn a_gateway_follows_what_is_trusted() {
     let folder = Folder::new();
@@ -237,7 +237,7 @@ fn a_gateway_follows_what_is_trusted() {
     assert!(tools_at(&folder, serving.url(), None).is_empty());
 }
 
-/// Seen before: servers of a revoked file went on while another file was found in its place.
+/// Regression: servers of a revoked file kept running while another file was found in its place.
 #[test]
 fn taking_trust_back_stops_what_runs_also_while_another_file_is_found() {
     let folder = Folder::new();
@@ -252,7 +252,7 @@ fn taking_trust_back_stops_what_runs_also_while_another_file_is_found() {
     assert!(tools_at(&folder, serving.url(), None).is_empty());
 }
 
-/// Seen before: what cannot be read was said to be trusted, with 0 servers.
+/// Regression: an unreadable file was reported as trusted, with 0 servers.
 #[test]
 fn a_file_that_cannot_be_read_is_not_trusted() {
     let folder = Folder::new();
@@ -300,7 +300,7 @@ mod permissions {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Seen before: another user's world-writable file further up was run as root.
+    /// Regression: another user's world-writable file in a parent directory was run as root.
     #[test]
     fn files_that_others_can_change_are_refused_also_when_trusted() {
         let folder = Folder::new();
@@ -323,13 +323,13 @@ mod permissions {
             assert!(!mark.exists(), "{path:?}");
             chmod(&path, back);
         }
-        // Folders in which everybody can write and nobody can replace what is another's: `/tmp`.
+        // In directories like `/tmp`, every user can write, but not replace files of others.
         chmod(&folder.project(), 0o1777);
         bare(&folder, &["status"]);
         assert!(mark.exists());
     }
 
-    /// Seen before: only a file given with `--config` was warned about, and not by `serve`.
+    /// Regression: only a file given with `--config` was warned about, and not by `serve`.
     #[test]
     fn named_files_that_others_can_change_are_warned_about() {
         let folder = Folder::new().file("named.json", r#"{ "mcpServers": {} }"#);
@@ -364,8 +364,8 @@ mod permissions {
         chmod(above, 0o755);
     }
 
-    /// Seen before: with a umask of 002 the folders of the store were open to the group, and the next
-    /// command refused the store.
+    /// Regression: with a umask of 002 the directories of the store were group-writable, and the
+    /// next command refused the store.
     #[test]
     fn the_folders_of_the_store_are_private_whatever_the_umask() {
         let folder = Folder::new();
@@ -390,7 +390,8 @@ mod permissions {
         assert!(mark.exists(), "it is trusted");
     }
 
-    /// Seen before: consent to one file outside opened all, once a link inside led to another.
+    /// Regression: consent to one file outside allowed all files, through a link inside the
+    /// directory.
     #[test]
     fn consent_to_a_file_outside_is_for_that_file() {
         let folder = Folder::new();
@@ -422,7 +423,7 @@ mod permissions {
         let (server, mark) = marking(&folder);
         write(&folder, ".mcp.json", &json!({ "evil": server }));
         let file = folder.project().join(".mcp.json");
-        // Only root can give files away.
+        // Only root can change the owner of a file.
         if chown(&file, Some(12_345), None).is_err() {
             return;
         }
@@ -467,7 +468,7 @@ mod permissions {
         assert!(!mark.exists());
     }
 
-    /// Seen before: `${file:~/.ssh/…}` of a cloned repository was sent away.
+    /// Regression: `${file:~/.ssh/…}` of a cloned repository was sent to a server.
     #[test]
     fn files_outside_of_the_folder_are_trusted_separately() {
         let folder = Folder::new().file("inside.txt", "a").file("secrets/deep.txt", "b");

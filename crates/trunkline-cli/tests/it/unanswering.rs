@@ -1,4 +1,4 @@
-//! Files that never answer: a pipe in the place of one keeps nobody waiting.
+//! Files that never respond: a named pipe in the place of a file blocks nothing.
 
 use std::cell::RefCell;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::processes::{LONGEST_START, marker, wait_until};
 use crate::run::Folder;
 use crate::serving::demo;
 
-/// A folder with a pipe in it, into which nobody writes.
+/// A directory with a named pipe that has no writer.
 fn with_pipe() -> Folder {
     let folder = Folder::new();
     let made = Command::new("mkfifo").arg(folder.project().join("pipe")).status().unwrap();
@@ -19,7 +19,7 @@ fn with_pipe() -> Folder {
     folder
 }
 
-/// Runs a command, and returns everything it said. One that waits for the pipe fails the test.
+/// Runs a command, and returns all its output. Fails if it blocks on the pipe.
 fn said(folder: &Folder, config: &Value, arguments: &[&str]) -> String {
     fs::write(folder.project().join("mcp.json"), config.to_string()).unwrap();
     let mut command = folder.bare_command(arguments);
@@ -31,7 +31,7 @@ fn said(folder: &Folder, config: &Value, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-/// Seen before: each of these waited for ever, and SIGTERM did not end it.
+/// Regression: each of these blocked forever, and SIGTERM did not end it.
 #[test]
 fn a_pipe_in_the_place_of_a_file_is_refused() {
     let folder = with_pipe();
@@ -53,7 +53,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused() {
     }
 }
 
-/// A file that becomes a pipe while it is followed stops nothing, least of all the end.
+/// A watched file that becomes a pipe blocks nothing, in particular not shutdown.
 #[test]
 fn a_gateway_whose_files_become_pipes_goes_on_and_ends() {
     let folder = with_pipe();

@@ -1,5 +1,5 @@
-//! How long commands wait for servers: not at all for lists that are known, not beyond the bounds that
-//! are configured, and not after a second Ctrl-C.
+//! How long commands wait for servers: not at all for cached lists, not longer than the configured
+//! timeouts, and not after a second Ctrl-C.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::run::{Folder, Run};
 
-/// Longer than anything here takes, and shorter than the bounds that must not be waited for.
+/// Longer than anything here takes, and shorter than the timeouts that must not be waited for.
 const LIMIT: Duration = Duration::from_secs(40);
 
 /// A demo server that counts its starts.
@@ -35,7 +35,7 @@ fn starts(folder: &Folder) -> usize {
     fs::read_to_string(folder.project().join("starts.txt")).map_or(0, |text| text.lines().count())
 }
 
-/// CON-15: a list that is known from disk is used at once.
+/// CON-15: a list that is cached on disk is used at once.
 #[test]
 fn tools_that_are_known_from_disk_need_no_server() {
     let config = json!({ "mcpServers": { "words": counted() } }).to_string();
@@ -55,7 +55,7 @@ fn tools_that_are_known_from_disk_need_no_server() {
     assert!(starts(&folder) > before && !third.messages.contains("--refresh"), "{third}");
 }
 
-/// A server that takes its time to start, and counts its starts.
+/// A server that starts slowly, and counts its starts.
 fn slow(seconds: u32) -> Value {
     let program = env!("CARGO_BIN_EXE_trunkline");
     let script =
@@ -63,7 +63,7 @@ fn slow(seconds: u32) -> Value {
     json!({ "command": "/bin/sh", "args": ["-c", script] })
 }
 
-/// CALL-1, CON-8: the time that a command is given is for the start of the server as well.
+/// CALL-1, CON-8: `--timeout` includes the start of the server.
 #[test]
 fn a_timeout_holds_for_the_start_too() {
     let config = json!({ "mcpServers": { "s": slow(300) } }).to_string();
@@ -85,7 +85,7 @@ fn a_timeout_holds_for_the_start_too() {
     }
 }
 
-/// What may have been meant by a name of a known server is not looked for in servers that do not run.
+/// For a name with the prefix of a known server, other servers are not started to find suggestions.
 #[test]
 fn a_name_that_a_server_does_not_have_starts_no_other_server() {
     let words = json!({
@@ -97,7 +97,7 @@ fn a_name_that_a_server_does_not_have_starts_no_other_server() {
     assert_eq!((run.code, starts(&folder)), (4, 0), "{run}");
 }
 
-/// CON-15: an explanation of what is known from disk needs no server.
+/// CON-15: explaining a cached item needs no server.
 #[test]
 fn what_is_known_from_disk_is_explained_without_a_server() {
     let config = json!({ "mcpServers": { "words": counted() } }).to_string();
@@ -109,7 +109,7 @@ fn what_is_known_from_disk_is_explained_without_a_server() {
     assert!(run.messages.contains("server `words` was not started"), "{run}");
 }
 
-/// What is not known is waited for, beside what is.
+/// Only servers without cached lists are started.
 #[test]
 fn servers_whose_tools_are_not_known_are_still_asked() {
     let one = json!({ "mcpServers": { "words": counted() } }).to_string();
@@ -126,7 +126,7 @@ fn servers_whose_tools_are_not_known_are_still_asked() {
     assert_eq!(starts(&folder), before, "{run}");
 }
 
-/// `timeouts.connect` is not waited for in addition.
+/// `timeouts.connect` is not added.
 #[test]
 fn a_handshake_takes_as_long_as_its_bound() {
     let timeouts = json!({ "connect": "2m", "handshake": "1s" });
@@ -139,7 +139,8 @@ fn a_handshake_takes_as_long_as_its_bound() {
     assert!(run.messages.contains("waiting for the moon"), "{run}");
 }
 
-/// A server that has been initialised is one, however long its list takes; the message names the bound.
+/// An initialized server is an MCP server, however long its list takes; the message names the
+/// timeout.
 #[test]
 fn a_list_that_is_late_says_so() {
     let script = r#"
@@ -157,8 +158,8 @@ fn a_list_that_is_late_says_so() {
     assert!(!run.messages.contains("is this an MCP server?"), "{run}");
 }
 
-/// A process that is silent is started again, to be asked in another way. What the first one said is
-/// not lost when the second one runs out of time.
+/// A process that does not respond is started again in the other era. The stderr of the first one
+/// is not lost when the second one times out.
 #[test]
 fn what_the_first_process_said_is_not_lost() {
     let script = "if [ -e once ]; then exec sleep 300; fi; touch once; \
@@ -180,7 +181,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A server that does not end when it is told to keeps nobody who asks twice, and is not left behind.
+/// A server that ignores SIGTERM does not delay a second interrupt, and is not left running.
 #[test]
 fn a_second_interrupt_ends_at_once() {
     let script = "trap 'echo told >> told.txt' TERM; echo $$ > pid.txt; \
@@ -203,7 +204,7 @@ fn a_second_interrupt_ends_at_once() {
     assert!(messages.contains("interrupted twice; the servers have been killed"), "{messages}");
 }
 
-/// A server that is busy with a call and ends when it is told to is not waited for.
+/// A server that is busy with a call and ends on SIGTERM is not waited for.
 #[test]
 fn an_interrupt_in_a_call_tells_the_server_to_end() {
     let script = r#"

@@ -1,4 +1,4 @@
-//! `status --watch`: every change, until somebody has seen enough.
+//! `status --watch`: prints every change, until it is interrupted.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::processes::{LONGEST_END, marked, marker, send, wait_until};
 use crate::run::Folder;
 
-/// A server that is ready, and one that ends and is started again once. Both bear the marker.
+/// A server that is ready, and one that ends and is restarted once. Both have the marker.
 fn folder(marker: &str) -> Folder {
     let program = env!("CARGO_BIN_EXE_trunkline");
     let restart = json!({ "policy": "on-failure", "limit": 1, "delay": "10ms" });
@@ -26,7 +26,7 @@ fn watch(folder: &Folder, arguments: &[&str]) -> (Child, BufReader<ChildStdout>)
     (child, output)
 }
 
-/// Reads lines until each of these has come.
+/// Reads lines until each of these has appeared.
 fn read_until(output: &mut BufReader<ChildStdout>, mut wanted: Vec<&str>) -> String {
     let mut text = String::new();
     while !wanted.is_empty() {

@@ -1,4 +1,4 @@
-//! Clients that others wrote, against the server: the controls for what they see of us.
+//! Third-party clients with the fixture server: the controls for the tests through the gateway.
 
 use trunkline_testkit::clients::{
     Endpoint, Era, Expectations, RealClient, Report, assert_report, run,
@@ -6,7 +6,7 @@ use trunkline_testkit::clients::{
 
 use crate::listening::{Listening, PROGRAM};
 
-/// What a client sees over HTTP and over stdio, at the same time.
+/// The reports of a client over HTTP and over stdio, run concurrently.
 async fn look(client: RealClient, generation: &str) -> [Report; 2] {
     let listening = Listening::new(generation);
     let http = Endpoint::Url(&listening.url);
@@ -88,7 +88,7 @@ async fn clients_with_a_choice_find_the_only_generation_there_is() {
     }
 }
 
-/// The control: a client that reports success for anything would make the other tests worth nothing.
+/// The control: shows that clients report a wrong era as a failure.
 #[tokio::test]
 async fn clients_say_when_they_are_not_understood() {
     for (client, generation) in [

@@ -1,4 +1,4 @@
-//! The server ends when whoever started it does.
+//! The server ends with its parent process.
 
 use std::process::Command;
 

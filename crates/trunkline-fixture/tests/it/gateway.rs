@@ -1,4 +1,4 @@
-//! A gateway with the server behind it, as long as a test needs it.
+//! A gateway with the fixture server behind it, for the duration of a test.
 
 use std::env;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use trunkline_gateway::{client_capabilities, listen, router};
 
 use crate::listening::{Listening, PROGRAM};
 
-/// What the server is reached over.
+/// The transport to the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Upstream {
     Stdio,
     Http,
 }
 
-/// Who uses the process of the server.
+/// Whether the process of the server is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shared {
     ByAll,
@@ -42,7 +42,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway to a server that speaks these generations.
+    /// A gateway to a server of these eras.
     pub(crate) async fn to(upstream: Upstream, generation: &str, shared: Shared) -> Self {
         Self::to_server(upstream, &["--generation", generation], shared).await
     }
@@ -60,7 +60,7 @@ impl Gateway {
                 (Some(server), entry)
             }
         };
-        // The suite knows its tools by their own names.
+        // The suite uses the upstream names of tools.
         entry["prefix"] = "".into();
         entry["access"] = "read-write".into();
         if shared == Shared::ByNobody {
@@ -69,7 +69,7 @@ impl Gateway {
         Self::over(&entry, server, |router| router).await
     }
 
-    /// A gateway that loses what results say.
+    /// A gateway that loses the content of results.
     pub(crate) async fn broken() -> Self {
         let entry = json!({
             "command": PROGRAM,
@@ -108,7 +108,7 @@ impl Gateway {
     }
 }
 
-/// Takes the content out of every plain answer.
+/// Removes the content from every JSON response.
 async fn spoil(request: Request, next: Next) -> Response {
     let (mut head, body) = next.run(request).await.into_parts();
     let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());

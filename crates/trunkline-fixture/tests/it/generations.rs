@@ -1,4 +1,4 @@
-//! What the server says to a client of the generation that it does not speak.
+//! Responses of the server to a client of an era that it does not support.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -26,7 +26,7 @@ fn discover() -> Value {
     json!({ "jsonrpc": "2.0", "id": 2, "method": "server/discover", "params": params })
 }
 
-/// The answers to messages, one after the other, over one pipe.
+/// The responses to messages, one after another, over one pipe.
 fn ask_over_stdio(generation: &str, messages: &[Value]) -> Vec<Value> {
     let mut command = Command::new(PROGRAM);
     command.args(["stdio", "--generation", generation]);
@@ -43,7 +43,7 @@ fn ask_over_stdio(generation: &str, messages: &[Value]) -> Vec<Value> {
     answers
 }
 
-/// The status line and the JSON of the answer to one message.
+/// The status line and the JSON of the response to one message.
 fn ask_over_http(generation: &str, version: &str, message: &Value) -> (String, Value) {
     let server = Listening::new(generation);
     let (host, path) = server.url.strip_prefix("http://").unwrap().split_once('/').unwrap();

@@ -1,4 +1,4 @@
-//! Our own library, against the server: each transport, each generation.
+//! The `trunkline` library with the fixture server, over each transport and in each era.
 
 use std::env;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use trunkline::registry::Registry;
 
 use crate::listening::{Listening, PROGRAM};
 
-/// What the library saw of a server.
+/// The observations of the library.
 #[derive(Debug, PartialEq)]
 struct Seen {
     protocol: String,
@@ -23,7 +23,7 @@ struct Seen {
     greeting: Value,
 }
 
-/// Connects to a server as configured, lists its tools and calls one.
+/// Connects to a configured server, lists its tools and calls one.
 async fn look_at(server: &Value) -> Seen {
     let text = json!({ "mcpServers": { "fixture": server } }).to_string();
     let loaded = config::parse("test", text);
@@ -68,7 +68,8 @@ async fn a_server_of_both_generations_is_reached_in_the_newer_one() {
     look_at_both_transports("both", "2026-07-28").await;
 }
 
-/// Calls a tool in conversation, over HTTP in a generation, and returns the text of its result.
+/// Calls a tool that sends server requests, over HTTP in an era, and returns the text of its
+/// result.
 async fn converse(generation: &str, tool: &str, arguments: Value) -> String {
     let listening = Listening::new(generation);
     let text = json!({ "mcpServers": { "fixture": { "url": listening.url } } }).to_string();
@@ -89,7 +90,7 @@ async fn converse(generation: &str, tool: &str, arguments: Value) -> String {
     result.to_value()["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// A caller that says yes to everything.
+/// A handler that accepts everything.
 struct Agreeable;
 
 impl CallHandler for Agreeable {
@@ -135,7 +136,7 @@ async fn questions_are_answered_in_both_generations() {
     }
 }
 
-/// Watches a resource with another one, which comes and goes, and hears that it has changed.
+/// Subscribes to a resource, and temporarily to another one, and receives an update.
 async fn watch(server: &Value) {
     let text = json!({ "mcpServers": { "fixture": server } }).to_string();
     let loaded = config::parse("test", text);

@@ -1,9 +1,9 @@
-//! The server over HTTP, as long as a test needs it.
+//! The fixture server over HTTP, for the duration of a test.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// The program.
+/// The path of the program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_trunkline-fixture");
 
 /// A server that listens, and ends with the test.
@@ -13,7 +13,7 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Starts a server that speaks these generations.
+    /// Starts a server of these eras.
     pub(crate) fn new(generation: &str) -> Self {
         Self::with(&["--generation", generation])
     }

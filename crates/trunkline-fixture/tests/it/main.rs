@@ -1,4 +1,5 @@
-//! Tests of the server for tests: that it is what it says, and that our own library gets on with it.
+//! Tests of the fixture server: its conformance, and its use by the library, clients and the
+//! gateway.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! The program `trunkline` with the server behind it, in a folder of its own.
+//! The program `trunkline` with the fixture server behind it, in a directory of its own.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,16 +10,16 @@ use crate::listening::PROGRAM;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A folder with a configuration; it is removed at the end.
+/// A directory with a configuration; it is removed at the end.
 pub(crate) struct Program {
     folder: PathBuf,
 }
 
 impl Program {
-    /// The program with a server over stdio that speaks these generations.
+    /// The program with a stdio server of these eras.
     pub(crate) fn to(generation: &str) -> Self {
         let arguments = ["stdio", "--generation", generation];
-        // Clients look for the server's things under their own names.
+        // Clients expect the upstream names.
         let mut server = json!({ "command": PROGRAM, "args": arguments, "prefix": "" });
         server["access"] = "read-write".into();
         Self::over(&json!({ "mcpServers": { "fixture": server } }))
@@ -33,7 +33,7 @@ impl Program {
         Self { folder }
     }
 
-    /// The command line that serves over stdio, away from everything its user has.
+    /// The command line that serves over stdio, isolated from the user's files.
     pub(crate) fn words(&self) -> Vec<String> {
         let folder = self.folder.display();
         vec![
@@ -44,7 +44,7 @@ impl Program {
             trunkline().display().to_string(),
             "serve".to_owned(),
             "--stdio".to_owned(),
-            // One word: some clients take `--config` among the words of a server for their own.
+            // One argument: some clients take a separate `--config` for their own option.
             format!("--config={folder}/config.json"),
         ]
     }
@@ -56,7 +56,7 @@ impl Drop for Program {
     }
 }
 
-/// Where the program is built to: beside the server.
+/// The path of the program, which is built beside the server.
 fn trunkline() -> PathBuf {
     let program = Path::new(PROGRAM).with_file_name("trunkline");
     assert!(

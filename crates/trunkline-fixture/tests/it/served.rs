@@ -1,5 +1,5 @@
-//! Clients that others wrote, against the gateway with the server behind it: they see what they see
-//! of the server itself.
+//! Third-party clients with the gateway and the fixture server behind it: they see the same as of
+//! the server itself.
 
 use trunkline_testkit::clients::{
     Endpoint, Era, Expectations, RealClient, Report, assert_report, run,
@@ -8,7 +8,7 @@ use trunkline_testkit::clients::{
 use crate::gateway::{Gateway, Shared, Upstream};
 use crate::program::Program;
 
-/// The server, served by us.
+/// The expectations of the fixture, with the gateway's server name.
 fn expected() -> Expectations<'static> {
     Expectations { server: "trunkline", ..Expectations::of_fixture() }
 }
@@ -27,7 +27,7 @@ async fn look_at_program(client: RealClient, generation: &str) -> Report {
     run(client, &Endpoint::Command(&words)).await
 }
 
-/// Over HTTP from the library, and over stdio from the program.
+/// Over HTTP through the library, and over stdio through the program.
 async fn exercise(client: RealClient) {
     let (http, stdio) = tokio::join!(
         look(client, Upstream::Stdio, "both", Shared::ByAll),
@@ -92,7 +92,7 @@ async fn fastmcp_sees_what_it_can_through_the_gateway() {
     exercise(RealClient::FastMcp).await;
 }
 
-/// Input requests of the newer generation become questions of the older one.
+/// Modern input requests become legacy server requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn clients_of_the_older_generation_see_everything_of_a_server_of_the_newer_one() {
     for client in [
@@ -111,7 +111,7 @@ async fn clients_of_the_older_generation_see_everything_of_a_server_of_the_newer
     }
 }
 
-/// Questions of the older generation become input requests of the newer one.
+/// Legacy server requests become modern input requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn clients_of_the_newer_generation_see_everything_of_a_server_of_the_older_one() {
     for client in [RealClient::TypeScriptClient(Era::Modern), RealClient::PythonSdk(Era::Modern)] {

@@ -1,4 +1,4 @@
-//! The official conformance suite, against the server.
+//! The official conformance suite with the fixture server.
 
 use trunkline_testkit::conformance::{Report, Verdict, check_server};
 
@@ -7,7 +7,7 @@ use crate::listening::Listening;
 pub(crate) const LEGACY: &str = "2025-11-25";
 pub(crate) const MODERN: &str = "2026-07-28";
 
-/// What the extension for tasks asks for.
+/// The scenarios of the tasks extension.
 const TASKS: &[&str] = &[
     "tasks-lifecycle",
     "tasks-capability-negotiation",
@@ -36,11 +36,11 @@ pub(crate) fn assert_modern(report: &Report) {
     for scenario in TASKS {
         assert_eq!(report.verdict(scenario), Verdict::Passed, "{scenario}: {report}");
     }
-    // The suite has the name already, and nothing to check under it.
+    // The suite lists the scenario, but checks nothing in it yet.
     assert_eq!(report.verdict("tasks-status-notifications"), Verdict::Skipped);
 }
 
-// The suite mostly waits, so two runs at once take as long as one.
+// The suite mostly waits, so two concurrent runs take as long as one.
 
 #[tokio::test]
 async fn it_meets_everything_that_either_generation_requires_and_tasks() {
@@ -56,7 +56,7 @@ async fn as_a_server_of_one_generation_it_meets_everything_that_this_one_require
     assert_modern(&modern);
 }
 
-/// The control: a suite that is content with anything would make the other tests worth nothing.
+/// The control: shows that the suite detects failures.
 #[tokio::test]
 async fn the_suite_notices_a_server_of_the_wrong_generation() {
     let (legacy, modern) = tokio::join!(check("legacy", MODERN), check("modern", LEGACY));

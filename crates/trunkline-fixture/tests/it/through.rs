@@ -1,5 +1,5 @@
-//! The official conformance suite, through the gateway: each transport and each generation behind
-//! it, straight and crossed.
+//! The official conformance suite through the gateway: with each transport and era behind it, the
+//! same as the client's or the other.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use trunkline_testkit::conformance::{Report, Verdict, check_server};
 use crate::gateway::{Gateway, Shared, Upstream};
 use crate::suite::{LEGACY, MODERN, assert_legacy, assert_modern};
 
-/// What a legacy server cannot be made to do for modern clients, with the reason of each.
+/// Features of modern clients that a legacy server cannot support, each with its reason.
 const CROSSED: &str = include_str!("crossed.txt");
 
 async fn check(upstream: Upstream, generation: &str, revision: &str) -> Report {
@@ -18,8 +18,8 @@ async fn check(upstream: Upstream, generation: &str, revision: &str) -> Report {
     report
 }
 
-/// All that is required, and all else but one: a call that is answered at once needs no stream, and
-/// so none that could be taken up again.
+/// All required scenarios pass, and all others but one: an immediate response needs no stream, so
+/// none can be resumed.
 fn assert_legacy_at_once(report: &Report) {
     assert_eq!(report.verdict("server-sse-polling"), Verdict::Skipped, "{report}");
     let passed = (report.required_passed(), report.others_passed());
@@ -38,7 +38,7 @@ async fn a_server_over_stdio_meets_everything_through_the_gateway() {
 async fn a_server_over_http_meets_everything_through_the_gateway() {
     let http = Upstream::Http;
     let (legacy, modern) = tokio::join!(check(http, "both", LEGACY), check(http, "both", MODERN));
-    // Clients of the older era have a connection of that era, with its streams.
+    // Legacy clients get a legacy connection to the server, with its streams.
     assert_legacy(&legacy);
     assert_modern(&modern);
 }
@@ -62,8 +62,9 @@ async fn legacy_clients_miss_nothing_of_a_modern_server() {
     assert_legacy_at_once(&http);
 }
 
-/// CALL-8, TOOL-14: a server of both eras that sends requests to clients of either, and does not list what
-/// clients may subscribe to, as the example server of the official Rust SDK.
+/// CALL-8, TOOL-14: a dual-era server that sends requests to clients of either era, and does not
+/// list the resources that clients may subscribe to, like the example server of the official Rust
+/// SDK.
 async fn check_sdk_example(upstream: Upstream, shared: Shared, revision: &str) -> Report {
     let options = ["--profile", "sdk-example"];
     let gateway = Gateway::to_server(upstream, &options, shared).await;
@@ -72,8 +73,8 @@ async fn check_sdk_example(upstream: Upstream, shared: Shared, revision: &str) -
     report
 }
 
-/// Over stdio a request does not say which call it belongs to. Each scenario of the suite is another client,
-/// so that each has to have a process of its own.
+/// Over stdio a server request is not attributed to a call. Each scenario of the suite is another
+/// client, so each needs a dedicated process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_sdk_example_over_stdio_meets_everything_through_the_gateway() {
     let stdio = Upstream::Stdio;
@@ -85,8 +86,8 @@ async fn an_sdk_example_over_stdio_meets_everything_through_the_gateway() {
     assert_modern(&modern);
 }
 
-/// Over HTTP the newer era has no answers to requests: clients of the older era that can be asked something
-/// are served in their own era.
+/// Over HTTP the modern era has no responses to server requests: legacy clients that support server
+/// requests are served in their own era.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_sdk_example_over_http_meets_everything_through_the_gateway() {
     let http = Upstream::Http;
@@ -98,7 +99,7 @@ async fn an_sdk_example_over_http_meets_everything_through_the_gateway() {
     assert_modern(&modern);
 }
 
-/// The scenarios of one of the lists, each of which says why.
+/// The scenarios of one of the lists, each with a reason.
 fn expected(list: &str) -> BTreeSet<&'static str> {
     let lines = CROSSED.lines().skip_while(|line| *line != format!("[{list}]")).skip(1);
     let named = |line: &'static str| {
@@ -120,8 +121,8 @@ async fn check_crossed(upstream: Upstream, shared: Shared) -> Report {
     report
 }
 
-/// Over HTTP, what a server asks says by its stream for whom it is; over stdio only a process of
-/// one's own does.
+/// Over HTTP a server request is attributed to a call by its stream; over stdio only by a dedicated
+/// process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn modern_clients_miss_of_a_legacy_server_only_what_it_cannot_do() {
     let (shared, alone) = tokio::join!(
@@ -132,7 +133,7 @@ async fn modern_clients_miss_of_a_legacy_server_only_what_it_cannot_do() {
     assert_eq!(failed(&alone), expected("a process for each client"), "{alone}");
 }
 
-/// The control: a suite that is content with anything would make the other tests worth nothing.
+/// The control: shows that the suite detects a faulty gateway.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_suite_notices_a_gateway_that_loses_something() {
     let gateway = Gateway::broken().await;

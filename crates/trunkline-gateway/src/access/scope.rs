@@ -1,4 +1,4 @@
-//! Whose requests they are, and how much of the servers they may see.
+//! The identity of a caller, and the part of the catalog that it may see.
 
 use trunkline::config::Access;
 use trunkline::host::Host;
@@ -7,35 +7,35 @@ use trunkline::policy::{CallerSpec, Disclosure, Limit, UnknownCaller, Visibility
 use trunkline::principal::Principal;
 use trunkline::view::View;
 
-/// How much of the servers an address serves, or a token may have: one limit. Lists may not differ
-/// between connections to one address, so everything that limits them is part of the address, or of
-/// the token. Where both set a limit, each of them has to admit what is shown.
+/// The limits of an endpoint or of a token. Lists may not differ between connections to one
+/// endpoint, so every limit belongs to the endpoint or to the token. Where both set a limit, each
+/// has to allow an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scope {
-    /// The agent whose tools these are.
+    /// The agent whose view applies.
     pub agent: Option<String>,
-    /// The bundles they are limited to.
+    /// The bundles that the view is limited to.
     pub bundles: Vec<String>,
-    /// The most that may be done, if that is less than the configuration allows.
+    /// The highest access, if it is less than the configuration allows.
     pub access: Option<Access>,
 }
 
 impl Scope {
-    /// What an agent sees.
+    /// The scope of an agent.
     pub fn of_agent(name: impl Into<String>) -> Self {
         Self { agent: Some(name.into()), ..Self::default() }
     }
 
-    /// What is in a bundle.
+    /// The scope of a bundle.
     pub fn of_bundle(name: impl Into<String>) -> Self {
         Self { bundles: vec![name.into()], ..Self::default() }
     }
 
-    /// Whether a host knows the agent and the bundles it names.
+    /// Checks that a host has the agent and the bundles of this scope.
     ///
     /// # Errors
     ///
-    /// When it does not know one of them.
+    /// Returns [`UnknownCaller`] if one of them does not exist.
     pub fn check(&self, host: &Host) -> Result<(), UnknownCaller> {
         match (&self.agent, &*self.bundles) {
             (None, []) => Ok(()),
@@ -43,7 +43,7 @@ impl Scope {
         }
     }
 
-    /// What it shows of what is known now.
+    /// The view of the current catalog within this scope.
     fn view(&self, host: &Host) -> Result<View, UnknownCaller> {
         host.view(CallerSpec {
             within: &[self.limit(None, &self.bundle_names())],
@@ -60,8 +60,8 @@ impl Scope {
     }
 }
 
-/// Everything that limits one caller. The address and the token are separate limits: a caller sees what
-/// each of them shows by itself, never what they show together.
+/// The limits of one caller. The endpoint and the token are separate limits: an item is visible
+/// only if each of them allows it by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CallerScope {
     address: Scope,
@@ -69,25 +69,25 @@ pub(crate) struct CallerScope {
 }
 
 impl CallerScope {
-    /// The limits of somebody who comes to an address with a token.
+    /// The limits of a caller at an endpoint, with a token.
     pub(crate) fn new(address: Scope, token: Scope) -> Self {
-        // A limit that is set twice is set once, so that its owner has one identity at both addresses.
+        // Equal limits count once, so that the caller has the same identity at both endpoints.
         let token = if token == address { Scope::default() } else { token };
         Self { address, token }
     }
 
-    /// Whether anything limits the caller beyond the configuration.
+    /// Whether the endpoint or the token limits the caller.
     pub(crate) fn is_limited(&self) -> bool {
         *self != Self::default()
     }
 
-    /// Fails if a host does not know one of the agents and bundles.
+    /// Fails if a host does not have one of the agents and bundles.
     pub(crate) fn check(&self, host: &Host) -> Result<(), UnknownCaller> {
         self.address.check(host)?;
         self.token.check(host)
     }
 
-    /// What the caller sees of what is known now.
+    /// The caller's view of the current catalog.
     pub(crate) fn view(&self, host: &Host) -> Result<View, UnknownCaller> {
         self.view_with(host, Disclosure::Nothing)
     }
@@ -103,9 +103,9 @@ impl CallerScope {
 }
 
 impl CallerScope {
-    /// Whether the caller may hear of changes of a resource, in the words of its server, by the rules of
-    /// now: they may be others than when it was subscribed to. Whether the server still lists it makes
-    /// no difference.
+    /// Whether the caller may receive updates of a resource, by its upstream URI. Evaluates the
+    /// current rules, which may have changed since the subscription. The server need not list the
+    /// resource any more.
     pub(crate) fn may_hear_of(&self, host: &Host, server: &ServerName, uri: &str) -> bool {
         self.view(host)
             .is_ok_and(|view| view.could_contain_uri(server, uri) == Visibility::Possible)
@@ -118,23 +118,23 @@ impl From<Scope> for CallerScope {
     }
 }
 
-/// Whose request it is.
+/// The principal of a request, and the limits that apply to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallerIdentity {
-    /// What they may see.
     pub(crate) scope: CallerScope,
-    /// The principal, as far as it is known: the token, or nobody in particular.
+    /// The token, or `Anonymous` without one.
     pub(crate) principal: Principal,
 }
 
 impl CallerIdentity {
-    /// What they see of what is known now, and why the rest is hidden if that is for them to know.
+    /// The caller's view of the current catalog, with the reasons for hidden items if it may know
+    /// them.
     pub(crate) fn view(&self, host: &Host) -> Result<View, UnknownCaller> {
         self.scope.view_with(host, self.disclosure())
     }
 
-    /// Reasons are for the owner of the configuration: a caller without a token at an address without
-    /// limits. To everybody else something hidden is unknown.
+    /// Reasons are for the owner of the configuration: a caller without a token at an endpoint
+    /// without limits. For all other callers a hidden item is unknown.
     fn disclosure(&self) -> Disclosure {
         match (&self.principal, self.scope.is_limited()) {
             (Principal::Token(_), _) | (_, true) => Disclosure::Nothing,
@@ -142,7 +142,7 @@ impl CallerIdentity {
         }
     }
 
-    /// Whose something is that is sealed: theirs, and only within this scope.
+    /// The owner of sealed state: this principal, only within this scope.
     pub(crate) fn as_owner(&self) -> String {
         let Self { principal, scope } = self;
         format!("{:?}\n{scope:?}", principal.as_str())

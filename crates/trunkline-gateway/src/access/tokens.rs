@@ -1,4 +1,4 @@
-//! Who may ask: tokens, of which only digests are known.
+//! Bearer tokens, stored as digests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,58 +11,58 @@ use tokio::sync::watch;
 
 use super::scope::Scope;
 
-/// What every token begins with, so that people and scanners recognise one.
+/// Prefix of every token, so that people and secret scanners recognise one.
 const PREFIX: &str = "trunkline_";
 
-/// Random bytes of a token: more than anybody can try.
+/// Random bytes of a token: too many to guess.
 const LENGTH: usize = 32;
 
 /// Tokens by their digests.
 type KnownToken = BTreeMap<String, Token>;
 
-/// The tokens that are accepted, by their digests. Clones share them.
+/// The accepted tokens, by their digests. Clones share the same set.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens {
     known: Arc<watch::Sender<KnownToken>>,
-    /// Whether nobody is let in without one, also when none is left.
+    /// Whether a token is required, even if the set is empty now.
     are_needed: bool,
 }
 
-/// What is known of a token.
+/// The name and the limits of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it is called by.
+    /// The name of the token.
     pub name: String,
-    /// What its bearer may see, at most.
+    /// The limits of requests with this token.
     pub scope: Scope,
 }
 
 impl Tokens {
-    /// Accepts the token of a digest.
+    /// Accepts the token with this digest.
     pub fn insert(&mut self, digest: impl Into<String>, token: Token) {
         self.are_needed = true;
         self.known.send_modify(|known| drop(known.insert(digest.into(), token)));
     }
 
-    /// Accepts the tokens of another instead, here and wherever they are shared. Where tokens are
-    /// needed they stay so: without any, nobody is let in.
+    /// Replaces the accepted tokens, also in all clones. If tokens are required they stay required:
+    /// without any, every request is refused.
     pub fn replace(&self, others: &Self) {
         let others = others.known.borrow().clone();
         self.known.send_replace(others);
     }
 
-    /// Whether there never were any, so that nobody needs one.
+    /// Whether there never were any tokens, so that none is required.
     pub fn is_empty(&self) -> bool {
         !self.are_needed
     }
 
-    /// What is known of the token that somebody bears. Only digests are compared: how long that
-    /// takes says nothing about a token.
+    /// Looks up a token. Only digests are compared, so that the time it takes reveals nothing about
+    /// a token.
     pub(crate) fn find(&self, token: &str) -> Option<Token> {
         self.known.borrow().get(&digest_of(token)).cloned()
     }
 
-    /// What somebody has who bears a token, for as long as they have it.
+    /// Looks up a token, and returns a lease that ends when the token is revoked or changed.
     pub(crate) fn pass(&self, token: &str) -> Option<TokenLease> {
         let digest = digest_of(token);
         let token = self.known.borrow().get(&digest).cloned()?;
@@ -70,7 +70,7 @@ impl Tokens {
     }
 }
 
-/// A token that let somebody in.
+/// A token that authorized a request, with the set it belongs to.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenLease {
     digest: String,
@@ -79,21 +79,21 @@ pub(crate) struct TokenLease {
 }
 
 impl TokenLease {
-    /// Waits until the token is not accepted any more, or not for the same.
+    /// Waits until the token is revoked or its name or scope changes.
     pub(crate) async fn lost(&self) {
         let mut known = self.known.clone();
         let _ = known.wait_for(|known| known.get(&self.digest) != Some(&self.token)).await;
     }
 }
 
-/// A new token. It is shown once; its digest is what is kept.
+/// Creates a token. It is shown once; only its digest is stored.
 pub fn new_token() -> String {
     let mut bytes = [0; LENGTH];
     SystemRandom::new().fill(&mut bytes).expect("invariant: the system has randomness");
     format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The digest of a token, as it is kept.
+/// The digest of a token, in the form that is stored.
 pub fn digest_of(token: &str) -> String {
     let digest = digest(&SHA256, token.as_bytes());
     format!("sha256:{}", URL_SAFE_NO_PAD.encode(digest.as_ref()))

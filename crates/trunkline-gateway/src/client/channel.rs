@@ -1,4 +1,4 @@
-//! What goes to a client beside the answer to its request: notifications, and questions to it.
+//! Messages to a client beside the response to its request: notifications and server requests.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,25 +15,25 @@ use trunkline::protocol::code;
 use crate::access::budget::UnreadMessages;
 use crate::request::response::ResponseLine;
 
-/// Messages that may wait for one stream. A reader that is slower misses notifications.
+/// Messages that may wait for one stream. A slower reader misses notifications.
 pub(crate) const MAX_UNREAD: usize = 256;
 
-/// Bytes of them: as soon as there are more, nothing is added.
+/// Limit of these messages in bytes: above it, nothing is added.
 pub(crate) const MAX_UNREAD_BYTES: usize = 8 * 1024 * 1024;
 
-/// Bytes of what a client says when it cancels a request. A reason is a sentence; of a longer one the
-/// server hears nothing but that the request is cancelled.
+/// Limit of the parameters of a cancellation in bytes. A reason is a sentence; a longer one is not
+/// forwarded, only the cancellation itself.
 const MAX_LAST_WORDS_BYTES: usize = 4 * 1024;
 
-/// What a client hears of a question that is over before it has answered.
+/// The reason in the cancellation of a server request that is not needed any more.
 const NOT_WANTED: &str = "nobody waits for the answer any more";
 
-/// What a client says when it cancels a request, if it says anything. Clones are the same.
+/// The parameters of the client's cancellation, if it has any. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct CancelParams(Arc<OnceLock<Raw>>);
 
 impl CancelParams {
-    /// Takes what came with a cancellation.
+    /// Stores the parameters of a cancellation.
     pub(crate) fn send(&self, params: Option<&Raw>) {
         if let Some(params) = params.filter(|it| it.bytes().len() <= MAX_LAST_WORDS_BYTES) {
             let _ = self.0.set(params.detached());
@@ -41,36 +41,36 @@ impl CancelParams {
     }
 }
 
-/// The way on which a question went, for saying that it is over.
+/// Sends a later message on the channel of a server request, for its cancellation.
 pub(crate) type FollowUpSender = Box<dyn FnOnce(Bytes) + Send>;
 
-/// Where messages to a client go in.
+/// The destination of messages to a client.
 #[derive(Clone)]
 pub(crate) enum OutboundChannel {
-    /// Those of one request, beside its answer.
+    /// The stream of one request, before its response.
     Request(channel::Sender<Bytes>),
-    /// The same, where they may wait for their reader for long.
+    /// The same, with a limit on the bytes that wait to be read.
     CountedRequest(channel::Sender<Bytes>, UnreadMessages),
-    /// All that the client is sent.
+    /// The one stream for everything the client is sent.
     Stream(StreamSender),
 }
 
-/// Where everything goes in that a client is sent on its one stream. Clones are the same.
+/// The sending side of a client's only stream. Clones share it.
 #[derive(Clone)]
 pub(crate) struct StreamSender {
     sender: mpsc::Sender<ResponseLine>,
     unread: Arc<UnreadQueue>,
 }
 
-/// What waits to be written.
+/// Bytes that wait to be written.
 #[derive(Default)]
 struct UnreadQueue {
     bytes: AtomicUsize,
-    /// Told whenever there is less of it.
+    /// Notified whenever bytes have been read.
     less: Notify,
 }
 
-/// Where it comes out.
+/// The receiving side of a client's only stream.
 pub(crate) struct StreamReceiver {
     receiver: mpsc::Receiver<ResponseLine>,
     unread: Arc<UnreadQueue>,
@@ -83,7 +83,7 @@ impl StreamSender {
         (Self { sender, unread: Arc::clone(&unread) }, StreamReceiver { receiver, unread })
     }
 
-    /// Sends a message, or gives it back if too much waits already.
+    /// Sends a message, or returns it if too much is queued.
     pub(crate) fn offer(&self, message: ResponseLine) -> Result<(), ResponseLine> {
         if !self.unread.has_room() {
             return Err(message);
@@ -96,16 +96,16 @@ impl StreamSender {
         })
     }
 
-    /// Sends a message as soon as there is room for another one.
+    /// Sends a message as soon as the queue has room for one.
     pub(crate) async fn send(&self, message: ResponseLine) {
-        // If nobody writes any more, this ends soon.
+        // If the writer has ended, so will this connection.
         if let Ok(room) = self.sender.reserve().await {
             self.unread.bytes.fetch_add(message.len(), Ordering::Relaxed);
             room.send(message);
         }
     }
 
-    /// Waits until there is not too much to be read already.
+    /// Waits until the queued bytes are below the limit.
     pub(crate) async fn room(&self) {
         loop {
             let less = self.unread.less.notified();
@@ -116,12 +116,11 @@ impl StreamSender {
         }
     }
 
-    /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.sender.capacity() == MAX_UNREAD
     }
 
-    /// Whether there is room for another message.
+    /// Whether the queue has room for another message.
     pub(crate) fn has_room(&self) -> bool {
         self.sender.capacity() > 0 && self.unread.has_room()
     }
@@ -134,13 +133,13 @@ impl UnreadQueue {
 }
 
 impl StreamReceiver {
-    /// The next message; nothing, once nobody can send one.
+    /// The next message; `None` once all senders are dropped.
     pub(crate) async fn next(&mut self) -> Option<ResponseLine> {
         let message = self.receiver.recv().await;
         message.inspect(|message| self.on_read(message))
     }
 
-    /// A message that is there.
+    /// The next message if one is queued.
     pub(crate) fn try_next(&mut self) -> Option<ResponseLine> {
         let message = self.receiver.try_recv().ok();
         message.inspect(|message| self.on_read(message))
@@ -154,42 +153,42 @@ impl StreamReceiver {
     }
 }
 
-/// The way to a client while one of its requests is worked on.
+/// The channel to a client during one of its requests.
 #[derive(Clone)]
 pub(crate) struct ClientChannel {
     outlet: OutboundChannel,
-    /// Where answers of the client arrive, if it can be asked.
+    /// The pending server requests, if the client can receive any.
     questions: Option<Arc<ServerRequests>>,
     last_words: CancelParams,
 }
 
 impl ClientChannel {
-    /// A way on which a client can be told things.
+    /// A channel for notifications only.
     pub(crate) fn new(outlet: OutboundChannel) -> Self {
         Self { outlet, questions: None, last_words: CancelParams::default() }
     }
 
-    /// A way on which a client can be asked as well.
+    /// Allows server requests on this channel too.
     pub(crate) fn with_server_requests(self, questions: Arc<ServerRequests>) -> Self {
         Self { questions: Some(questions), ..self }
     }
 
-    /// A way on which a client may say why it cancels the request.
+    /// Adds the parameters of the client's cancellation of the request.
     pub(crate) fn with_cancel_params(self, last_words: CancelParams) -> Self {
         Self { last_words, ..self }
     }
 
-    /// What the client said when it cancelled the request.
+    /// The parameters of the client's cancellation of the request.
     pub(crate) fn cancel_params(&self) -> Option<Raw> {
         self.last_words.0.get().cloned()
     }
 
-    /// Tells the client something. One that does not keep up misses it; nobody waits for it.
+    /// Sends a notification. Never waits: a client that reads too slowly misses it.
     pub(crate) fn notify(&self, notification: Notification) {
         self.send(Message::Notification(notification).write());
     }
 
-    /// Asks the client something, and waits for what it says.
+    /// Sends a server request to the client, and waits for the response.
     pub(crate) async fn ask(&self, question: ServerRequest) -> Result<Raw, RpcError> {
         let Some(questions) = &self.questions else {
             return Err(RpcError::new(code::INTERNAL_ERROR, "the client cannot be asked"));
@@ -197,7 +196,8 @@ impl ClientChannel {
         questions.ask(question, |message| self.send_first(message)).await
     }
 
-    /// Sends a message, if there is a stream for it, and returns the way for another one.
+    /// Sends a message, and returns a sender for a later one; `None` if the message could not be
+    /// sent.
     pub(crate) fn send_first(&self, message: Bytes) -> Option<FollowUpSender> {
         let channel = self.clone();
         let after = move |message| {
@@ -206,7 +206,7 @@ impl ClientChannel {
         self.send(message).then(|| Box::new(after) as FollowUpSender)
     }
 
-    /// Sends a message, and says whether there is a stream for it.
+    /// Sends a message without waiting. Returns whether it was queued.
     pub(crate) fn send(&self, message: Bytes) -> bool {
         match &self.outlet {
             OutboundChannel::Request(outlet) => {
@@ -223,25 +223,25 @@ impl ClientChannel {
     }
 }
 
-/// The questions a client has been asked and has not answered.
+/// Server requests that a client has not responded to yet.
 #[derive(Default)]
 pub(crate) struct ServerRequests {
     next: AtomicU64,
     open: Mutex<HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>>,
 }
 
-/// A question that waits. Dropping it forgets the question, and tells whoever was asked and has not
-/// answered.
+/// A pending server request. Dropping it removes it, and sends a cancellation if it was sent and
+/// has no response yet.
 struct OpenRequest {
     number: u64,
     answer: oneshot::Receiver<Result<Raw, RpcError>>,
     questions: Arc<ServerRequests>,
-    /// Nothing before it was asked.
+    /// `None` until the request is sent.
     way: Option<FollowUpSender>,
 }
 
 impl ServerRequests {
-    /// Asks a question by sending a message, if it can be sent, and waits for what the client says.
+    /// Sends a server request, if that is possible, and waits for the response of the client.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         question: ServerRequest,
@@ -255,7 +255,7 @@ impl ServerRequests {
                 "the client cannot be asked: no stream to it is open, or it does not read it";
             return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
-        // How long it may think about it says whoever passes the question on.
+        // The caller sets the timeout.
         let gone = |_| Err(RpcError::new(code::INTERNAL_ERROR, "the client did not answer"));
         (&mut incoming.answer).await.unwrap_or_else(gone)
     }
@@ -267,7 +267,7 @@ impl ServerRequests {
         OpenRequest { number, answer, questions: Arc::clone(self), way: None }
     }
 
-    /// Takes an answer of the client. One to nothing that was asked is nobody's.
+    /// Delivers a response of the client. One without a pending request is ignored.
     pub(crate) fn on_response(&self, response: Response) {
         let incoming = response.id.as_number().and_then(|number| self.lock().remove(&number));
         if let Some(reply) = incoming {
@@ -300,7 +300,7 @@ mod tests {
 
     use super::*;
 
-    /// A client that does not read gets nothing more to read: what it asks for waits until it does.
+    /// A client that stops reading gets no more responses: its requests wait until it reads again.
     #[tokio::test]
     async fn there_is_room_again_when_something_was_read() {
         let (outlet, mut inbox) = StreamSender::new();

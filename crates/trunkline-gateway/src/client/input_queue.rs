@@ -1,4 +1,5 @@
-//! Where questions of a server wait for the client of its call, which has to call again to answer them.
+//! Queue of server requests that a modern client gets as input requests, and responds to by
+//! retrying its call.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,26 +13,26 @@ use trunkline::protocol::code;
 
 use super::channel::ClientChannel;
 
-/// Questions one call may have open.
+/// Server requests of one call that may be pending.
 const MAX_QUESTIONS: usize = 16;
 
-/// Where the answer to a question goes.
+/// Sends the response to a server request.
 pub(crate) type InputSender = oneshot::Sender<Result<Raw, RpcError>>;
 
-/// Where questions of a server wait for the client of its call.
+/// The server requests of one call, waiting for its client.
 pub(crate) struct InputQueue {
     questions: Sender<(ServerRequest, InputSender)>,
-    /// The way to the client, which is another one whenever it calls again.
+    /// The channel to the client, replaced with every retry.
     channel: Mutex<ClientChannel>,
-    /// The server that asks, once it is known.
+    /// The server of the call, once it is known.
     pub(crate) server: OnceLock<ServerName>,
-    /// How many questions wait for an answer.
+    /// The number of server requests without a response.
     waiting: AtomicUsize,
-    /// Whether a question for somebody else was refused since this one was asked.
+    /// Whether a server request of another call was refused because of this one.
     pub(crate) is_in_the_way: AtomicBool,
 }
 
-/// A question that waits for an answer. Dropping it says that it does so no more.
+/// Counts a pending server request until it is dropped.
 struct OpenInput<'d>(&'d AtomicUsize);
 
 impl<'d> OpenInput<'d> {
@@ -66,29 +67,27 @@ impl InputQueue {
         self.lock().clone()
     }
 
-    /// Whether its client has something to answer.
+    /// Whether server requests wait for the client.
     pub(crate) fn has_open_requests(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Says which server it is that asks.
     pub(crate) fn set_server(&self, server: &ServerName) {
         let _ = self.server.set(server.clone());
     }
 
-    /// Lets its call wait for its client no longer than it may in the way of others.
+    /// Shortens the wait for the client, because this call blocks server requests of other calls.
     pub(crate) fn shorten_wait(&self) {
         self.is_in_the_way.store(true, Ordering::Relaxed);
     }
 
-    /// Goes on with another way to the client.
     pub(crate) fn set_channel(&self, channel: ClientChannel) {
         *self.lock() = channel;
     }
 
-    /// Puts a question on the desk, and waits until the client has come back with an answer.
+    /// Queues a server request, and waits until the client has retried with a response.
     pub(crate) async fn ask(&self, question: ServerRequest) -> Result<Raw, RpcError> {
-        // Before anybody can see the question, and until nobody waits for its answer.
+        // Counted before the request is visible, and until its response is not awaited any more.
         let _open = OpenInput::counted(&self.waiting);
         let (reply, answer) = oneshot::channel();
         let is_put = self.questions.send((question, reply)).is_ok();

@@ -1,7 +1,8 @@
-//! The tools that clients were last shown, so that a tool that has changed since is not called unseen.
+//! Tracks the tools that clients were last shown, so that a tool that has changed since is not
+//! called.
 //!
-//! Editions count the catalogs that the gateway has seen. A client keeps the edition of its last list; of
-//! each tool it is known in which edition it changed. So nothing is kept for each client and tool.
+//! Catalog revisions are numbered. For a client, the revision of its last list is stored; for a
+//! tool, the revision in which it changed. So no state is needed per client and tool.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -13,24 +14,24 @@ use trunkline::item::ItemKind;
 use trunkline::name::ServerName;
 use trunkline::principal::{ClientId, FairShare, Principal};
 
-/// Tools that are gone and still known, in case they come back changed: as many as one server can have.
-/// At the bound, those of the server with most are forgotten; who listed before that has to list again
-/// before it calls a tool that came after its list.
+/// Removed tools that are remembered, in case they come back changed: as many as one server can
+/// have. Above this, those of the server with most are evicted. A client that listed before then
+/// has to list again before it calls a tool that was added after its list.
 const MAX_GONE_TOOLS: usize = 10_000;
 
-/// Clients without a session whose last list is known: more than use one gateway. At the bound, the oldest
-/// list of the principal that has most is forgotten, and clients whose list is not known have to list
-/// again before they call a tool that has changed since.
+/// Clients without a session whose last list is remembered: more than use one gateway. Above this,
+/// the oldest list of the principal with most lists is evicted. Clients without a remembered list
+/// have to list again before they call a tool that has changed since.
 const MAX_LAST_LISTS: usize = 4_096;
 
-/// The editions of one list: of its first page, and of the last page that was asked for.
+/// The catalog revisions of one list: of its first page, and of the last page that was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShownRevisions {
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
-/// The editions in which tools came and changed.
+/// The catalog revisions in which tools were added and changed.
 #[derive(Default)]
 pub(crate) struct ToolRevisions {
     hasher: RandomState,
@@ -40,32 +41,32 @@ pub(crate) struct ToolRevisions {
 #[derive(Default)]
 struct RevisionTable {
     newest: u64,
-    /// The catalog of the newest edition.
+    /// The catalog of the newest revision.
     catalog: Weak<Catalog>,
     /// By the hash of the exposed name.
     tools: HashMap<u64, ToolState>,
-    /// The edition in which tools that are gone were last forgotten.
+    /// The revision in which removed tools were last evicted.
     forgotten: u64,
 }
 
 struct ToolState {
     server: ServerName,
     digest: DefinitionDigest,
-    /// The first edition that had a tool of this name.
+    /// The first revision with a tool of this name.
     came: u64,
-    /// The first edition that had this definition.
+    /// The first revision with this definition.
     changed: u64,
-    /// The last edition that had it.
+    /// The last revision with the tool.
     last: u64,
 }
 
 impl ToolRevisions {
-    /// The edition of the newest catalog.
+    /// The revision of the newest catalog.
     pub(crate) fn newest(&self, catalog: impl Fn() -> Arc<Catalog>) -> u64 {
         self.following(catalog).newest
     }
 
-    /// Whether a tool is still what a client was shown under its name, if it was shown anything.
+    /// Whether a tool still has the definition that a client was shown under its name, if any.
     pub(crate) fn is_unchanged(
         &self,
         catalog: impl Fn() -> Arc<Catalog>,
@@ -73,23 +74,23 @@ impl ToolRevisions {
         shown: ShownRevisions,
     ) -> bool {
         let editions = self.following(catalog);
-        // One that is gone cannot be called.
+        // A removed tool cannot be called.
         let Some(tool) = editions.tools.get(&self.hasher.hash_one(exposed)) else { return true };
         let was_not_shown = tool.came > shown.last && shown.last >= editions.forgotten;
         tool.changed <= shown.first || was_not_shown
     }
 
-    /// The editions up to that of the newest catalog.
+    /// The table, updated to the newest catalog.
     fn following(&self, catalog: impl Fn() -> Arc<Catalog>) -> MutexGuard<'_, RevisionTable> {
         let now = catalog();
         if !self.lock().are_of(&now) {
-            // Before others have to wait for it: digests of long definitions take their time.
+            // Computed before the lock is taken: digests of long definitions take time.
             for entry in now.entries(ItemKind::Tool) {
                 let _ = entry.digest();
             }
         }
         let mut editions = self.lock();
-        // The newest one by now, so that editions come in the order of the catalogs.
+        // Read again under the lock, so that revisions have the order of the catalogs.
         let now = catalog();
         if !editions.are_of(&now) {
             editions.follow(&now, &self.hasher);
@@ -107,7 +108,7 @@ impl RevisionTable {
         std::ptr::eq(self.catalog.as_ptr(), Arc::as_ptr(catalog))
     }
 
-    /// Begins the edition of another catalog.
+    /// Adds the revision of a new catalog.
     fn follow(&mut self, catalog: &Arc<Catalog>, hasher: &RandomState) {
         self.newest += 1;
         self.catalog = Arc::downgrade(catalog);
@@ -130,7 +131,7 @@ impl RevisionTable {
         self.remove_gone();
     }
 
-    /// Forgets tools that are gone, if there are too many: those of the server with most.
+    /// Evicts removed tools above the limit, those of the server with most first.
     fn remove_gone(&mut self) {
         let newest = self.newest;
         loop {
@@ -149,7 +150,7 @@ impl RevisionTable {
     }
 }
 
-/// The last lists of clients that have no session.
+/// The last lists of clients without a session.
 #[derive(Default)]
 pub(crate) struct LastLists {
     state: Mutex<LastListTable>,
@@ -157,22 +158,22 @@ pub(crate) struct LastLists {
 
 #[derive(Default)]
 struct LastListTable {
-    /// How many lists there were.
+    /// The number of lists so far.
     count: u64,
     clients: HashMap<ClientId, LastList>,
-    /// What clients may have been shown whose lists were forgotten.
+    /// The range of revisions in evicted lists.
     forgotten: Option<ShownRevisions>,
 }
 
 struct LastList {
     owner: Principal,
     shown: ShownRevisions,
-    /// Which list it was, counted from the first of all clients.
+    /// The sequence number of the list, among those of all clients.
     number: u64,
 }
 
 impl LastLists {
-    /// Notes what a client was shown.
+    /// Records the revisions that a client was shown.
     pub(crate) fn note(&self, client: &ClientId, owner: &Principal, shown: ShownRevisions) {
         let mut lists = self.lock();
         lists.count += 1;
@@ -183,7 +184,7 @@ impl LastLists {
         lists.clients.insert(client.clone(), list);
     }
 
-    /// What a client was last shown, if anything.
+    /// The revisions that a client was last shown; those of evicted lists if it is unknown.
     pub(crate) fn of(&self, client: &ClientId) -> Option<ShownRevisions> {
         let lists = self.lock();
         lists.clients.get(client).map(|list| list.shown).or(lists.forgotten)
@@ -195,7 +196,7 @@ impl LastLists {
 }
 
 impl LastListTable {
-    /// Forgets the oldest list of the principal that has most.
+    /// Evicts the oldest list of the principal that has most.
     fn evict(&mut self, newcomer: &Principal) {
         let owners = self.clients.values().map(|list| &list.owner);
         let share = FairShare::with_holders(MAX_LAST_LISTS, owners);
@@ -242,7 +243,7 @@ mod tests {
         Arc::new(Catalog::build(&sources))
     }
 
-    /// The edition of a catalog, as a list of one page has it.
+    /// The revision of a catalog, as for a list of one page.
     fn shown(editions: &ToolRevisions, catalog: &Arc<Catalog>) -> ShownRevisions {
         let edition = editions.newest(|| Arc::clone(catalog));
         ShownRevisions { first: edition, last: edition }
@@ -267,7 +268,7 @@ mod tests {
         assert!(is(&evil, "a_new", first), "nothing was shown of it");
         let second = shown(&editions, &evil);
         assert!(is(&evil, "a_t", second) && !is(&evil, "a_t", first));
-        // Gone, and back as it was or changed.
+        // Removed, and added again, unchanged or changed.
         let none = catalog(&[("a", &[])]);
         shown(&editions, &none);
         assert!(is(&evil, "a_t", second));
@@ -275,7 +276,7 @@ mod tests {
         assert!(!is(&good, "a_t", second));
     }
 
-    /// A list of two pages, between which a tool came that has changed since.
+    /// A list of two pages. A tool was added between them, and has changed since.
     #[test]
     fn pages_of_different_editions_do_not_mix() {
         let editions = ToolRevisions::default();
@@ -293,7 +294,7 @@ mod tests {
         let editions = ToolRevisions::default();
         let mine = [tool("t", "good")];
         let before = shown(&editions, &catalog(&[("a", &mine), ("b", &[])]));
-        // Gone while the other server has many tools come and go.
+        // The tool is removed while the other server adds and removes many tools.
         for round in 0..3 {
             let names = 0..MAX_GONE_TOOLS / 2;
             let many: Vec<_> =

@@ -1,4 +1,4 @@
-//! Visits to addresses that servers want of a client: who hears that one is over.
+//! Tracks URL elicitations per session, to route `notifications/elicitation/complete`.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use trunkline::protocol::ELICITATION_COMPLETE;
 
 use super::channel::ClientChannel;
 
-/// Visits that are remembered of one session. Nobody makes more of them at a time.
+/// URL elicitations of one session that are remembered: more than a user has open at a time.
 const MAX_VISITS: usize = 64;
 
-/// Bytes of a number that is remembered. Servers use short ones.
+/// Limit of an `elicitationId` that is remembered, in bytes. Servers use short ones.
 const MAX_ID: usize = 256;
 
-/// The visits that one session was asked for, the latest ones last.
+/// The URL elicitations of one session, latest last.
 #[derive(Default)]
 pub(crate) struct UrlElicitations {
     wanted: Mutex<VecDeque<UrlElicitation>>,
@@ -24,36 +24,36 @@ pub(crate) struct UrlElicitations {
 struct UrlElicitation {
     server: ServerName,
     id: Box<str>,
-    /// The way to whoever was asked for it in a call.
+    /// The channel of the call that it was part of.
     channel: Option<ClientChannel>,
     is_over: bool,
 }
 
-/// What it means to a session that a visit is over.
+/// The relation of a completed elicitation to a session.
 pub(crate) enum ElicitationEnd {
-    /// It was not asked for it.
+    /// The session has not received the elicitation.
     Foreign,
-    /// It has heard so already.
+    /// The session has been notified before.
     Repeated,
-    /// It has not, and was asked in a call if there is a way to that.
+    /// Not notified yet. Has the channel of the call that it was part of, if any.
     New(Option<ClientChannel>),
 }
 
-/// The visit that is over, if that is what a server says.
+/// The `elicitationId` of a completion notification.
 pub(crate) fn completed_id(notification: &Notification) -> Option<Box<str>> {
     let params =
         notification.params.as_ref().filter(|_| &*notification.method == ELICITATION_COMPLETE);
     id_of(params?)
 }
 
-/// The number by which a server knows a visit that it wants.
+/// The `elicitationId` of an elicitation.
 fn id_of(visit: &Raw) -> Option<Box<str>> {
     let id = visit.get("elicitationId")?;
     id.as_str().filter(|id| id.len() <= MAX_ID).map(Into::into)
 }
 
 impl UrlElicitations {
-    /// Notes that a server wants a visit, asked for in this call if it goes on.
+    /// Records an elicitation, with the channel of its call while that is running.
     pub(crate) fn add(&self, server: &ServerName, visit: &Raw, channel: Option<&ClientChannel>) {
         let Some(id) = id_of(visit) else { return };
         let mut wanted = self.lock();
@@ -70,12 +70,12 @@ impl UrlElicitations {
         self.lock().is_empty()
     }
 
-    /// Whether a server wanted this visit.
+    /// Whether a server sent this elicitation to the session.
     pub(crate) fn contains(&self, server: &ServerName, id: &str) -> bool {
         self.lock().iter().any(|it| *it.id == *id && it.server == *server)
     }
 
-    /// Takes note that a visit is over. Whoever passes that on may hear of it in several ways.
+    /// Marks an elicitation as complete. A completion may arrive on several connections.
     pub(crate) fn end(&self, server: &ServerName, id: &str) -> ElicitationEnd {
         let mut wanted = self.lock();
         let visit = wanted.iter_mut().find(|it| *it.id == *id && it.server == *server);

@@ -1,4 +1,5 @@
-//! The servers without a wire: one message in, at most one answer out.
+//! Request handling of the demo servers, without a transport: one message in, at most one response
+//! out.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -12,13 +13,12 @@ use crate::request::errors::{
 use crate::request::incoming::{ClientProfile, IncomingRequest, claims_modern};
 use crate::request::malformed;
 
-/// How long a client may keep what it was told, in milliseconds: nothing of it changes while the
-/// server runs, but the next one to run may be another version.
+/// `ttlMs` of lists and of `server/discover`: neither changes while the server runs, but the next
+/// process may be another version.
 const FRESH_FOR: u64 = 60_000;
 
-/// Reads one message from the bytes of a line or of a body; or says what is wrong with it, and the
-/// id it is about if that much could be read. Nothing is a notification, or a response to a request
-/// we never sent: there is nothing to answer.
+/// Parses one message from a line or a body. The error has the request ID if it could be read.
+/// `None` is a notification, or a response to a request we never sent: neither gets a response.
 pub(super) fn read(bytes: &Bytes) -> Result<Option<IncomingRequest>, (Option<Id>, RpcError)> {
     let read = Message::read(bytes);
     let read = read.map_err(|problem| malformed::parse_error(bytes, problem))?;
@@ -50,7 +50,7 @@ pub(super) fn answer(server: DemoServer, bytes: &Bytes) -> Option<Bytes> {
     }
 }
 
-/// What a request speaks, as it says itself.
+/// The era of a request, by its body.
 fn era(incoming: &IncomingRequest) -> Result<Era, RpcError> {
     if !claims_modern(incoming) {
         return Ok(Era::Legacy);
@@ -59,7 +59,7 @@ fn era(incoming: &IncomingRequest) -> Result<Era, RpcError> {
     Ok(Era::Modern)
 }
 
-/// Answers a request whose generation was decided.
+/// Handles a request of the given era.
 pub(super) fn dispatch(
     server: DemoServer,
     era: Era,
@@ -109,7 +109,7 @@ fn discover(server: DemoServer) -> Value {
 }
 
 fn list_tools(server: DemoServer, incoming: &IncomingRequest) -> Result<Value, RpcError> {
-    // The list has one page and names no other, so no cursor can be one of ours.
+    // The list has one page, so no cursor is valid.
     if let Some(cursor) = incoming.params.get("cursor").filter(|cursor| !cursor.is_null()) {
         return Err(invalid(&format!("unknown cursor {cursor}")));
     }
@@ -129,14 +129,14 @@ fn call_tool(server: DemoServer, incoming: &IncomingRequest) -> Result<Value, Rp
     Ok(tool.call(arguments))
 }
 
-/// What every modern result carries.
+/// Adds the members that every modern result has.
 fn complete(server: DemoServer, mut result: Value) -> Value {
     result["resultType"] = "complete".into();
     result["_meta"] = json!({ meta::SERVER_INFO: server_info(server) });
     result
 }
 
-/// What modern results carry that are the same for everyone and for a while.
+/// Adds the members of modern results that all clients may cache.
 fn cacheable(mut result: Value) -> Value {
     result["ttlMs"] = FRESH_FOR.into();
     result["cacheScope"] = "public".into();

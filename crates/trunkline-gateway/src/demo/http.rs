@@ -1,6 +1,6 @@
-//! The servers over Streamable HTTP: every message is a POST to `/mcp`, answered with JSON.
+//! The demo servers over Streamable HTTP: every message is a POST to `/mcp`, with a JSON response.
 //!
-//! Nothing is kept between requests, so there are no sessions and no streams to open with GET.
+//! No state is kept between requests, so there are no sessions and no GET streams.
 
 use std::io;
 
@@ -33,7 +33,8 @@ pub(super) fn router(server: DemoServer) -> Router {
 }
 
 pub(super) async fn listen(server: DemoServer, listener: TcpListener) -> io::Result<()> {
-    // Small answers must not wait for more to come. One that cannot be set so is served all the same.
+    // Small responses must not wait for more data. A socket that refuses the option is served
+    // anyway.
     let listener = listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);
     });
@@ -77,7 +78,7 @@ fn answer_request(server: DemoServer, headers: &HeaderMap, incoming: &IncomingRe
     respond(status, response(&incoming.id, outcome))
 }
 
-/// What a request speaks, as its headers and its body say.
+/// The era of a request, by its headers and its body.
 fn era(headers: &HeaderMap, incoming: &IncomingRequest) -> Result<Era, RpcError> {
     if !param_headers::is_modern(headers, incoming)? {
         return Ok(Era::Legacy);
@@ -87,8 +88,8 @@ fn era(headers: &HeaderMap, incoming: &IncomingRequest) -> Result<Era, RpcError>
     Ok(Era::Modern)
 }
 
-/// The status of an answer that is an error. To a legacy client a 404 would mean that its session
-/// has ended, so it gets every answer with a 200.
+/// The status of an error response. Legacy clients always get 200, because a 404 would mean that
+/// their session has ended.
 fn status_of(era: Era, error: &RpcError) -> StatusCode {
     match (era, error.code()) {
         (Era::Legacy, _) => StatusCode::OK,

@@ -1,4 +1,4 @@
-//! The servers over a pair of streams: a message a line, an answer a line.
+//! The demo servers over a pair of streams, with one message per line.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::request::errors::error_message;
 use crate::request::malformed;
 use crate::transport::ndjson::{InputLine, LineReader};
 
-/// Answers lines one after another: no tool takes long enough to overtake it.
+/// Handles one line after another: no tool takes long enough to need concurrency.
 pub(super) async fn serve<R, W>(server: DemoServer, reader: R, mut writer: W) -> io::Result<()>
 where
     R: AsyncRead + Unpin,

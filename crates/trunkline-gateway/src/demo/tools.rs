@@ -1,4 +1,4 @@
-//! What the servers can do: a table of tools for each, to list and to call.
+//! Tools of the demo servers: one table each, for listing and calling.
 
 mod words;
 mod numbers;
@@ -8,17 +8,17 @@ use serde_json::{Map, Value, json};
 
 use super::DemoServer;
 
-/// A tool, whole: what is listed and what is called cannot differ.
+/// A tool: its definition and its implementation, so that the two cannot differ.
 pub(super) struct Tool {
     name: &'static str,
-    /// The arguments in words, for whoever got them wrong.
+    /// Describes the expected arguments, for error messages.
     expects: &'static str,
-    /// Everything a client is told about the tool but its name.
+    /// The definition without its name.
     describe: fn() -> Value,
     run: fn(Arguments) -> Result<Output, String>,
 }
 
-/// What a tool gives back when all went well.
+/// The output of a successful call.
 struct Output {
     text: String,
     structured: Option<Value>,
@@ -29,13 +29,13 @@ impl Output {
         Self { text: text.into(), structured: None }
     }
 
-    /// Gives the value as text as well, for clients that show only text.
+    /// Includes the value as text too, for clients that show only text.
     fn structured(value: Value) -> Self {
         Self { text: value.to_string(), structured: Some(value) }
     }
 }
 
-/// The arguments of a call, still to be understood.
+/// The arguments of a call, not parsed yet.
 struct Arguments(Map<String, Value>);
 
 impl Arguments {
@@ -51,8 +51,8 @@ impl Tool {
         description
     }
 
-    /// Runs the tool. A model can mend arguments that do not fit, so they make a result that says
-    /// what is expected, not a failure of the protocol.
+    /// Runs the tool. Invalid arguments become a tool result with `isError`, not a protocol error,
+    /// so that a model can correct them.
     pub(super) fn call(&self, arguments: Map<String, Value>) -> Value {
         match (self.run)(Arguments(arguments)) {
             Ok(output) => result(&output),

@@ -1,4 +1,4 @@
-//! The servers behind a view: which there are, and which cannot be used just now.
+//! The servers behind a view, and the reasons why some of them are unavailable.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use trunkline::view::View;
 
 use crate::access::scope::CallerScope;
 
-/// The state of a server whose configuration file nobody has consented to.
+/// The state of a server whose configuration file is not trusted.
 const NOT_TRUSTED: &str = "not-trusted";
 
-/// The state of a server that is switched off in the configuration.
+/// The state of a server that is disabled in the configuration.
 const DISABLED: &str = "disabled";
 
-/// The connections of every server of which a view shows something.
+/// The connections of all servers with at least one visible item.
 pub(crate) fn visible_servers(host: &Host, view: &View) -> Vec<Arc<Connection>> {
     let entries = ItemKind::ALL.iter().flat_map(|kind| view.entries(*kind));
     let names: BTreeSet<&ServerName> = entries.map(|entry| &entry.server().name).collect();
     names.into_iter().filter_map(|name| host.servers().get(name.as_str())).collect()
 }
 
-/// The servers of a scope that cannot be used just now, each with why, for programs to read.
+/// The unavailable servers of a scope, each with its reason, as JSON.
 pub(crate) fn unavailable_servers(host: &Host, view: &View, scope: &CallerScope) -> Vec<Value> {
-    // Whoever is limited learns of a server only through what it would have for them.
+    // A limited caller learns of a server only through the items that it would see.
     let is_limited = scope.is_limited();
     let config = host.config();
     let broken = config.broken().iter().filter(|_| !is_limited).map(unconfigured);
@@ -42,7 +42,7 @@ pub(crate) fn unavailable_servers(host: &Host, view: &View, scope: &CallerScope)
     if troubled.peek().is_none() {
         return broken.collect();
     }
-    // Everything is looked through for that, which those who learn of all servers need not.
+    // This scans all hidden items, which is needed only for limited callers.
     let kinds = if is_limited { &ItemKind::ALL[..] } else { &[] };
     let denied: BTreeSet<&ServerName> = kinds
         .iter()
@@ -54,7 +54,7 @@ pub(crate) fn unavailable_servers(host: &Host, view: &View, scope: &CallerScope)
     concerned.filter_map(|connection| describe(connection)).chain(broken).collect()
 }
 
-/// A server whose entry has errors. What they are is for whoever runs the gateway.
+/// A server whose entry has errors. Their text is only for the operator of the gateway.
 fn unconfigured(server: &ServerName) -> Value {
     json!({
         "server": server.as_str(),
@@ -64,8 +64,8 @@ fn unconfigured(server: &ServerName) -> Value {
     })
 }
 
-/// A server of a configuration file that nobody has consented to. Which file that is, is for whoever
-/// runs the gateway.
+/// A server of a configuration file that is not trusted. The path is only for the operator of the
+/// gateway.
 fn held_back(server: &ServerName) -> Value {
     json!({
         "server": server.as_str(),
@@ -76,7 +76,7 @@ fn held_back(server: &ServerName) -> Value {
     })
 }
 
-/// A server that is switched off in the configuration: a client may show it, to be switched on.
+/// A server that is disabled in the configuration: a client may offer to enable it.
 fn disabled_entry(server: &ServerName) -> Value {
     json!({
         "server": server.as_str(),
@@ -86,7 +86,7 @@ fn disabled_entry(server: &ServerName) -> Value {
     })
 }
 
-/// Whether a server can be called, or has said before what it has.
+/// Whether a server can be called, or has lists from before.
 fn is_usable(connection: &Connection) -> bool {
     let state = connection.watch().borrow().state;
     match state {

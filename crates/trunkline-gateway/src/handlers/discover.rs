@@ -1,4 +1,5 @@
-//! What the gateway says about itself: what it can do, who it is, and what its servers want said.
+//! Results of `initialize` and `server/discover`: capabilities, server info and merged
+//! instructions.
 
 use serde_json::{Value, json};
 use trunkline::config::Trust;
@@ -12,13 +13,13 @@ use crate::request::errors::supported_versions;
 use crate::request::incoming::ClientProfile;
 use crate::request::translate::server_info;
 
-/// Characters of one server's instructions that are passed on.
+/// Characters of one server's instructions that are included.
 const MAX_INSTRUCTIONS: usize = 16 * 1024;
 
-/// Bytes of the instructions of all servers together: clients put them into every conversation.
+/// Limit in bytes on the instructions of all servers: clients put them into every conversation.
 const MAX_INSTRUCTIONS_BYTES_OF_ALL: usize = 256 * 1024;
 
-/// The answer to `initialize`.
+/// The result of `initialize`.
 pub(crate) fn initialize_result(client: &ClientProfile, instructions: Option<String>) -> Raw {
     let mut result = json!({
         "protocolVersion": client.version,
@@ -31,7 +32,7 @@ pub(crate) fn initialize_result(client: &ClientProfile, instructions: Option<Str
     Raw::from_value(&result)
 }
 
-/// The answer to `server/discover`.
+/// The result of `server/discover`.
 pub(crate) fn discover_result(instructions: Option<String>) -> Raw {
     let mut capabilities = capabilities();
     capabilities["extensions"] = json!({ meta::TASKS_EXTENSION: {} });
@@ -49,8 +50,8 @@ pub(crate) fn discover_result(instructions: Option<String>) -> Raw {
     Raw::from_value(&result)
 }
 
-/// What can be done here, whoever of the servers is up: they come and go, and clients look at this
-/// once.
+/// Capabilities of the gateway. They do not depend on the state of servers, because clients read
+/// them only once.
 fn capabilities() -> Value {
     json!({
         "tools": { "listChanged": true },
@@ -61,8 +62,8 @@ fn capabilities() -> Value {
     })
 }
 
-/// What the servers of a view want their users to know, each under its name. Those that are not
-/// trusted have no say in what a model is told.
+/// Instructions of the servers in a view, each under the server's name. Those of untrusted servers
+/// are left out, because a model would follow them.
 pub(crate) fn instructions(host: &Host, view: &View) -> Option<String> {
     let (mut merged, mut left_out) = (String::new(), 0_usize);
     for connection in visible_servers(host, view) {
@@ -86,7 +87,7 @@ pub(crate) fn instructions(host: &Host, view: &View) -> Option<String> {
     (!merged.is_empty()).then_some(merged)
 }
 
-/// Instructions up to their bound, with a word about what is missing; nothing, if there are none.
+/// Truncates instructions to their limit, with a note on the rest; `None` if there are none.
 fn truncated(text: &str) -> Option<String> {
     let mut rest = text.chars();
     let mut kept: String = rest.by_ref().take(MAX_INSTRUCTIONS).collect();
@@ -97,8 +98,9 @@ fn truncated(text: &str) -> Option<String> {
     (!kept.is_empty()).then_some(kept)
 }
 
-/// What a gateway declares to the servers behind it: what clients may offer. Whether the client of
-/// a call does is known only then; a question it cannot answer is refused with that reason.
+/// The client capabilities that the gateway declares to upstream servers: all that its clients may
+/// support. The capabilities of the client are checked per call; a server request that it does not
+/// support is refused with that reason.
 pub fn client_capabilities() -> Raw {
     Raw::from_value(&json!({
         "elicitation": { "form": {}, "url": {} },

@@ -1,4 +1,4 @@
-//! The gateway: one answer to every request, whatever it came over and whatever it speaks.
+//! `Gateway`: dispatches every request, for both transports and both eras.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -33,28 +33,28 @@ use crate::request::{panics, translate};
 use crate::routing::active_calls::ActiveCalls;
 use crate::routing::dedicated::DedicatedCalls;
 
-/// How often what nobody came back for is looked for.
+/// Interval of removing parked calls and idle connections.
 const SWEEP: Duration = Duration::from_secs(15);
 
-/// Everything the ways in have in common.
+/// The state that all transports share.
 pub(crate) struct Gateway {
     pub(crate) host: Host,
     pub(crate) codec: StateCodec,
     pub(crate) parked: Arc<ParkedCalls>,
     pub(crate) dedicated_calls: Arc<DedicatedCalls>,
     pub(crate) changes: ChangeHub,
-    /// End with the gateway: a host may outlive many of them, one for each pair of streams.
+    /// Tasks that end with the gateway: a host may outlive many gateways, one per pair of streams.
     _tasks: [TaskGuard; 2],
     pub(crate) recent: Arc<ActiveCalls>,
     pub(crate) tool_revisions: ToolRevisions,
     pub(crate) last_lists: LastLists,
-    /// When servers that failed were last tried again.
+    /// When failed servers were last retried.
     pub(crate) tried: Mutex<HashMap<ServerName, Instant>>,
     pub(crate) pages: ListCache,
 }
 
 impl Gateway {
-    /// A gateway to the servers of a host, within limits.
+    /// Creates a gateway for the servers of a host, with limits.
     pub(crate) fn new(host: Host, limits: &Limits) -> Arc<Self> {
         let recent = Arc::new(ActiveCalls::default());
         let (changes, following) = ChangeHub::of(&host, log_sink(&recent));
@@ -73,7 +73,7 @@ impl Gateway {
         })
     }
 
-    /// Answers a request, also if handling it panics. Whoever opens a session does it before.
+    /// Handles a request; a panic becomes an error response. Sessions are opened by the transport.
     pub(crate) async fn answer(
         self: Arc<Self>,
         caller: Caller,
@@ -91,12 +91,12 @@ impl Gateway {
         incoming.check_progress_token()?;
         match RelayMethod::from_method(&incoming.method) {
             Some(relay_method) => self.relay(caller, relay_method, incoming).await,
-            // In a box, so that what is nearly always asked for needs no room for all else.
+            // Boxed, so that the future of the common case does not need space for the others.
             None => Box::pin(self.dispatch_local(caller, incoming)).await,
         }
     }
 
-    /// Answers what is not about one thing of one server.
+    /// Handles all requests that do not target one item of one server.
     async fn dispatch_local(
         self: Arc<Self>,
         caller: Caller,
@@ -124,21 +124,21 @@ impl Gateway {
         result.map(ResultBody::from)
     }
 
-    /// What a caller sees of what is known now.
+    /// The caller's view of the current catalog.
     pub(crate) fn view(&self, caller: &Caller) -> Result<View, RpcError> {
         let view = caller.identity.view(&self.host);
         view.map_err(|unknown| invalid(&unknown.to_string()))
     }
 
-    /// What the servers that a caller sees want said, as far as they have said it. Those that do not run
-    /// are started; nobody waits for that (CON-15).
+    /// The instructions of the servers that a caller sees, as far as they are known. Starts servers
+    /// that do not run, without waiting for them (CON-15).
     pub(crate) async fn instructions(&self, caller: &Caller) -> Result<Option<String>, RpcError> {
         self.refresh_lists_with(&[ItemKind::Tool], WaitFor::NoWait).await;
         let view = self.view(caller)?;
         Ok(discover::instructions(&self.host, &view))
     }
 
-    /// Lets a session hear of changes.
+    /// Starts change notifications for a session.
     pub(crate) fn start_notifications(&self, session: &Session) {
         session.listen(|| {
             let stream = Arc::clone(&session.stream);
@@ -160,7 +160,7 @@ impl Gateway {
                 connection.set_log_level(level);
             }
         }
-        // A server of which this caller can see nothing has nothing to log for it.
+        // A server without visible items has no log messages for this caller.
         let (view, requester) = (self.view(caller)?, caller.requester());
         for connection in self.host.servers().connections() {
             let server = &connection.server().name;
@@ -184,7 +184,7 @@ impl Gateway {
         Ok(Raw::empty_object())
     }
 
-    /// Has a server say when a resource changes.
+    /// Subscribes to updates of a resource on its server.
     pub(crate) async fn subscribe_uri(
         &self,
         caller: &Caller,
@@ -194,7 +194,7 @@ impl Gateway {
     ) -> Result<(), RpcError> {
         let found = view.route_resource(&address).map_err(|none| invalid(&none.to_string()))?;
         let server = &found.entry.server().name;
-        // Nothing leads from a server of a client's own to a client without a session.
+        // A client without a session has no channel for notifications of a dedicated server.
         let client = caller.session.as_ref().and_then(|_| self.client(caller, server));
         let connection = self.host.connection_for(server, client.as_ref());
         let connection = connection.map_err(|error| invalid(&error.to_string()))?;
@@ -203,7 +203,7 @@ impl Gateway {
         subscriptions.add((&connection, teller), found.uri, address).await
     }
 
-    /// Passes on what is not of the protocol, if there can be no doubt whom it is for.
+    /// Forwards a method that is not part of MCP, if exactly one server can be its recipient.
     async fn relay_custom(
         self: &Arc<Self>,
         caller: Caller,
@@ -214,7 +214,7 @@ impl Gateway {
             |view: &View| self.only_server(view).ok_or_else(|| unknown_method(method));
         only_server(&self.view(&caller)?)?;
         self.refresh_lists(&ItemKind::ALL).await;
-        // The rules may be others by now.
+        // The rules may have changed meanwhile.
         let view = self.view(&caller)?;
         let server = only_server(&view)?;
         let asking = Arc::clone(&caller.client);
@@ -243,7 +243,7 @@ impl Gateway {
     }
 }
 
-/// Gives up what no client came back for, every [`SWEEP`].
+/// Removes expired parked calls and closes idle connections, every [`SWEEP`].
 async fn sweep(gateway: Weak<Gateway>) {
     let mut ticks = interval(SWEEP);
     loop {
@@ -254,7 +254,7 @@ async fn sweep(gateway: Weak<Gateway>) {
     }
 }
 
-/// Passes lines of logs on to whom they can only be about.
+/// Delivers log messages to the sessions whose calls they can only concern.
 fn log_sink(recent: &Arc<ActiveCalls>) -> LogSink {
     let recent = Arc::clone(recent);
     Arc::new(move |server, said| recent.deliver(server, said))
@@ -268,7 +268,7 @@ fn unsubscribe(caller: &Caller, params: &Raw) -> Result<Raw, RpcError> {
     Ok(Raw::empty_object())
 }
 
-/// The request that its client does not wait for any more, in the plainest spelling of its id.
+/// The ID of the request that a notification cancels, normalized.
 pub(crate) fn cancelled_id(notification: &Notification) -> Option<Id> {
     if &*notification.method != "notifications/cancelled" {
         return None;
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
     use crate::{Scope, serve};
 
-    /// A host that serves one pair of streams after another kept a task and 100 KiB for each.
+    /// A host that served one pair of streams after another leaked a task and 100 KiB for each.
     #[tokio::test]
     async fn nothing_is_left_of_a_gateway_whose_streams_have_ended() {
         let loaded = config::parse("mcp.json", "{}");

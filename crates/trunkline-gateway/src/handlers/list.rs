@@ -1,4 +1,4 @@
-//! Lists of everything a client may see, of all servers together.
+//! `*/list` requests: the items of all servers that a caller may see, in pages.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,14 +24,14 @@ use crate::client::tool_revisions::ShownRevisions;
 use crate::request::panics;
 use crate::request::translate::{self, server_info};
 
-/// How often a server that failed is tried again because somebody wants a list.
+/// How long a failed server is not retried for another list request.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// How long clients may keep lists, at most, in milliseconds.
+/// Largest `ttlMs` of a list, in milliseconds.
 const LONGEST_TTL: u64 = 60_000;
 
 impl Gateway {
-    /// What there is of a kind, for this caller: a page of it, from the cursor of the one before on.
+    /// The page of a list that a request's cursor selects, for this caller.
     pub(crate) async fn list(
         self: &Arc<Self>,
         caller: &Caller,
@@ -47,7 +47,8 @@ impl Gateway {
         let first = start.as_ref().map_or(edition, |start| start.edition);
         let page = self.page(caller, &view, (kind, start.map(|start| start.after))).await?;
         if kind == ItemKind::Tool {
-            // The view is of no catalog before the first page's edition, and of none after the last.
+            // The view's catalog is not older than the first page's revision, and not newer than
+            // the last.
             self.record_shown(caller, ShownRevisions { first, last });
         }
         let next = |last: &String| PageStart { edition: first, after: last.clone() };
@@ -60,7 +61,7 @@ impl Gateway {
         self.tool_revisions.newest(|| self.host.catalog())
     }
 
-    /// Remembers the tools that a client is shown, until it is shown others.
+    /// Records which tools a client has been shown, until its next list.
     fn record_shown(&self, caller: &Caller, shown: ShownRevisions) {
         match &caller.session {
             Some(session) => session.set_shown_revisions(shown),
@@ -72,8 +73,8 @@ impl Gateway {
         }
     }
 
-    /// What a request is about, unless it is a tool that has changed since the client last listed the
-    /// tools: what was shown is what runs.
+    /// Fails if the request calls a tool that has changed since the client last listed the tools,
+    /// so that the tool that runs is the one that was shown.
     pub(crate) fn require_unchanged<'v>(
         &self,
         caller: &Caller,
@@ -95,8 +96,8 @@ impl Gateway {
         }
     }
 
-    /// A page of a list. It is made once, beside the workers and in the turn of its principal: a long
-    /// list takes time that others need.
+    /// A page of a list, from the cache if possible. It is built on a blocking thread and in the
+    /// turn of its principal, because a long list takes CPU time from other requests.
     async fn page(
         &self,
         caller: &Caller,
@@ -113,7 +114,7 @@ impl Gateway {
             slot = self.pages.slots.acquire(&principal) => slot,
             () = self.host.shutdown_started() => return Err(ending()),
         };
-        // It may have been made meanwhile.
+        // Another request may have built it meanwhile.
         if let Some(page) = self.pages.get(&key, &version) {
             return Ok(page);
         }
@@ -126,7 +127,7 @@ impl Gateway {
             let list =
                 Raw::empty_object().with(kind.list_key(), &Raw::from_items(&page.definitions));
             let last = page.last.map(str::to_owned);
-            // The turn ends with the work: the request may be over before.
+            // The slot is released when the page is built: the request may be dropped before.
             drop(slot);
             ListPage { list, last }
         });
@@ -134,10 +135,10 @@ impl Gateway {
         Ok(self.pages.insert(key, version, page))
     }
 
-    /// A list with what goes beside it. The list is not looked through for that.
+    /// Appends cursor, cache hints and `_meta` to a page, without parsing it.
     fn with_notes(&self, era: Era, page: (&Raw, Option<Raw>), missing: Vec<Value>) -> Raw {
         let (list, cursor) = page;
-        // Who stays away until something is changed is announced then.
+        // A server that needs a configuration change to recover is announced when that happens.
         let may_return = missing.iter().any(|server| server["retry"] == true);
         let ttl = if may_return { 0 } else { self.ttl() };
         let mut said = match era {
@@ -160,7 +161,7 @@ impl Gateway {
         list.append_members(&members)
     }
 
-    /// How long lists hold, in milliseconds: as long as the list that holds shortest.
+    /// The `ttlMs` of a list: the shortest `tools_ttl` of all servers.
     fn ttl(&self) -> u64 {
         let config = self.host.config();
         let ttls = config.servers().map(|server| server.behaviour.tools_ttl.as_millis());
@@ -168,22 +169,22 @@ impl Gateway {
         u64::try_from(shortest).unwrap_or(u64::MAX).min(LONGEST_TTL)
     }
 
-    /// Asks servers for lists that are not known or not fresh, and waits until the catalog holds what
-    /// is known.
+    /// Refreshes lists that are missing or stale, and waits until the catalog contains them, at
+    /// most for the grace period.
     pub(crate) async fn refresh_lists(&self, kinds: &[ItemKind]) {
         self.refresh_lists_with(kinds, WaitFor::Grace).await;
     }
 
-    /// The same with another patience.
+    /// The same with another wait policy.
     pub(crate) async fn refresh_lists_with(&self, kinds: &[ItemKind], patience: WaitFor) {
         let connections = self.host.servers().connections();
         let wanted = connections.iter().filter(|it| self.is_worth_refreshing(it, kinds));
         let wanted: Vec<_> = wanted.map(|it| it.server().name.clone()).collect();
-        // Also if none is asked: a list that came a moment ago may not be in the catalog yet.
+        // Also with no servers: a list received just now may not be in the catalog yet.
         self.host.refresh_servers(&wanted, kinds, patience).await;
     }
 
-    /// Whether a server has something to say that is not known.
+    /// Whether a server may have newer lists than the known ones.
     pub(crate) fn is_worth_refreshing(&self, connection: &Connection, kinds: &[ItemKind]) -> bool {
         if kinds.iter().all(|kind| connection.is_fresh(*kind)) {
             return false;
@@ -192,7 +193,7 @@ impl Gateway {
         !has_failed || self.may_retry(&connection.server().name)
     }
 
-    /// Whether a server that failed is tried again already.
+    /// Whether enough time has passed since a failed server was last retried.
     fn may_retry(&self, server: &ServerName) -> bool {
         let mut tried = self.tried.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let now = Instant::now();
@@ -204,7 +205,7 @@ impl Gateway {
     }
 }
 
-/// The refusal of a list that waits for its turn when the gateway ends.
+/// The error for a list request that waits for a slot when the gateway shuts down.
 fn ending() -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "the gateway is ending; connect to it again later")
 }

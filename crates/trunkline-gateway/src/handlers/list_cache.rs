@@ -1,4 +1,4 @@
-//! Pages of lists, made once for all who ask for them while catalog and rules stay what they are.
+//! Cache of list pages, valid while catalog and rules do not change.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,36 +11,36 @@ use trunkline::view::ViewVersion;
 
 use crate::access::scope::CallerScope;
 
-/// Bytes of pages that are kept for the next reader: sixteen of the longest.
+/// Limit of cached pages in bytes: sixteen of the longest.
 const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;
 
-/// Pages that are kept, however short they are.
+/// Limit of cached pages, however short they are.
 const MAX_CACHED_PAGES: usize = 1024;
 
-/// Pages that are made at the same time. Making a long one takes a processor for a while, and others
-/// need the rest.
+/// Pages that are built concurrently. A long one occupies a CPU core, and other requests need the
+/// rest.
 const PAGES_IN_PROGRESS: usize = 1;
 
-/// A page of a list, as every caller of a scope gets it.
+/// A page of a list, the same for every caller of a scope.
 #[derive(Debug)]
 pub(crate) struct ListPage {
     /// An object with the definitions.
     pub(crate) list: Raw,
-    /// The name of the last one, if others follow.
+    /// The exposed name of the last one, if others follow.
     pub(crate) last: Option<String>,
 }
 
-/// A page of a list, by everything that it depends on.
+/// Cache key of a page: everything that it depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PageKey {
     pub(crate) scope: CallerScope,
     pub(crate) kind: ItemKind,
     pub(crate) era: Era,
-    /// The name after which it begins.
+    /// The exposed name after which it begins.
     pub(crate) after: Option<String>,
 }
 
-/// Pages that were made, and the turns of those who make one.
+/// Cached pages, and the slots for building one.
 pub(crate) struct ListCache {
     pub(crate) slots: Arc<FairSlots>,
     state: Mutex<CacheState>,
@@ -48,7 +48,7 @@ pub(crate) struct ListCache {
 
 #[derive(Default)]
 struct CacheState {
-    /// The catalog and rules of all of them.
+    /// The version of catalog and rules that all pages belong to.
     version: Option<ViewVersion>,
     pages: HashMap<PageKey, Arc<ListPage>>,
     /// The keys, oldest first.
@@ -63,13 +63,13 @@ impl Default for ListCache {
 }
 
 impl ListCache {
-    /// A page, if it was made of this catalog and these rules.
+    /// The cached page, if it belongs to this version.
     pub(crate) fn get(&self, key: &PageKey, version: &ViewVersion) -> Option<Arc<ListPage>> {
         let state = self.lock();
         state.pages.get(key).filter(|_| state.version.as_ref() == Some(version)).cloned()
     }
 
-    /// Keeps a page in place of those that were made of others, and of the oldest if there are too many.
+    /// Caches a page. Drops pages of other versions, and the oldest ones above the limits.
     pub(crate) fn insert(
         &self,
         key: PageKey,

@@ -1,4 +1,4 @@
-//! Pages of lists: as much as one answer should hold, and cursors that say where the next one begins.
+//! Pagination of lists: pages with a size limit, and sealed cursors.
 
 use trunkline::catalog::Entry;
 use trunkline::item::ItemKind;
@@ -8,20 +8,20 @@ use trunkline::view::View;
 use crate::client::state_codec::{SealContext, StateCodec};
 use crate::request::errors::invalid;
 
-/// Bytes of one page: more than nearly every list has, and little enough that many readers of a long one
-/// cost little.
+/// Limit of one page in bytes: more than nearly every list has, and small enough that many readers
+/// of a long list cost little.
 const MAX_PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// A part of a list.
+/// The definitions of one page.
 pub(crate) struct ListPageBody<'v> {
     pub(crate) definitions: Vec<Raw>,
-    /// The name of the last one, if others follow.
+    /// The exposed name of the last one, if others follow.
     pub(crate) last: Option<&'v str>,
 }
 
 impl<'v> ListPageBody<'v> {
-    /// The part of a list after a name. The list is sorted by name, so that it does not matter whether
-    /// that name is still there. One definition is on every page, however long it is.
+    /// The page after a name. The list is sorted by name, so the name itself need not exist any
+    /// more. Every page has at least one definition, however long it is.
     pub(crate) fn of(
         view: &'v View,
         kind: ItemKind,
@@ -43,20 +43,20 @@ impl<'v> ListPageBody<'v> {
     }
 }
 
-/// Where the next page of a list begins.
+/// The start of the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PageStart {
-    /// The edition of the tools on the first page.
+    /// The catalog revision of the first page.
     pub(crate) edition: u64,
-    /// The name after which it begins.
+    /// The exposed name after which the page begins.
     pub(crate) after: String,
 }
 
-/// Cursors of the lists of one caller. They hold where a page ends, sealed, and nothing is remembered:
-/// one of another list, caller or run of the gateway is refused.
+/// Cursors of one caller's lists. A cursor contains its position, sealed, so that no state is
+/// stored. A cursor of another list, caller or run of the gateway is refused.
 pub(crate) struct Cursors<'s> {
     pub(crate) codec: &'s StateCodec,
-    /// Whose they are.
+    /// The owner that cursors are sealed for.
     pub(crate) owner: String,
     pub(crate) kind: ItemKind,
 }
@@ -66,12 +66,12 @@ impl Cursors<'_> {
         SealContext { purpose: self.kind.list_method(), owner: &self.owner }
     }
 
-    /// The cursor of a page.
+    /// Creates the cursor of a page.
     pub(crate) fn close(&self, start: &PageStart) -> String {
         self.codec.codec(&format!("{} {}", start.edition, start.after), self.uses(), None)
     }
 
-    /// Where a page begins that a request asks for; nothing for the first page.
+    /// The start of the requested page; `None` for the first one.
     pub(crate) fn open(&self, params: &Raw) -> Result<Option<PageStart>, RpcError> {
         let Some(cursor) = params.get("cursor").filter(|cursor| !cursor.is_null()) else {
             return Ok(None);
@@ -117,7 +117,7 @@ mod tests {
     fn pages_together_are_the_list_whatever_becomes_of_it_meanwhile() {
         let names: Vec<_> = (0..50).map(|number| format!("t{number:02}")).collect();
         let whole = view(&names, 300_000);
-        // Half of it is gone when the second page is asked for, the last of the first among them.
+        // Half of the list is gone before the second request, with the last item of the first page.
         let half: Vec<_> = names.iter().step_by(2).cloned().collect();
         let half = view(&half, 300_000);
         for (second, count) in [(&whole, 50), (&half, 28)] {

@@ -1,4 +1,4 @@
-//! Whose something would be that nobody has said to have: servers that are on their way up, or down.
+//! Resolves which configured server would own a name that the catalog does not contain yet.
 
 use trunkline::call::{CallError, CallErrorKind, NoResult};
 use trunkline::connection::State;
@@ -15,8 +15,8 @@ use super::gateway::Gateway;
 use crate::request::response::RpcResult;
 use crate::request::translate;
 
-/// The servers that what a request is about would be of, by the name or the address it has. Whoever
-/// could not see it learns nothing of its server.
+/// The servers that the requested name or URI would belong to. Servers on which the caller could
+/// not see it are left out.
 pub(crate) fn owners(view: &View, relay_method: RelayMethod, params: &Raw) -> Vec<ServerName> {
     let about = match relay_method {
         RelayMethod::Completion => params.get("ref"),
@@ -37,20 +37,20 @@ pub(crate) fn owners(view: &View, relay_method: RelayMethod, params: &Raw) -> Ve
     }
 }
 
-/// The server that an address names.
+/// The server of a qualified URI.
 fn owner_of_uri(view: &View, address: &str) -> Option<ServerName> {
     let (server, own) = parse_qualified_uri(address)?;
     (view.could_contain_uri(&server, own) == Visibility::Possible).then_some(server)
 }
 
-/// A server that is down, and has never said what it has.
+/// A server that failed before it listed its items.
 pub(crate) struct UnavailableOwner {
     why: Error,
     may_return: bool,
 }
 
 impl UnavailableOwner {
-    /// What is said to whoever wants something of it.
+    /// The response to a request for one of its items.
     pub(crate) fn answer(&self, era: Era, relay_method: RelayMethod) -> RpcResult {
         let words = self.why.to_string();
         if relay_method == RelayMethod::Call {
@@ -64,7 +64,8 @@ impl UnavailableOwner {
 }
 
 impl Gateway {
-    /// Waits until servers are ready, or have failed. Says whether there are any that were not.
+    /// Waits until servers are ready or have failed. Returns whether any of them had to be
+    /// refreshed.
     pub(crate) async fn wait_for(&self, servers: Vec<ServerName>, kinds: &[ItemKind]) -> bool {
         let mut servers = servers;
         servers.retain(|server| {
@@ -78,7 +79,7 @@ impl Gateway {
         true
     }
 
-    /// Whoever would have something that is unknown, if that is a server that has never come up.
+    /// The failed server that would own an unknown item, if there is one.
     pub(crate) fn down_owner(
         &self,
         view: &View,

@@ -1,5 +1,4 @@
-//! A request of a client, looked into once: what it is about, which generation it speaks, and who
-//! sends it.
+//! A client request with its subject, `_meta` and era, parsed once.
 
 use std::borrow::Cow;
 
@@ -11,30 +10,30 @@ use trunkline::protocol::{Era, ProtocolVersion, meta, subject_key};
 use super::errors::invalid;
 use crate::access::budget::Reservation;
 
-/// Bytes of what a client says it is (`clientInfo`), and of what it says it can do (`capabilities`): they
-/// are kept with its session, and go with every call to servers of the modern generation.
+/// Limit of `clientInfo` and of `capabilities` in bytes. They are stored with the session, and sent
+/// with every call to modern servers.
 const MAX_IDENTITY_BYTES: usize = 64 * 1024;
 
-/// A request, and what it is about.
+/// A request of a client.
 #[derive(Debug)]
 pub(crate) struct IncomingRequest {
     pub(crate) id: Id,
     pub(crate) method: Box<str>,
     pub(crate) params: Raw,
-    /// What it says in `_meta`.
+    /// The members of `_meta`.
     pub(crate) said: RequestMeta,
-    /// The state of an earlier answer, from which it goes on.
+    /// The `requestState` of the earlier result that this request continues.
     pub(crate) state: Option<Raw>,
-    /// The headers it came with, in which some of its arguments may have to be repeated.
+    /// The HTTP headers, in which some arguments may have to be repeated.
     pub(crate) headers: Option<HeaderMap>,
-    /// The name, address or task it is about.
+    /// The name, URI or task ID of the request.
     subject: Option<Raw>,
-    /// What its bytes take of a budget.
+    /// The part of a byte budget that the request takes.
     #[expect(dead_code, reason = "held for as long as the request is worked on")]
     reservation: Option<Reservation>,
 }
 
-/// What a request says about itself.
+/// The members of a request's `_meta`.
 #[derive(Debug)]
 pub(crate) struct RequestMeta {
     pub(crate) version: Option<Raw>,
@@ -59,33 +58,33 @@ impl IncomingRequest {
         Self { id, method, params, said, state, headers, subject, reservation }
     }
 
-    /// The same request, which goes on from another state.
+    /// The same request with another `requestState`.
     pub(crate) fn with_state(self, state: &str) -> Self {
         let state = Raw::from_string(state);
         Self { params: self.params.with("requestState", &state), state: Some(state), ..self }
     }
 
-    /// The same request, which holds a part of a budget.
+    /// The same request, holding a part of a byte budget.
     pub(crate) fn with_reservation(self, reservation: Option<Reservation>) -> Self {
         Self { reservation, ..self }
     }
 
-    /// The same request with the headers it came with.
+    /// The same request with its HTTP headers.
     pub(crate) fn with_headers(self, headers: HeaderMap) -> Self {
         Self { headers: Some(headers), ..self }
     }
 
-    /// The name, address or task it is about.
+    /// The name, URI or task ID of the request.
     pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
         self.subject.as_ref()?.as_str()
     }
 
-    /// Whether its client wants to hear of progress.
+    /// Whether the client sent a progress token.
     pub(crate) fn wants_progress(&self) -> bool {
         self.said.progress_token.is_some()
     }
 
-    /// Refuses a token for progress that is longer than an id: it goes back with every report.
+    /// Refuses a progress token longer than a request ID: every progress notification repeats it.
     pub(crate) fn check_progress_token(&self) -> Result<(), RpcError> {
         let is_long = |token: &Raw| token.bytes().len() > MAX_ID_BYTES;
         match self.said.progress_token.as_ref().is_some_and(is_long) {
@@ -94,7 +93,7 @@ impl IncomingRequest {
         }
     }
 
-    /// From which level on a modern client wants lines of logs.
+    /// The lowest level of log messages that a modern client wants.
     pub(crate) fn level(&self) -> Result<Option<LogLevel>, RpcError> {
         let Some(level) = &self.said.level else { return Ok(None) };
         let level = level.as_str().and_then(|level| LogLevel::parse(&level));
@@ -118,25 +117,25 @@ impl RequestMeta {
     }
 }
 
-/// Whether a request has the form of the modern generation, complete or not.
+/// Whether a request uses any part of the modern form, complete or not.
 pub(crate) fn claims_modern(incoming: &IncomingRequest) -> bool {
     let said = &incoming.said;
     &*incoming.method == "server/discover" || said.version.is_some() || said.capabilities.is_some()
 }
 
-/// Who sends a request, in the words it uses itself.
+/// The client of a request, as it describes itself.
 #[derive(Debug)]
 pub(crate) struct ClientProfile {
     pub(crate) era: Era,
     pub(crate) version: Box<str>,
-    /// What it offers to servers: an object.
+    /// The capabilities it declares, an object.
     pub(crate) capabilities: Raw,
-    /// What it says it is.
+    /// Its `clientInfo`.
     pub(crate) info: Option<Raw>,
 }
 
 impl ClientProfile {
-    /// The client of a modern request, once the request declares all that it must.
+    /// The client of a modern request. Fails if `_meta` lacks a required member.
     pub(crate) fn of_request(said: &RequestMeta) -> Result<Self, RpcError> {
         let version = said.version.as_ref().and_then(Raw::as_str);
         let version = version.ok_or_else(|| missing_meta(meta::PROTOCOL_VERSION, "a text"))?.into();
@@ -155,7 +154,7 @@ impl ClientProfile {
         let version = negotiated(requested.as_deref()).as_str().into();
         let capabilities = capabilities.filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
         let client = Self { era: Era::Legacy, version, capabilities, info };
-        // A session lives longer than the request that opens it.
+        // The session outlives the bytes of this request.
         client.within_bounds().map(|client| client.detached())
     }
 
@@ -170,7 +169,7 @@ impl ClientProfile {
         )))
     }
 
-    /// The same client apart from the request in which it said what it is.
+    /// A copy that does not keep the bytes of the request alive.
     pub(crate) fn detached(&self) -> Self {
         Self {
             era: self.era,
@@ -180,7 +179,7 @@ impl ClientProfile {
         }
     }
 
-    /// Bytes of what it says about itself.
+    /// Size of `capabilities` and `clientInfo` in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.capabilities.bytes().len() + self.info.as_ref().map_or(0, |info| info.bytes().len())
     }
@@ -192,7 +191,8 @@ impl ClientProfile {
     }
 }
 
-/// The protocol version that answers an `initialize`: the requested one, or the newest of the legacy era.
+/// The version in the `initialize` result: the requested one if it is legacy, else the newest
+/// legacy.
 fn negotiated(requested: Option<&str>) -> ProtocolVersion {
     let requested = requested.and_then(ProtocolVersion::parse);
     let requested = requested.filter(|version| version.era() == Era::Legacy);

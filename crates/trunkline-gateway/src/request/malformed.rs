@@ -1,10 +1,10 @@
-//! What is wrong with something that is no message, for whoever sent it.
+//! Errors for input that is not a JSON-RPC message.
 
 use bytes::Bytes;
 use trunkline::message::{Id, MAX_DEPTH, MAX_ID_BYTES, ParseError, Raw, RpcError};
 use trunkline::protocol::code;
 
-/// The error to answer with, and the id it is about, if that much could be read.
+/// The error to respond with, and the request ID if it could be read.
 pub(crate) fn parse_error(bytes: &Bytes, malformed: ParseError) -> (Option<Id>, RpcError) {
     match (Raw::read(bytes), malformed) {
         (Ok(raw), ParseError::NotRpc(id)) => (id, not_rpc(problem(&raw))),
@@ -17,18 +17,18 @@ pub(crate) fn parse_error(bytes: &Bytes, malformed: ParseError) -> (Option<Id>, 
     }
 }
 
-/// The error for JSON that is no message.
+/// The error for JSON that is not a JSON-RPC message.
 pub(crate) fn not_rpc(problem: &str) -> RpcError {
     RpcError::new(code::INVALID_REQUEST, &format!("not a JSON-RPC message: {problem}"))
 }
 
-/// The error for a message that nobody reads to its end.
+/// The error for a message longer than the limit.
 pub(crate) fn too_long(bound: usize) -> RpcError {
     let message = format!("a message may be {bound} bytes long, not more");
     RpcError::new(code::INVALID_REQUEST, &message)
 }
 
-/// What keeps a value from being a message.
+/// The reason why a value is not a JSON-RPC message.
 fn problem(raw: &Raw) -> &'static str {
     if raw.text().starts_with('[') {
         return "batches are not supported: send one message at a time";

@@ -1,4 +1,4 @@
-//! Panics while a request is handled become its response: neither the transport nor other requests end.
+//! Turns a panic in a request handler into an error response, so that other requests continue.
 
 use std::panic::AssertUnwindSafe;
 
@@ -8,23 +8,23 @@ use trunkline::protocol::code;
 
 use super::response::RpcResult;
 
-/// Completes with an internal error if answering panics. The future is dropped then, and never polled
-/// again. The panic hook of the process has logged the place by that time.
+/// Completes with an internal error if the handler panics. The future is not polled again after
+/// that. The panic hook of the process has logged the location by then.
 pub(crate) async fn answer_or_error(answering: impl Future<Output = RpcResult>) -> RpcResult {
     outcome_of(answering).await.unwrap_or_else(|| Err(internal_error()))
 }
 
-/// Completes with nothing if the future panics.
+/// Completes with `None` if the future panics.
 pub(crate) async fn outcome_of<T>(future: impl Future<Output = T>) -> Option<T> {
     AssertUnwindSafe(future).catch_unwind().await.ok()
 }
 
-/// Calls a function, and returns nothing if it panics.
+/// Calls a function, and returns `None` if it panics.
 pub(crate) fn result_of<T>(function: impl FnOnce() -> T) -> Option<T> {
     std::panic::catch_unwind(AssertUnwindSafe(function)).ok()
 }
 
-/// The response to a request on which the gateway panicked. It says nothing of the request.
+/// The response to a request whose handler panicked. It reveals nothing of the request.
 pub(crate) fn internal_error() -> RpcError {
     let text = "the gateway failed on this request because of a defect in it; its log says where";
     RpcError::new(code::INTERNAL_ERROR, text)

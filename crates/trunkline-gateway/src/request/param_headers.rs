@@ -1,4 +1,4 @@
-//! What the headers of a modern request say must be what its body says.
+//! Validates the `Mcp-*` headers of a modern request against its body.
 
 use std::borrow::Cow;
 
@@ -17,22 +17,22 @@ static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
 const PARAMETER: &str = "mcp-param-";
 
-/// Whether a request is of the modern generation, by its body or by its header.
+/// Whether a request is of the modern era, by its body or its header.
 pub(crate) fn is_modern(headers: &HeaderMap, incoming: &IncomingRequest) -> Result<bool, RpcError> {
     if claims_modern(incoming) {
         return Ok(true);
     }
     match text(headers, &VERSION)? {
-        // The body negotiates, so whatever version the header holds is only a proposal.
+        // `initialize` negotiates in the body, so the header is only a proposal.
         _ if &*incoming.method == "initialize" => Ok(false),
-        // Versions before 2025-06-18 had no such header.
+        // Versions before 2025-06-18 have no such header.
         None => Ok(false),
         Some(version) if Era::of_version(version) == Some(Era::Legacy) => Ok(false),
         Some(version) => require_modern(version).map(|()| true),
     }
 }
 
-/// Fails unless the headers say what the body says.
+/// Fails unless the headers match the body.
 pub(crate) fn check(
     headers: &HeaderMap,
     version: &str,
@@ -43,23 +43,24 @@ pub(crate) fn check(
     if let Some(subject) = incoming.subject() {
         require(headers, &NAME, &subject)?;
     }
-    // Last, so that a client that contradicts itself is told so rather than sent to another version.
+    // Last, so that a client whose header and body differ gets that error, not an unsupported
+    // version.
     require_modern(version)
 }
 
-/// Fails unless the headers of a call, if it came with any, repeat those arguments that its tool wants
-/// repeated.
+/// Fails unless the `Mcp-Param-*` headers of a call match the arguments that the tool marks with
+/// `x-mcp-header`. A request without headers, as over stdio, passes.
 pub(crate) fn check_param_headers(incoming: &IncomingRequest, tool: &Raw) -> Result<(), RpcError> {
     let Some(headers) = &incoming.headers else { return Ok(()) };
     let expected = header_arguments(tool, &incoming.params);
     if !expected.is_empty() && incoming.params.get_unique("arguments").is_err() {
-        // A server could read the others than the headers repeat.
+        // A server could read another one than the headers repeat.
         return Err(invalid("`arguments` is there more than once"));
     }
     check_parameters(headers, &expected)
 }
 
-/// Fails unless arguments that a tool wants repeated are repeated, and no others.
+/// Fails unless exactly the expected arguments are repeated in headers.
 fn check_parameters(
     headers: &HeaderMap,
     expected: &[(Box<str>, Option<Box<str>>)],
@@ -79,16 +80,16 @@ fn check_parameters(
     Ok(())
 }
 
-/// Fails unless the header is there and says `expected`.
+/// Fails unless the header is present with the value `expected`.
 fn require(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), RpcError> {
     let Some(value) = text(headers, name)? else {
         return Err(mismatch(&format!("the header {name} is missing; the body says {expected:?}")));
     };
-    // Only names and arguments may hold what a header cannot.
+    // Only names and arguments may contain characters that a header cannot hold.
     let is_parameter = || name.as_str().starts_with(PARAMETER);
     let may_be_encoded = *name == NAME || is_parameter();
     let value = if may_be_encoded { decoded(value)? } else { Cow::Borrowed(value) };
-    // A client may write a number otherwise than the body does; a name is a name.
+    // Argument values may spell a number differently than the body; names may not.
     let is_number = || is_parameter() && are_same_number(&value, expected);
     if value == expected || is_number() {
         Ok(())
@@ -97,7 +98,7 @@ fn require(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(),
     }
 }
 
-/// Whether two texts are the same whole number, however it is written.
+/// Whether two strings are the same integer in any notation.
 fn are_same_number(one: &str, other: &str) -> bool {
     let whole = |text: &str| {
         let number: f64 = text.parse().ok()?;
@@ -110,7 +111,7 @@ fn are_same_number(one: &str, other: &str) -> bool {
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
-    // Whoever stands between may have looked at the other.
+    // An intermediary may have read the other value.
     if values.next().is_some() {
         return Err(mismatch(&format!("the header {name} is there more than once")));
     }
@@ -118,7 +119,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>
     text.map(Some).map_err(|_| mismatch(&format!("the header {name} is not visible ASCII")))
 }
 
-/// Undoes `=?base64?…?=`, the form of a value that a header cannot hold as it is.
+/// Decodes `=?base64?…?=`, the form of a value that a header cannot hold as is.
 fn decoded(value: &str) -> Result<Cow<'_, str>, RpcError> {
     let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="))
     else {

@@ -1,30 +1,30 @@
-//! What answers a request: a result in its server's words with what is added at its end, or an error.
-//! A result may be long, so that it is put together only where it is written.
+//! Responses to requests: an upstream result with members appended, or an error. A result can be
+//! large, so it is serialized without copying it.
 
 use bytes::Bytes;
 use trunkline::message::{Id, Raw, RpcError, to_single_line};
 
 use super::errors;
 
-/// Bytes of answers that are kept for clients which may come back for them: those that sessions missed
-/// together, and as many of calls that went on while their clients were away.
+/// Limit in bytes on responses that wait for clients to reconnect: one budget for those that
+/// sessions missed, and another one for parked calls.
 pub(crate) const MAX_KEPT_OF_ALL: usize = 256 * 1024 * 1024;
 
-/// The answer to a request.
+/// The result of a request, or its error.
 pub(crate) type RpcResult = Result<ResultBody, RpcError>;
 
-/// Messages up to this size are put together in one piece.
+/// Messages up to this size are serialized in one buffer.
 const COPIED_BYTES: usize = 16 * 1024;
 
-/// A result on its way to a client.
+/// A result to be sent to a client.
 #[derive(Clone, Debug)]
 pub(crate) struct ResultBody {
     result: Raw,
-    /// Members at its end, which the result does not have.
+    /// Members to append. The result does not have them.
     added: ExtraMembers,
 }
 
-/// Members that are added to a result.
+/// Members that are appended to a result.
 pub(crate) type ExtraMembers = [Option<(&'static str, &'static Raw)>; 4];
 
 impl ResultBody {
@@ -32,18 +32,18 @@ impl ResultBody {
         Self { result, added }
     }
 
-    /// The result as one value.
+    /// The result with the members appended, as one value.
     pub(crate) fn into_raw(self) -> Raw {
         self.result.append_members(&self.added.into_iter().flatten().collect::<Vec<_>>())
     }
 
-    /// Its bytes.
+    /// Length of the result in bytes, without the appended members.
     pub(crate) fn len(&self) -> usize {
         self.result.bytes().len()
     }
 
-    /// The message that answers a request with it, in parts. All of it is in the first, unless it is
-    /// long: then the second is the result's own bytes.
+    /// The response message in parts. A short one is all in the first part; otherwise the second
+    /// part is the result's own bytes, not copied.
     fn parts(&self, id: &Id) -> [Bytes; 3] {
         const BEFORE_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
         const AFTER_ID: &[u8] = br#","result":"#;
@@ -66,17 +66,17 @@ impl ResultBody {
         [text.into(), inside, last.into()]
     }
 
-    /// What is added. Nothing can be added to what is no object.
+    /// The members to append: none if the result is not an object.
     fn added(&self) -> impl Iterator<Item = (&'static str, &'static Raw)> {
         self.added.into_iter().flatten().filter(|_| self.result.is_object())
     }
 
-    /// How long that is, with a comma before each.
+    /// Their length in bytes, each with a comma before it.
     fn added_bytes(&self) -> usize {
         self.added().map(|(key, value)| key.len() + value.bytes().len() + 4).sum()
     }
 
-    /// Writes what follows the members that the result has.
+    /// Writes the appended members and the end of the message.
     fn push_tail(&self, end: &[u8], text: &mut Vec<u8>) {
         let mut comma: &[u8] = if self.result.is_empty() { b"" } else { b"," };
         for (key, value) in self.added() {
@@ -96,12 +96,12 @@ impl From<Raw> for ResultBody {
     }
 }
 
-/// A message on one line, in parts: what is long in it is not copied.
+/// A message on one line, in parts, so that long content is not copied.
 #[derive(Clone, Debug)]
 pub(crate) struct ResponseLine([Bytes; 3]);
 
 impl ResponseLine {
-    /// The line that answers a request.
+    /// The response to a request as one line.
     pub(crate) fn of(id: &Id, answer: RpcResult) -> Self {
         Self(response_in_parts(id, answer).map(to_single_line))
     }
@@ -110,25 +110,25 @@ impl ResponseLine {
         self.0.iter()
     }
 
-    /// Its bytes.
+    /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.iter().map(Bytes::len).sum()
     }
 }
 
 impl From<Bytes> for ResponseLine {
-    /// A message that is on one line already.
+    /// A message that is one line already.
     fn from(line: Bytes) -> Self {
         Self([line, Bytes::new(), Bytes::new()])
     }
 }
 
-/// The message that answers a request, on one line.
+/// Serializes a response on one line.
 pub(crate) fn response(id: &Id, answer: RpcResult) -> Bytes {
     ResponseLine::of(id, answer).0.concat().into()
 }
 
-/// The message that answers a request, in parts that need not be on one line.
+/// Serializes a response in parts, which may contain line breaks.
 pub(crate) fn response_in_parts(id: &Id, answer: RpcResult) -> [Bytes; 3] {
     match answer {
         Ok(reply) => reply.parts(id),

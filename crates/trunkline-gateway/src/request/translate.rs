@@ -1,5 +1,5 @@
-//! Results and errors in the words of the client's generation. What both generations have in common
-//! stays byte for byte.
+//! Translates results and errors between the eras. Content that both eras share is kept byte for
+//! byte.
 
 use std::sync::LazyLock;
 
@@ -13,10 +13,10 @@ use super::errors::missing_capability;
 use super::incoming::ClientProfile;
 use super::response::ResultBody;
 
-/// The code of older revisions for a resource that is not there.
+/// The legacy error code for an unknown resource.
 const NO_SUCH_RESOURCE: i64 = -32002;
 
-/// Who we are, written once: it goes with every result.
+/// `serverInfo` of the gateway, serialized once: every modern result carries it.
 static SERVER_INFO: LazyLock<Raw> = LazyLock::new(|| Raw::from_value(&server_info()));
 static SAID: LazyLock<Raw> =
     LazyLock::new(|| Raw::empty_object().with(meta::SERVER_INFO, &SERVER_INFO));
@@ -29,15 +29,15 @@ pub(crate) fn server_info() -> serde_json::Value {
     json!({ "name": "trunkline", "title": "Trunkline", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// A result in the words of the modern generation, as a client of this generation expects it.
+/// Translates a modern result for a client of the given era.
 pub(crate) fn result(era: Era, relay_method: RelayMethod, result: &Raw) -> ResultBody {
     ParsedResult::parse(result, Era::Modern).for_client(era, relay_method)
 }
 
-/// A result that has been looked through. It may be long, so that this is done once.
+/// A result with the members that differ between the eras, looked up once because it may be large.
 pub(crate) struct ParsedResult<'r> {
     result: &'r Raw,
-    /// The generation that it was answered in. Keys of the modern one mean nothing in the older one.
+    /// The era of the response. In a legacy result, keys of the modern era have no meaning.
     answered_in: Era,
     kind: Option<Raw>,
     ttl: Option<Raw>,
@@ -53,7 +53,7 @@ impl<'r> ParsedResult<'r> {
         Self { result, answered_in, kind, ttl, scope, said, structured }
     }
 
-    /// The result of a server, in the generation that it was asked in.
+    /// Parses the result of a call, in the era in which the server was called.
     pub(crate) fn from_outcome(outcome: &'r Outcome) -> Self {
         let answered_in = if outcome.is_modern() { Era::Modern } else { Era::Legacy };
         let mut looked = Self::parse(&outcome.result, answered_in);
@@ -63,20 +63,20 @@ impl<'r> ParsedResult<'r> {
         looked
     }
 
-    /// Whether a result is a task, in either generation: the extension for tasks has the same words in
-    /// both. A result with content is a result, whatever other keys are in it.
+    /// Whether a result is a task of the tasks extension, which has the same form in both eras. A
+    /// result with `content` is not a task, whatever other keys it has.
     fn is_task_of_extension(&self) -> bool {
         self.kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == "task")
             && self.result.get("taskId").is_some()
             && self.result.get("content").is_none()
     }
 
-    /// Whether a task has been made of the request.
+    /// Whether the server created a task for the request.
     pub(crate) fn is_task(&self) -> bool {
         self.is_of_kind("task")
     }
 
-    /// Whether the server asks for something before it answers.
+    /// Whether it is an `InputRequiredResult`.
     pub(crate) fn is_input_required(&self) -> bool {
         self.is_of_kind("input_required")
     }
@@ -86,7 +86,7 @@ impl<'r> ParsedResult<'r> {
             && self.kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == name)
     }
 
-    /// The result as a client of this generation expects it.
+    /// Translates the result for a client of the given era.
     pub(crate) fn for_client(&self, era: Era, relay_method: RelayMethod) -> ResultBody {
         match era {
             Era::Modern => self.for_modern(relay_method),
@@ -113,7 +113,7 @@ impl<'r> ParsedResult<'r> {
             _ => self.result.clone(),
         };
         let result = match &self.kind {
-            // To a modern client it would have the meaning that it has not.
+            // A modern client would misread a legacy server's own `resultType`.
             Some(kind) if self.answered_in == Era::Legacy && kind != complete => {
                 result.with("resultType", complete)
             }
@@ -134,7 +134,7 @@ impl<'r> ParsedResult<'r> {
                 result = result.without(key);
             }
         }
-        // Those revisions know structured content only as an object; the text says it as well.
+        // Legacy structured content must be an object; the text content has the same data.
         match &self.structured {
             Some(other) if relay_method == RelayMethod::Call && !other.is_object() => {
                 result.without("structuredContent")
@@ -144,7 +144,7 @@ impl<'r> ParsedResult<'r> {
     }
 }
 
-/// An error as a client of this generation expects it; or the result that stands in its place.
+/// Translates an error for a client. Returns a result where the client's era has one in its place.
 pub(crate) fn error(
     client: &ClientProfile,
     relay_method: RelayMethod,
@@ -168,7 +168,7 @@ pub(crate) fn error(
         (Era::Legacy, code::INVALID_PARAMS) if relay_method == RelayMethod::Read => {
             Err(error.with_code(NO_SUCH_RESOURCE))
         }
-        // Codes of the other generation mean nothing there.
+        // Codes of the modern era mean nothing to a legacy client.
         (
             Era::Legacy,
             code::HEADER_MISMATCH
@@ -179,14 +179,14 @@ pub(crate) fn error(
     }
 }
 
-/// The visits without which a server refuses something, each as it describes it.
+/// The URL elicitations that a server requires first, as it describes them.
 pub(crate) fn required_elicitations(error: &RpcError) -> Vec<Raw> {
     let data = error.raw().get("data").filter(|_| error.code() == code::URL_ELICITATION_REQUIRED);
     let wanted = data.and_then(|data| data.get("elicitations"));
     wanted.map(|it| it.items()).unwrap_or_default()
 }
 
-/// A request for visits to addresses, in the words of the modern generation.
+/// An `InputRequiredResult` with the URL elicitations that a legacy server requires.
 fn elicitations_required_result(error: &RpcError) -> Raw {
     let wanted = required_elicitations(error);
     let method = Raw::from_string("elicitation/create");
@@ -201,23 +201,23 @@ fn elicitations_required_result(error: &RpcError) -> Raw {
         .append_members(&[("inputRequests", &Raw::empty_object().append_members(&requests))])
 }
 
-/// A definition of a list as a client of this generation expects it.
+/// Translates the definition of an item for a client of the given era.
 pub(crate) fn definition(era: Era, definition: Raw) -> Raw {
     match era {
-        // It speaks of tasks as they were before they became an extension.
+        // `execution` describes tasks as they were before they became an extension.
         Era::Modern if definition.get("execution").is_some() => definition.without("execution"),
         Era::Legacy if has_other_output(&definition) => definition.without("outputSchema"),
         _ => definition,
     }
 }
 
-/// Whether a tool returns something that older revisions cannot describe.
+/// Whether a tool's output schema is not an object, which legacy revisions require.
 fn has_other_output(definition: &Raw) -> bool {
     let Some(schema) = definition.get("outputSchema") else { return false };
     schema.get("type").as_ref().and_then(Raw::as_str).as_deref() != Some("object")
 }
 
-/// The error of a request that came to no answer of its server.
+/// The error for a call that got no response from its server.
 pub(crate) fn call_error(error: &CallError) -> RpcError {
     let code = match error.kind() {
         CallErrorKind::Unknown | CallErrorKind::BadArguments => code::INVALID_PARAMS,
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(legacy(&same), same);
     }
 
-    /// A server of the older generation may use any key for itself.
+    /// A legacy server may use any key for its own purpose.
     #[test]
     fn keys_of_the_modern_generation_mean_nothing_in_an_older_result() {
         let own = raw(r#"{"content":[],"resultType":"task","ttlMs":5,"cacheScope":"x"}"#);
@@ -276,7 +276,7 @@ mod tests {
         let modern = looked.for_client(Era::Modern, RelayMethod::Call).into_raw();
         assert_eq!(modern.get("resultType").unwrap().text(), "\"complete\"");
         assert_eq!(modern.get("ttlMs").unwrap().text(), "5");
-        // Of a modern result, only keys that its method has are taken out.
+        // Only the keys that the method defines are removed from a modern result.
         let called =
             result(Era::Legacy, RelayMethod::Call, &raw(r#"{"resultType":"complete","ttlMs":5}"#));
         assert_eq!(called.into_raw().text(), r#"{"ttlMs":5}"#);
@@ -307,7 +307,7 @@ mod tests {
         let seen = error(legacy, RelayMethod::Call, &params, &lacking).unwrap_err();
         assert_eq!(seen.code(), code::INTERNAL_ERROR);
         for client in [legacy, modern] {
-            // What else a server says with that code is its own.
+            // For other methods the code has a meaning of the server's own.
             let seen = error(client, RelayMethod::Call, &params, &missing);
             assert_eq!(seen, Err(missing.clone()));
         }

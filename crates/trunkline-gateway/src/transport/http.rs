@@ -1,4 +1,5 @@
-//! The gateway over Streamable HTTP: every message is a POST; streams are what is not over yet.
+//! Serves the gateway over Streamable HTTP: every message is a POST; slow responses become SSE
+//! streams.
 
 pub(crate) mod origin;
 mod cors;
@@ -35,22 +36,22 @@ use accept::ConnectionState;
 use access::AccessControl;
 use sessions::Sessions;
 
-/// Answer to a request that this gateway has sent itself, perhaps by way of others.
+/// Response to a request that this gateway has sent itself, possibly through other servers.
 const LOOP: &str = "this address leads back to the gateway that sent the request; it would call itself without end\n";
 
-/// Everything a handler needs.
+/// The state of all HTTP handlers.
 pub(crate) struct AppState {
     gateway: Arc<Gateway>,
     sessions: Arc<Sessions>,
     guard: AccessControl,
-    /// The longest message.
+    /// Limit of a message in bytes.
     message_bytes: usize,
-    /// Messages that are under way.
+    /// Budget for the bytes of request bodies.
     bodies: Arc<ByteBudget>,
 }
 
-/// All servers of a host as one MCP server: at `/mcp` with everything, at `/mcp/agents/{name}` with
-/// what an agent sees, at `/mcp/bundles/{name}` with what is in a bundle.
+/// Creates a router that serves all servers of a host as one MCP server: the whole catalog at
+/// `/mcp`, the view of an agent at `/mcp/agents/{name}`, and a bundle at `/mcp/bundles/{name}`.
 ///
 /// # Panics
 ///
@@ -82,9 +83,9 @@ pub async fn listen(router: Router, listener: TcpListener) -> io::Result<()> {
     accept::receive(router, listener, std::future::pending(), |_| ()).await
 }
 
-/// Serves a router on a listener until something has happened, such as [`Host::shutdown_started`], and returns
-/// once everybody has their answers. Streams of legacy clients do not end by themselves: put a bound
-/// on it.
+/// Serves a router on a listener until `end` completes, such as [`Host::shutdown_started`]. Returns
+/// once all responses are sent. Streams of legacy clients do not end by themselves, so add a
+/// timeout.
 ///
 /// # Errors
 ///
@@ -97,8 +98,8 @@ pub async fn listen_until(
     accept::receive(router, listener, end, |_| ()).await
 }
 
-/// Does what [`listen_until`] does, and reports when connections cannot be accepted any more and when
-/// they can be again: once each, however often it is tried.
+/// Does the same as [`listen_until`], and reports when connections cannot be accepted any more and
+/// when they can again: once each, however many attempts fail.
 ///
 /// # Errors
 ///
@@ -132,7 +133,7 @@ async fn of_bundle(
     enter(&state, &Scope::of_bundle(name), request).await
 }
 
-/// Lets somebody in who may come in, and does what they ask for.
+/// Checks `Host`, `Origin` and CORS, then handles the request.
 async fn enter(state: &Arc<AppState>, scope: &Scope, mut request: Request) -> Response {
     let headers = std::mem::take(request.headers_mut());
     if let Err(problem) = state.guard.check_host_and_origin(&headers, request.uri()) {
@@ -153,7 +154,7 @@ async fn enter(state: &Arc<AppState>, scope: &Scope, mut request: Request) -> Re
     }
 }
 
-/// Whether this gateway itself has sent a request: one of its servers is its own address (CON-16).
+/// Whether this gateway has sent the request itself: one of its servers is its own URL (CON-16).
 fn is_loop(state: &AppState, headers: &HeaderMap) -> bool {
     let chain = headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok());
     chain.is_some_and(|chain| state.gateway.host.chain().is_loop(chain))

@@ -1,15 +1,15 @@
-//! Requests of a client on its one stream take turns: whoever stops reading has so many answers kept
-//! for it, and no more.
+//! Limits concurrent requests per stdio client, so that a client that stops reading cannot make the
+//! gateway buffer without limit.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Requests of a kind that are worked on at a time. What servers say to each of them is kept until it is
-/// read, wherever they were when the client stopped reading; fewer would keep busy clients waiting.
+/// Concurrent requests of a kind. Messages for each of them are buffered when the client stops
+/// reading, so more would cost memory; fewer would delay busy clients.
 const MAX_BEGUN: usize = 256;
 
-/// The turns of one client. Clones are the same.
+/// The concurrency limit of one client. Clones share it.
 #[derive(Clone)]
 pub(crate) struct ConcurrencyLimit {
     calls: Arc<Semaphore>,
@@ -23,11 +23,10 @@ impl ConcurrencyLimit {
         Self { calls, lists }
     }
 
-    /// Waits until it is the turn of a request of this method, which it is for as long as what is
-    /// returned is held.
+    /// Waits for a slot for a request of this method. Dropping the permit frees the slot.
     pub(crate) async fn next(&self, method: &str) -> Option<OwnedSemaphorePermit> {
         let turns = match method {
-            // Short answers; and whoever listens does so for as long as it is there.
+            // Their results are small; and a subscription stays open as long as the client.
             "ping" | "initialize" | "subscriptions/listen" => return None,
             "server/discover" => &self.lists,
             _ if method.ends_with("/list") => &self.lists,

@@ -1,11 +1,11 @@
-//! Messages on a stream, one a line, none longer than is allowed.
+//! Reads newline-delimited messages with a length limit.
 
 use std::io;
 
 use bytes::Bytes;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
-/// Bytes that are read at once: as many as a pipe holds.
+/// Bytes per read: the capacity of a pipe.
 const READ_BYTES: usize = 64 * 1024;
 
 /// The lines of a stream.
@@ -13,7 +13,7 @@ pub(crate) struct LineReader<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     longest: usize,
-    /// Whether the line that is being read is longer than allowed.
+    /// Whether the current line is longer than the limit.
     is_too_long: bool,
 }
 
@@ -29,8 +29,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { reader, line: Vec::new(), longest, is_too_long: false }
     }
 
-    /// The next line, which the end of the stream ends as well. Whoever stops waiting for it loses
-    /// nothing.
+    /// The next line; the end of the stream ends a line too. Cancel safe.
     pub(crate) async fn next(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let read = self.read_part().await?;
@@ -56,7 +55,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Ok(Some(if message.is_empty() { InputLine::Blank } else { InputLine::Message(message) }))
     }
 
-    /// Reads up to the end of the line, but one byte more than allowed at most.
+    /// Reads to the end of the line, but at most one byte more than the limit.
     async fn read_part(&mut self) -> io::Result<usize> {
         let room = (self.longest + 1).saturating_sub(self.line.len());
         let mut part = (&mut self.reader).take(room as u64);

@@ -1,4 +1,4 @@
-//! The gateway over a pair of streams: one client, of either generation, a message a line.
+//! Serves one client of either era over a pair of streams, with one message per line.
 
 use std::collections::HashMap;
 use std::io;
@@ -33,25 +33,25 @@ use crate::request::incoming::{ClientProfile, IncomingRequest, claims_modern};
 use crate::request::response::{ResponseLine, RpcResult, response};
 use crate::request::{malformed, panics};
 
-/// How long requests may take that were made before the client closed its side.
+/// Time for pending requests after the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
-/// Requests that may wait for their turn or be worked on, with answers that wait to be read.
+/// Pending requests, including responses that wait to be read.
 const MAX_REQUESTS: usize = 4096;
 
-/// Bytes of requests that may wait for their turn or be worked on before nothing more is read. With the
-/// message that is being read, a client has one more of the longest under way.
+/// Limit in bytes of pending requests; above it nothing is read. The message that is being read can
+/// exceed it by one of the longest.
 const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 
-/// Bytes that are written at once.
+/// Bytes per write.
 const MAX_BATCH: usize = 64 * 1024;
 
-/// Serves one client over a pair of streams, until the reader ends or the host is being ended. Whoever
-/// waits for an answer then has a moment to get it.
+/// Serves one client over a pair of streams, until the reader ends or the host shuts down. Pending
+/// requests then get a short time to complete.
 ///
 /// # Errors
 ///
-/// When the reader or the writer fails. A message that makes no sense is answered, not an error.
+/// When the reader or the writer fails. A malformed message gets an error response.
 ///
 /// # Panics
 ///
@@ -84,7 +84,7 @@ where
     }
 }
 
-/// Writes messages as they come; those that are there together are written together.
+/// Writes messages as they are queued, several in one write if possible.
 async fn write(
     mut inbox: StreamReceiver,
     mut writer: impl AsyncWrite + Unpin,
@@ -97,7 +97,7 @@ async fn write(
         while let Some(message) = next {
             for part in message.iter() {
                 if part.len() > MAX_BATCH {
-                    // What is long is not copied.
+                    // Long parts are not copied.
                     writer.write_all(&batch).await?;
                     writer.write_all(part).await?;
                     batch.clear();
@@ -113,15 +113,15 @@ async fn write(
         is_writing.store(false, Ordering::Relaxed);
         batch.clear();
     }
-    // Whoever reads decides when it is over.
+    // The reading side decides when to end.
     std::future::pending().await
 }
 
-/// A request that is being worked on.
+/// A request without a response yet.
 struct RunningRequests {
     request: AbortHandle,
     last_words: CancelParams,
-    /// The id as the client wrote it.
+    /// The ID as the client wrote it.
     id: Id,
 }
 
@@ -131,22 +131,22 @@ impl RunningRequests {
     }
 }
 
-/// The client, and what it waits for.
+/// The client, and the state of its connection.
 struct StdioClient {
     gateway: Arc<Gateway>,
     identity: Arc<CallerIdentity>,
     outlet: StreamSender,
-    /// What a legacy client has opened.
+    /// The session of a legacy client.
     session: Option<Arc<Session>>,
-    /// Requests that are worked on, and messages that wait to be sent; each with the id it is about.
+    /// Tasks of requests and of messages that wait to be sent, each with its request ID.
     requests: JoinSet<Option<Id>>,
     running: HashMap<Id, RunningRequests>,
     turns: ConcurrencyLimit,
-    /// Bytes of requests that are worked on.
+    /// Bytes of pending requests.
     bytes: Arc<ByteBudget>,
-    /// Whether nothing more is read, for those who listen.
+    /// Whether reading has ended, for `subscriptions/listen`.
     closed: watch::Sender<bool>,
-    /// Whether something has been taken to be written and is not yet.
+    /// Whether a message is being written.
     is_writing: Arc<AtomicBool>,
 }
 
@@ -156,7 +156,7 @@ impl StdioClient {
         let mut ending = std::pin::pin!(gateway.host.shutdown_started());
         loop {
             tokio::select! {
-                // Requests that are over give back what they hold, and wake this.
+                // Finished requests free their bytes, which wakes this loop.
                 line = lines.next(), if self.bytes.has_room() => match line? {
                     None => break,
                     Some(InputLine::Blank) => {}
@@ -171,7 +171,7 @@ impl StdioClient {
             }
         }
         self.closed.send_replace(true);
-        // Nobody waits for these any more once the time is over.
+        // After the timeout the rest is dropped.
         let _ = timeout(LAST_ANSWERS, async {
             while let Some(done) = self.requests.join_next_with_id().await {
                 self.on_task_end(done);
@@ -184,8 +184,8 @@ impl StdioClient {
         Ok(())
     }
 
-    /// Forgets a request that is over, and answers it if its task panicked. Another one may have its
-    /// id by now.
+    /// Removes a finished request, and sends an error if its task panicked. Its ID may be in use by
+    /// another request already.
     fn on_task_end(&mut self, done: Result<(task::Id, Option<Id>), JoinError>) {
         let (task, id) = match &done {
             Ok((task, id)) => (*task, id.clone()),
@@ -207,8 +207,8 @@ impl StdioClient {
         }
     }
 
-    /// Sends a message beside what is read: a client that does not read may still close its side. One
-    /// that has so much to read already misses it.
+    /// Sends a message without blocking the reader: a client that does not read may still close its
+    /// side. It is dropped if too many messages wait.
     fn send(&mut self, id: Option<Id>, message: Bytes) {
         let Err(message) = self.outlet.offer(message.into()) else { return };
         if self.requests.len() < MAX_REQUESTS {
@@ -233,7 +233,7 @@ impl StdioClient {
                 }
             }
             Ok(Message::Notification(notification)) => {
-                // Nobody waits for an answer: that it failed is in the log.
+                // There is no response to a notification; a panic is only logged.
                 let _ = panics::outcome_of(self.on_notification(notification)).await;
             }
             Ok(Message::Response(answer)) => {
@@ -283,13 +283,13 @@ impl StdioClient {
         }
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
         let turns = self.turns.clone();
-        // In a box: tasks are moved around whole.
+        // Boxed, because spawning moves the future.
         let written = id.clone();
         let request = self.requests.spawn(Box::pin(async move {
             #[cfg(test)]
             assert_ne!(&*incoming.method, "test/panic-unanswered");
             let _turn = turns.next(&incoming.method).await;
-            // Who does not read what is there gets nothing more to read.
+            // A client that does not read gets no more responses.
             outlet.room().await;
             let answer = match (&*incoming.method, &caller.session) {
                 ("initialize", Some(session)) => opened(&gateway, &caller, session).await,
@@ -302,7 +302,7 @@ impl StdioClient {
         self.running.insert(plain, RunningRequests { request, last_words, id: written });
     }
 
-    /// Who asks, as the request or the session says.
+    /// The caller of a request, from its `_meta` or the session.
     fn caller(
         &mut self,
         incoming: &IncomingRequest,
@@ -347,12 +347,12 @@ impl StdioClient {
     }
 }
 
-/// The one way to a client over a pair of streams.
+/// The only stream to a stdio client.
 struct StdioStream(StreamSender);
 
 impl SessionStream for StdioStream {
     fn notify(&self, message: Bytes) {
-        // A client that does not keep up misses something.
+        // A client that reads too slowly misses it.
         let _ = self.0.offer(message.into());
     }
 

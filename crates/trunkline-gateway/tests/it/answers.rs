@@ -1,4 +1,4 @@
-//! The protocol without a wire: which message gets which answer.
+//! Request handling of the demo servers, without a transport.
 
 use serde_json::{Value, json};
 use trunkline_gateway::demo::DemoServer::{self, Numbers, Words};
@@ -60,7 +60,7 @@ fn notifications_and_stray_responses_get_no_answer() {
 
 #[test]
 fn ids_come_back_to_the_letter() {
-    // More than any number of a computer.
+    // More than any integer type holds.
     let huge = "1".repeat(100);
     for id in ["0", "-7", "9007199254740993", &huge, r#""\u0061 b""#] {
         let message = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"ping"}}"#);

@@ -1,4 +1,4 @@
-//! A client of either generation, in its plainest form.
+//! A minimal test client of either era.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use crate::wire::MODERN;
 
 pub(crate) const LEGACY: &str = "2025-11-25";
 
-/// A generation of the protocol.
+/// A protocol era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
     Legacy,
@@ -24,7 +24,7 @@ pub(crate) struct Written {
     pub(crate) body: String,
 }
 
-/// A client that makes one request after the other.
+/// A client that sends one request after another.
 pub(crate) struct Asker {
     pub(crate) era: Era,
     pub(crate) channel: Channel,
@@ -33,7 +33,7 @@ pub(crate) struct Asker {
     path: String,
     /// The session of a legacy client.
     pub(crate) session: Option<String>,
-    /// What it offers.
+    /// The capabilities that it declares.
     pub(crate) capabilities: Value,
     /// Headers of every request.
     headers: Vec<(String, String)>,
@@ -41,12 +41,12 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// A client that can be asked for names, and offers nothing else.
+    /// A client that declares elicitation only.
     pub(crate) async fn new(era: Era, address: SocketAddr) -> io::Result<Self> {
         Self::with(era, address, &[]).await
     }
 
-    /// A client that sends these headers with everything.
+    /// A client that sends these headers with every request.
     pub(crate) async fn with(
         era: Era,
         address: SocketAddr,
@@ -74,14 +74,14 @@ impl Asker {
         Ok(asker)
     }
 
-    /// Opens a session, and forgets the one before.
+    /// Opens a session, replacing the previous one.
     pub(crate) async fn open(&mut self) -> io::Result<()> {
         self.initialize().await?;
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         self.tell(&initialized).await
     }
 
-    /// Opens a session, and leaves it at that.
+    /// Sends `initialize`, without the `initialized` notification.
     pub(crate) async fn initialize(&mut self) -> io::Result<()> {
         self.session = None;
         let params = json!({
@@ -96,7 +96,7 @@ impl Asker {
         Ok(())
     }
 
-    /// A request in the words of the generation.
+    /// A request in the form of the client's era.
     pub(crate) fn write(&mut self, method: &str, mut params: Value) -> Written {
         self.next += 1;
         let id = self.next;
@@ -113,12 +113,12 @@ impl Asker {
         Written { id, headers, body: message.to_string() }
     }
 
-    /// The id of the last request.
+    /// The ID of the last request.
     pub(crate) fn last_id(&self) -> u64 {
         self.next
     }
 
-    /// The headers of everything in the generation, and in the session.
+    /// The headers of every request in the era, and of the session.
     pub(crate) fn headers(&self) -> Vec<(String, String)> {
         let version = if self.era == Era::Modern { MODERN } else { LEGACY };
         let mut headers = self.headers.clone();
@@ -127,21 +127,21 @@ impl Asker {
         headers
     }
 
-    /// Sends a request and reads everything that is said to it.
+    /// Sends a request and reads all messages of the response.
     pub(crate) async fn exchange(&mut self, written: &Written) -> io::Result<(Head, Vec<Value>)> {
         let headers = borrowed(&written.headers);
         let sent = Sent { path: &self.path, ..Sent::post(&headers, &written.body) };
         self.channel.messages(&sent).await
     }
 
-    /// Sends a request and reads no more than the head of the answer.
+    /// Sends a request and reads only the headers of the response.
     pub(crate) async fn begin(&mut self, written: &Written) -> io::Result<Head> {
         let headers = borrowed(&written.headers);
         let sent = Sent { path: &self.path, ..Sent::post(&headers, &written.body) };
         self.channel.send(&sent).await
     }
 
-    /// Sends something that is not answered.
+    /// Sends a message that has no response.
     pub(crate) async fn tell(&mut self, message: &Value) -> io::Result<()> {
         let headers = self.headers();
         let headers = borrowed(&headers);
@@ -152,7 +152,7 @@ impl Asker {
         Ok(())
     }
 
-    /// The answer to a request.
+    /// The response to a request.
     pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
         let written = self.write(method, params);
         let (head, mut messages) = self.exchange(&written).await.unwrap();
@@ -161,12 +161,12 @@ impl Asker {
         answer
     }
 
-    /// What a tool says.
+    /// The response to a tool call.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// A request without a message, on a connection of its own.
+    /// Sends a request without a body, on a connection of its own.
     pub(crate) async fn request(&self, method: &str, more: &[(&str, &str)]) -> (Head, Channel) {
         let headers = self.headers();
         let headers = [&borrowed(&headers)[..], more].concat();

@@ -1,4 +1,4 @@
-//! A server whose results are files, so that it can say anything.
+//! A test server with results from files.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use trunkline_testkit::peers;
 
 use crate::hosting::Folder;
 
-/// The entry of a server that answers with the files of a folder.
+/// The entry of a server that responds with the files of a directory.
 pub(crate) fn canned(folder: &Folder, generation: &str) -> Value {
     json!({
         "command": peers::python(),
@@ -16,13 +16,13 @@ pub(crate) fn canned(folder: &Folder, generation: &str) -> Value {
     })
 }
 
-/// Every message that the server of a folder has got.
+/// All messages that the server of a directory has received.
 pub(crate) fn heard(folder: &Folder) -> Vec<Value> {
     let lines = fs::read_to_string(folder.path().join("heard")).unwrap_or_default();
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The messages of one method that the server of a folder has got.
+/// The messages of one method that the server of a directory has received.
 pub(crate) fn heard_of(folder: &Folder, method: &str) -> Vec<Value> {
     heard(folder).into_iter().filter(|message| message["method"] == method).collect()
 }

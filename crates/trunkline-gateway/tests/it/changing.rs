@@ -1,4 +1,5 @@
-//! Tools that change after a client was shown them: they are not called before it has seen the change.
+//! Tools that change after a client has listed them are not called before the client lists them
+//! again.
 
 use std::process::Command;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::hosting::{Folder, Hosted};
 use crate::piped::Piped;
 use crate::wire::{legacy, modern};
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
 const GOOD: &str = r#"{"name":"t","description":"good","inputSchema":{"type":"object","x":1}}"#;
@@ -21,12 +22,12 @@ const REORDERED: &str =
     r#"{"inputSchema":{"x":1,"type":"object"},"description":"good","name":"t"}"#;
 const EVIL: &str = r#"{"name":"t","description":"evil","inputSchema":{"type":"object","x":1}}"#;
 
-/// Has a server list another definition of its tool from now on.
+/// Makes a server list another definition of its tool from now on.
 fn define(folder: &Folder, tool: &str) {
     folder.write("tools.list.json", &format!(r#"{{"tools":[{tool}]}}"#));
 }
 
-/// Has a server say that its tools have changed, and waits until they are known.
+/// Makes a server announce that its tools have changed, and waits until the change is known.
 async fn announce(hosted: &Hosted, folder: &Folder, tool: &str) {
     define(folder, tool);
     let told = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
@@ -54,7 +55,7 @@ async fn lists(asker: &mut Asker) -> Value {
     answer["result"]["tools"][0]["description"].clone()
 }
 
-/// Seen: the newest definition was called, whichever the client had been shown.
+/// Regression: the newest definition was called, whichever the client had been shown.
 #[tokio::test]
 async fn a_tool_that_says_it_has_changed_is_not_called_before_it_is_listed_again() {
     for era in [Era::Legacy, Era::Modern] {
@@ -67,13 +68,13 @@ async fn a_tool_that_says_it_has_changed_is_not_called_before_it_is_listed_again
         text(&asker.call("only_t", json!({})).await);
         let calls = heard_of(&folder, "tools/call").len();
         announce(&hosted, &folder, EVIL).await;
-        // The same client, whatever it offers with its next request.
+        // The same client, whatever capabilities it declares with its next request.
         asker.capabilities = json!({});
         for _ in 0..3 {
             assert_changed(&asker.call("only_t", json!({})).await);
         }
         assert_eq!(heard_of(&folder, "tools/call").len(), calls);
-        // Whoever was shown nothing may call it.
+        // A client that has not listed the tools may call it.
         let mut other = Asker::new(era, hosted.address).await.unwrap();
         let who = json!({ "io.modelcontextprotocol/clientInfo": { "name": "o", "version": "1" } });
         let call = json!({ "name": "only_t", "arguments": {}, "_meta": who });
@@ -85,7 +86,7 @@ async fn a_tool_that_says_it_has_changed_is_not_called_before_it_is_listed_again
     }
 }
 
-/// Seen: the first call after a restart was refused, and the same call again ran the other definition.
+/// Regression: the first call after a restart was refused, and a retry ran the other definition.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_tool_that_has_changed_with_a_restart_is_not_called_before_it_is_listed_again() {
@@ -105,7 +106,7 @@ async fn a_tool_that_has_changed_with_a_restart_is_not_called_before_it_is_liste
         let mut refusals = 0;
         while refusals < 3 {
             let answer = asker.call("only_t", json!({})).await;
-            // Until it is noticed that the server is gone, and has come back.
+            // Until the gateway has noticed that the server ended and has restarted.
             if answer["result"]["isError"] == true {
                 assert!(Instant::now() < deadline, "{answer}");
                 sleep(Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-//! A connection to the gateway that stays open, cheap enough for a thousand of them.
+//! A keep-alive connection to the gateway, cheap enough for a thousand of them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,10 +7,10 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// How much is read at once.
+/// Bytes per read.
 const PART: usize = 4096;
 
-/// A request over HTTP.
+/// An HTTP request.
 pub(crate) struct Sent<'s> {
     pub(crate) method: &'s str,
     pub(crate) path: &'s str,
@@ -19,13 +19,13 @@ pub(crate) struct Sent<'s> {
 }
 
 impl<'s> Sent<'s> {
-    /// A message to the gateway, with headers beside those of every message.
+    /// A POST to the gateway, with headers beside those of every message.
     pub(crate) fn post(headers: &'s [(&'s str, &'s str)], body: &'s str) -> Self {
         Self { method: "POST", path: "/mcp", headers, body }
     }
 }
 
-/// How much of a body is still to come.
+/// The rest of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     Bytes(usize),
@@ -33,7 +33,7 @@ enum Rest {
     Nothing,
 }
 
-/// What comes before the body of an answer.
+/// Status and headers of a response.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) status: u16,
@@ -41,7 +41,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// The value of a header, by its name in small letters.
+    /// The value of a header, by its lowercase name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut fields = self.text.lines().filter_map(|line| line.split_once(": "));
         fields.find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -52,22 +52,22 @@ impl Head {
     }
 }
 
-/// An event of a stream.
+/// An SSE event.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) id: Option<String>,
-    /// Nothing if it is there for its id alone.
+    /// `None` if the event has only an ID.
     pub(crate) message: Option<Value>,
 }
 
-/// A connection over which one request follows the other.
+/// A connection with sequential requests.
 pub(crate) struct Channel {
     address: SocketAddr,
     stream: TcpStream,
-    /// What was read of the connection and not looked at.
+    /// Bytes that were read from the connection and not parsed yet.
     unread: Vec<u8>,
     rest: Rest,
-    /// What was read of a stream of events.
+    /// Text that was read from an SSE stream and not parsed yet.
     events: String,
 }
 
@@ -79,7 +79,7 @@ impl Channel {
         Ok(Self { address, stream, unread, rest: Rest::Nothing, events })
     }
 
-    /// Sends a request and reads the head of the answer. The body is to be read next.
+    /// Sends a request and reads the headers of the response. The body has to be read next.
     pub(crate) async fn send(&mut self, sent: &Sent<'_>) -> io::Result<Head> {
         let Sent { method, path, headers, body } = sent;
         let mut request = format!("{method} {path} HTTP/1.1\r\n");
@@ -141,7 +141,7 @@ impl Channel {
         Ok(self.unread.drain(..length).collect())
     }
 
-    /// The next part of the body; nothing at its end.
+    /// The next part of the body; `None` at its end.
     async fn part(&mut self) -> io::Result<Option<Vec<u8>>> {
         match self.rest {
             Rest::Nothing => Ok(None),
@@ -170,7 +170,7 @@ impl Channel {
         }
     }
 
-    /// All that is left of the body.
+    /// The rest of the body.
     pub(crate) async fn body(&mut self) -> io::Result<String> {
         let mut body = Vec::new();
         while let Some(part) = self.part().await? {
@@ -179,7 +179,7 @@ impl Channel {
         Ok(String::from_utf8(body).expect("a body is text"))
     }
 
-    /// The next event of a stream; nothing at its end.
+    /// The next event of a stream; `None` at its end.
     pub(crate) async fn event(&mut self) -> io::Result<Option<Event>> {
         loop {
             while let Some(end) = self.events.find("\n\n") {
@@ -191,7 +191,7 @@ impl Channel {
                 let (id, data) = (field("id:").map(str::to_owned), field("data:"));
                 let message = data.filter(|it| !it.is_empty());
                 let message = message.map(|it| serde_json::from_str(it).expect("JSON"));
-                // Lines of no field only show that the stream is alive.
+                // Comment lines are only keep-alives.
                 if id.is_some() || message.is_some() {
                     return Ok(Some(Event { id, message }));
                 }
@@ -205,7 +205,7 @@ impl Channel {
         }
     }
 
-    /// Every message of the answer to a request.
+    /// All messages of the response to a request.
     pub(crate) async fn messages(&mut self, sent: &Sent<'_>) -> io::Result<(Head, Vec<Value>)> {
         let head = self.send(sent).await?;
         let mut messages = Vec::new();

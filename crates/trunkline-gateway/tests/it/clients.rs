@@ -1,4 +1,4 @@
-//! Clients that others wrote, talking to the servers over HTTP.
+//! Third-party MCP clients with the demo servers, over HTTP.
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -7,7 +7,7 @@ use trunkline_testkit::peers;
 
 use crate::wire::{MODERN, listen};
 
-/// What a client reports after it listed the tools of a server and called one.
+/// The report of a client after it has listed the tools of a server and called one.
 async fn report(server: DemoServer, mut client: Command, call: [&str; 2], more: &[&str]) -> Value {
     let address = listen(server).await;
     client.arg(format!("http://{address}/mcp")).args(call).args(more);
@@ -24,7 +24,7 @@ async fn the_typescript_sdk_opens_with_initialize_and_calls_a_tool() {
     assert_eq!(report["protocolVersion"], "2025-11-25");
     assert_eq!(report["server"], "trunkline-demo-words");
     assert_eq!(report["tools"], json!(["count_words", "shout", "remember"]));
-    // The client has checked this against the output schema.
+    // The client has validated this against the output schema.
     assert_eq!(report["result"]["structuredContent"], json!({ "words": 3, "characters": 17 }));
 }
 

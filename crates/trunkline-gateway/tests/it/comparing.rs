@@ -1,4 +1,5 @@
-//! A server itself beside the same server through the gateway: what differs is what we say differs.
+//! Compares a server with the same server behind the gateway: they differ only in the documented
+//! ways.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use trunkline::message::{Raw, RpcError};
 
 use crate::hosting::{Hosted, configuration, connecting};
 
-/// Nothing that is compared takes nearly as long, on a machine that is busy.
+/// Timeout of a comparison, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// How long a server may take until it has listed everything it has.
+/// How long a server may take to list all its items.
 const LONGEST_CHANGE: Duration = Duration::from_secs(15);
 
 /// The name of the server in its host.
@@ -21,7 +22,7 @@ const SERVER: &str = "peer";
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// The lists, each with the key of what is in them and the key of its name.
+/// The list methods, each with the key of its items and the key of an item's name.
 const LISTS: [(&str, &str, &str); 4] = [
     ("tools/list", "tools", "name"),
     ("resources/list", "resources", "uri"),
@@ -29,16 +30,16 @@ const LISTS: [(&str, &str, &str); 4] = [
     ("prompts/list", "prompts", "name"),
 ];
 
-/// How much of an answer is the same each time.
+/// How much of a response is the same each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sameness {
     /// Every byte.
     Exact,
-    /// Every byte but the digits of times and sizes.
+    /// Every byte except digits of times and sizes.
     ButDigits,
 }
 
-/// Something to ask a server for, under the names it has itself.
+/// A request to a server, with its upstream names.
 pub(crate) struct Asked {
     pub(crate) method: &'static str,
     pub(crate) params: Value,
@@ -64,7 +65,7 @@ impl Asked {
         Self { sameness: Sameness::ButDigits, ..self }
     }
 
-    /// The parameters as they are for the gateway, which knows the server's things by longer names.
+    /// The parameters for the gateway, with exposed names.
     fn through(&self) -> Value {
         let mut params = self.params.clone();
         for name in ["/name", "/ref/name"] {
@@ -80,14 +81,14 @@ fn exposed(name: &str) -> String {
     format!("{SERVER}_{name}")
 }
 
-/// A generation in which the gateway is asked.
+/// The era in which the gateway is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Era {
     Legacy,
     Modern,
 }
 
-/// A server and the gateway to another one like it, asked the same.
+/// A server, and a gateway to another instance of it, which get the same requests.
 pub(crate) struct Pair {
     direct: Connection,
     hosted: Hosted,
@@ -112,7 +113,7 @@ impl Pair {
         Self { direct, hosted, through }
     }
 
-    /// Compares every list and the answers to these requests. Returns how many things were listed.
+    /// Compares all lists, and the responses to these requests. Returns the number of listed items.
     pub(crate) async fn compare(self, asked: &[Asked]) -> usize {
         let mut listed = 0;
         for (era, gateway) in &self.through {
@@ -187,7 +188,7 @@ async fn ask(connection: &Connection, method: &str, params: &Value) -> Result<Ra
     timeout(LONGEST, asked).await.expect("an answer in time").unwrap()
 }
 
-/// A list of all pages; of a server that has no such list, an empty one.
+/// All pages of a list; empty if the server has no such list.
 async fn everything(connection: &Connection, method: &str, key: &str) -> Vec<Raw> {
     let mut all = Vec::new();
     let mut params = json!({});
@@ -210,14 +211,14 @@ fn names(list: &[Raw], key: &str) -> Vec<String> {
     list.iter().map(name).collect()
 }
 
-/// What is in an object, in its order, each value as it was written.
+/// The members of an object in their order, each value as it was written.
 type Members = Vec<(String, String)>;
 
 fn members(object: &Raw) -> Members {
     object.members().into_iter().map(|(key, value)| (key, value.text().to_owned())).collect()
 }
 
-/// What the gateway is to make of a definition.
+/// The expected definition behind the gateway.
 fn definition(era: Era, sent: &Raw, is_named: bool) -> Members {
     let mut expected = members(sent);
     if is_named {
@@ -234,7 +235,7 @@ fn definition(era: Era, sent: &Raw, is_named: bool) -> Members {
     expected
 }
 
-/// Puts a text in the place of a value, or at the end.
+/// Replaces a value by a string, or appends it.
 fn replace(members: &mut Members, key: &str, text: &str) {
     let text = json!(text).to_string();
     match members.iter_mut().find(|(it, _)| it == key) {
@@ -243,7 +244,7 @@ fn replace(members: &mut Members, key: &str, text: &str) {
     }
 }
 
-/// What a server said in a result, without what the generations say about results.
+/// The content of a result, without the members that differ between the eras.
 fn content(result: &Raw, sameness: Sameness) -> Members {
     let mut content = members(result);
     let about = ["resultType", "ttlMs", "cacheScope", "_meta"];
@@ -260,7 +261,7 @@ fn content(result: &Raw, sameness: Sameness) -> Members {
     content
 }
 
-/// That a result says what one of its generation has to say, and no other one.
+/// Asserts that a result has the members of its era and no others.
 fn assert_is_of(era: Era, method: &str, result: &Raw) {
     let has = |key: &str| result.get(key).is_some();
     assert_eq!(has("resultType"), era == Era::Modern, "{result}");
@@ -270,7 +271,7 @@ fn assert_is_of(era: Era, method: &str, result: &Raw) {
     assert!(era == Era::Legacy || info.is_some(), "{result}");
 }
 
-/// The code of an error in a generation.
+/// The expected error code in an era.
 fn code(era: Era, method: &str, code: i64) -> i64 {
     match (era, method, code) {
         (Era::Modern, _, -32_002) => -32_602,

@@ -1,4 +1,4 @@
-//! Messages of a server that come after the end of one client's call never reach another client.
+//! Messages that a server sends after the end of a client's call never reach another client.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::own::{accepted, begun, message};
 
 const CUSTOM: &str = "notifications/custom";
 
-/// Longer than the server waits before it sends a late message in these tests.
+/// Longer than the server's delay of a late message in these tests.
 const LATE: Duration = Duration::from_millis(900);
 
-/// Longer than a past request counts as one that an unattributed message may be about.
+/// Longer than a finished request is considered as the cause of an unattributed message.
 const AFTER_GRACE: Duration = Duration::from_millis(3200);
 
-/// Begins a call that is never answered, and waits for the first message about it.
+/// Starts a call that gets no response, and waits for its first message.
 async fn first_message_of_hanging_call(mut asker: Asker, token: &str) -> JoinHandle<Value> {
     let call = json!({ "name": "hang", "arguments": { "token": token } });
     let written = asker.write("tools/call", call);
@@ -31,7 +31,7 @@ async fn first_message_of_hanging_call(mut asker: Asker, token: &str) -> JoinHan
         let sent = Sent::post(&headers, &written.body);
         let head = channel.send(&sent).await.unwrap();
         match head.is_stream() {
-            // No event comes for as long as the call hangs.
+            // No event comes as long as the call hangs.
             true => loop {
                 match channel.event().await.unwrap() {
                     Some(event) if event.message.is_none() => {}
@@ -88,7 +88,7 @@ async fn a_question_after_the_answer_is_refused_and_not_shown_to_another_client(
     }
 }
 
-/// The server goes on with what it was told to stop, for longer than an answered call is remembered.
+/// The server continues the cancelled work for longer than a finished call is remembered.
 #[tokio::test]
 async fn a_question_about_a_cancelled_call_is_not_shown_to_another_client() {
     for era in [Era::Legacy, Era::Modern] {
@@ -104,7 +104,7 @@ async fn a_question_about_a_cancelled_call_is_not_shown_to_another_client() {
     }
 }
 
-/// The same for a call that took too long.
+/// The same for a call that timed out.
 #[tokio::test]
 async fn a_question_about_a_call_that_timed_out_is_not_shown_to_another_client() {
     let mut server = echoing("legacy");
@@ -121,7 +121,7 @@ async fn a_question_about_a_call_that_timed_out_is_not_shown_to_another_client()
     hosted.end().await;
 }
 
-/// One client alone is asked, and told, whatever came before.
+/// A single client receives server requests and notifications, whatever came before.
 #[tokio::test]
 async fn a_client_alone_loses_nothing() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
@@ -138,7 +138,7 @@ async fn a_client_alone_loses_nothing() {
     hosted.end().await;
 }
 
-/// After a while a server may ask the next client.
+/// After a while the server's requests reach the next client.
 #[tokio::test]
 async fn a_call_that_ended_long_ago_is_in_nobodys_way() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
@@ -153,14 +153,14 @@ async fn a_call_that_ended_long_ago_is_in_nobodys_way() {
     hosted.end().await;
 }
 
-/// A server that logs and asks while it subscribes, without saying about which request.
+/// A server that sends unattributed logs and server requests while it handles a subscription.
 fn nosy() -> Value {
     let mut server = echoing("legacy");
     server["args"].as_array_mut().unwrap().extend(["watched".into(), "nosy".into()]);
     json!({ "echoing": server })
 }
 
-/// Subscriptions to a shared server are requests of the connection, made on behalf of a client.
+/// Subscriptions to a shared server are requests of the connection, on behalf of a client.
 #[tokio::test]
 async fn a_question_about_a_subscription_is_not_shown_to_another_client() {
     let hosted = hosted(&nosy()).await;
@@ -192,7 +192,7 @@ async fn a_question_about_a_subscription_is_not_shown_to_another_client() {
     hosted.end().await;
 }
 
-/// The only client is told and asked about its subscription, as about a call.
+/// A single client receives messages about its subscription, as about a call.
 #[tokio::test]
 async fn a_client_alone_is_told_about_its_own_subscription() {
     let hosted = hosted(&nosy()).await;

@@ -1,4 +1,4 @@
-//! Servers that others wrote, through the gateway and without it: what they say is the same.
+//! Third-party servers behave the same through the gateway and without it.
 
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ use trunkline_testkit::peers;
 use crate::comparing::{Asked, Pair, Sameness, call, prompt, read};
 use crate::hosting::Folder;
 
-/// How long a server may take until it listens, on a machine that is busy.
+/// How long a server may take until it listens, on a busy machine.
 const LONGEST_START: Duration = Duration::from_secs(60);
 
 /// The script of the npm package `@modelcontextprotocol/server-NAME`.
@@ -33,14 +33,14 @@ fn python(name: &str) -> Value {
     json!({ "command": peers::python(), "args": ["-m", format!("mcp_server_{name}")] })
 }
 
-/// A server that listens, and ends with the test.
+/// A server process that listens, and ends with the test.
 struct Listening {
     process: Child,
     port: u16,
 }
 
 impl Listening {
-    /// Starts a server that is told its port.
+    /// Starts a server with a port as argument.
     async fn new(command: impl FnOnce(u16) -> Command) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = command(port);
@@ -75,7 +75,7 @@ impl Drop for Listening {
     }
 }
 
-/// Compares servers that may be two of the same.
+/// Compares two instances of a server.
 async fn compare(server: &Value, asked: &[Asked]) -> usize {
     Pair::of(server, server).await.compare(asked).await
 }
@@ -203,7 +203,7 @@ async fn time_is_the_same() {
     let noon =
         json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" });
     let asked = [
-        // The day is today's.
+        // The result contains today's date.
         call("convert_time", &noon).but_digits(),
         call("get_current_time", &json!({ "timezone": "UTC" })),
         call("get_current_time", &json!({ "timezone": "Nowhere/Never" })),
@@ -287,7 +287,7 @@ async fn fastmcp_is_the_same_over_http() {
     assert_eq!(compare(&server, &asked_of_fastmcp()).await, 2 * 2);
 }
 
-/// The control: a comparison that is content with anything would make the other tests worth nothing.
+/// The control: shows that the comparison detects differences.
 #[tokio::test]
 async fn differences_are_noticed() {
     let folders = [Folder::new(), Folder::new()];

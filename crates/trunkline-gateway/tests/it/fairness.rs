@@ -1,4 +1,4 @@
-//! One principal cannot keep others from using what all of them share.
+//! One principal cannot block others from shared resources.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::asker::{Asker, Era, text};
 use crate::identities::{ANN, BOB, hosted};
 use crate::manners::echoing;
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn one_token_does_not_take_all_calls_of_a_server() {
     hosted.end().await;
 }
 
-/// Calls that wait for a slot are not made in the order in which they came, but in turns.
+/// Calls that wait for a slot are made in turns of their principals, not in order of arrival.
 #[tokio::test]
 async fn a_call_waits_for_one_turn_of_each_other_token() {
     let mut server = echoing("legacy");

@@ -1,4 +1,4 @@
-//! Names and addresses of clients in any characters, over both transports.
+//! Names and URIs from clients with any characters, over both transports.
 
 use serde_json::{Value, json};
 use trunkline_gateway::demo::DemoServer;
@@ -8,7 +8,7 @@ use crate::hosting::Hosted;
 use crate::piped::Piped;
 use crate::wire::{legacy, listen};
 
-/// Two servers whose prefixes have different lengths.
+/// Two servers with prefixes of different lengths.
 async fn servers() -> Value {
     let words = listen(DemoServer::Words).await;
     let numbers = listen(DemoServer::Numbers).await;
@@ -16,7 +16,7 @@ async fn servers() -> Value {
     json!({ "docs": at(words), "numbers": at(numbers) })
 }
 
-/// Names in which a character of two to four bytes stands at every offset near a prefix.
+/// Names with a character of two to four bytes at every offset near a prefix.
 fn names() -> Vec<String> {
     let mut names = Vec::new();
     for character in ['ö', '\u{2028}', '😀'] {
@@ -37,7 +37,7 @@ fn requests(name: &str) -> [(&'static str, Value); 4] {
     ]
 }
 
-/// Whether an answer says that there is no such thing.
+/// Whether a response is an error for an unknown item.
 fn is_refusal(answer: &Value) -> bool {
     [-32_602, -32_002].contains(&answer["error"]["code"].as_i64().unwrap_or(0))
 }
@@ -69,7 +69,7 @@ async fn requests_with_names_of_any_characters_are_answered_over_a_stream() {
     piped.end().await;
 }
 
-/// Nothing has so long a name: it is refused before any work is done on it, and not repeated.
+/// No item has so long a name: it is refused before any work is done on it, and not quoted.
 #[tokio::test]
 async fn names_and_addresses_of_megabytes_are_refused_unread() {
     let hosted = Hosted::to(&servers().await).await;

@@ -1,4 +1,4 @@
-//! A gateway to servers as configured, for as long as a test needs it.
+//! A gateway to configured servers, for the duration of a test.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    /// A gateway that lets everybody do everything, to these servers by their names.
+    /// A gateway without any limits, to these servers by their names.
     pub(crate) async fn to(servers: &Value) -> Self {
         Self::with(servers, trunkline_gateway::GatewayOptions::default()).await
     }
@@ -36,7 +36,7 @@ impl Hosted {
         Self::start(config, trunkline_gateway::GatewayOptions::default()).await
     }
 
-    /// A gateway to servers that are connected to in this way.
+    /// A gateway with these connection options.
     pub(crate) async fn connecting(servers: &Value, connections: ConnectionOptions) -> Self {
         let options = trunkline_gateway::GatewayOptions::default();
         Self::begin(configuration(servers), connections, options).await
@@ -77,12 +77,12 @@ pub(crate) fn configuration(servers: &Value) -> Config {
     loaded.config
 }
 
-/// How servers are connected to: by somebody who offers what a gateway offers.
+/// Connection options with the client capabilities of a gateway.
 pub(crate) fn connecting() -> ConnectionOptions {
     connecting_with(HttpOptions::default())
 }
 
-/// The same, over HTTP in this way.
+/// The same with these HTTP options.
 pub(crate) fn connecting_with(http: HttpOptions) -> ConnectionOptions {
     let child = ChildOptions::from_environment(env::vars_os());
     ConnectionOptions::new(Arc::new(EmptyResolver), child, http)
@@ -91,7 +91,7 @@ pub(crate) fn connecting_with(http: HttpOptions) -> ConnectionOptions {
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A folder that is removed at the end.
+/// A directory that is removed at the end.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! The servers over a real listener: statuses, headers and who may ask.
+//! The demo servers on a real listener: statuses, headers and access.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Who somebody is decides what they can reach: sessions, parked calls, and what servers learn of them.
+//! The principal decides access to sessions and parked calls, and servers learn nothing of tokens.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -14,13 +14,13 @@ use crate::channel::{Channel, Sent};
 use crate::hosting::{Folder, Hosted};
 use crate::manners::echoing;
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(30);
 
 pub(crate) const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
 pub(crate) const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
 
-/// A gateway that knows two people.
+/// A gateway with two tokens.
 pub(crate) async fn hosted(servers: &Value) -> Hosted {
     let mut tokens = Tokens::default();
     for (name, token) in [("ann", "token-of-ann"), ("bob", "token-of-bob")] {
@@ -41,7 +41,7 @@ async fn a_session_is_nobody_elses() {
     }
     let written = bob.write("tools/list", json!({}));
     assert_eq!(bob.begin(&written).await.unwrap().status, 404);
-    // What an answer of somebody else is about is nothing that was asked.
+    // A response from another principal does not match any server request.
     let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
     let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     bob.session = ann.session.clone();
@@ -51,7 +51,7 @@ async fn a_session_is_nobody_elses() {
     hosted.end().await;
 }
 
-/// The answer to a call that goes on with a state, and a name.
+/// The response to a retry with a request state and a name as input response.
 pub(crate) async fn go_on(asker: &mut Asker, tool: &str, state: &str) -> Value {
     go_on_with(asker, (tool, json!({})), state).await
 }
@@ -91,13 +91,13 @@ async fn a_parked_call_goes_on_once_for_its_caller_alone() {
     }
     assert!(refused(&go_on(&mut bob, "ask", &state).await));
     assert!(refused(&go_on(&mut ann, "echo", &state).await));
-    // None of these has used it up.
+    // None of these has consumed the state.
     assert_eq!(text(&go_on(&mut ann, "ask", &state).await), "Ada");
     assert!(refused(&go_on(&mut ann, "ask", &state).await));
     hosted.end().await;
 }
 
-/// What was called is what goes on: in any order of its arguments, and with no other ones.
+/// A parked call continues only with the same arguments, in any order.
 #[tokio::test]
 async fn a_parked_call_goes_on_with_the_arguments_it_was_made_with() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
@@ -124,7 +124,7 @@ async fn a_parked_call_goes_on_with_the_arguments_it_was_made_with() {
     hosted.end().await;
 }
 
-/// Whoever comes back too late is told so, and what to do; nobody works on the call any more.
+/// A late retry gets an error that suggests a new call; the parked call is cancelled.
 #[tokio::test]
 async fn a_parked_call_is_given_up_when_its_client_stays_away() {
     let limits = Limits { answer_wait: Duration::from_secs(2), ..Limits::default() };
@@ -142,10 +142,10 @@ async fn a_parked_call_is_given_up_when_its_client_stays_away() {
         "the request state is too old: no answer came within 2s, and its call was given up; \
          make the call again without it"
     );
-    // As it is when nobody but the seal remembers it.
+    // The same after the parked call is forgotten and only the sealed state is left.
     sleep(Duration::from_millis(2500)).await;
     assert_eq!(go_on(&mut asker, "ask", &state).await["error"], refused["error"]);
-    // With one call in flight there would be no doubt whom a question is for.
+    // The server request is delivered only because no other call is in flight.
     let state = state_of(&asker.call("ask", json!({})).await);
     assert_eq!(text(&go_on(&mut asker, "ask", &state).await), "Ada");
     hosted.end().await;
@@ -164,7 +164,7 @@ async fn answers_that_do_not_fit_leave_the_question_open() {
     hosted.end().await;
 }
 
-/// What a server asks over stdio does not say for whom it is: with one call there is no doubt.
+/// Server requests over stdio are unattributed: with a single call they are unambiguous.
 #[tokio::test]
 async fn a_question_that_may_be_about_anybodys_call_is_refused_with_the_reason() {
     for (share, is_refused) in [("all", true), ("per-client", false)] {
@@ -189,7 +189,7 @@ async fn a_question_that_may_be_about_anybodys_call_is_refused_with_the_reason()
     }
 }
 
-/// Nobody can say whose a second question is, so nobody is shown what may be somebody else's.
+/// A second server request is ambiguous, so it is shown to no client.
 #[tokio::test]
 async fn a_parked_call_keeps_its_server_from_asking_others_who_learn_why() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
@@ -201,14 +201,14 @@ async fn a_parked_call_keeps_its_server_from_asking_others_who_learn_why() {
         assert!(text(&refused).contains(reason), "{refused}");
     }
     assert_eq!(text(&go_on(&mut ann, "ask", &state).await), "Ada");
-    // Until then, a question may still be about the call of the other.
+    // Until then, a server request may still concern the other call.
     sleep(Duration::from_millis(3200)).await;
     let state = state_of(&bob.call("ask", json!({})).await);
     assert_eq!(text(&go_on(&mut bob, "ask", &state).await), "Ada");
     hosted.end().await;
 }
 
-/// A server over HTTP that says which headers it got.
+/// An HTTP server that returns the headers it received.
 struct Frank {
     process: Child,
     url: String,
@@ -270,7 +270,7 @@ async fn one_session_too_many_ends_the_one_unused_for_longest() {
     asker.session = first.clone();
     let (head, _) = asker.request("GET", &[("Accept", "application/json")]).await;
     assert_eq!(head.status, 406, "the first is still there");
-    // Whoever was just asked for is not the one that goes.
+    // The session that was opened last is not the one that is evicted.
     asker.open().await.unwrap();
     for session in [first, last, asker.session.clone()] {
         asker.session = session;
@@ -279,7 +279,7 @@ async fn one_session_too_many_ends_the_one_unused_for_longest() {
     hosted.end().await;
 }
 
-/// What was just done with a session counts as much as what was just asked of it.
+/// Recent activity of a session counts as much as a recent request.
 #[tokio::test]
 async fn a_session_is_in_use_until_its_stream_breaks_and_its_request_ends() {
     for reads in [true, false] {
@@ -301,7 +301,7 @@ async fn a_session_is_in_use_until_its_stream_breaks_and_its_request_ends() {
         if !reads {
             while first.channel.event().await.unwrap().is_some() {}
         }
-        // The gateway hears of it that a stream has broken.
+        // Time for the gateway to notice the broken stream.
         sleep(Duration::from_millis(300)).await;
         let _third = Asker::new(Era::Legacy, hosted.address).await.unwrap();
         assert!(first.ask("ping", json!({})).await["result"].is_object(), "reads: {reads}");
@@ -346,7 +346,8 @@ async fn sessions_in_use_are_not_ended_for_others() {
     hosted.end().await;
 }
 
-/// CON-15: a server that hangs delays nobody who opens, and lists once, not each of them.
+/// CON-15: a server that hangs does not delay opening, and delays listing once, not for each
+/// client.
 #[tokio::test]
 async fn a_server_that_hangs_at_its_start_is_waited_for_once() {
     const GRACE: Duration = Duration::from_secs(8);
@@ -364,12 +365,12 @@ async fn a_server_that_hangs_at_its_start_is_waited_for_once() {
             assert!(asker.ask(method, json!({})).await["result"].is_object());
         }
     }
-    // All of them together waited no longer than the first.
+    // Together they waited no longer than the first.
     assert!(opening.elapsed() < 3 * GRACE, "{:?}", opening.elapsed());
     hosted.end().await;
 }
 
-/// CON-15: a server that is started again and again is not waited for each time.
+/// CON-15: a server that is restarted repeatedly is not waited for each time.
 #[tokio::test]
 async fn a_server_that_hangs_at_every_start_is_waited_for_once() {
     const LISTS: u32 = 12;
@@ -378,19 +379,19 @@ async fn a_server_that_hangs_at_every_start_is_waited_for_once() {
     slow["restart"] = json!({ "policy": "on-failure", "delay": "10ms", "maxDelay": "10ms" });
     let hosted = Hosted::with(&json!({ "slow": slow }), GatewayOptions::default()).await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
-    // Its grace is over, and its third start has begun.
+    // Its grace period has ended, and its third start has begun.
     sleep(Duration::from_millis(4500)).await;
     let listing = Instant::now();
     for _ in 0..LISTS {
         let answer = asker.ask("tools/list", json!({})).await;
         assert!(answer.to_string().contains("slow"), "it says who is missing: {answer}");
     }
-    // Each waited for up to two seconds when every start counted.
+    // Regression: each list waited for up to two seconds, because every start counted.
     assert!(listing.elapsed() < Duration::from_secs(10), "{:?}", listing.elapsed());
     hosted.end().await;
 }
 
-/// Nobody could ever use such a session.
+/// Such a session could never be used.
 #[tokio::test]
 async fn whoever_is_refused_leaves_no_session() {
     let limits = Limits { sessions: 1, ..Limits::default() };
@@ -404,7 +405,7 @@ async fn whoever_is_refused_leaves_no_session() {
         let mut refused = Channel::to(hosted.address).await.unwrap();
         assert_eq!(refused.send(&asks).await.unwrap().status, status);
     }
-    // There is room for one session, which either would have taken.
+    // There is room for one session, which either of them would have taken.
     assert!(staying.ask("ping", json!({})).await["result"].is_object());
     hosted.end().await;
 }
@@ -416,7 +417,7 @@ enum End {
     ForAnother,
 }
 
-/// A process for one client alone is of no use without it.
+/// A dedicated process is of no use without its client.
 #[tokio::test]
 async fn servers_of_a_session_end_with_it() {
     for end in [End::ByItsClient, End::ForAnother] {
@@ -433,7 +434,7 @@ async fn servers_of_a_session_end_with_it() {
         let options = GatewayOptions { limits, ..GatewayOptions::default() };
         let hosted = Hosted::with(&json!({ "own": server }), options).await;
         let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
-        // One process lists what there is, the other is the client's.
+        // One process lists the items, the other is dedicated to the client.
         assert_eq!(text(&asker.call("own_started", json!({})).await), "2");
         match end {
             End::ByItsClient => assert_eq!(asker.request("DELETE", &[]).await.0.status, 204),

@@ -1,4 +1,4 @@
-//! The limits of one caller: the address and the token each have to admit an entry.
+//! The limits of one caller: the endpoint and the token each have to allow an item.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::canned::{canned, heard_of};
 use crate::channel::Channel;
 use crate::hosting::{Folder, Hosted};
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
 const TOKEN: (&str, &str) = ("Authorization", "Bearer secret");
@@ -71,7 +71,7 @@ fn token_of(scope: Scope) -> GatewayOptions {
     GatewayOptions { tokens, ..GatewayOptions::default() }
 }
 
-/// The names and addresses in all lists.
+/// The names and URIs in all lists.
 async fn listed(asker: &mut Asker) -> BTreeSet<String> {
     let lists = [
         ("tools/list", "tools", "name"),
@@ -88,7 +88,7 @@ async fn listed(asker: &mut Asker) -> BTreeSet<String> {
     found
 }
 
-/// Requests about everything that `prod` has.
+/// Requests for all items of `prod`.
 fn requests() -> Vec<(&'static str, Value)> {
     let complete =
         |reference: Value| json!({ "ref": reference, "argument": { "name": "n", "value": "" } });
@@ -105,13 +105,13 @@ fn requests() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Whether an answer says that there is no such thing.
+/// Whether a response is an error for an unknown item.
 fn is_unknown(answer: &Value) -> bool {
     answer["error"]["code"] == -32_602 || answer["error"]["code"] == -32_002
 }
 
-/// Seen: the bundles of the token were added to those of the address, so that a token for one bundle
-/// opened every other.
+/// Regression: the bundles of the token were added to those of the endpoint, so that a token for
+/// one bundle gave access to every other.
 #[tokio::test]
 async fn a_token_for_one_bundle_opens_no_other() {
     let (docs, prod) = (furnished(), furnished());
@@ -142,8 +142,8 @@ async fn a_token_for_one_bundle_opens_no_other() {
     hosted.end().await;
 }
 
-/// Every address with every token shows, and gives, what the address shows to a token without limits
-/// and the token shows at the address of everything.
+/// Each endpoint with each token gives access to exactly the items that the endpoint allows for a
+/// token without limits, and that the token allows at the endpoint without limits.
 #[tokio::test]
 async fn an_address_and_a_token_show_what_each_of_them_shows() {
     let (docs, prod) = (furnished(), furnished());
@@ -196,7 +196,7 @@ async fn an_address_and_a_token_show_what_each_of_them_shows() {
     hosted.end().await;
 }
 
-/// Whether the only server hears what the protocol does not know, as a request or told.
+/// The custom methods that reach the only server, as requests or notifications.
 async fn hears_unknown_methods(
     settings: Value,
     path: &str,
@@ -225,7 +225,7 @@ async fn hears_unknown_methods(
         let told = json!({ "jsonrpc": "2.0", "method": method, "params": {} });
         asker.tell(&told).await.unwrap();
     }
-    // It has got everything that came before this.
+    // The server has received everything that was sent before this.
     connection.request("ping", None).await.unwrap().unwrap();
     let methods =
         ["x/run", "Tools/Call", "tools/call ", "notifications/x", "Notifications/Cancelled"];
@@ -234,7 +234,7 @@ async fn hears_unknown_methods(
     heard
 }
 
-/// Seen: `x/run` and `Tools/Call` reached a server whose `denyTools` hid the tool.
+/// Regression: `x/run` and `Tools/Call` reached a server whose `denyTools` hid the tool.
 #[tokio::test]
 async fn any_limit_keeps_unknown_methods_from_the_only_server() {
     let free = hears_unknown_methods(json!({}), "/mcp", GatewayOptions::default()).await;
@@ -263,7 +263,7 @@ async fn any_limit_keeps_unknown_methods_from_the_only_server() {
     }
 }
 
-/// A reload takes away the bundle of a token: whoever bears it gets nothing.
+/// A reload removes the bundle of a token, which then gives access to nothing.
 #[tokio::test]
 async fn a_token_whose_bundle_is_gone_opens_nothing() {
     let (docs, prod) = (furnished(), furnished());
@@ -279,8 +279,8 @@ async fn a_token_whose_bundle_is_gone_opens_nothing() {
     hosted.end().await;
 }
 
-/// Seen: the `_meta` that the gateway did not look at had a token for progress of the client's own
-/// choice, which can be that of somebody else's call.
+/// Regression: an unchecked `_meta` contained a progress token of the client's choice, which can be
+/// that of another client's call.
 #[tokio::test]
 async fn no_token_for_progress_but_ours_reaches_a_server() {
     for generation in ["legacy", "modern"] {
@@ -322,18 +322,18 @@ async fn no_token_for_progress_but_ours_reaches_a_server() {
     }
 }
 
-/// The addresses in a result: of links and of embedded resources.
+/// The URIs in a result: of links and of embedded resources.
 fn addresses(answer: &Value) -> Vec<String> {
     let blocks = answer["result"]["content"].as_array().unwrap_or_else(|| panic!("{answer}"));
     let address = |block: &Value| match &block["resource"]["uri"] {
         Value::Null => block["uri"].as_str().unwrap().to_owned(),
         uri => uri.as_str().unwrap().to_owned(),
     };
-    // Notices about an untrusted server are texts.
+    // Notices about an untrusted server are text blocks.
     blocks.iter().filter(|block| block["type"] != "text").map(address).collect()
 }
 
-/// Seen: a server without resources linked to those of another, as callers know them.
+/// Regression: a server without resources linked to exposed URIs of another server.
 #[tokio::test]
 async fn a_server_links_to_nothing_of_another_server() {
     let (victim, forger) = (furnished(), Folder::new());
@@ -347,7 +347,7 @@ async fn a_server_links_to_nothing_of_another_server() {
         json!({ "type": "resource_link", "uri": "x://no\u{200b}tes", "name": "mine" }),
     ];
     forger.write("tools.call.json", &json!({ "content": links }).to_string());
-    // Whether or not anybody has asked for the resources of the other server.
+    // Whether or not the resources of the other server have been listed.
     for (trust, era, lists) in [
         ("trusted", Era::Legacy, true),
         ("untrusted", Era::Legacy, true),
@@ -377,7 +377,7 @@ async fn a_server_links_to_nothing_of_another_server() {
     }
 }
 
-/// Has the server say that a resource has changed.
+/// Makes the server announce an update of a resource.
 async fn touch(hosted: &Hosted, folder: &Folder, uri: &str) {
     let method = "notifications/resources/updated";
     let told = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": uri } });
@@ -386,7 +386,7 @@ async fn touch(hosted: &Hosted, folder: &Folder, uri: &str) {
     connection.request("ping", None).await.unwrap().unwrap();
 }
 
-/// The next resource that a client hears of.
+/// The URI of the next resource update that a client receives.
 async fn next_change(stream: &mut Channel) -> Value {
     loop {
         let event = timeout(LONGEST, stream.event()).await.expect("an event in time").unwrap();
@@ -397,7 +397,7 @@ async fn next_change(stream: &mut Channel) -> Value {
     }
 }
 
-/// Seen: a session went on to hear of a resource that the rules hid by then.
+/// Regression: a session kept receiving updates of a resource that the rules had hidden.
 #[tokio::test]
 async fn nothing_is_heard_of_a_resource_that_a_reload_has_hidden() {
     let folder = furnished();
@@ -430,8 +430,8 @@ async fn nothing_is_heard_of_a_resource_that_a_reload_has_hidden() {
     hosted.end().await;
 }
 
-/// TOOL-5: the owner of the configuration hears that something is hidden, and why. To everybody with a
-/// limit or a token it is unknown, as what does not exist.
+/// TOOL-5: the owner of the configuration gets the reason why an item is hidden. For callers with a
+/// limit or a token it is unknown, like an item that does not exist.
 #[tokio::test]
 async fn only_the_owner_hears_that_a_tool_is_hidden() {
     let (docs, prod) = (furnished(), furnished());
@@ -459,7 +459,7 @@ async fn only_the_owner_hears_that_a_tool_is_hidden() {
     }
 }
 
-/// TOOL-10: a model behind the gateway reads that the words of an untrusted server are that.
+/// TOOL-10: content of an untrusted server is marked as such for a model.
 #[tokio::test]
 async fn what_an_untrusted_server_says_is_marked_where_a_model_reads_it() {
     let folder = furnished();

@@ -1,5 +1,5 @@
-//! Subscriptions that the gateway ends, because it ends or because their client may not hear more: the
-//! client is told so with the answer.
+//! Subscriptions that the gateway ends, because it shuts down or their client loses access: the
+//! client gets a response.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::channel::{Channel, Sent};
 use crate::hosting::Hosted;
 use crate::manners::echoing;
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
 const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
@@ -50,7 +50,7 @@ impl Subscribed {
         subscribed
     }
 
-    /// What comes next; nothing at the end of the stream.
+    /// The next message; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let event = timeout(LONGEST, self.stream.event()).await.expect("an event in time");
@@ -61,7 +61,7 @@ impl Subscribed {
         }
     }
 
-    /// Waits for the answer, which is the last that is said. Returns what was said before.
+    /// Waits for the response, which is the last message. Returns the notifications before it.
     async fn ends(mut self) -> Vec<Value> {
         let mut said = Vec::new();
         let answer = loop {
@@ -82,14 +82,14 @@ impl Subscribed {
     }
 }
 
-/// What a server does not agree to is not acknowledged, and nobody else waits for it.
+/// A subscription that a server does not confirm is not acknowledged, and does not delay others.
 #[tokio::test]
 async fn a_server_that_never_agrees_is_not_in_the_way_of_a_subscription() {
     let [watched, deaf] = ["watched", "deaf"].map(|extra| {
         let mut server = echoing("legacy");
         server["args"].as_array_mut().unwrap().push(extra.into());
         server["prefix"] = extra.into();
-        // So that it is not its own bound that ends the wait.
+        // So that its own timeout does not end the wait.
         server["timeouts"]["list"] = "10m".into();
         server
     });
@@ -107,7 +107,7 @@ async fn a_server_that_never_agrees_is_not_in_the_way_of_a_subscription() {
     hosted.end().await;
 }
 
-/// A server whose entry is changed is started anew, and asked again for what it was to tell.
+/// A server with a changed entry is restarted, and the subscriptions are made again.
 #[tokio::test]
 async fn a_subscription_goes_on_with_a_server_that_was_changed() {
     let configuration = |extra: &str| {
@@ -188,7 +188,7 @@ async fn a_subscription_ends_with_the_agent_whose_tools_it_is_about() {
     hosted.end().await;
 }
 
-/// Each change is told once, and to nobody whose list is the same.
+/// Each change is notified once, and only to clients whose list it changes.
 #[tokio::test]
 async fn a_change_is_told_once_and_only_to_those_whose_list_it_changes() {
     let bundles =

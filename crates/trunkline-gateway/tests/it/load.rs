@@ -1,5 +1,5 @@
-//! A thousand clients at once, of both generations, while servers behind the gateway are killed, hang
-//! and end: every call gets one answer, its own, and nothing is left when they are gone.
+//! A thousand concurrent clients of both eras, while servers behind the gateway are killed, hang
+//! and end: every call gets exactly its own response, and nothing leaks.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,28 +22,28 @@ use crate::hosting::Hosted;
 
 const CLIENTS: u64 = 1000;
 
-/// How long the load goes on, after a shorter one that shows what is normal.
+/// Duration of the load, after a shorter one that sets the baseline.
 const WARM_UP: Duration = Duration::from_secs(5);
 const LOAD: Duration = Duration::from_secs(20);
 
-/// No call takes nearly as long, even with two cores for everything: calls may take `CALL`, and wait
-/// for a server that is being started.
+/// No call takes nearly as long, even on two cores: a call may take `CALL`, and wait for a server
+/// that is starting.
 const LONGEST: Duration = Duration::from_secs(60);
 const CALL: &str = "2s";
 
-/// Clients that open or close at the same time.
+/// Clients that open or close concurrently.
 const DOORS: usize = 32;
 
-/// Every so many clients, one hears what belongs to no request.
+/// One in so many clients opens a GET stream.
 const LISTENING: u64 = 4;
 
-/// Descriptors that all clients and the gateway need together, in one process.
+/// File descriptors that all clients and the gateway need together, in one process.
 const DESCRIPTORS: u64 = 4096;
 
-/// How much more memory may be in use than after the warm-up: what the allocator keeps differs.
+/// Tolerated growth of memory since the warm-up, in KiB: the allocator's caches vary.
 const MORE_MEMORY: u64 = 48 * 1024;
 
-/// What came of calls.
+/// The outcomes of calls.
 #[derive(Debug, Default)]
 struct Tally {
     results: u64,
@@ -86,7 +86,7 @@ fn servers() -> Value {
     })
 }
 
-/// The `number`th call of a client: mostly of servers that behave, now and then of one that does not.
+/// The `number`th call of a client: mostly to servers that behave, sometimes to one that does not.
 fn call(client: u64, number: u64, token: &str) -> (&'static str, Value) {
     let echo = json!({ "token": token });
     let later = json!({ "token": token, "wait": (client * 7 + number * 13) % 400 });
@@ -104,10 +104,10 @@ fn call(client: u64, number: u64, token: &str) -> (&'static str, Value) {
     }
 }
 
-/// Insists that an answer is the one to this call, and counts it.
+/// Asserts that a response belongs to this call, and counts it.
 fn count(tally: &mut Tally, answer: &Value, tool: &str, token: &str) {
     let text = answer.to_string();
-    // Whatever an answer says, it says nothing of others.
+    // No response contains a token of another call.
     let foreign =
         text.match_indices("token-").find(|(at, _)| !text.get(*at..).unwrap().starts_with(token));
     assert_eq!(foreign, None, "{tool} {token}: {text}");
@@ -135,7 +135,7 @@ async fn one_call(asker: &mut Asker, tally: &mut Tally, (tool, token): (&str, &s
     count(tally, answer, tool, token);
 }
 
-/// Reads what belongs to no request, until the stream ends. Returns how much that was.
+/// Reads a GET stream until it ends. Returns the number of its messages.
 async fn hear(mut channel: Channel) -> usize {
     let mut heard = 0;
     while let Ok(Some(event)) = channel.event().await {
@@ -189,7 +189,7 @@ async fn one_client(
     tally
 }
 
-/// Ends a session, and insists that it is over.
+/// Ends a session, and asserts that it is closed.
 async fn close(asker: &mut Asker) {
     let headers = asker.headers();
     let headers = crate::asker::borrowed(&headers);
@@ -201,7 +201,7 @@ async fn close(asker: &mut Asker) {
     }
 }
 
-/// Everybody calls for a while.
+/// Runs all clients for a while.
 async fn load(address: SocketAddr, length: Duration) -> Tally {
     let doors = Arc::new(Semaphore::new(DOORS));
     let mut clients = JoinSet::new();
@@ -215,7 +215,7 @@ async fn load(address: SocketAddr, length: Duration) -> Tally {
     all
 }
 
-/// Kills a server again and again.
+/// Kills a server repeatedly.
 async fn kill(host: Host, name: &str) {
     loop {
         sleep(Duration::from_millis(1500)).await;
@@ -228,7 +228,7 @@ async fn kill(host: Host, name: &str) {
     }
 }
 
-/// What this process holds.
+/// Resources that this process holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
     descriptors: BTreeMap<String, usize>,
@@ -239,7 +239,7 @@ impl Held {
     fn now() -> Self {
         let mut descriptors = BTreeMap::new();
         for descriptor in fs::read_dir("/proc/self/fd").unwrap().flatten() {
-            // The descriptor that lists the others is gone by now.
+            // The descriptor of the directory itself is closed by now.
             let Ok(target) = fs::read_link(descriptor.path()) else { continue };
             let target = target.to_string_lossy().into_owned();
             let kind = target.split_once(":[").map_or(&*target, |(kind, _)| kind);
@@ -251,7 +251,7 @@ impl Held {
     }
 }
 
-/// How many processes this one has started and not seen the end of.
+/// The number of child processes that have not been reaped.
 fn children() -> usize {
     let is_child = |folder: &Path| {
         let stat = fs::read_to_string(folder.join("stat")).unwrap_or_default();
@@ -262,7 +262,7 @@ fn children() -> usize {
     processes.filter(|it| is_child(&it.path())).count()
 }
 
-/// The memory in use, in kilobytes.
+/// Resident memory in kilobytes.
 fn memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -283,14 +283,14 @@ fn allow_descriptors() {
     );
 }
 
-/// Starts every server that is not running, and waits until all are.
+/// Starts every server that is not running, and waits until all are ready.
 async fn all_ready(host: &Host) {
     let failed = timeout(LONGEST, host.servers().connect_all()).await;
     let failed = failed.expect("servers start in time");
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// Waits until as much is held as before.
+/// Waits until the resources are as before.
 async fn settle(host: &Host, before: &Held) {
     let deadline = Instant::now() + LONGEST;
     loop {
@@ -328,11 +328,11 @@ async fn a_thousand_clients_get_their_own_answers_whatever_happens_to_servers() 
     assert!(after < normal + MORE_MEMORY, "{normal} kB became {after} kB");
     let servers = hosted.host.servers().connections().len();
     hosted.end().await;
-    // The guard that ends servers if this process is killed lives as long as it.
+    // The guard that kills servers if this process is killed lives as long as the process.
     assert_eq!(children(), before.children - servers);
 }
 
-/// The control: what is looked for would be found.
+/// The control: shows that a foreign token is detected.
 #[test]
 #[should_panic(expected = "token-2-1.")]
 fn an_answer_of_somebody_else_is_noticed() {

@@ -1,4 +1,4 @@
-//! The gateway from outside: what its servers say, over every wire, and to clients of others.
+//! Tests of the gateway as a client sees it, over both transports, also with third-party clients.
 
 #![expect(clippy::unwrap_used, reason = "what tests share may fail like the tests themselves")]
 

@@ -1,4 +1,5 @@
-//! Clients with bad manners: what they send, how they read, how they leave. Nobody else notices.
+//! Misbehaving clients: in their messages, in reading, and in disconnecting. Other clients do not
+//! notice.
 
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use crate::channel::{Channel, Sent};
 use crate::hosting::Hosted;
 use crate::wire::{MODERN, legacy, modern};
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A server that does as it is told.
+/// A server with tools for all kinds of behaviour.
 pub(crate) fn echoing(generation: &str) -> Value {
     json!({
         "command": peers::python(),
@@ -29,7 +30,7 @@ async fn hosted(generation: &str) -> Hosted {
     Hosted::to(&json!({ "echoing": echoing(generation) })).await
 }
 
-/// Waits until a list that a tool says holds a token, or does so no more than before.
+/// Waits until the list that a tool returns contains a token.
 pub(crate) async fn until_said(asker: &mut Asker, tool: &str, token: &str) {
     let deadline = Instant::now() + LONGEST;
     while !text(&asker.call(tool, json!({})).await).contains(token) {
@@ -70,7 +71,7 @@ async fn what_is_not_a_message_is_refused_and_nothing_else_happens() {
     hosted.end().await;
 }
 
-/// A stack that overflows would take everybody down.
+/// A stack overflow would end the whole process.
 #[tokio::test]
 async fn values_as_deep_as_a_message_allows_do_no_harm() {
     let hosted = hosted("legacy").await;
@@ -80,7 +81,7 @@ async fn values_as_deep_as_a_message_allows_do_no_harm() {
     for depth in [100, 10_000, 1_000_000] {
         let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert_eq!(status_of(&hosted, &[], &deep).await.0, 400, "{depth}");
-        // The server itself need not be able to read it: it is for nobody.
+        // The server itself need not be able to parse it: it has no recipient.
         for (method, subject) in [("tools/call", r#""name":"none""#), ("ping", r#""x":1"#)] {
             let params = format!(r#"{{{subject},"arguments":{{"x":{deep}}},"_meta":{deep}}}"#);
             let request =
@@ -116,7 +117,7 @@ async fn other_names_and_other_pages_are_refused_each_by_itself() {
     hosted.end().await;
 }
 
-/// Sends a message as it is written, in a session.
+/// Sends a message verbatim, in a session.
 async fn sent(asker: &Asker, body: &str) -> (u16, Value) {
     let headers = asker.headers();
     let headers = borrowed(&headers);
@@ -125,7 +126,7 @@ async fn sent(asker: &Asker, body: &str) -> (u16, Value) {
     (head.status, messages.pop().unwrap_or_default())
 }
 
-/// The same text is the same id, whatever escapes it is written with.
+/// The same string is the same ID, with any escapes.
 #[tokio::test]
 async fn a_request_is_cancelled_by_its_id_in_another_spelling() {
     let hosted = hosted("legacy").await;
@@ -145,7 +146,7 @@ async fn a_request_is_cancelled_by_its_id_in_another_spelling() {
     hosted.end().await;
 }
 
-/// What cannot be understood is not what is not there.
+/// Invalid parameters are not an unknown resource.
 #[tokio::test]
 async fn an_address_that_is_there_twice_is_an_argument_that_does_not_fit() {
     let hosted = hosted("legacy").await;
@@ -173,7 +174,7 @@ async fn an_id_is_used_once_at_a_time_in_a_session() {
     let again = channel.messages(&Sent::post(&headers, &written.body)).await.unwrap();
     assert_eq!((again.0.status, &again.1[0]["error"]["code"]), (400, &json!(-32_600)));
     assert_eq!(again.1[0]["id"], written.id);
-    // The same id is another one in another session, and without one.
+    // The same ID is independent in another session, and without one.
     for era in [Era::Legacy, Era::Modern] {
         let mut other = Asker::new(era, hosted.address).await.unwrap();
         assert_eq!(text(&other.call("echo", json!({ "token": "mine" })).await), "mine");
@@ -183,7 +184,7 @@ async fn an_id_is_used_once_at_a_time_in_a_session() {
     first.channel = Channel::to(hosted.address).await.unwrap();
     first.tell(&cancel).await.unwrap();
     until_said(&mut first, "cancelled", "first").await;
-    // Once it is over, the id is free.
+    // Once the request is finished, the ID is free.
     let asked = timeout(LONGEST, channel.messages(&Sent::post(&headers, "{}"))).await.unwrap();
     assert_eq!(asked.unwrap().0.status, 400);
     let body = written.body.replace("hang", "echo");
@@ -192,7 +193,7 @@ async fn an_id_is_used_once_at_a_time_in_a_session() {
     hosted.end().await;
 }
 
-/// Leaving is how a client of the newer generation cancels.
+/// Disconnecting is how a modern client cancels.
 #[tokio::test]
 async fn a_modern_client_that_leaves_has_cancelled() {
     for generation in ["legacy", "modern"] {
@@ -209,7 +210,7 @@ async fn a_modern_client_that_leaves_has_cancelled() {
     }
 }
 
-/// Leaving is an accident where cancelling has a message of its own.
+/// Disconnecting is not a cancellation in the legacy era, which has a message for that.
 #[tokio::test]
 async fn a_legacy_client_that_leaves_has_not_cancelled() {
     for generation in ["legacy", "modern"] {
@@ -228,7 +229,7 @@ async fn a_legacy_client_that_leaves_has_not_cancelled() {
                 until_said(&mut other, "hung", token).await;
                 asking.abort();
             }
-            // What leaving causes has happened by then.
+            // Time for any effect of disconnecting.
             sleep(Duration::from_millis(300)).await;
             let cancelled = other.call("cancelled", json!({})).await;
             assert!(!text(&cancelled).contains(token), "{generation} {token}");
@@ -243,7 +244,7 @@ async fn a_legacy_client_that_leaves_has_not_cancelled() {
     }
 }
 
-/// One that reads nothing keeps neither its server nor anybody else from going on.
+/// A client that does not read blocks neither its server nor other clients.
 #[tokio::test]
 async fn a_client_that_does_not_read_holds_up_nobody() {
     for (generation, era) in [
@@ -254,7 +255,7 @@ async fn a_client_that_does_not_read_holds_up_nobody() {
     ] {
         let hosted = hosted(generation).await;
         let mut slow = Asker::new(era, hosted.address).await.unwrap();
-        // More than all buffers between a server and its client hold together.
+        // More than all buffers between a server and its client hold.
         let arguments = json!({ "count": 2000, "size": 10_000 });
         let call = json!({ "name": "chatter", "arguments": arguments,
             "_meta": { "progressToken": "slow" } });
@@ -267,7 +268,7 @@ async fn a_client_that_does_not_read_holds_up_nobody() {
                 assert_eq!(text(&asked.expect("an answer in time")), "on");
             }
         }
-        // Whoever reads in the end has an answer, too.
+        // A client that reads late still gets the response.
         let answer = async {
             loop {
                 let event = slow.channel.event().await.unwrap().expect("an answer at the end");
@@ -281,7 +282,7 @@ async fn a_client_that_does_not_read_holds_up_nobody() {
     }
 }
 
-/// Nobody can fetch the answer to a call of a session that is over.
+/// The responses of a closed session could not be retrieved.
 #[tokio::test]
 async fn calls_of_a_session_end_with_it() {
     let hosted = hosted("legacy").await;

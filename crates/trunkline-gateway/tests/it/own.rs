@@ -1,4 +1,4 @@
-//! Servers of which each client has its own: their questions reach their client, and nobody else.
+//! Dedicated servers (`share: "per-client"`): their server requests reach their own client only.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::hosting::{Hosted, configuration};
 use crate::identities::{go_on, state_of};
 use crate::manners::{echoing, until_said};
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(30);
 
 async fn hosted() -> Hosted {
@@ -21,7 +21,7 @@ async fn hosted() -> Hosted {
     Hosted::to(&json!({ "echoing": server })).await
 }
 
-/// Nothing tells two windows of one program apart: they share a process, and may be two people.
+/// Two windows of one program are indistinguishable: they share a process, and may be two users.
 #[tokio::test]
 async fn a_question_of_clients_that_look_the_same_is_for_the_only_call_or_for_nobody() {
     let hosted = hosted().await;
@@ -42,7 +42,7 @@ async fn a_question_of_clients_that_look_the_same_is_for_the_only_call_or_for_no
     hosted.end().await;
 }
 
-/// Whoever does not answer, or not yet, keeps nobody from being asked who looks the same.
+/// A client that does not respond yet does not block server requests to an indistinguishable one.
 #[tokio::test]
 async fn a_call_that_waits_for_its_client_has_a_process_for_itself() {
     let hosted = hosted().await;
@@ -57,7 +57,7 @@ async fn a_call_that_waits_for_its_client_has_a_process_for_itself() {
     hosted.end().await;
 }
 
-/// Lists come from the process that all share: nobody but its client would notice that it is down.
+/// Lists come from the shared process, so only the client of a dedicated one notices its end.
 #[tokio::test]
 async fn a_process_that_has_ended_is_replaced_at_the_next_call() {
     let hosted = hosted().await;
@@ -71,7 +71,7 @@ async fn a_process_that_has_ended_is_replaced_at_the_next_call() {
     hosted.end().await;
 }
 
-/// CALL-7: what cannot do two things at once is one process, not all that are alike.
+/// CALL-7: the concurrency limit applies to each process, not to all of them together.
 #[tokio::test]
 async fn slots_are_those_of_one_process() {
     let mut server = echoing("legacy");
@@ -85,7 +85,8 @@ async fn slots_are_those_of_one_process() {
     hosted.end().await;
 }
 
-/// What a session says to its servers it says to those of its own, and hears of them.
+/// A session sends its log level and subscriptions to its dedicated server, and receives its
+/// messages.
 #[tokio::test]
 async fn a_session_hears_of_the_process_that_works_for_it() {
     let mut server = echoing("legacy");
@@ -106,7 +107,7 @@ async fn a_session_hears_of_the_process_that_works_for_it() {
         (&said["method"], &said["params"]["uri"]),
         (&json!("notifications/resources/updated"), &json!("x://note"))
     );
-    // Another process takes the place of the first, and is asked for what that was asked for.
+    // A new process replaces the first, and gets the same subscriptions and log level.
     asker.call("exit", json!({})).await;
     until_touched(&mut asker).await;
     assert_eq!(message(&mut standing).await["method"], "notifications/resources/updated");
@@ -120,7 +121,7 @@ async fn a_session_hears_of_the_process_that_works_for_it() {
     hosted.end().await;
 }
 
-/// Whoever works for a session tells it of changes, from its next call on.
+/// The process that serves a session notifies it of changes, from its next call on.
 #[tokio::test]
 async fn a_session_hears_of_its_resources_when_the_server_is_shared_no_more_or_from_now_on() {
     let sharing = |share: &str| {
@@ -148,7 +149,7 @@ async fn a_session_hears_of_its_resources_when_the_server_is_shared_no_more_or_f
     }
 }
 
-/// What is said of resources on a stream before something that the same process says after it.
+/// The resource updates on a stream before a later message of the same process.
 async fn updates_before_mark(asker: &mut Asker, stream: &mut Channel) -> Vec<Value> {
     asker.call("visit", json!({ "id": "mark", "wait": 1000 })).await;
     let mut updates = Vec::new();
@@ -162,7 +163,7 @@ async fn updates_before_mark(asker: &mut Asker, stream: &mut Channel) -> Vec<Val
     }
 }
 
-/// Waits until the process that is called has been asked to say that the note changes, and lets it.
+/// Waits until the called process has the subscription, and triggers an update.
 async fn until_touched(asker: &mut Asker) {
     let deadline = tokio::time::Instant::now() + LONGEST;
     while text(&asker.call("touch", json!({})).await) != r#"["x://note"]"# {
@@ -171,7 +172,7 @@ async fn until_touched(asker: &mut Asker) {
     }
 }
 
-/// Waits until the process of a client has heard how much of its log is wanted.
+/// Waits until the process of a client has received the log level.
 async fn until_level(asker: &mut Asker, level: &str) {
     let deadline = tokio::time::Instant::now() + LONGEST;
     while text(&asker.call("level", json!({})).await) != level {
@@ -180,7 +181,7 @@ async fn until_level(asker: &mut Asker, level: &str) {
     }
 }
 
-/// A call of a legacy client that is not over yet, and the stream on which it is answered.
+/// Starts a call of a legacy client, and returns the stream of its response.
 pub(crate) async fn begun(asker: &mut Asker, tool: &str, arguments: Value) -> Channel {
     let written = asker.write("tools/call", json!({ "name": tool, "arguments": arguments }));
     assert!(asker.begin(&written).await.unwrap().is_stream());
@@ -193,7 +194,7 @@ pub(crate) async fn message(stream: &mut Channel) -> Value {
     loop {
         let event = timeout(LONGEST, stream.event()).await.expect("an event in time").unwrap();
         let message = event.expect("an event").message;
-        // Servers are there when they are.
+        // List changes may come at any time while servers start.
         let says_change = |it: &Value| {
             it["method"].as_str().is_some_and(|method| method.ends_with("/list_changed"))
         };
@@ -209,7 +210,7 @@ pub(crate) fn accepted(question: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer })
 }
 
-/// The stream of a GET is optional.
+/// The GET stream is optional.
 #[tokio::test]
 async fn a_session_is_asked_on_a_stream_that_it_reads() {
     for has_standing in [false, true] {
@@ -239,7 +240,7 @@ async fn a_session_that_reads_no_stream_cannot_be_asked_and_the_server_hears_so_
     let hosted = hosted().await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     assert_eq!(text(&asker.call("ask_after", json!({ "wait": 300 })).await), "later");
-    // A call that looks for it meanwhile would be a way to be asked.
+    // A poll meanwhile would be a stream for the server request.
     sleep(Duration::from_secs(1)).await;
     until_said(&mut asker, "answers", "no stream").await;
     hosted.end().await;

@@ -1,4 +1,4 @@
-//! What servers hear when a client does not want something any more.
+//! Messages to servers when a client cancels a request or ends a subscription.
 
 use std::fs;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::channel::{Channel, Sent};
 use crate::hosting::{Folder, Hosted};
 use crate::piped::{self, Piped};
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// A server that writes down what it hears.
+/// A server that records the messages it receives.
 pub(crate) fn announcing(folder: &Folder) -> Value {
     json!({
         "command": peers::python(),
@@ -25,7 +25,7 @@ pub(crate) fn announcing(folder: &Folder) -> Value {
     })
 }
 
-/// The first message of a method that a server hears, or has heard.
+/// The first message of a method that a server receives, or has received.
 pub(crate) async fn heard(folder: &Folder, method: &str) -> Value {
     let deadline = Instant::now() + LONGEST;
     loop {
@@ -40,7 +40,7 @@ pub(crate) async fn heard(folder: &Folder, method: &str) -> Value {
     }
 }
 
-/// Nobody else need call the server for that.
+/// No other call to the server is needed.
 #[tokio::test]
 async fn what_a_session_watches_ends_with_it() {
     let folder = Folder::new();
@@ -55,7 +55,7 @@ async fn what_a_session_watches_ends_with_it() {
     hosted.end().await;
 }
 
-/// The last word counts, also while the first is on its way.
+/// The last request counts, even while the first one is pending.
 #[tokio::test]
 async fn what_is_unsubscribed_from_before_the_server_agrees_is_not_watched() {
     let folder = Folder::new();
@@ -91,7 +91,7 @@ fn cancellation(params: &str) -> String {
 async fn a_server_hears_why_a_session_cancels() {
     for (words, expected) in [
         (r#""reason":"bored","x":1.0"#, r#""reason":"bored","x":1.0"#),
-        // Another id in it must not end what somebody else waits for.
+        // Another ID in it must not cancel the request of another client.
         (r#""requestId":1,"reason":"bored""#, r#""reason":"nobody waits"#),
     ] {
         let folder = Folder::new();
@@ -123,7 +123,7 @@ async fn a_server_hears_why_a_client_over_streams_cancels() {
     }
 }
 
-/// The call was cancelled, in these words and under the id that the server knows.
+/// Asserts that the call was cancelled with these parameters, under its upstream request ID.
 async fn assert_heard_cancelled(folder: &Folder, words: &str) {
     let cancelled = heard(folder, "notifications/cancelled").await;
     let call = heard(folder, "tools/call").await;

@@ -1,4 +1,4 @@
-//! Clients that take longer to answer a question than the call may take.
+//! Clients that take longer to respond to a server request than the call's timeout.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::channel::Channel;
 use crate::hosting::Hosted;
 use crate::manners::echoing;
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Longer than a call may take here.
+/// Longer than the call timeout in these tests.
 const THOUGHT: Duration = Duration::from_secs(2);
 
 async fn hosted() -> Hosted {
@@ -37,7 +37,7 @@ async fn a_call_that_is_parked_has_time_until_its_client_comes_back() {
     hosted.end().await;
 }
 
-/// Makes a call again, with the answer to what was asked.
+/// Retries a call with the response to its input request.
 async fn come_back(asker: &mut Asker, asked: &Value) -> Value {
     let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
     let again = json!({ "name": "ask", "arguments": {}, "inputResponses": { key: accepted() },
@@ -45,8 +45,8 @@ async fn come_back(asker: &mut Asker, asked: &Value) -> Value {
     asker.ask("tools/call", again).await
 }
 
-/// CON-8, CALL-7: a question is over after its time, whether or not its client comes back, and with it
-/// what the call takes of others.
+/// CON-8, CALL-7: a server request times out whether or not its client retries, and its call then
+/// frees the resources it blocks.
 #[tokio::test]
 async fn a_client_that_does_not_come_back_in_time_is_not_waited_for() {
     let mut server = echoing("legacy");
@@ -65,7 +65,7 @@ async fn a_client_that_does_not_come_back_in_time_is_not_waited_for() {
     hosted.end().await;
 }
 
-/// Questions come through gateways in a row, though all of them keep calls for those who come back.
+/// Server requests pass through several gateways in a row, although each of them parks the call.
 #[tokio::test]
 async fn a_client_is_asked_and_comes_back_through_two_gateways() {
     let inner = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
@@ -75,7 +75,7 @@ async fn a_client_is_asked_and_comes_back_through_two_gateways() {
     let asked = asker.call("ask", json!({})).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     assert_eq!(text(&come_back(&mut asker, &asked).await), "Ann");
-    // What is sealed is good for the call it was made for.
+    // A sealed state is valid only for the call it was created for.
     let asked = asker.call("ask", json!({})).await;
     let stolen = json!({ "name": "echo", "arguments": { "token": "x" },
         "requestState": asked["result"]["requestState"] });

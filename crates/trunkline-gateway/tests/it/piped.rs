@@ -1,4 +1,4 @@
-//! The gateway over a pair of streams, with clients that do not behave.
+//! The gateway over a pair of streams, with misbehaving clients.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::hosting::{Folder, Hosted};
 use crate::manners::{echoing, until_said};
 use crate::wire::{MODERN, legacy, modern};
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What fits into the pipe at a time.
+/// The capacity of the pipe.
 const ROOM: usize = 64 * 1024;
 
-/// The client's end of a pipe, with a gateway at the other.
+/// The client's end of a pipe to a gateway.
 pub(crate) struct Piped {
     stream: BufReader<DuplexStream>,
     pub(crate) hosted: Hosted,
@@ -50,7 +50,7 @@ impl Piped {
         self.stream.write_all(b"\n").await.unwrap();
     }
 
-    /// The next message, but for those that lists have changed: servers are there when they are.
+    /// The next message except list changes, which may come at any time while servers start.
     pub(crate) async fn read(&mut self) -> Value {
         loop {
             let mut line = String::new();
@@ -67,7 +67,7 @@ impl Piped {
         self.open_offering(&json!({})).await;
     }
 
-    /// Opens for a client that offers something to servers.
+    /// Opens a session of a client with these capabilities.
     pub(crate) async fn open_offering(&mut self, capabilities: &Value) {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": { "name": "piped", "version": "1" } });
@@ -76,7 +76,7 @@ impl Piped {
         self.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     }
 
-    /// The next message that answers something.
+    /// The next response.
     async fn answer(&mut self) -> Value {
         loop {
             let message = self.read().await;
@@ -93,7 +93,7 @@ impl Piped {
     }
 }
 
-/// A call in a generation, with an id.
+/// A call in an era, with an ID.
 pub(crate) fn call(is_modern: bool, id: &str, tool: &str, arguments: &Value) -> String {
     let params = json!({ "name": tool, "arguments": arguments });
     let written = if is_modern {
@@ -136,24 +136,25 @@ async fn an_id_is_used_once_at_a_time_on_a_pipe() {
     for is_modern in [false, true] {
         let mut piped = Piped::new("legacy").await;
         piped.open().await;
-        // A call that is cancelled before its server is there does not reach it.
+        // A call that is cancelled before its server has started does not reach it.
         piped.write(&call(is_modern, "look", "hung", &json!({}))).await;
         piped.read().await;
         piped.write(&call(is_modern, "same", "hang", &json!({ "token": "first" }))).await;
         piped.write(&call(is_modern, "same", "echo", &json!({ "token": "second" }))).await;
         let refused = piped.read().await;
         assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("same"), &json!(-32_600)));
-        // Nothing is cancelled at a server that was not called yet: it may still be starting.
+        // The server may still be starting, and a call that has not reached it cannot be cancelled
+        // there.
         let mut hung = String::new();
         while !hung.contains("first") {
             piped.write(&call(is_modern, "look", "hung", &json!({}))).await;
             text(&piped.read().await).clone_into(&mut hung);
         }
-        // The same id in other escapes.
+        // The same ID with other escapes.
         let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled",
             "params":{"requestId":"s\u0061me"}}"#;
         piped.write(&cancel.replace('\n', " ")).await;
-        // A call that was cancelled is not answered, and its id is free.
+        // A cancelled call gets no response, and its ID is free.
         piped.write(&call(is_modern, "same", "echo", &json!({ "token": "third" }))).await;
         assert_eq!(text(&piped.read().await), "third");
         let mut said = String::new();
@@ -165,7 +166,7 @@ async fn an_id_is_used_once_at_a_time_on_a_pipe() {
     }
 }
 
-/// Answers wait for whoever reads slowly; what is said beside them may be missed.
+/// Responses wait for a slow reader; notifications may be dropped.
 #[tokio::test]
 async fn a_pipe_that_is_not_read_loses_no_answer() {
     let mut piped = Piped::new("legacy").await;
@@ -193,7 +194,7 @@ async fn a_pipe_that_is_not_read_loses_no_answer() {
     piped.end().await;
 }
 
-/// CON-8: what is kept for a client that does not read has a bound; the end of what it writes is seen.
+/// CON-8: messages for a client that does not read are limited; the end of its input is noticed.
 #[tokio::test]
 async fn a_client_that_writes_and_never_reads_is_not_remembered_for_ever() {
     const LINES: usize = 60_000;
@@ -214,17 +215,17 @@ async fn a_client_that_writes_and_never_reads_is_not_remembered_for_ever() {
     }
 }
 
-/// CON-8: also calls that were made before the client stopped reading are begun only so many at a time,
-/// and the others when it reads on.
+/// CON-8: calls made before the client stopped reading also run only up to the concurrency limit;
+/// the others run when it reads again.
 #[tokio::test]
 async fn calls_whose_answers_nobody_reads_wait_for_their_turn() {
     const LONG: usize = 20;
     let mut piped = Piped::new("legacy").await;
     piped.open().await;
     let mut looking = Asker::new(Era::Modern, piped.hosted.address).await.unwrap();
-    // A call that is cancelled before its server is there does not reach it.
+    // A call that is cancelled before its server has started does not reach it.
     looking.call("hung", json!({})).await;
-    // All turns but six.
+    // All slots except six.
     for number in 0..250 {
         let token = json!({ "token": format!("hanging-{number}") });
         piped.write(&call(number % 2 == 0, &format!("hangs-{number}"), "hang", &token)).await;
@@ -239,11 +240,11 @@ async fn calls_whose_answers_nobody_reads_wait_for_their_turn() {
     until_said(&mut looking, "cancelled", "hanging-0").await;
     let hung = looking.call("hung", json!({})).await;
     assert_eq!(text(&hung).matches("hanging-").count(), 250);
-    // Six at once, one in place of what was cancelled, and one for each of the answers that are there
-    // before 8 MiB of them are.
+    // Six at once, one in place of the cancelled call, and one for each response that is written
+    // before 8 MiB are queued.
     let begun = text(&hung).matches("is-long").count();
     assert!(begun <= 12, "{begun}");
-    // What asks for nothing long does not wait for a turn; neither is any answer lost.
+    // A request with a small result needs no slot, and no response is lost.
     piped.write(&legacy("ping", &json!({}))).await;
     for _ in 0..=LONG {
         let answer = piped.answer().await;
@@ -253,7 +254,7 @@ async fn calls_whose_answers_nobody_reads_wait_for_their_turn() {
     piped.end().await;
 }
 
-/// A client that closes its side still gets what it asked for before.
+/// A client that closes its side still gets the responses to its requests.
 #[tokio::test]
 async fn the_last_answers_come_after_the_end_of_the_questions() {
     let mut piped = Piped::new("modern").await;
@@ -266,7 +267,7 @@ async fn the_last_answers_come_after_the_end_of_the_questions() {
     piped.end().await;
 }
 
-/// What is worked on is bounded in bytes. The rest waits in the pipe, and nothing of it is lost.
+/// Requests in progress are limited in bytes. The rest waits in the pipe, and nothing is lost.
 #[tokio::test]
 async fn long_requests_on_a_pipe_wait_for_each_other() {
     const COUNT: usize = 12;
@@ -286,7 +287,7 @@ async fn long_requests_on_a_pipe_wait_for_each_other() {
     piped.end().await;
 }
 
-/// CALL-2: a server that has never come up has said nothing of its tools; a call of one says why.
+/// CALL-2: a call to a server that has never started reports the reason.
 #[tokio::test]
 async fn a_call_of_a_server_that_never_came_up_says_so() {
     let mut piped = Piped::to(&json!({ "gone": { "command": "no-such-program" } })).await;
@@ -301,7 +302,7 @@ async fn a_call_of_a_server_that_never_came_up_says_so() {
     piped.hosted.end().await;
 }
 
-/// Whoever opens again is somebody else: what ran for who it was before ends.
+/// A new session is another client: the dedicated servers of the previous one end.
 #[tokio::test]
 async fn servers_of_a_session_end_with_it_on_a_pipe() {
     let folder = Folder::new();
@@ -326,7 +327,7 @@ async fn servers_of_a_session_end_with_it_on_a_pipe() {
     piped.end().await;
 }
 
-/// Begins to listen, and reads what is acknowledged.
+/// Subscribes, and reads the acknowledgement.
 async fn listen(piped: &mut Piped) {
     let wanted = json!({ "notifications": { "toolsListChanged": true } });
     piped.write(&modern(MODERN, "subscriptions/listen", wanted)).await;
@@ -345,7 +346,7 @@ async fn whoever_listens_on_a_pipe_hears_the_end_of_it() {
     piped.hosted.host.shutdown().await;
     assert!(is_over(&piped.answer().await));
     timeout(LONGEST, piped.serving).await.expect("it ends").unwrap().unwrap();
-    // A client that closes its side has nothing to wait for.
+    // For a client that closes its side, the subscription ends at once.
     let mut piped = Piped::new("modern").await;
     listen(&mut piped).await;
     piped.stream.shutdown().await.unwrap();

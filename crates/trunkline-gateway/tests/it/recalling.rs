@@ -1,5 +1,5 @@
-//! Questions that are over before they are answered: whoever was asked hears so, and the server gets no
-//! answer that it does not wait for.
+//! Server requests that end before the client responds: the client gets a cancellation, and the
+//! server gets no late response.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::manners::{echoing, until_said};
 use crate::own::{accepted, begun, message};
 use crate::piped::{self, Piped};
 
-/// A server that is shared, or of which each client has its own, and whose questions may take so long.
+/// A shared or dedicated server, with this timeout for its server requests.
 fn asking(share: &str, question: &str) -> Value {
     let mut server = echoing("legacy");
     server["share"] = share.into();
@@ -23,7 +23,7 @@ fn asking(share: &str, question: &str) -> Value {
     json!({ "echoing": server })
 }
 
-/// Reads a question, and that it is over. Returns it.
+/// Reads a server request and its cancellation. Returns the request.
 async fn taken_back(stream: &mut Channel) -> Value {
     let question = message(stream).await;
     assert_eq!(question["method"], "elicitation/create", "{question}");
@@ -46,7 +46,7 @@ async fn a_session_hears_that_the_server_takes_its_question_back() {
         asker.tell(&accepted(&question)).await.unwrap();
         assert_eq!(text(&message(&mut stream).await), "taken back");
         assert_eq!(text(&asker.call("answers", json!({})).await), "[]", "{share}");
-        // As if nothing had been.
+        // The next server request works as usual.
         let mut stream = begun(&mut asker, "ask", json!({})).await;
         asker.tell(&accepted(&message(&mut stream).await)).await.unwrap();
         assert_eq!(text(&message(&mut stream).await), "Ada");
@@ -54,7 +54,7 @@ async fn a_session_hears_that_the_server_takes_its_question_back() {
     }
 }
 
-/// It went there, and not to any of the calls.
+/// The cancellation goes to the GET stream, like the request, and not to that of any call.
 #[tokio::test]
 async fn a_question_about_any_call_of_a_session_is_taken_back_where_it_was_asked() {
     let hosted = Hosted::to(&asking("per-client", "10m")).await;
@@ -90,7 +90,7 @@ async fn a_question_is_over_with_its_call() {
     let mut stream = begun(&mut asker, "give_up", json!({ "wait": 300 })).await;
     taken_back(&mut stream).await;
     assert_eq!(text(&message(&mut stream).await), "given up");
-    // One that is answered is over without a word.
+    // A server request with a response is not cancelled.
     let mut stream = begun(&mut asker, "ask", json!({})).await;
     asker.tell(&accepted(&message(&mut stream).await)).await.unwrap();
     assert_eq!(text(&message(&mut stream).await), "Ada");
@@ -112,7 +112,7 @@ async fn a_client_over_streams_hears_that_a_question_is_over() {
     piped.end().await;
 }
 
-/// Whoever comes back with an answer gets what has become of the call.
+/// A late retry with input responses gets the result of the call.
 #[tokio::test]
 async fn a_question_is_taken_back_from_a_client_that_has_to_call_again() {
     for share in ["all", "per-client"] {
@@ -120,7 +120,7 @@ async fn a_question_is_taken_back_from_a_client_that_has_to_call_again() {
         let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
         let arguments = json!({ "wait": 300, "then": 700 });
         let state = state_of(&asker.call("take_back", arguments.clone()).await);
-        // A client's own process is another one while a call of the first waits for it.
+        // The client gets another dedicated process while the first one waits for it.
         until_said(&mut asker, "hung", "taken back").await;
         let going_on = go_on_with(&mut asker, ("take_back", arguments), &state);
         let answer = timeout(Duration::from_secs(30), going_on).await.expect("an answer");
@@ -130,7 +130,7 @@ async fn a_question_is_taken_back_from_a_client_that_has_to_call_again() {
     }
 }
 
-/// Seen: the answer reached the server, and its result came back.
+/// Regression: the response reached the server, and its result was returned.
 #[tokio::test]
 async fn a_call_whose_tool_is_denied_meanwhile_goes_on_no_more() {
     let servers = |denied: &[&str]| {

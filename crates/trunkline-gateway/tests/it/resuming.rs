@@ -1,4 +1,4 @@
-//! Streams that break and are taken up again where they broke, by their own client alone.
+//! Broken streams are resumed where they broke, by their own client only.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::channel::{Channel, Event};
 use crate::hosting::Hosted;
 use crate::manners::echoing;
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
 async fn hosted() -> Hosted {
@@ -21,7 +21,7 @@ async fn next(channel: &mut Channel) -> Option<Event> {
     timeout(LONGEST, channel.event()).await.expect("an event in time").unwrap()
 }
 
-/// The next message of a stream, with the id of its event.
+/// The next message of a stream, with its event ID.
 async fn message(channel: &mut Channel) -> (String, Value) {
     loop {
         let event = next(channel).await.expect("a message");
@@ -31,7 +31,7 @@ async fn message(channel: &mut Channel) -> (String, Value) {
     }
 }
 
-/// Begins a call that is answered later, and leaves after the event that says how to come back.
+/// Starts a call with a delayed response, and disconnects after the priming event.
 async fn begin_and_leave(asker: &mut Asker, token: &str) -> (u64, String) {
     let arguments = json!({ "token": token, "wait": 1500 });
     let written = asker.write("tools/call", json!({ "name": "echo", "arguments": arguments }));
@@ -52,7 +52,7 @@ async fn the_stream_of_a_call_is_taken_up_where_it_broke() {
     let (last, answer) = message(&mut channel).await;
     assert_eq!((&answer["id"], text(&answer)), (&json!(id), "later"));
     assert!(next(&mut channel).await.is_none(), "nothing comes after the answer");
-    // Whoever has everything hears nothing twice.
+    // A client that has everything receives nothing twice.
     let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
     while let Some(event) = next(&mut channel).await {
         assert_eq!(event.message, None);
@@ -65,7 +65,7 @@ async fn an_answer_that_came_meanwhile_is_there_for_whoever_comes_back() {
     let hosted = hosted().await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let (_, last) = begin_and_leave(&mut asker, "meanwhile").await;
-    // By the time of its answer, that of the call before it is there as well.
+    // When this response arrives, that of the earlier call exists as well.
     let call = json!({ "token": "after", "wait": 1600 });
     assert_eq!(text(&asker.call("echo", call).await), "after");
     let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
@@ -90,7 +90,7 @@ async fn a_broken_stream_is_nobody_elses() {
     hosted.end().await;
 }
 
-/// Has the server say that its tools have changed.
+/// Makes the server announce that its tools have changed.
 async fn announce(asker: &mut Asker) {
     assert_eq!(text(&asker.call("announce", json!({})).await), "announced");
 }
@@ -111,7 +111,7 @@ async fn the_standing_stream_is_taken_up_where_it_broke() {
     let (missed, changed) = message(&mut channel).await;
     assert_eq!(changed["method"], CHANGED);
     assert_ne!(missed, last);
-    // Whoever takes up a stream that somebody reads is the one who reads it.
+    // Resuming a stream takes it over from its current reader.
     let (_, mut later) = asker.request("GET", &[("Last-Event-ID", &missed)]).await;
     while next(&mut channel).await.is_some() {}
     announce(&mut asker).await;
@@ -119,7 +119,7 @@ async fn the_standing_stream_is_taken_up_where_it_broke() {
     hosted.end().await;
 }
 
-/// An answer to a question, in the name of somebody.
+/// A response to a server request, with a name.
 fn answer(question: &Value, name: &str) -> Value {
     let result = json!({ "action": "accept", "content": { "name": name } });
     json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })
@@ -137,16 +137,16 @@ async fn a_question_waits_for_whoever_comes_back_and_for_nobody_else() {
     let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
     let (_, question) = message(&mut channel).await;
     assert_eq!(question["method"], "elicitation/create");
-    // Numbers of questions are a matter of each session.
+    // The IDs of server requests are per session.
     other.tell(&answer(&question, "Mallory")).await.unwrap();
     asker.tell(&answer(&question, "Ada")).await.unwrap();
-    // It is answered once, whatever comes after.
+    // Only the first response counts.
     asker.tell(&answer(&question, "Bob")).await.unwrap();
     assert_eq!(text(&message(&mut channel).await.1), "Ada");
     hosted.end().await;
 }
 
-/// What was delivered is not told again to whoever does not say what they have seen.
+/// Delivered events are not repeated on a stream without `Last-Event-ID`.
 #[tokio::test]
 async fn a_new_stream_goes_on_after_what_was_read() {
     let hosted = hosted().await;
@@ -161,7 +161,7 @@ async fn a_new_stream_goes_on_after_what_was_read() {
     hosted.end().await;
 }
 
-/// Answers are kept for clients that missed them, and not without end.
+/// Responses are kept for disconnected clients up to a limit.
 #[tokio::test]
 async fn what_is_kept_of_answers_has_a_bound() {
     let hosted = hosted().await;

@@ -1,4 +1,4 @@
-//! Servers that are down: what lists and calls say of them, and whether trying again helps.
+//! Servers that are down: how lists and calls report them, and whether a retry may help.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -22,10 +22,10 @@ use crate::hosting::{Folder, Hosted, configuration, connecting_with};
 use crate::listening::Subscribed;
 use crate::manners::echoing;
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A server at an address, which can go away and come back.
+/// A remote server that can go away and come back.
 struct Remote {
     process: Child,
     port: String,
@@ -61,7 +61,7 @@ impl Drop for Remote {
     }
 }
 
-/// The names of the tools in a list, and what it says of servers that are down.
+/// The names of the tools in a list, and its unavailable servers.
 async fn listed(asker: &mut Asker) -> (Vec<String>, Value) {
     let result = asker.ask("tools/list", json!({})).await["result"].take();
     let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
@@ -69,12 +69,12 @@ async fn listed(asker: &mut Asker) -> (Vec<String>, Value) {
     (names, result["_meta"]["io.trunkline/unavailable"].clone())
 }
 
-/// How long a list may be kept.
+/// The `ttlMs` of a list.
 async fn ttl(asker: &mut Asker) -> Value {
     asker.ask("tools/list", json!({})).await["result"]["ttlMs"].take()
 }
 
-/// What a call says that failed: in words, and whether trying again helps.
+/// The text of a failed call, and whether a retry may help.
 async fn failed(asker: &mut Asker, tool: &str) -> (String, Value) {
     let answer = asker.call(tool, json!({ "token": "x" })).await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
@@ -82,7 +82,7 @@ async fn failed(asker: &mut Asker, tool: &str) -> (String, Value) {
     (text(&answer).to_owned(), retry)
 }
 
-/// CON-5: a process that ended stays down, whatever is listed and called, unless it is to come back.
+/// CON-5: a process that ended stays down, whatever is listed and called, without a restart policy.
 #[tokio::test]
 async fn a_process_that_stays_down_is_said_to_stay_down() {
     let mut entry = echoing("legacy");
@@ -95,7 +95,7 @@ async fn a_process_that_stays_down_is_said_to_stay_down() {
         let (names, missing) = listed(&mut asker).await;
         assert_eq!((names.len(), &missing[0]["retry"]), (0, &json!(false)), "{missing}");
         assert_eq!(missing[0]["state"], "failed");
-        // Nothing is to be expected of asking again soon.
+        // Listing again soon would not help.
         assert_eq!(ttl(&mut asker).await, 60_000);
         let (words, retry) = failed(&mut asker, "echo").await;
         assert_eq!(retry, json!(false));
@@ -122,7 +122,7 @@ async fn a_process_that_is_started_again_is_worth_another_try() {
     hosted.end().await;
 }
 
-/// A server at an address is absent while it cannot be reached, and there again when it can be.
+/// A remote server is absent while it is unreachable, and returns when it is reachable again.
 #[tokio::test]
 async fn an_address_is_absent_while_it_cannot_be_reached_and_said_to_be_back() {
     let remote = Remote::start("0");
@@ -152,7 +152,7 @@ async fn an_address_is_absent_while_it_cannot_be_reached_and_said_to_be_back() {
     hosted.end().await;
 }
 
-/// A host on which nobody takes a connection any more is silent: nothing is refused, and nothing ends.
+/// A host that accepts no connections does not respond at all: nothing is refused or closed.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_address_that_takes_no_connection_is_absent_until_it_does() {
@@ -166,7 +166,7 @@ async fn an_address_that_takes_no_connection_is_absent_until_it_does() {
     assert_eq!(listed(&mut asker).await.0.len(), 3);
     let mut subscribed = Subscribed::at("/mcp", &mut asker).await;
     remote.signal("STOP");
-    // As many as its system keeps for it, and those that are dropped.
+    // The backlog of the system, and more that are dropped.
     let address = format!("127.0.0.1:{}", remote.port);
     let mut crowd = JoinSet::new();
     (0..40).for_each(|_| drop(crowd.spawn(TcpStream::connect(address.clone()))));
@@ -175,7 +175,7 @@ async fn an_address_that_takes_no_connection_is_absent_until_it_does() {
         loop {
             let (words, retry) = failed(&mut asker, "lose").await;
             assert_eq!(retry, json!(true), "{words}");
-            // A connection that was there before may be used first.
+            // An existing connection may be used first.
             if words.contains("takes no connection in time") {
                 break words;
             }
@@ -195,7 +195,7 @@ async fn an_address_that_takes_no_connection_is_absent_until_it_does() {
     hosted.end().await;
 }
 
-/// A server that was never reached is tried again when a list is asked for.
+/// A server that was never reached is retried when a list is requested.
 #[tokio::test]
 async fn an_address_that_was_never_there_may_come() {
     let remote = Remote::start("0");
@@ -217,7 +217,7 @@ async fn an_address_that_was_never_there_may_come() {
     hosted.end().await;
 }
 
-/// Whoever hears of a resource is not told that its server cannot be asked for it now.
+/// A subscriber gets no error if the server is unavailable at that time.
 #[tokio::test]
 async fn a_subscription_is_made_again_with_a_server_that_was_away_when_it_was_changed() {
     let remote = Remote::start("0");
@@ -255,7 +255,7 @@ async fn a_subscription_is_made_again_with_a_server_that_was_away_when_it_was_ch
     hosted.end().await;
 }
 
-/// CALL-2: what is said of a server that was reached is true, and names it.
+/// CALL-2: the error about a reachable server is accurate, and names the server.
 #[tokio::test]
 async fn a_server_that_was_reached_is_not_called_unreachable() {
     let mut entry = echoing("legacy");
@@ -270,7 +270,7 @@ async fn a_server_that_was_reached_is_not_called_unreachable() {
     );
     assert_eq!(retry, json!(true));
     hosted.end().await;
-    // One that never said a word was not.
+    // A server that never responded is unreachable.
     let mut silent = json!({ "command": "sleep", "args": ["1000"], "restart": "never" });
     silent["timeouts"] = json!({ "connect": "100ms", "handshake": "100ms" });
     let hosted = Hosted::to(&json!({ "silent": silent })).await;
@@ -283,7 +283,7 @@ async fn a_server_that_was_reached_is_not_called_unreachable() {
     hosted.end().await;
 }
 
-/// Everything that can be asked of a server but calls, in words of its own.
+/// All requests for items of a server, except calls.
 fn asked_of(server: &str) -> [(&'static str, Value); 4] {
     let completed =
         |reference: Value| json!({ "ref": reference, "argument": { "name": "a", "value": "" } });
@@ -296,7 +296,7 @@ fn asked_of(server: &str) -> [(&'static str, Value); 4] {
     ]
 }
 
-/// What a server has that never came up is unknown, but not whose it would be.
+/// The items of a server that never started are unknown, but not which server would own them.
 #[tokio::test]
 async fn what_would_be_of_a_server_that_never_came_up_is_said_to_be_down() {
     let servers = json!({ "down": { "command": "no-such-program" }, "echoing": echoing("legacy") });
@@ -317,7 +317,7 @@ async fn what_would_be_of_a_server_that_never_came_up_is_said_to_be_down() {
             assert!(error["message"].as_str().unwrap().starts_with("there is no "), "{error}");
         }
     }
-    // Whoever can see nothing of it learns nothing of it.
+    // A caller that cannot see any of its items learns nothing of the server.
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
     for (method, params) in asked_of("down") {
         let written = asker.write(method, params);
@@ -331,7 +331,7 @@ async fn what_would_be_of_a_server_that_never_came_up_is_said_to_be_down() {
     hosted.end().await;
 }
 
-/// CON-15: whoever names a server waits for it, also by an address.
+/// CON-15: a request that names a server waits for it, also by a URI.
 #[tokio::test]
 async fn a_read_waits_for_the_server_that_its_address_names() {
     let mut slow = echoing("legacy");
@@ -350,7 +350,7 @@ async fn a_read_waits_for_the_server_that_its_address_names() {
     }
 }
 
-/// A method that the client does not have says nothing of the one that it called.
+/// The error is about the missing client capability, not about the called method.
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_what_a_tool_needs_is_told_so() {
     let folder = Folder::new();
@@ -370,7 +370,7 @@ async fn a_client_that_cannot_be_asked_what_a_tool_needs_is_told_so() {
     hosted.end().await;
 }
 
-/// A server that hears that its question is refused says itself what comes of the call.
+/// A server whose request is refused decides itself on the result of the call.
 #[tokio::test]
 async fn the_error_of_a_server_whose_question_was_refused_is_its_own() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
@@ -386,7 +386,7 @@ async fn the_error_of_a_server_whose_question_was_refused_is_its_own() {
     hosted.end().await;
 }
 
-/// A server with as much to do as it may have is there, and has less to do later.
+/// A server at its concurrency limit is available, and a retry may succeed.
 #[tokio::test]
 async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
@@ -397,7 +397,7 @@ async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
         let connection = Arc::clone(&connection);
         let call = json!({ "name": "hang", "arguments": { "token": "crowd" } });
         crowd.spawn(async move {
-            // Each of them is of another principal, so that none has too much.
+            // Each has another principal, so that none exceeds its share.
             let principal = Principal::Token(number.to_string().as_str().into());
             let requester = Requester { principal, ..Requester::default() };
             let ask = OutgoingRequest::new("tools/call", Some(Raw::from_value(&call)));
@@ -427,7 +427,7 @@ async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
     hosted.end().await;
 }
 
-/// Begins a call that hangs, and returns what it says in the end.
+/// Starts a call that hangs, and returns its final result.
 async fn hanging(hosted: &Hosted) -> tokio::task::JoinHandle<(String, Value)> {
     let address = hosted.address;
     let mut asker = Asker::new(Era::Modern, address).await.unwrap();

@@ -1,4 +1,4 @@
-//! People nobody knows, pages of elsewhere, and requests no rule is about: how far they come.
+//! Unauthenticated requests, foreign origins, and methods without a rule.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::channel::{Channel, Sent};
 use crate::hosting::Hosted;
 use crate::manners::echoing;
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(30);
 
 const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
 const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
 
-/// Ann may do everything, Bob may read.
+/// Ann has full access, Bob has read-only access.
 fn tokens() -> Tokens {
     let mut tokens = Tokens::default();
     let read = Scope { access: Some(Access::ReadOnly), ..Scope::default() };
@@ -35,7 +35,7 @@ fn servers(access: &str) -> Value {
     json!({ "echoing": server })
 }
 
-/// The answer to a method that nobody has heard of, or the code of the refusal.
+/// The result of a custom method, or the error code.
 async fn repeated(hosted: &Hosted, who: (&str, &str)) -> Value {
     let mut asker = Asker::with(Era::Modern, hosted.address, &[who]).await.unwrap();
     let answer = asker.ask("x/repeat", json!({ "a": 1 })).await;
@@ -45,7 +45,7 @@ async fn repeated(hosted: &Hosted, who: (&str, &str)) -> Value {
     }
 }
 
-/// No rule is about what is not of the protocol, so that a limit never lets more through than none.
+/// No rule applies to custom methods, so any limit excludes them.
 #[tokio::test]
 async fn what_is_not_of_the_protocol_is_for_those_who_may_do_everything() {
     let options = || GatewayOptions { tokens: tokens(), ..GatewayOptions::default() };
@@ -65,7 +65,7 @@ async fn what_is_not_of_the_protocol_is_for_those_who_may_do_everything() {
     hosted.end().await;
 }
 
-/// A name that is there twice could be one to us and another to the server.
+/// A duplicate name could be read differently by us and by the server.
 #[tokio::test]
 async fn a_name_that_is_there_twice_calls_nothing() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("modern") })).await;
@@ -88,7 +88,7 @@ async fn nothing_is_read_of_what_somebody_sends_whom_nobody_knows() {
     let options = GatewayOptions { tokens: tokens(), ..GatewayOptions::default() };
     let hosted = Hosted::with(&servers("read-only"), options).await;
     let mut channel = Channel::to(hosted.address).await.unwrap();
-    // The body never comes.
+    // The body is never sent.
     let sent = Sent::post(&[("Content-Length", "15000000")], "{");
     let head = timeout(LONGEST, channel.send(&sent)).await.expect("an answer in time").unwrap();
     assert_eq!(head.status, 401);
@@ -99,7 +99,7 @@ async fn nothing_is_read_of_what_somebody_sends_whom_nobody_knows() {
     hosted.end().await;
 }
 
-/// Browsers ask before they send anything, without a token, and show only what they are told to.
+/// Browsers send a preflight request without a token, and expose only the allowed headers.
 #[tokio::test]
 async fn a_page_that_is_allowed_can_ask() {
     let origins = vec!["https://app.example".to_owned()];
@@ -118,7 +118,7 @@ async fn a_page_that_is_allowed_can_ask() {
     let (head, _) = asker.exchange(&written).await.unwrap();
     assert_eq!((head.status, head.get("access-control-allow-origin")), (200, Some(page.1)));
     assert!(head.get("access-control-expose-headers").unwrap().contains("mcp-session-id"));
-    // Others are told nothing of the kind.
+    // Other origins get no such headers.
     let other = Sent { headers: &[("Origin", "https://other.example"), wanted], ..asks };
     let mut channel = Channel::to(hosted.address).await.unwrap();
     let (head, _) = channel.messages(&other).await.unwrap();
@@ -144,7 +144,7 @@ async fn nobody_takes_the_sessions_of_others() {
     hosted.end().await;
 }
 
-/// A tool may want arguments repeated in headers: also in the call that starts its server.
+/// A tool may require arguments in headers, also for the call that starts its server.
 #[tokio::test]
 async fn the_first_call_is_held_against_its_headers_as_well() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("modern") })).await;

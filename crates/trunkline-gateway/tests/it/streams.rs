@@ -1,4 +1,4 @@
-//! The servers over a pair of streams.
+//! The demo servers over a pair of streams.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
@@ -9,7 +9,7 @@ use crate::wire::{MODERN, legacy, modern};
 
 const LONGEST_MESSAGE: usize = 1024 * 1024;
 
-/// The client's end of a pipe, with a server at the other.
+/// The client's end of a pipe to a server.
 struct Pipe {
     stream: BufReader<DuplexStream>,
     server: JoinHandle<std::io::Result<()>>,
@@ -33,7 +33,7 @@ impl Pipe {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Ends the client's side, lets the server finish, and reads what is left.
+    /// Closes the client's side, lets the server finish, and reads the rest.
     async fn end(mut self) -> Vec<Value> {
         self.stream.shutdown().await.unwrap();
         self.server.await.unwrap().unwrap();

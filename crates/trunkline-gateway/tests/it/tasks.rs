@@ -1,4 +1,4 @@
-//! Tasks of servers: what becomes of them is told to whom they belong, under the numbers they know.
+//! Task notifications reach the owner of a task, under the sealed task ID.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::asker::{Asker, Era, borrowed, text};
 use crate::channel::{Channel, Sent};
 use crate::hosting::{Folder, Hosted};
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
 const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
@@ -36,7 +36,7 @@ async fn hosted(servers: &Value) -> Hosted {
     Hosted::with(servers, GatewayOptions { tokens, ..GatewayOptions::default() }).await
 }
 
-/// Somebody who knows tasks.
+/// A client that declares the tasks extension.
 async fn knowing(hosted: &Hosted, who: (&str, &str)) -> Asker {
     let mut asker = Asker::with(Era::Modern, hosted.address, &[who]).await.unwrap();
     asker.capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
@@ -63,7 +63,7 @@ async fn message(stream: &mut Channel) -> Value {
     }
 }
 
-/// Listens, and returns what was acknowledged, the id, and the stream.
+/// Subscribes, and returns the acknowledged task IDs, the request ID, and the stream.
 async fn listen(asker: &mut Asker, tasks: &[&str]) -> (Value, u64, Channel) {
     let wanted = json!({ "notifications": { "taskIds": tasks } });
     let written = asker.write("subscriptions/listen", wanted);
@@ -86,7 +86,7 @@ async fn what_becomes_of_a_task_is_told_to_its_owner_alone() {
         let number = begin(&mut ann, "1").await;
         assert!(!number.contains("task-1"), "it is sealed: {number}");
         let of_bob = begin(&mut bob, "2").await;
-        // Neither the number of somebody else nor that of the server is one of Bob's.
+        // Bob cannot subscribe with another principal's task ID, or with the upstream one.
         let (heard_by_bob, _, mut to_bob) = listen(&mut bob, &[&number, "task-1", &of_bob]).await;
         assert_eq!(heard_by_bob, json!([of_bob]));
         let (heard, id, mut to_ann) = listen(&mut ann, &[&number, &number, "x"]).await;
@@ -106,7 +106,7 @@ async fn what_becomes_of_a_task_is_told_to_its_owner_alone() {
     }
 }
 
-/// What an address does not show cannot be reached there by a number from another.
+/// A task ID is valid only at the endpoint where the task was created.
 #[tokio::test]
 async fn a_task_is_known_at_the_address_it_was_begun_at_alone() {
     let folder = Folder::new();
@@ -116,7 +116,7 @@ async fn a_task_is_known_at_the_address_it_was_begun_at_alone() {
     let hosted = Hosted::start(config, GatewayOptions::default()).await;
     let mut asker = knowing(&hosted, ("X-Nobody", "in particular")).await;
     let number = begin(&mut asker, "1").await;
-    // The server has nothing to say of it, which is how one sees that it was asked.
+    // The server does not implement the method, and its error shows that it was called.
     for (path, code) in [("/mcp", -32_601), ("/mcp/agents/other", -32_602), ("/mcp/", -32_601)] {
         let written = asker.write("tasks/get", json!({ "taskId": number }));
         let mut headers = borrowed(&written.headers);

@@ -1,4 +1,4 @@
-//! Notifications in both directions, those that the protocol does not know included.
+//! Notifications in both directions, including custom methods.
 
 use std::fs;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::manners::{echoing, until_said};
 use crate::parting::{announcing, heard};
 use crate::piped::Piped;
 
-/// Nothing of what these tests wait for takes nearly as long.
+/// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(30);
 
 const CUSTOM: &str = "notifications/custom";
 
-/// A notification in the words of a client, and its headers.
+/// A notification in the form of the client's era, with its headers.
 fn told(asker: &Asker, method: &str) -> (Vec<(String, String)>, String) {
     let mut headers = asker.headers();
     let mut params = json!({ "n": 1 });
@@ -35,7 +35,7 @@ fn told(asker: &Asker, method: &str) -> (Vec<(String, String)>, String) {
     (headers, message.to_string())
 }
 
-/// Tells the gateway something.
+/// Sends a notification to the gateway.
 async fn tell(asker: &Asker, method: &str) {
     let (headers, body) = told(asker, method);
     let mut channel = Channel::to(asker.address).await.unwrap();
@@ -43,7 +43,7 @@ async fn tell(asker: &Asker, method: &str) {
     assert_eq!(channel.send(&Sent::post(&headers, &body)).await.unwrap().status, 202);
 }
 
-/// Whether a server has heard something, once it has heard all that came before.
+/// Whether a server has received a message, once it has received everything before it.
 async fn has_heard(asker: &mut Asker, tool: &str, folder: &Folder, method: &str) -> bool {
     asker.call(tool, json!({})).await;
     fs::read_to_string(folder.path().join("heard")).unwrap().contains(method)
@@ -65,7 +65,7 @@ async fn what_the_protocol_does_not_know_reaches_the_only_server() {
             tell(&asker, CUSTOM).await;
             let message = heard(&folder, CUSTOM).await;
             assert_eq!(message["params"]["n"], 1, "{era:?} {share}");
-            // Rules hold for what the protocol knows: nobody gets round them without an id.
+            // Rules apply to MCP methods: omitting the request ID does not bypass them.
             for method in ["tools/call", "notifications/initialized", "notifications/tasks/x"] {
                 tell(&asker, method).await;
             }
@@ -93,7 +93,7 @@ async fn what_may_be_for_any_of_several_servers_reaches_none() {
     hosted.end().await;
 }
 
-/// Nothing says what of a server such a message is about, so nobody can say that they may.
+/// A custom method names no item, so no rule can allow it for a limited caller.
 #[tokio::test]
 async fn whoever_may_have_a_part_of_the_only_server_is_not_passed_on() {
     let folder = Folder::new();
@@ -148,7 +148,7 @@ async fn a_client_over_streams_tells_its_only_server_something() {
     piped.end().await;
 }
 
-/// The methods of what is said before the answer to a call of `say`.
+/// The methods of the messages before the response to a call of `say`.
 async fn said(asker: &mut Asker) -> Vec<String> {
     let call = json!({ "name": "say", "arguments": { "method": CUSTOM } });
     let written = asker.write("tools/call", call);
@@ -172,7 +172,7 @@ async fn a_notification_that_the_protocol_does_not_know_is_for_the_only_caller()
     }
 }
 
-/// Nobody learns what others do.
+/// No client learns about the calls of others.
 #[tokio::test]
 async fn a_notification_that_may_be_about_the_calls_of_several_clients_is_for_none() {
     for others in [Era::Legacy, Era::Modern] {
@@ -197,7 +197,7 @@ async fn a_notification_that_may_be_about_the_calls_of_several_clients_is_for_no
     }
 }
 
-/// It does not say which of the calls it is about, but all are of one client.
+/// It is not attributed to a call, but all calls belong to one client.
 #[tokio::test]
 async fn a_notification_about_any_call_of_one_session_is_told_to_it() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;

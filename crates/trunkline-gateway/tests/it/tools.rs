@@ -1,4 +1,4 @@
-//! The tools without a wire: how they are described and what they do.
+//! The tools of the demo servers, without a transport: definitions and results.
 
 use serde_json::{Value, json};
 use trunkline_gateway::demo::DemoServer::{self, Numbers, Words};

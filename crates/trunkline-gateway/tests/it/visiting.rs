@@ -1,4 +1,4 @@
-//! Visits to addresses that servers want of a client: who hears that one is over.
+//! Completed URL elicitations: which client receives the notification.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ async fn hosted(share: &str) -> Hosted {
     Hosted::to(&json!({ "echoing": server })).await
 }
 
-/// A session that can be asked for visits.
+/// A session with support for URL elicitation.
 async fn visitor(hosted: &Hosted) -> Asker {
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     asker.capabilities = json!({ "elicitation": { "url": {} } });
@@ -27,7 +27,7 @@ fn assert_complete(said: &Value, id: &str) {
     assert_eq!((&said["method"], &said["params"]["elicitationId"]), (&json!(COMPLETE), &json!(id)));
 }
 
-/// The call that wanted it is over by then, and others may be made.
+/// The call that required it has ended by then, and others may be running.
 #[tokio::test]
 async fn a_session_hears_that_a_visit_is_over_that_a_call_was_refused_for() {
     for share in ["all", "per-client"] {
@@ -39,7 +39,8 @@ async fn a_session_hears_that_a_visit_is_over_that_a_call_was_refused_for() {
         assert_eq!(refused["error"]["code"], -32_042, "{refused}");
         let mut hanging = begun(&mut other, "hang", json!({ "token": "others" })).await;
         assert_complete(&message(&mut to_one).await, "visit-1");
-        // Once is enough, and nobody else hears it: the next that each hears is something else.
+        // Each is notified once, and other sessions are not: the next message of each is another
+        // one.
         for (asker, stream, id) in
             [(&mut one, &mut to_one, "visit-2"), (&mut other, &mut to_other, "visit-3")]
         {
@@ -53,7 +54,7 @@ async fn a_session_hears_that_a_visit_is_over_that_a_call_was_refused_for() {
     }
 }
 
-/// Whoever reads no other stream hears it there.
+/// A client without another stream receives it there.
 #[tokio::test]
 async fn a_visit_that_a_call_asks_for_is_over_on_the_stream_of_the_call() {
     for share in ["all", "per-client"] {

@@ -1,4 +1,4 @@
-//! Ways to reach a server: messages to send, a real listener, and HTTP in its plainest form.
+//! Test helpers: messages, a real listener, and a minimal HTTP client.
 
 use std::net::SocketAddr;
 
@@ -9,12 +9,12 @@ use trunkline_gateway::demo::DemoServer;
 
 pub(crate) const MODERN: &str = "2026-07-28";
 
-/// A request in the older generation, with the id 1.
+/// A legacy request with the ID 1.
 pub(crate) fn legacy(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
 }
 
-/// A request in the newer generation, with the id 1, in the version it claims.
+/// A modern request with the ID 1 and this protocol version.
 pub(crate) fn modern(version: &str, method: &str, mut params: Value) -> String {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": version,
@@ -23,12 +23,12 @@ pub(crate) fn modern(version: &str, method: &str, mut params: Value) -> String {
     legacy(method, &params)
 }
 
-/// The answer of a server without a wire.
+/// The response of a demo server, without a transport.
 pub(crate) fn ask(server: DemoServer, message: &str) -> Value {
     serde_json::from_str(&server.answer(message).expect("an answer")).unwrap()
 }
 
-/// Serves over HTTP for as long as the test runs.
+/// Serves over HTTP for the duration of the test.
 pub(crate) async fn listen(server: DemoServer) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -36,7 +36,7 @@ pub(crate) async fn listen(server: DemoServer) -> SocketAddr {
     address
 }
 
-/// A response, taken apart no further than the tests need.
+/// An HTTP response, parsed as far as the tests need.
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -54,13 +54,14 @@ impl Response {
     }
 }
 
-/// POSTs a body to `/mcp` with these headers and those that every request needs.
+/// Sends a POST to `/mcp` with these headers and the required ones.
 pub(crate) async fn post(address: SocketAddr, headers: &[(&str, &str)], body: &str) -> Response {
     let host = ("Host", &*address.to_string());
     exchange(address, "POST", &[&[host], headers].concat(), body).await
 }
 
-/// Sends a request to `/mcp` with exactly these headers, by hand so that wrong ones can be sent.
+/// Sends a request to `/mcp` with exactly these headers, written by hand so that invalid ones can
+/// be sent.
 pub(crate) async fn exchange(
     address: SocketAddr,
     method: &str,

@@ -1,5 +1,5 @@
-//! Whether other users of the machine can change a file, by its permissions and those of the folders
-//! through which it is reached (SEC-1). Access control lists are not looked at.
+//! Checks whether other users of the machine can change a file, by its permissions and those of the
+//! directories on its path (SEC-1). Access control lists are not considered.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 
 use crate::config::FileRefusal;
 
-/// Links that are followed from a file to where it is; the kernel follows as many.
+/// Symbolic links that are followed; the kernel follows as many.
 const MAX_LINKS: usize = 40;
 
 const WRITABLE_BY_GROUP: u32 = 0o020;
 const WRITABLE_BY_EVERYBODY: u32 = 0o002;
-/// In a folder with this bit, only the owner of an entry can replace it.
+/// In a directory with this bit, only the owner of an entry can replace it.
 const STICKY: u32 = 0o1000;
 
-/// The user this program runs as.
+/// The user that runs this program.
 struct User {
     id: u32,
 }
 
-/// Refuses a file that another user can change: one that belongs to somebody else than this user or
-/// root, one that others can write, and one in a folder in which others can put another in its place.
+/// Rejects a file that another user can change: one with an owner other than this user or root, one
+/// that others can write, and one in a directory in which others can replace it.
 pub(super) fn check(path: &Path, file: &Metadata) -> io::Result<()> {
     let user = User { id: rustix::process::geteuid().as_raw() };
     user.check_file(path, file)?;
@@ -33,13 +33,12 @@ pub(super) fn check(path: &Path, file: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Who else can change a file, for files that are used all the same.
+/// The reason why other users can change a file, for files that are used anyway.
 pub(super) fn problem(path: &Path, file: &Metadata) -> Option<String> {
     check(path, file).err().map(|problem| problem.to_string())
 }
 
-/// Every folder through which a path leads to a file, as written and as it is once links are
-/// followed.
+/// Every directory on the path to a file, as written and with links resolved.
 fn folders(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut folders = BTreeSet::new();
     let mut path = path.to_owned();
@@ -93,15 +92,16 @@ impl User {
         Err(FileRefusal::Unsafe(reason))
     }
 
-    /// Whether a group is the private one of this user: named as the user, with no other member.
-    /// Distributions that give each user one make files writable by it.
+    /// Whether a group is the private group of this user: with the user's name and no other member.
+    /// Distributions with private groups make files group-writable.
     fn is_alone_in(&self, group: u32) -> bool {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         is_private_group(&read("/etc/passwd"), &read("/etc/group"), self.id, group)
     }
 }
 
-/// Whether, by the two files of users and groups, a group is the private one of a user.
+/// Whether a group is the private group of a user, by the contents of `/etc/passwd` and
+/// `/etc/group`.
 fn is_private_group(users: &str, groups: &str, user: u32, group: u32) -> bool {
     let id = |field: Option<&&str>| field.and_then(|field| field.parse::<u32>().ok());
     let users = || users.lines().map(|line| line.split(':').collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Addresses at which no server can be reached.
+//! URLs at which no server can be reached.
 
 use serde_json::json;
 
@@ -6,8 +6,7 @@ use super::{assert_fails, impatiently};
 use crate::listening;
 use crate::run::Folder;
 
-/// Asserts what is said of an address that misbehaves in every request, whether it is said to speak
-/// HTTP or not.
+/// Asserts the error for a URL that misbehaves in every request, with and without `type: "http"`.
 fn assert_address_fails(mode: &str, error: &str, hint: &str) {
     let server = listening::scripted("always", mode);
     for entry in [json!({ "type": "http", "url": server.url }), json!({ "url": server.url })] {

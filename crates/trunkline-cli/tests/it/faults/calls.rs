@@ -1,4 +1,4 @@
-//! Processes that do not answer a call as they should.
+//! Processes that misbehave in a call.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
 use crate::host::Host;
 use crate::run::Folder;
 
-/// The server, with little patience for a call. WaitFor for the start is not patience for the call.
+/// The server with a short call timeout. `timeouts.connect` must not extend it.
 fn impatiently(mut server: Value) -> Value {
     server["timeouts"] = json!({ "call": "1s", "connect": "10m" });
     server
@@ -55,7 +55,7 @@ fn a_server_that_answers_half_a_line_and_dies() {
     assert_call_fails(&scripted("half-then-die"), "the process ended (exit status: 7)");
 }
 
-/// CALL-5: a longer answer on the wire is still cut, not failed.
+/// CALL-5: a response above the limit is truncated, not an error.
 #[test]
 fn a_server_that_answers_a_line_of_100_megabytes() {
     let folder = assert_ready(&scripted("huge"));

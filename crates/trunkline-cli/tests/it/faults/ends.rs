@@ -1,4 +1,4 @@
-//! Servers that do not end as they should: nothing of them is left when the program is done.
+//! Servers that do not end properly: no process is left when the program ends.
 
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
@@ -6,13 +6,13 @@ use trunkline_testkit::peers;
 use super::{assert_call_fails, assert_ready, shell_then_words};
 use crate::processes::{marked, marker};
 
-/// The server, with little patience for its end.
+/// The server with a short shutdown timeout.
 fn impatiently(mut server: Value) -> Value {
     server["timeouts"] = json!({ "shutdown": "1s" });
     server
 }
 
-/// Asserts that the server can be used, and that nothing of it is left at the end of every command.
+/// Asserts that the server works, and that none of its processes is left after each command.
 fn assert_used_and_gone(server: Value, marker: &str) {
     let folder = assert_ready(&impatiently(server));
     assert_eq!(marked(marker), Vec::<String>::new());
@@ -24,7 +24,7 @@ fn assert_used_and_gone(server: Value, marker: &str) {
 #[test]
 fn a_server_that_ignores_requests_to_end() {
     let marker = marker();
-    // The shell and its child ignore the signal, and stay when the server is gone.
+    // The shell and its child ignore the signal, and stay when the server has ended.
     let script = format!(
         "trap '' TERM; sleep {marker} & \"$PROGRAM\" demo-server words; sleep {marker}; exit"
     );

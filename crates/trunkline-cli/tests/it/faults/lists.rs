@@ -1,4 +1,4 @@
-//! Servers whose list of tools has no end, or none in sight.
+//! Servers with an endless or huge list of tools.
 
 use super::{assert_fails, scripted};
 

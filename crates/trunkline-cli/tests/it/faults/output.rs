@@ -1,4 +1,4 @@
-//! Servers that say things that are no answers, beside their answers.
+//! Servers that write more than responses.
 
 use serde_json::json;
 
@@ -19,7 +19,8 @@ fn a_line_of_100_megabytes_before_the_first_message_does_no_harm() {
 
 #[test]
 fn half_a_line_before_the_first_message_spoils_no_more_than_that_message() {
-    // The first answer is on the line that noise has begun. The server is asked again, the older way.
+    // The first response is on a line that starts with noise. The server is tried again in the
+    // legacy era.
     let mut server = shell_then_words("printf 'Loading... '");
     server["timeouts"] = json!({ "connect": "10s", "handshake": "2s" });
     assert_shouts(&assert_ready(&server));

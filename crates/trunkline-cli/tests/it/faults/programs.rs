@@ -1,4 +1,4 @@
-//! Programs that are no servers, or cannot be started as one.
+//! Programs that are not servers, or cannot be started.
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn a_program_that_ends_at_once_and_says_why() {
     assert_fails(&server, "the process ended (exit status: 3)", "it said: the key is missing");
 }
 
-/// CON-4: also then there is something to do, whatever was asked for.
+/// CON-4: there is a hint in this case too, for every command.
 #[test]
 fn a_program_that_ends_without_a_word() {
     let (error, hint) = ("the process ended (exit status: 3)", "run its command in a terminal");

@@ -1,4 +1,4 @@
-//! Servers at addresses that do not answer a call as they should.
+//! Remote servers that misbehave in a call.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn a_call_that_is_answered_with_100_megabytes() {
 
 #[test]
 fn a_call_in_a_session_that_is_gone_is_repeated_in_a_new_one() {
-    // One server for each command, because it forgets the first session only.
+    // One server for each command, because it forgets only the first session.
     let server = listening::scripted("tools/call", "forget-session");
     let folder = assert_ready(&remote(&server.url));
     let server = listening::scripted("tools/call", "forget-session");

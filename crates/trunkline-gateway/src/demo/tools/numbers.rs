@@ -1,4 +1,4 @@
-//! The tools that work on numbers.
+//! Tools for numbers.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::RangeInclusive;
@@ -56,7 +56,7 @@ fn describe_add() -> Value {
 
 fn add(arguments: Arguments) -> Result<Output, String> {
     let Summands { a, b } = arguments.read()?;
-    // Whole numbers are added as such: beyond 2^53 a float would lose their last digits.
+    // Integers are added as such: beyond 2^53 a float would lose their last digits.
     if let (Some(a), Some(b)) = (a.as_i128(), b.as_i128()) {
         return Ok(Output::text((a + b).to_string()));
     }

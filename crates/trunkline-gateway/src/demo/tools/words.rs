@@ -1,4 +1,4 @@
-//! The tools that work on text.
+//! Tools for text.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -26,14 +26,13 @@ pub(super) const TOOLS: &[Tool] = &[
 
 const EXPECTED_TEXT: &str = "`text`, a string, and nothing else";
 
-/// How many texts are kept before the oldest is forgotten, so that a demonstration left running
-/// does not grow.
+/// Texts that are kept before the oldest is dropped, so that a demo left running does not grow.
 const MOST_KEPT: usize = 100;
 
-/// The longest text that is kept, in characters, for the same reason.
+/// Limit of a text that is kept, in characters, for the same reason.
 const LONGEST_KEPT: usize = 1000;
 
-/// Memory of the process rather than of a connection: over HTTP, every call may be its own.
+/// Per process, not per connection: over HTTP every call may have its own connection.
 static KEPT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
 #[derive(Deserialize)]
@@ -63,7 +62,7 @@ fn count_words(arguments: Arguments) -> Result<Output, String> {
     Ok(Output::structured(json!({ "words": words, "characters": characters })))
 }
 
-/// Without annotations on purpose: a client must assume the worst of such a tool.
+/// Has no annotations on purpose: a client must assume the worst of such a tool.
 fn describe_shout() -> Value {
     json!({
         "title": "Shout",

@@ -1,4 +1,5 @@
-//! Connections: how many there may be, and how long one may take to say what it wants.
+//! Accepts HTTP connections, with limits on their number and on the time and size of request
+//! headers.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,30 +23,30 @@ use trunkline::principal::{FairShare, Principal};
 
 use super::accept_status::{AcceptHealth, AcceptStatus};
 
-/// Connections at the same time, if the system gives us that many. One token gets half of them if it is
-/// alone, and less while others have some.
+/// Most concurrent connections, if the process may open as many files. One token gets half of them
+/// if it is alone, and less while others have some.
 const MOST: usize = 4096;
 
-/// Files that servers and the program itself may need.
+/// Files reserved for upstream servers and the program itself.
 const FILES: u64 = 128;
 
-/// How long the head of a request may take, and a connection may be kept without one.
+/// Timeout for the headers of a request, and for an idle connection.
 const LONGEST_HEAD: Duration = Duration::from_secs(75);
 
-/// Bytes of the head of a request: request line and headers. Cookies and tokens of others fit into
-/// 8 KiB, and what is allowed here is what a connection may cost before anybody is known.
+/// Limit in bytes of the request line and headers. Cookies and tokens fit into 8 KiB, and this is
+/// the cost of a connection before it is authenticated.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// The pause after the system had no connection to give.
+/// Delay after `accept` failed for lack of resources.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Whoever is on the other end of a connection.
+/// The state of one connection.
 #[derive(Clone)]
 pub(super) struct ConnectionState {
     connection: Arc<CountedConnection>,
 }
 
-/// A connection, counted for the principal of its first request that was let in.
+/// A connection, counted for the principal of its first authorized request.
 struct CountedConnection {
     principal: OnceLock<Principal>,
     share: Arc<Mutex<FairShare>>,
@@ -57,15 +58,15 @@ impl ConnectionState {
         Self { connection: Arc::new(connection) }
     }
 
-    /// Lets in whoever made a request, unless its principal has its share of all connections already.
-    /// Without tokens, nothing says whose connections they are, and all may be taken.
+    /// Assigns a connection to the principal of its request, unless the principal has its share of
+    /// connections already. Anonymous requests have no share, so they may take all connections.
     pub(super) fn authenticate(
         request: &Request,
         principal: &Principal,
     ) -> Result<(), TooManyConnections> {
         match request.extensions().get::<Self>() {
             Some(visitor) if !visitor.is_authenticated() => visitor.connection.count(principal),
-            // A router that somebody else serves is not told of connections.
+            // A router that is served by another program has no connection state.
             Some(_) | None => Ok(()),
         }
     }
@@ -96,7 +97,7 @@ impl Drop for CountedConnection {
     }
 }
 
-/// The refusal of a request on one connection more than its principal may have.
+/// The error for a connection above the share of its principal.
 #[derive(Debug)]
 pub(super) struct TooManyConnections;
 
@@ -112,8 +113,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Serves a router on a listener until something has happened, and returns once everybody has their
-/// answers. Reports whether connections can be had.
+/// Serves a router on a listener until `end` completes, and returns once all responses are sent.
+/// Reports whether connections can be accepted.
 pub(super) async fn receive(
     router: Router,
     listener: TcpListener,
@@ -137,13 +138,13 @@ async fn serve_connections(
         tokio::select! {
             () = &mut end => break,
             accepted = listener.accept(), if elicitations.has_room() => match accepted {
-                // Whoever could have made room may be known by now.
+                // The connections to evict may have authenticated meanwhile.
                 Ok((stream, _)) => tokio::select! {
                     () = elicitations.room() => elicitations.begin(stream),
                     () = &mut end => break,
                 },
                 Err(error) if is_of_one_connection(&error) => {}
-                // That passes.
+                // A lack of resources is temporary.
                 Err(error) => {
                     acceptance.report_failing(error);
                     tokio::select! {
@@ -161,14 +162,13 @@ async fn serve_connections(
     Ok(())
 }
 
-/// The connections there are.
 struct Connections {
     router: TowerToHyperService<Router>,
     going_on: JoinSet<()>,
     most: usize,
-    /// The connections of each principal that is known.
+    /// The number of connections per principal.
     share: Arc<Mutex<FairShare>>,
-    /// Those who were not known when they were last looked at, longest first.
+    /// Connections that were unauthenticated when last checked, oldest first.
     strangers: VecDeque<(ConnectionState, AbortHandle)>,
     is_over: watch::Sender<bool>,
 }
@@ -185,20 +185,20 @@ impl Connections {
         }
     }
 
-    /// Whether another one can come, perhaps in the place of one that nobody knows.
+    /// Whether another connection can be accepted, possibly by evicting an unauthenticated one.
     fn has_room(&mut self) -> bool {
         self.remove_authenticated();
         self.going_on.len() < self.most || !self.strangers.is_empty()
     }
 
-    /// Waits until another one can come.
+    /// Waits until another connection can be accepted.
     async fn room(&mut self) {
         while !self.has_room() {
             self.going_on.join_next().await;
         }
     }
 
-    /// Takes those off the head of the list of strangers that are none any more.
+    /// Drops closed and authenticated connections from the front of the eviction queue.
     fn remove_authenticated(&mut self) {
         let is_over = |(visitor, task): &(ConnectionState, AbortHandle)| {
             visitor.is_authenticated() || task.is_finished()
@@ -215,8 +215,8 @@ impl Connections {
         {
             longest.abort();
         }
-        // Small answers must not wait for more to come. One that cannot be set so is served all the
-        // same.
+        // Small responses must not wait for more data. A socket that refuses the option is served
+        // anyway.
         let _ = stream.set_nodelay(true);
         let visitor = ConnectionState::new(&self.share);
         let visit = serve_connection(
@@ -227,14 +227,15 @@ impl Connections {
         );
         let task = self.going_on.spawn(visit);
         self.strangers.push_back((visitor, task));
-        // The list is as long as there are connections, give or take those that came in since.
+        // The queue may contain closed and authenticated connections, so it is pruned at twice the
+        // limit.
         if self.strangers.len() > 2 * self.most {
             self.strangers
                 .retain(|(visitor, task)| !visitor.is_authenticated() && !task.is_finished());
         }
     }
 
-    /// Waits until everybody has their answers.
+    /// Waits until all responses are sent.
     async fn finish(mut self) {
         self.is_over.send_replace(true);
         while self.going_on.join_next().await.is_some() {}
@@ -254,20 +255,20 @@ async fn serve_connection(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(LONGEST_HEAD)
-        // The buffer alone lets nearly twice as much pass, if it comes in one read.
+        // The buffer size alone admits nearly twice as much in one read.
         .max_buf_size(HEAD_BYTES)
         .max_header_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
-        // Whatever was wrong with it, there is nobody left to tell.
+        // An error of the connection has no recipient.
         _ = connection.as_mut() => return,
         _ = is_over.wait_for(|is_over| *is_over) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
-/// How many connections there may be: servers and files need some of what the system gives, too.
+/// The connection limit: upstream servers and the program need some of the open files too.
 fn max_connections() -> usize {
     #[cfg(unix)]
     {
@@ -281,7 +282,7 @@ fn max_connections() -> usize {
     MOST
 }
 
-/// Whether an error is about the one connection that was about to be made.
+/// Whether an error concerns only the connection that was being accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
@@ -330,7 +331,7 @@ mod tests {
         assert!(ask(&mut guest).await.unwrap() > 0, "those who are known stay");
     }
 
-    /// However its bytes arrive: in one piece, or in several.
+    /// In one piece or in several.
     #[tokio::test]
     async fn a_head_is_refused_from_its_bound_on() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -346,7 +347,7 @@ mod tests {
                 let head = format!("{start}{}{end}", "x".repeat(room + extra));
                 let mut stream = TcpStream::connect(address).await.unwrap();
                 for piece in head.as_bytes().chunks(head.len().div_ceil(pieces)) {
-                    // It may have been refused by now.
+                    // It may have been rejected already.
                     if stream.write_all(piece).await.is_err() {
                         break;
                     }
@@ -354,7 +355,7 @@ mod tests {
                 }
                 let mut answer = [0; 12];
                 let read = timeout(Duration::from_secs(30), stream.read_exact(&mut answer)).await;
-                // Refused in the middle of it, the connection may be reset before that is read.
+                // After an early rejection the connection may be reset before the response is read.
                 if read.expect("an answer in time").is_ok() || extra == 0 {
                     assert_eq!(&answer, status.as_bytes(), "{extra} more in {pieces} pieces");
                 }
@@ -362,7 +363,7 @@ mod tests {
         }
     }
 
-    /// The answer to a request of a token.
+    /// The response to a request of a token.
     async fn ask_as(stream: &mut TcpStream, token: &str) -> String {
         let request = format!("GET / HTTP/1.1\r\nHost: x\r\nX-Token: {token}\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -388,7 +389,7 @@ mod tests {
         }
         let mut bob = TcpStream::connect(address).await.unwrap();
         assert!(ask_as(&mut bob, "bob").await.starts_with("HTTP/1.1 200"));
-        // What is closed is free again.
+        // Closed connections are free again.
         anns.truncate(3);
         let let_in = async {
             loop {
@@ -402,7 +403,7 @@ mod tests {
         assert!(ask_as(&mut anns[0], "ann").await.starts_with("HTTP/1.1 200"));
     }
 
-    /// Also those who were the last to come when they were strangers.
+    /// Also those that were last in the queue when they were unauthenticated.
     #[tokio::test]
     async fn nobody_who_is_known_makes_room() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

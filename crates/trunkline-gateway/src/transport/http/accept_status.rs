@@ -1,4 +1,4 @@
-//! Whether connections can be accepted: said once when that begins to fail, and once when it is over.
+//! Reports when connections cannot be accepted any more, and when they can again, once each.
 
 use std::future::pending;
 use std::io;
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// How long nothing may have failed before it is over. A connection that comes and goes while there is
-/// room for just one more is the end of nothing.
+/// How long `accept` must not fail before recovery is reported; a single freed descriptor is not a
+/// recovery.
 const CALM: Duration = Duration::from_secs(3);
 
-/// What whoever looks after a listener should know of it.
+/// Whether a listener accepts connections.
 #[derive(Debug)]
 pub enum AcceptStatus {
-    /// The system has no connection to give, because too many files are open, most likely. Whoever
-    /// connects waits.
+    /// The system accepts no more connections, most likely because too many files are open. Clients
+    /// that connect have to wait.
     Fails(io::Error),
-    /// It gives them again.
+    /// Connections are accepted again.
     Works,
 }
 
-/// How accepting goes, and whom to tell.
+/// The last failure of `accept`, and the callback for reports.
 pub(super) struct AcceptHealth<R> {
     report: R,
-    /// When it last failed, unless that is over.
+    /// When `accept` last failed, until it recovers.
     failed: Option<Instant>,
 }
 
@@ -32,14 +32,14 @@ impl<R: FnMut(AcceptStatus)> AcceptHealth<R> {
         Self { report, failed: None }
     }
 
-    /// Notes that it failed. However often that is tried again, it is one failure.
+    /// Records a failure. Reports only the first of a series.
     pub(super) fn report_failing(&mut self, error: io::Error) {
         if self.failed.replace(Instant::now()).is_none() {
             (self.report)(AcceptStatus::Fails(error));
         }
     }
 
-    /// Waits until a failure is over; for ever, if there is none.
+    /// Waits until a failure has recovered; forever if there is none.
     pub(super) async fn recovered(&self) {
         match self.failed {
             Some(failed) => sleep_until(failed + CALM).await,
@@ -47,7 +47,6 @@ impl<R: FnMut(AcceptStatus)> AcceptHealth<R> {
         }
     }
 
-    /// Notes that a failure is over.
     pub(super) fn report_recovered(&mut self) {
         self.failed = None;
         (self.report)(AcceptStatus::Works);

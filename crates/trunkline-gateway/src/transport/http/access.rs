@@ -1,5 +1,4 @@
-//! Who may come in: by the name they ask under, the page they come from, the token they bear, and
-//! how often they come.
+//! Access control of HTTP requests: by `Host`, `Origin`, token and request rate.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,10 +15,10 @@ use crate::access::scope::{CallerIdentity, CallerScope, Scope};
 use crate::client::caller::Lease;
 use crate::options::GatewayOptions;
 
-/// How many seconds' worth of requests may come at once.
+/// Burst size of the rate limit, in seconds.
 const BURST: f64 = 2.0;
 
-/// Why somebody is not let in.
+/// The reason why a request is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Rejection {
     NoToken,
@@ -48,13 +47,13 @@ impl IntoResponse for Rejection {
     }
 }
 
-/// What is left to somebody of the requests they may make.
+/// The remaining requests of a principal.
 struct TokenBucket {
     left: f64,
     seen: Instant,
 }
 
-/// Decides who may come in.
+/// Checks requests against the options of the gateway.
 pub(super) struct AccessControl {
     options: GatewayOptions,
     allowances: Mutex<HashMap<Box<str>, TokenBucket>>,
@@ -65,7 +64,7 @@ impl AccessControl {
         Self { options, allowances: Mutex::default() }
     }
 
-    /// Refuses requests under a name that is not ours, and those of pages from elsewhere.
+    /// Rejects requests with a foreign `Host` or `Origin`.
     pub(super) fn check_host_and_origin(
         &self,
         headers: &HeaderMap,
@@ -74,19 +73,19 @@ impl AccessControl {
         origin::check((headers, target), &self.options.hosts, &self.options.origins)
     }
 
-    /// The web page that asks, if it is one of those that were allowed by name.
+    /// The CORS origin of a request, if it is one of the configured origins.
     pub(super) fn page(&self, headers: &HeaderMap) -> Option<CorsOrigin> {
         CorsOrigin::of(headers, &self.options.origins)
     }
 
-    /// Who asks, and what limits them: the address, and their token.
+    /// The identity of a caller: its principal, and the limits of endpoint and token.
     pub(super) fn identify(
         &self,
         headers: &HeaderMap,
         scope: &Scope,
     ) -> Result<CallerIdentity, Rejection> {
         let identity = self.known(headers, scope);
-        // Those who are not known share one allowance: guessing tokens is no faster than asking.
+        // Unauthenticated requests share one bucket, so guessing tokens is rate-limited too.
         let principal = identity.as_ref().map_or("", |identity| identity.principal.as_str());
         match self.options.limits.requests_per_second {
             Some(rate) if !self.take_permit(principal, f64::from(rate)) => Err(Rejection::TooMany),
@@ -107,7 +106,7 @@ impl AccessControl {
         Ok(CallerIdentity { scope, principal: Principal::Token(token.name.as_str().into()) })
     }
 
-    /// For how long somebody is let in, if they still are.
+    /// The authorization of a long-lived stream; `None` if the token is unknown now.
     pub(super) fn admission(&self, headers: &HeaderMap) -> Option<Lease> {
         if self.options.tokens.is_empty() {
             return Some(Lease::Asked);
@@ -115,7 +114,7 @@ impl AccessControl {
         self.options.tokens.pass(bearer(headers)?).map(Lease::Token)
     }
 
-    /// Takes one request off what somebody has left, if there is one.
+    /// Takes one request from a principal's bucket, if it has one.
     fn take_permit(&self, principal: &str, rate: f64) -> bool {
         let now = Instant::now();
         let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,7 +172,7 @@ mod tests {
         let reader = Scope::of_agent("reader");
         assert_eq!(identity.principal.as_str(), "ann");
         assert_eq!(identity.scope, CallerScope::new(all, reader.clone()));
-        // The address of another agent is another limit.
+        // The endpoint of another agent is another limit.
         let writer = Scope::of_agent("writer");
         let both = CallerScope::new(writer.clone(), reader);
         assert_eq!(identify(&right, &writer).unwrap().scope, both);
@@ -197,7 +196,7 @@ mod tests {
         let all = Scope::default();
         let tried: Vec<_> = (0..50).map(|_| guard.identify(&wrong, &all).unwrap_err()).collect();
         assert_eq!((&tried[0], &tried[49]), (&Rejection::WrongToken, &Rejection::TooMany));
-        // Whoever has a token does not notice.
+        // Requests with a valid token are not affected.
         let right = headers(&[("authorization", "Bearer secret")]);
         assert!(guard.identify(&right, &all).is_ok());
     }

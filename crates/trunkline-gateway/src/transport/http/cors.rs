@@ -1,5 +1,5 @@
-//! Web pages of other origins that may ask: browsers want to be told so before they send anything,
-//! and again before they show the page what came back.
+//! CORS headers for the configured origins: browsers check them before a request, and before a page
+//! may read the response.
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -9,20 +9,20 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-/// A page that may ask.
+/// An allowed origin.
 pub(super) struct CorsOrigin {
     origin: HeaderValue,
 }
 
 impl CorsOrigin {
-    /// The page that a request comes from, if it is of one of these origins.
+    /// The origin of a request, if it is one of these.
     pub(super) fn of(headers: &HeaderMap, origins: &[String]) -> Option<Self> {
         let origin = headers.get(ORIGIN)?;
         let is_known = |known: &String| known.as_bytes().eq_ignore_ascii_case(origin.as_bytes());
         origins.iter().any(is_known).then(|| Self { origin: origin.clone() })
     }
 
-    /// The answer to a browser that asks whether the page may ask: in any way, with any header.
+    /// The response to a preflight request: allows all methods of the endpoint, and any header.
     pub(super) fn preflight(&self, headers: &HeaderMap) -> Response {
         let mut response = StatusCode::NO_CONTENT.into_response();
         let answers = response.headers_mut();
@@ -35,7 +35,7 @@ impl CorsOrigin {
         self.add_headers(response)
     }
 
-    /// An answer that the browser shows to the page.
+    /// Adds the headers with which a browser lets the page read the response.
     pub(super) fn add_headers(&self, mut response: Response) -> Response {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.origin.clone());

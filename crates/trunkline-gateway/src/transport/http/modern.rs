@@ -1,4 +1,4 @@
-//! Requests of modern clients: each stands for itself, and its client goes away to cancel it.
+//! Requests of modern clients: each is independent, and is cancelled by closing its connection.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -28,13 +28,13 @@ use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::param_headers;
 use crate::request::response::RpcResult;
 
-/// How long a modern client waits for a plain answer. The status of the answer says something to
-/// it, so that streams come only where they have to show that they are alive.
+/// How long a modern request may take before the response becomes a stream. A plain response has a
+/// meaningful status, so streams are used only where keep-alives are needed.
 const LATER: Duration = Duration::from_secs(5);
 
 type ModernFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
-/// A request that stands for itself. Its client goes away to cancel it.
+/// Handles a modern request. It is cancelled by closing its connection.
 pub(super) async fn modern(
     state: &Arc<AppState>,
     identity: &Arc<CallerIdentity>,
@@ -81,7 +81,7 @@ fn modern_caller(
     Ok((caller, unread))
 }
 
-/// For how long a request may go on. Only one that listens goes on for longer than its answer takes.
+/// The authorization of a request. Only `subscriptions/listen` needs more than the initial check.
 fn admission(
     state: &AppState,
     headers: &HeaderMap,
@@ -94,7 +94,7 @@ fn admission(
     state.guard.admission(headers).ok_or_else(gone)
 }
 
-/// A modern request that is being worked on. Dropping it cancels it.
+/// A modern request that is being handled. Dropping it cancels it.
 struct ModernExchange {
     answering: Option<ModernFuture>,
     inbox: Receiver<Bytes>,
@@ -109,7 +109,7 @@ enum ModernEvent {
 }
 
 impl ModernExchange {
-    /// What is said next; nothing after the answer.
+    /// The next message; `None` after the response.
     async fn next(&mut self) -> Option<ModernEvent> {
         if let Some(answering) = &mut self.answering {
             tokio::select! {
@@ -119,17 +119,18 @@ impl ModernExchange {
             }
             self.answering = None;
         }
-        // What was said before the answer comes before it.
+        // Messages sent before the response are delivered before it.
         match self.inbox.try_recv() {
             Some(message) => Some(ModernEvent::Message(message)),
             None => self.last.take().map(ModernEvent::Answer),
         }
     }
 
-    /// The rest of it as a stream of events.
+    /// The rest of the exchange as an SSE stream.
     fn streamed(self, first: Option<Bytes>) -> Response {
         let Self { answering, inbox, id, last, unread } = self;
-        // Goes on while the client does not read, so that the answer is counted as soon as it is there.
+        // Continues while the client does not read, so that the response counts as unread as soon
+        // as it exists.
         let mut answering_task = JoinSet::new();
         answering_task.spawn(async move {
             let answer = match (last, answering) {
@@ -149,13 +150,13 @@ impl ModernExchange {
     }
 }
 
-/// The stream on which a modern client gets an answer and what comes before it. Dropping it cancels
-/// the request.
+/// The SSE stream of a modern request: messages, then the response. Dropping it cancels the
+/// request.
 struct ModernStream {
-    /// Nothing once it is over.
+    /// `None` once the response is taken.
     answer: Option<JoinSet<Option<Bytes>>>,
     inbox: Receiver<Bytes>,
-    /// Parts of events that come next.
+    /// Parts of the next events.
     next: VecDeque<Bytes>,
 }
 
@@ -172,7 +173,8 @@ impl ModernStream {
         self.next.pop_front()
     }
 
-    /// The next message; nothing after the answer. What was said before the answer comes before it.
+    /// The next message; `None` after the response. Messages sent before the response come before
+    /// it.
     async fn message(&mut self) -> Option<Bytes> {
         let answer = self.answer.as_mut()?;
         let answer = tokio::select! {
@@ -190,7 +192,7 @@ impl ModernStream {
     }
 }
 
-/// An event with a message, in parts: a long one is not copied.
+/// An SSE event with a message, in parts: a long one is not copied.
 fn event(message: Bytes) -> impl Iterator<Item = Bytes> {
     const START: &[u8] = b"data: ";
     const END: &[u8] = b"\n\n";
@@ -201,7 +203,7 @@ fn event(message: Bytes) -> impl Iterator<Item = Bytes> {
     parts.into_iter().filter(|part| !part.is_empty())
 }
 
-/// The status of an answer to a modern client that is an error.
+/// The HTTP status of an error response to a modern client.
 fn status_of(error: &RpcError) -> StatusCode {
     match error.code() {
         code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,

@@ -1,5 +1,5 @@
-//! Only this machine may ask, under its own name, and no web page of another: what keeps DNS
-//! rebinding out. More can be allowed, one by one.
+//! Validates `Host` and `Origin` against DNS rebinding: by default, only names of the local machine
+//! and pages from it are allowed.
 
 use std::net::IpAddr;
 
@@ -7,9 +7,9 @@ use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 
-/// Refuses a request under a name that is neither this machine's nor one of `hosts`, and one of a
-/// page that is neither of this machine nor one of `origins`. Whatever names a host has to name one
-/// of these: others may look at another of the names than we do.
+/// Rejects a request if its `Host` is neither the local machine nor one of `hosts`, or its `Origin`
+/// is neither the local machine nor one of `origins`. Every header value and the request target
+/// have to pass, because an intermediary may use another one than we do.
 pub(crate) fn check(
     (headers, target): (&HeaderMap, &Uri),
     hosts: &[String],
@@ -46,7 +46,7 @@ fn is_known_origin(origin: &str, origins: &[String]) -> bool {
     matches!(origin.scheme_str(), Some("http" | "https")) && origin.host().is_some_and(is_loopback)
 }
 
-/// Whether a host is this machine, seen from itself.
+/// Whether a host is the local machine.
 fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")

@@ -1,5 +1,5 @@
-//! One message of a client, and the answer to it: JSON if it is there soon, a stream of events if
-//! something else comes first.
+//! Handles one POSTed message. The response is JSON if it is ready soon, and an SSE stream if it is
+//! slow or other messages come first.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,13 +31,12 @@ use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::response::RpcResult;
 use crate::request::{malformed, panics, param_headers};
 
-/// How long a legacy client waits for a plain answer before it gets a stream, which it can take up
-/// again if it breaks.
+/// How long a legacy request may take before its response becomes a stream, which can be resumed.
 const SOON: Duration = Duration::from_millis(250);
 
 type LegacyFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
-/// Takes one message.
+/// Handles one message.
 pub(super) async fn receive(
     state: &Arc<AppState>,
     identity: &Arc<CallerIdentity>,
@@ -80,7 +79,7 @@ pub(super) async fn receive(
     }
 }
 
-/// The refusal of a message that was not read to its end.
+/// The error for a message that could not be read completely.
 fn unreadable(state: &AppState, unread: &BodyError) -> Response {
     match unread {
         BodyError::TooLong => {
@@ -97,7 +96,7 @@ fn unreadable(state: &AppState, unread: &BodyError) -> Response {
     }
 }
 
-/// The refusal of something for which there is no room just now.
+/// The error for a request above a resource limit.
 fn busy(text: &'static str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")], text).into_response()
 }
@@ -107,7 +106,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|it| it.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// What a client tells: a legacy one about its requests, and either what is for a server.
+/// Handles a notification: the cancellation of a legacy request, or one to forward to a server.
 async fn on_notification(
     state: &AppState,
     identity: &CallerIdentity,
@@ -135,7 +134,7 @@ async fn on_notification(
     StatusCode::ACCEPTED.into_response()
 }
 
-/// The modern client that tells something, once it declares itself as in a request.
+/// The modern client of a notification, if its `_meta` and headers are complete as in a request.
 fn modern_teller(
     headers: &HeaderMap,
     notification: &Notification,
@@ -182,7 +181,7 @@ async fn open(
         Ok(instructions) => instructions,
         Err(error) => return refused(error),
     };
-    // Not before: whoever does not wait for that long takes no room of others.
+    // Only now, so that clients that give up earlier take no place of others.
     if !state.sessions.open(&session) {
         return busy("there are too many sessions; try again later\n");
     }
@@ -208,7 +207,7 @@ fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, last_words: CancelPar
     }
 }
 
-/// A request in a session. Its client may go away without giving it up.
+/// Handles a request in a session. A closed connection does not cancel it.
 async fn legacy(
     state: &AppState,
     session: &Arc<HttpSession>,
@@ -256,10 +255,10 @@ async fn legacy(
     answer
 }
 
-/// A request that is being worked on, with what is said meanwhile. If its client goes away before
-/// it has an answer, it is worked on all the same: only a cancellation cancels.
+/// A request that is being handled, with its messages. If the client disconnects before the
+/// response, handling continues: only a cancellation cancels it.
 struct LegacyExchange {
-    /// Nothing once it is over.
+    /// `None` once it has finished.
     going_on: Option<(LegacyFuture, InFlightRequest)>,
     inbox: Receiver<Bytes>,
     last: Option<RpcResult>,
@@ -283,7 +282,7 @@ impl LegacyExchange {
             }
             self.going_on = None;
         }
-        // What was said before the answer comes before it.
+        // Messages sent before the response are delivered before it.
         match (self.inbox.try_recv(), self.last.take()) {
             (Some(message), last) => {
                 self.last = last;
