@@ -322,7 +322,8 @@ impl Route<'_> {
     /// The server gave no answer.
     fn failed(&self, error: Error) -> CallError {
         // Another one takes the place of what a client had for itself.
-        let is_replaced = (self.is_own || self.first.is_some()) && self.connection.is_shut_down();
+        let is_replaced =
+            (self.is_own || self.first.is_some()) && self.connection.needs_intervention();
         let may_pass = is_replaced || self.connection.is_retryable(error.kind());
         CallError::from(error).retryable(may_pass)
     }

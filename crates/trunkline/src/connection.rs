@@ -95,7 +95,7 @@ impl Connection {
         let (log_level, log_level_for_task) = watch::channel(None);
         let told = broadcast::Sender::new(MAX_UNHEARD);
         let mut fingerprint = server.fingerprint();
-        if server.is_folder_independent() {
+        if server.runs_in_host_directory() {
             // A relative path is another program in another directory.
             fingerprint = fingerprint.within(&options.resolver().working_directory());
         }
@@ -182,7 +182,7 @@ impl Connection {
     }
 
     /// Whether the server has failed and will not recover without intervention.
-    pub(crate) fn is_shut_down(&self) -> bool {
+    pub(crate) fn needs_intervention(&self) -> bool {
         self.published.watch().borrow().state == State::Failed && !self.will_recover()
     }
 
@@ -237,7 +237,7 @@ impl Connection {
                     Err(broadcast::error::RecvError::Closed) => return,
                 };
                 let Some(told) = told.upgrade() else { return };
-                if !is_sent_per_request(&notification.notification.method) {
+                if !is_sent_on_every_connection(&notification.notification.method) {
                     // There may be no receiver.
                     let _ = told.send(notification);
                 }
@@ -463,6 +463,6 @@ impl Connection {
 }
 
 /// Whether a server sends this notification on every one of its connections.
-fn is_sent_per_request(method: &str) -> bool {
+fn is_sent_on_every_connection(method: &str) -> bool {
     !ItemKind::list_changed_method(method).is_empty() || method == "notifications/resources/updated"
 }

@@ -78,7 +78,7 @@ impl Server {
     }
 
     /// Whether it runs in the working directory of its host.
-    pub(crate) fn is_folder_independent(&self) -> bool {
+    pub(crate) fn runs_in_host_directory(&self) -> bool {
         matches!(&self.transport, Transport::Stdio(stdio) if stdio.cwd.is_none())
     }
 

@@ -27,25 +27,25 @@ pub(super) fn param_headers(definition: &Raw) -> Result<Vec<ParamHeader>, &'stat
     let schema = schema.as_value().ok_or("its input schema cannot be read")?;
     let mut search = ParamHeaderSearch { found: Vec::new(), path: Vec::new() };
     search.object(&schema)?;
-    if has_mark(&schema) > search.found.len() {
+    if count_marks(&schema) > search.found.len() {
         return Err("a header in it is for something that is no named argument");
     }
     Ok(search.found)
 }
 
 /// Number of marks anywhere in the schema.
-fn has_mark(schema: &Value) -> usize {
+fn count_marks(schema: &Value) -> usize {
     match schema {
         Value::Object(members) => {
             let member = |(key, value): (&String, &Value)| match (key.as_str(), value) {
                 // The keys of `properties` are names of arguments.
-                ("properties", Value::Object(named)) => named.values().map(has_mark).sum(),
+                ("properties", Value::Object(named)) => named.values().map(count_marks).sum(),
                 (MARK, _) => 1,
-                _ => has_mark(value),
+                _ => count_marks(value),
             };
             members.iter().map(member).sum()
         }
-        Value::Array(items) => items.iter().map(has_mark).sum(),
+        Value::Array(items) => items.iter().map(count_marks).sum(),
         _ => 0,
     }
 }

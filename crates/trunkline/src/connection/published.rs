@@ -212,7 +212,7 @@ impl PublishedState {
     }
 
     /// Marks a list as stale.
-    pub(super) fn is_stale(&self, kind: ItemKind) {
+    pub(super) fn mark_stale(&self, kind: ItemKind) {
         self.of(kind).send_modify(|listed| listed.fresh_until = None);
     }
 
@@ -246,7 +246,7 @@ impl PublishedState {
 
     /// Marks the server as failed; `pause` is the delay until it is restarted, if it is.
     pub(super) fn failed(&self, error: &Error, pause: Option<Duration>, restarts: u32) {
-        self.is_over();
+        self.end_session();
         self.forget_lists();
         self.status.send_modify(|status| {
             mark_gone(status, State::Failed);
@@ -258,7 +258,7 @@ impl PublishedState {
     }
 
     /// Marks the session as ended.
-    fn is_over(&self) {
+    fn end_session(&self) {
         self.edition.store(0, Ordering::Release);
     }
 
@@ -283,7 +283,7 @@ impl PublishedState {
 
     /// Marks the server as stopped until its next use. Its lists stay.
     pub(super) fn idle(&self) {
-        self.is_over();
+        self.end_session();
         self.set_unready_since(None);
         self.status.send_modify(|status| {
             mark_gone(status, State::Idle);
@@ -294,7 +294,7 @@ impl PublishedState {
 
     /// Marks the server as shut down for good.
     pub(super) fn stopped(&self) {
-        self.is_over();
+        self.end_session();
         self.forget_lists();
         self.status.send_modify(|status| {
             mark_gone(status, State::Stopped);

@@ -119,7 +119,7 @@ impl Connection {
             Err(error) => error.kind() == ErrorKind::SessionExpired,
             Ok(Err(error)) if error.code() == code::HEADER_MISMATCH && ask.is_tool_call() => {
                 // The arguments that have to be repeated in headers have changed.
-                self.published.is_stale(ItemKind::Tool);
+                self.published.mark_stale(ItemKind::Tool);
                 Box::pin(self.list_fresh(ItemKind::Tool)).await.is_ok()
             }
             Ok(Err(error)) => requires_modern(error),

@@ -252,15 +252,9 @@ impl HostBuilder {
     ///
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<Host, StartError> {
-        // Files may be on a file system that does not answer.
+        // Files may be on a file system that does not respond.
         let read = tokio::task::spawn_blocking(move || self.read()).await;
         let (host, options) = read.expect("invariant: loading does not panic");
-        let connections = self.connection_options();
-        let Self { source, environment, reserved, registry, max_access, restart, .. } = self;
-        let load = move || load(source, environment.as_deref());
-        // Files may be on a file system that does not respond.
-        let loaded = tokio::task::spawn_blocking(load).await;
-        let host = loaded.expect("invariant: loading does not panic");
         let has_errors = host.diagnostics.iter().any(|found| found.is_error(false));
         if has_errors && host.config.servers().len() == 0 {
             return Err(StartError { diagnostics: host.diagnostics });

@@ -64,7 +64,7 @@ impl DedicatedConnection {
     /// Whether another call can be made of it. One that has ended for good is replaced by another at
     /// the next call: nobody but its client would notice that it is down.
     fn is_usable(&self) -> bool {
-        !self.connection.is_closed() && !self.connection.is_shut_down()
+        !self.connection.is_closed() && !self.connection.needs_intervention()
     }
 
     /// Whether it is a connection to what an entry says now, and with its timeouts and restart rule
@@ -107,7 +107,7 @@ async fn report_failures(
             let _ = ends.send(DedicatedServerFailure {
                 server,
                 error,
-                is_replaced: connection.is_shut_down(),
+                is_replaced: connection.needs_intervention(),
             });
         }
         was_ready = state == State::Ready;

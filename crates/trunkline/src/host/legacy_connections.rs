@@ -87,7 +87,7 @@ impl LegacyConnections {
         let key = (first.server().name.clone(), digest(&[capabilities.bytes()], DIGEST));
         let mut connections = lock(&self.connections);
         let is_usable = |it: &&mut LegacyConnection| {
-            it.is_beside(first) && !it.connection.is_closed() && !it.connection.is_shut_down()
+            it.is_beside(first) && !it.connection.is_closed() && !it.connection.needs_intervention()
         };
         if let Some(second) = connections.get_mut(&key).filter(is_usable) {
             second.used = Instant::now();

@@ -25,7 +25,7 @@ impl Shutdowns {
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
     }
 
-    fn is_started(&self) -> ShutdownGuard {
+    fn begin(&self) -> ShutdownGuard {
         self.0.send_modify(|count| *count += 1);
         ShutdownGuard(self.0.clone())
     }
@@ -54,7 +54,7 @@ pub(crate) async fn end(
 
 /// Shuts down a server in the background.
 pub(crate) fn start(connection: Arc<Connection>, counts: &[&Shutdowns]) -> JoinHandle<()> {
-    let counted: Vec<_> = counts.iter().map(|count| count.is_started()).collect();
+    let counted: Vec<_> = counts.iter().map(|count| count.begin()).collect();
     tokio::spawn(async move {
         connection.shut_down().await;
         drop(counted);

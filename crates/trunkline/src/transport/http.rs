@@ -57,7 +57,7 @@ pub(crate) struct HttpTransport {
 
 impl fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpWire")
+        f.debug_struct("HttpTransport")
             .field("target", &self.target)
             .field("version", &self.version)
             .field("exchanges", &self.exchanges)

@@ -41,7 +41,7 @@ pub(crate) struct SseTransport {
 
 impl fmt::Debug for SseTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SseWire")
+        f.debug_struct("SseTransport")
             .field("target", &self.target)
             .field("version", &self.version)
             .field("exchanges", &self.exchanges)

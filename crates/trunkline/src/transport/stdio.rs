@@ -140,7 +140,7 @@ impl StdioTransport {
             read = read_output(&mut self.output, &mut self.lines) => {
                 if !self.has_spoken {
                     self.has_spoken = true;
-                    self.process.has_spoken();
+                    self.process.on_first_output();
                 }
                 if !matches!(read, Ok(count) if count > 0) {
                     self.output = None;

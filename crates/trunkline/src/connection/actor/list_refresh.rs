@@ -49,7 +49,7 @@ pub(super) struct InternalRequests<'a> {
 }
 
 impl ServerActor {
-    pub(super) fn request_page(&self) -> InternalRequests<'_> {
+    pub(super) fn internal_requests(&self) -> InternalRequests<'_> {
         let patience = self.behaviour().timeouts.list;
         InternalRequests { trust: self.server.trust, ..InternalRequests::new(&self.ids, patience) }
     }

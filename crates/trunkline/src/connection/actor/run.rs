@@ -207,7 +207,7 @@ impl ServerActor {
             return self.published.record_noise(session);
         }
         for kind in ItemKind::list_changed_method(&notification.method) {
-            self.published.is_stale(*kind);
+            self.published.mark_stale(*kind);
             // What nobody has asked for yet is not asked for now.
             if self.published.listed(*kind).is_known {
                 chores.relistings.of(*kind).changed();
@@ -348,14 +348,14 @@ impl ServerActor {
         page: (ItemKind, RequestOutcome),
     ) {
         let (kind, answer) = page;
-        let asking = self.request_page();
+        let asking = self.internal_requests();
         let Some(list) = chores.relistings.of(kind).on_page(session, asking, answer) else {
             return;
         };
         let result = list.map(|list| self.on_list(session, chores.spoken, list));
         let relisting = chores.relistings.of(kind);
         if relisting.is_due() {
-            self.published.is_stale(kind);
+            self.published.mark_stale(kind);
         }
         relisting.notify_waiters(&result);
         // The old list is better than none.
@@ -388,7 +388,7 @@ impl ServerActor {
             LogReason::Start => None,
             LogReason::Client => requester,
         };
-        chores.logging.request_level(session, self.request_page(), (level, requester));
+        chores.logging.request_level(session, self.internal_requests(), (level, requester));
     }
 
     fn subscribe(&mut self, session: &mut Session, chores: &mut BackgroundJobs, step: ListenEvent) {
@@ -401,12 +401,12 @@ impl ServerActor {
             ListenEvent::Over(which, answer) => {
                 chores.subscription.over(which, &answer, &mut self.watched);
                 // What changed while nobody listened was not heard.
-                ItemKind::ALL.iter().for_each(|kind| self.published.is_stale(*kind));
+                ItemKind::ALL.iter().for_each(|kind| self.published.mark_stale(*kind));
             }
         }
     }
 
     fn refresh_list(&self, session: &mut Session, chores: &mut BackgroundJobs, kind: ItemKind) {
-        chores.relistings.of(kind).start(session, self.request_page());
+        chores.relistings.of(kind).start(session, self.internal_requests());
     }
 }

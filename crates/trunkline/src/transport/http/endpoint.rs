@@ -32,7 +32,7 @@ pub(crate) struct HttpEndpoint {
 
 impl fmt::Debug for HttpEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HttpTarget").field(&origin(self.address.url())).finish()
+        f.debug_tuple("HttpEndpoint").field(&origin(self.address.url())).finish()
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
         let target =
             target("https://me:hunter1@a.example/hunter2?key=hunter3", &[("X-Key", "hunter4")]);
         let printed = format!("{:?}", target.unwrap());
-        assert_eq!(printed, r#"HttpTarget("https://a.example")"#);
+        assert_eq!(printed, r#"HttpEndpoint("https://a.example")"#);
     }
 
     #[test]

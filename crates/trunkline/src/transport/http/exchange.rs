@@ -195,7 +195,7 @@ impl Exchange {
     fn resume_or_fail(&mut self, error: Error) -> Option<ExchangeEvent> {
         let can_resume = self.question.is_resumable && self.stream.can_resume();
         let is_hopeless = error.kind() == ErrorKind::TooLarge;
-        if !can_resume || is_hopeless || self.stream.record_failure() >= MAX_FRUITLESS {
+        if !can_resume || is_hopeless || self.stream.fruitless_attempts() >= MAX_FRUITLESS {
             return self.failed(error);
         }
         self.stage = ExchangeStage::Resume;

@@ -52,7 +52,7 @@ pub(in crate::transport) struct InFlight {
 
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exchanges").field("requests", &self.requests.len()).finish()
+        f.debug_struct("InFlight").field("requests", &self.requests.len()).finish()
     }
 }
 

@@ -88,7 +88,7 @@ impl Reconnect {
     }
 
     /// Number of attempts without progress.
-    pub(super) fn record_failure(&self) -> u32 {
+    pub(super) fn fruitless_attempts(&self) -> u32 {
         self.fruitless
     }
 

@@ -180,7 +180,7 @@ impl ServerProcess {
 
     /// Releases the reserved group after the first output of the server. Called while it runs;
     /// otherwise the exit of the process does the same.
-    pub(in crate::transport) fn has_spoken(&mut self) {
+    pub(in crate::transport) fn on_first_output(&mut self) {
         self.reserved = None;
     }
 
