@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:8080").await?;
     println!("http://{}/tools/mcp", listener.local_addr()?);
     tokio::select! {
-        served = trunkline_gateway::listen(application, listener) => served?,
+        served = trunkline_gateway::serve(listener, application) => served?,
         interrupted = tokio::signal::ctrl_c() => interrupted?,
     }
     // Without this, servers are stopped too, but not gracefully.

@@ -42,7 +42,7 @@
 //!     Router::new().route("/health", get(async || "good")).nest("/tools", gateway);
 //! let listener = TcpListener::bind("127.0.0.1:0").await?;
 //! let address = listener.local_addr()?;
-//! tokio::spawn(trunkline_gateway::listen(application, listener));
+//! tokio::spawn(trunkline_gateway::serve(listener, application).into_future());
 //!
 //! // Any client can connect now. This one sends `initialize` by hand.
 //! let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
@@ -73,6 +73,6 @@ pub mod demo;
 pub use crate::access::scope::Scope;
 pub use crate::access::tokens::{Token, Tokens, digest_of, new_token};
 pub use crate::handlers::discover::client_capabilities;
-pub use crate::transport::http::{AcceptStatus, listen, listen_reporting, listen_until, router};
-pub use crate::transport::stdio::serve;
+pub use crate::transport::http::{AcceptStatus, Serve, router, serve};
+pub use crate::transport::stdio::serve_stream;
 pub use options::{GatewayOptions, Limits};

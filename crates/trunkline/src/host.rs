@@ -68,7 +68,7 @@ use crate::call::{
 };
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Access, Agent, Chain, Config, Diagnostic, Restart, Server, Share};
-use crate::connection::{Connection, State};
+use crate::connection::{Connection, ConnectionOptions, State};
 use crate::error::{Error, ErrorKind};
 use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
@@ -146,6 +146,8 @@ struct HostShared {
     shutdown: watch::Sender<bool>,
     chain: Chain,
     diagnostics: Vec<Diagnostic>,
+    /// Options of dedicated and of shared connections.
+    connections: [ConnectionOptions; 2],
 }
 
 /// A configuration with its agents, including those in files, and its diagnostics.
@@ -174,7 +176,9 @@ impl Host {
         let config = config.within(max_access, restart);
         let dedicated = DedicatedConnections::new(options.connections.clone());
         let legacy = LegacyConnections::new(options.connections.clone());
-        let registry = options.registry.unwrap_or_else(|| Registry::new(options.connections));
+        let own = options.connections;
+        let registry = options.registry.unwrap_or_else(|| Registry::new(own.clone()));
+        let connections = [own, registry.options().clone()];
         let servers = Arc::new(registry.open(&config));
         let active = watch::Sender::new(ActiveConfig::new(config, agents));
         let (task, catalog, refresh) =
@@ -192,8 +196,17 @@ impl Host {
             shutdown: watch::Sender::new(false),
             chain,
             diagnostics,
+            connections,
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Declares client capabilities to servers that start from now on, unless the host was built with
+    /// capabilities. A gateway declares those that it can pass on.
+    pub fn declare_capabilities(&self, capabilities: &Raw) {
+        for options in &self.shared.connections {
+            options.declare_capabilities(capabilities.clone());
+        }
     }
 
     /// A handle that does not keep the host alive.

@@ -1,28 +1,34 @@
 //! Trunkline: one line to every MCP server.
 //!
 //! The host side of MCP as a library: configuration, connections to servers, one catalog of their
-//! items, policy per caller, and calls. [`Host`] is the entry point. The modules below are listed
-//! in reading order: each uses only the modules above it.
+//! items, policy per caller, and calls. This is a whole host, with the feature `env`:
 //!
-//! [`config`] turns the configuration files of any MCP client into a validated [`Config`]: all
-//! problems are reported at once, and every secret is still a reference. A [`View`] is the part of
-//! the catalog that one caller may see.
+#![cfg_attr(feature = "env", doc = "```no_run")]
+#![cfg_attr(not(feature = "env"), doc = "```ignore")]
+//! use serde_json::json;
+//! use trunkline::Host;
 //!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let host = Host::builder().config_file("mcp.json").inherit_env().start().await?;
+//! for tool in host.tools().await {
+//!     println!("{} {}", tool.name(), tool.description());
+//! }
+//! let outcome = host.call_tool("docs_search", json!({ "query": "mcp" })).await?;
+//! println!("{}", outcome.text());
+//! host.shutdown().await;
+//! # Ok(()) }
 //! ```
-//! use trunkline::config;
 //!
-//! let parsed = config::parse(
-//!     "mcp.json",
-//!     r#"{ "mcpServers": { "time": { "command": "uvx", "args": ["mcp-server-time"] } } }"#,
-//! );
-//! assert!(parsed.diagnostics.is_empty());
-//! assert!(parsed.config.server("time").is_some());
-//! ```
+//! - [`Host`] is the entry point, built by a [`HostBuilder`].
+//! - [`HostCaller`] is an agent or another limited caller of a host; a [`Tool`] is resolved once and
+//!   called as a value, and gives an [`Outcome`] or a [`CallError`].
+//! - [`config`] turns the configuration files of any MCP client into a validated [`Config`]: all
+//!   problems are reported at once, and every secret is still a reference.
+//! - [`CallHandler`] receives the progress, log messages and server requests of a call.
 //!
-//! The crate reads no environment variables, no home directory and no terminal; callers pass in the
-//! values it needs.
-//!
-//! [`View`]: view::View
+//! The modules below are listed in reading order: each uses only the modules above it. Without the
+//! feature `env`, the crate reads no environment variables and no files; callers pass in the values
+//! it needs.
 
 pub mod name;
 pub mod principal;
@@ -57,3 +63,8 @@ pub use config::{Config, Diagnostic};
 pub use connection::CallHandler;
 pub use error::Error;
 pub use host::{Host, HostBuilder, HostCaller, Tool, ToolCall};
+
+/// The examples of the page, which have to compile.
+#[cfg(all(doctest, feature = "env"))]
+#[doc = include_str!("../../../docs/embedding.md")]
+mod embedding_page {}

@@ -87,6 +87,11 @@ impl Registry {
         self.inner.endings.wait_for_all().await;
     }
 
+    /// The options that all connections share.
+    pub(crate) fn options(&self) -> &ConnectionOptions {
+        &self.inner.options
+    }
+
     /// The orphan processes that could not be ended with their servers, since the last call.
     pub fn take_orphans(&self) -> Vec<OrphanProcess> {
         self.inner.options.take_orphans()

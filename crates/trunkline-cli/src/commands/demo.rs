@@ -15,7 +15,7 @@ use trunkline::message::Raw;
 use trunkline::policy::CallerSpec;
 use trunkline::view::View;
 use trunkline_gateway::demo::DemoServer;
-use trunkline_gateway::{GatewayOptions, client_capabilities, listen, router};
+use trunkline_gateway::{GatewayOptions, client_capabilities, router, serve};
 
 use super::demo_server::{bind, endpoint};
 use super::status;
@@ -63,8 +63,9 @@ pub(crate) fn run(
         let called = call(&hosted.host, &view, CALL.0).await?;
         let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let url = endpoint(&gateway)?;
-        let mut serving =
-            tokio::spawn(listen(router(hosted.host.clone(), GatewayOptions::default()), gateway));
+        let mut serving = tokio::spawn(
+            serve(gateway, router(hosted.host.clone(), GatewayOptions::default())).into_future(),
+        );
         let entry = client_entry(&url, false);
         let called_through = call_through(&entry, environment).await?;
         let demo =

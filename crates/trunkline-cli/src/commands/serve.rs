@@ -9,8 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use trunkline::config::escape_control;
 use trunkline_gateway::{
-    AcceptStatus, GatewayOptions, Limits, Scope, Tokens, client_capabilities, listen_reporting,
-    router,
+    AcceptStatus, GatewayOptions, Limits, Scope, Tokens, client_capabilities, router,
 };
 
 use crate::arguments::{Format, ServeArguments};
@@ -165,7 +164,7 @@ impl ServeCommand<'_> {
             );
         }
         let (input, output) = terminal.streams();
-        let serving = trunkline_gateway::serve(hosted.host.clone(), scope, input, output);
+        let serving = trunkline_gateway::serve_stream(hosted.host.clone(), scope, input, output);
         // On the worker threads, like the servers, so that messages do not change threads.
         let mut task = JoinSet::from_iter([serving]);
         let served = tokio::select! {
@@ -201,8 +200,11 @@ impl ServeCommand<'_> {
         let ending = async move { host.shutdown_started().await };
         let said: &Terminal = terminal;
         let report = |accepting| say_accepting(&accepting, said);
+        let serving = trunkline_gateway::serve(listener, router)
+            .with_graceful_shutdown(ending)
+            .on_accept_status(report);
         tokio::select! {
-            served = listen_reporting(router, listener, ending, report) => {
+            served = serving => {
                 served.context("cannot listen any more")?;
             }
             never = following.run(&hosted.host, terminal) => match never {},

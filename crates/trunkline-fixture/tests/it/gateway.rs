@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use trunkline::config::{self, EmptyResolver};
 use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::host::{Host, HostOptions};
-use trunkline_gateway::{client_capabilities, listen, router};
+use trunkline_gateway::{client_capabilities, router, serve};
 
 use crate::listening::{Listening, PROGRAM};
 
@@ -97,7 +97,7 @@ impl Gateway {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let router = change(router(host.clone(), trunkline_gateway::GatewayOptions::default()));
-        let serving = tokio::spawn(listen(router, listener)).abort_handle();
+        let serving = tokio::spawn(serve(listener, router).into_future()).abort_handle();
         let url = format!("http://localhost:{port}/mcp");
         Self { url, host, serving, _server: server }
     }

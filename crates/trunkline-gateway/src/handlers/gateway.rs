@@ -56,6 +56,7 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Creates a gateway for the servers of a host, with limits.
     pub(crate) fn new(host: Host, limits: &Limits) -> Arc<Self> {
+        host.declare_capabilities(&discover::client_capabilities());
         let recent = Arc::new(ActiveCalls::default());
         let (changes, following) = ChangeHub::of(&host, log_sink(&recent));
         Arc::new_cyclic(|gateway| Self {
@@ -292,7 +293,7 @@ mod tests {
     use trunkline::host::HostOptions;
 
     use super::*;
-    use crate::{Scope, serve};
+    use crate::{Scope, serve_stream};
 
     /// A host that served one pair of streams after another leaked a task and 100 KiB for each.
     #[tokio::test]
@@ -309,7 +310,7 @@ mod tests {
             let (near, far) = duplex(1024);
             drop(near);
             let (reader, writer) = split(far);
-            serve(host.clone(), Scope::default(), reader, writer).await.unwrap();
+            serve_stream(host.clone(), Scope::default(), reader, writer).await.unwrap();
         }
         let ended = async {
             while alive() > before {

@@ -44,7 +44,7 @@ mod tests {
     use trunkline::host::{Host, HostOptions};
 
     use super::*;
-    use crate::{GatewayOptions, Scope, listen, router, serve};
+    use crate::{GatewayOptions, Scope, router, serve, serve_stream};
 
     const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -72,7 +72,7 @@ mod tests {
     async fn a_panic_is_answered_on_a_stream_and_ends_nothing_else() {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
-        tokio::spawn(serve(host(), Scope::default(), reader, writer));
+        tokio::spawn(serve_stream(host(), Scope::default(), reader, writer));
         let mut stream = BufReader::new(near);
         for method in ["test/panic", "test/panic-unanswered", "test/panic", "server/discover"] {
             let message = request(&json!(method), method);
@@ -90,7 +90,7 @@ mod tests {
     async fn a_panic_is_answered_over_http_and_ends_nothing_else() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(listen(router(host(), GatewayOptions::default()), listener));
+        tokio::spawn(serve(listener, router(host(), GatewayOptions::default())).into_future());
         for (method, status) in [("test/panic", 200), ("server/discover", 200), ("GET", 500)] {
             let (verb, body) = match method {
                 "GET" => ("GET", String::new()),

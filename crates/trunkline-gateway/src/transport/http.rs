@@ -15,6 +15,7 @@ mod accept_status;
 mod accept;
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -53,6 +54,10 @@ pub(crate) struct AppState {
 /// Creates a router that serves all servers of a host as one MCP server: the whole catalog at
 /// `/mcp`, the view of an agent at `/mcp/agents/{name}`, and a bundle at `/mcp/bundles/{name}`.
 ///
+/// Servers that start from now on are told the capabilities that the gateway can pass on to clients,
+/// unless the host was built with others. For servers that start eagerly, build the host with
+/// [`client_capabilities`](crate::client_capabilities).
+///
 /// # Panics
 ///
 /// Outside of a tokio runtime.
@@ -74,43 +79,61 @@ pub fn router(host: Host, options: GatewayOptions) -> Router {
         .with_state(state)
 }
 
-/// Serves a router on a listener, until the returned future is dropped.
+/// Serves a router on a listener, until the returned future is dropped or the listener fails.
 ///
-/// # Errors
+/// ```no_run
+/// # async fn example(host: trunkline::Host) -> std::io::Result<()> {
+/// use tokio::net::TcpListener;
+/// use trunkline_gateway::{GatewayOptions, router, serve};
 ///
-/// When the listener fails.
-pub async fn listen(router: Router, listener: TcpListener) -> io::Result<()> {
-    accept::receive(router, listener, std::future::pending(), |_| ()).await
+/// let listener = TcpListener::bind("127.0.0.1:7420").await?;
+/// let router = router(host.clone(), GatewayOptions::default());
+/// serve(listener, router)
+///     .with_graceful_shutdown(async move { host.shutdown_started().await })
+///     .await
+/// # }
+/// ```
+pub fn serve(listener: TcpListener, router: Router) -> Serve<'static> {
+    let (shutdown, report) = (Box::pin(std::future::pending()), Box::new(|_| ()));
+    Serve { listener, router, shutdown, report }
 }
 
-/// Serves a router on a listener until `end` completes, such as [`Host::shutdown_started`]. Returns
-/// once all responses are sent. Streams of legacy clients do not end by themselves, so add a
-/// timeout.
-///
-/// # Errors
-///
-/// When the listener fails.
-pub async fn listen_until(
-    router: Router,
+/// A router that is served when this is awaited; see [`serve`].
+#[must_use = "connections are accepted when it is awaited"]
+pub struct Serve<'r> {
     listener: TcpListener,
-    end: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    accept::receive(router, listener, end, |_| ()).await
+    router: Router,
+    shutdown: Pin<Box<dyn Future<Output = ()> + Send>>,
+    report: Box<dyn FnMut(AcceptStatus) + Send + Sync + 'r>,
 }
 
-/// Does the same as [`listen_until`], and reports when connections cannot be accepted any more and
-/// when they can again: once each, however many attempts fail.
-///
-/// # Errors
-///
-/// When the listener fails.
-pub async fn listen_reporting(
-    router: Router,
-    listener: TcpListener,
-    end: impl Future<Output = ()> + Send + 'static,
-    report: impl FnMut(AcceptStatus) + Send,
-) -> io::Result<()> {
-    accept::receive(router, listener, end, report).await
+impl<'r> Serve<'r> {
+    /// Stops accepting connections when `signal` completes, such as [`Host::shutdown_started`], and
+    /// returns once all responses are sent. Streams of legacy clients do not end by themselves, so add
+    /// a timeout.
+    pub fn with_graceful_shutdown(self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { shutdown: Box::pin(signal), ..self }
+    }
+
+    /// Reports when connections cannot be accepted any more, and when they can again: once each,
+    /// however many attempts fail.
+    pub fn on_accept_status<'s>(
+        self,
+        report: impl FnMut(AcceptStatus) + Send + Sync + 's,
+    ) -> Serve<'s> {
+        let Self { listener, router, shutdown, .. } = self;
+        Serve { listener, router, shutdown, report: Box::new(report) }
+    }
+}
+
+impl<'r> IntoFuture for Serve<'r> {
+    type Output = io::Result<()>;
+    type IntoFuture = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'r>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { listener, router, shutdown, report } = self;
+        Box::pin(accept::receive(router, listener, shutdown, report))
+    }
 }
 
 async fn handle(State(state): State<Arc<AppState>>, request: Request) -> Response {

@@ -56,7 +56,7 @@ const MAX_BATCH: usize = 64 * 1024;
 /// # Panics
 ///
 /// Outside of a tokio runtime.
-pub async fn serve<R, W>(host: Host, scope: Scope, reader: R, writer: W) -> io::Result<()>
+pub async fn serve_stream<R, W>(host: Host, scope: Scope, reader: R, writer: W) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,

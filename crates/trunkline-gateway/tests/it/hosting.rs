@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use trunkline::config::{self, Config, EmptyResolver};
 use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::host::{Host, HostOptions};
-use trunkline_gateway::{client_capabilities, listen, router};
+use trunkline_gateway::{router, serve};
 
 /// A gateway that listens, and ends with the test.
 pub(crate) struct Hosted {
@@ -56,7 +56,7 @@ impl Hosted {
         let host = Host::start(config, agents, HostOptions::new(connections));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(listen(router(host.clone(), options), listener));
+        let serving = tokio::spawn(serve(listener, router(host.clone(), options)).into_future());
         Self { address, host, serving: serving.abort_handle() }
     }
 
@@ -77,7 +77,7 @@ pub(crate) fn configuration(servers: &Value) -> Config {
     loaded.config
 }
 
-/// Connection options with the client capabilities of a gateway.
+/// Connection options. The gateway declares its client capabilities itself.
 pub(crate) fn connecting() -> ConnectionOptions {
     connecting_with(HttpOptions::default())
 }
@@ -86,7 +86,6 @@ pub(crate) fn connecting() -> ConnectionOptions {
 pub(crate) fn connecting_with(http: HttpOptions) -> ConnectionOptions {
     let child = ChildOptions::from_environment(env::vars_os());
     ConnectionOptions::new(Arc::new(EmptyResolver), child, http)
-        .with_capabilities(client_capabilities())
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -9,7 +9,7 @@ use tokio::io::{
 };
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
-use trunkline_gateway::{Scope, serve};
+use trunkline_gateway::{Scope, serve_stream};
 use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, text};
@@ -41,7 +41,7 @@ impl Piped {
         let (reader, writer) = split(far);
         let host = hosted.host.clone();
         let serving =
-            tokio::spawn(async move { serve(host, Scope::default(), reader, writer).await });
+            tokio::spawn(async move { serve_stream(host, Scope::default(), reader, writer).await });
         Self { stream: BufReader::new(near), hosted, serving }
     }
 

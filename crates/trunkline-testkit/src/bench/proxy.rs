@@ -10,7 +10,7 @@ use trunkline::config::{self, EmptyResolver};
 use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::host::{Host, HostOptions, WaitFor};
 use trunkline::item::ItemKind;
-use trunkline_gateway::{Scope, client_capabilities, listen, router, serve};
+use trunkline_gateway::{Scope, client_capabilities, router, serve, serve_stream};
 
 use crate::forwarder;
 use crate::host::{runtime, stdio_server};
@@ -46,11 +46,11 @@ pub(crate) fn run(ways: &[&str]) -> io::Result<()> {
             (FORWARDER, HTTP, Some(port)) => forwarder::http_to_http(listener().await?, port).await,
             (GATEWAY, STDIO, _) => {
                 let (reader, writer) = streams()?;
-                serve(gateway_host(port).await, Scope::default(), reader, writer).await
+                serve_stream(gateway_host(port).await, Scope::default(), reader, writer).await
             }
             (GATEWAY, HTTP, _) => {
                 let router = router(gateway_host(port).await, Default::default());
-                listen(router, listener().await?).await
+                serve(listener().await?, router).await
             }
             _ => Err(io::ErrorKind::InvalidInput.into()),
         }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tower_service::Service as _;
 use trunkline::host::Host;
 use trunkline::message::{Message, Raw};
-use trunkline_gateway::{GatewayOptions, Scope, router, serve};
+use trunkline_gateway::{GatewayOptions, Scope, router, serve_stream};
 
 use super::transcript::{Requests, response_id};
 use super::{LONGEST_EXCHANGE, host_of, modern, start_words};
@@ -61,7 +61,8 @@ impl Gateway {
     async fn check_stream(&self, bytes: &[u8]) {
         let (near, far) = duplex(STREAM_BYTES);
         let (reader, writer) = split(far);
-        let serving = tokio::spawn(serve(self.host.clone(), Scope::default(), reader, writer));
+        let serving =
+            tokio::spawn(serve_stream(self.host.clone(), Scope::default(), reader, writer));
         let last = modern("the last one", "server/discover", json!({}));
         let input = [bytes, b"\n", last.to_string().as_bytes(), b"\n"].concat();
         let requests = Requests::in_lines(&input);

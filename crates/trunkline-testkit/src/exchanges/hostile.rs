@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex, split};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use trunkline::message::{Message, Raw};
-use trunkline_gateway::{Scope, serve};
+use trunkline_gateway::{Scope, serve_stream};
 
 use super::transcript::{Requests, response_id};
 use super::{LONGEST_EXCHANGE, host_of, modern, start_words};
@@ -55,7 +55,7 @@ impl HostileServer {
         let host = host_of(&json!({ "hostile": hostile, "words": server(&self.words, "trusted") }));
         let (near, far) = duplex(STREAM_BYTES);
         let (reader, writer) = split(far);
-        let serving = tokio::spawn(serve(host.clone(), Scope::default(), reader, writer));
+        let serving = tokio::spawn(serve_stream(host.clone(), Scope::default(), reader, writer));
         let exchange = timeout(LONGEST_EXCHANGE, async {
             exchange(near).await;
             serving.await.expect("it does not panic").expect("it ends in order");

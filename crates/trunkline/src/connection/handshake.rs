@@ -174,7 +174,7 @@ impl ServerConnector<'_> {
             }
         };
         self.published.set_stderr(wire.stderr_tail());
-        let client_meta = self.options.client_meta().clone();
+        let client_meta = self.options.client_meta();
         let handler = self.options.handler();
         let handler = handler.map(|it| untrusted::sanitizing_handler(self.server.trust, it));
         let answering = (handler, self.timeouts().question);

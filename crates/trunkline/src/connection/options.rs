@@ -24,10 +24,24 @@ const MAX_RESOLVERS: usize = 64;
 pub struct ConnectionOptions {
     reach: Arc<SharedResources>,
     cache: Arc<ServerCache>,
-    capabilities: Raw,
-    client_meta: ClientMeta,
+    declaration: Arc<Mutex<ClientDeclaration>>,
     handler: Option<Arc<dyn CallHandler>>,
     remaining: Arc<Mutex<Vec<OrphanProcess>>>,
+}
+
+/// The client capabilities that servers are told when they start.
+#[derive(Clone)]
+struct ClientDeclaration {
+    capabilities: Raw,
+    client_meta: ClientMeta,
+    /// Whether they were set when the options were built, which nothing changes later.
+    is_fixed: bool,
+}
+
+impl ClientDeclaration {
+    fn new(capabilities: Raw, is_fixed: bool) -> Self {
+        Self { client_meta: ClientMeta::new(&capabilities), capabilities, is_fixed }
+    }
 }
 
 /// A process that could not be ended with its server.
@@ -65,8 +79,7 @@ impl ConnectionOptions {
         Self {
             reach: Arc::new(SharedResources { resolver, resolvers, child, http, client }),
             cache: Arc::default(),
-            client_meta: ClientMeta::new(&Raw::empty_object()),
-            capabilities: Raw::empty_object(),
+            declaration: Arc::new(Mutex::new(ClientDeclaration::new(Raw::empty_object(), false))),
             handler: None,
             remaining: Arc::default(),
         }
@@ -86,8 +99,8 @@ impl ConnectionOptions {
     /// `{"elicitation":{},"roots":{}}`. By default there are none.
     #[must_use]
     pub fn with_capabilities(self, capabilities: Raw) -> Self {
-        let client_meta = ClientMeta::new(&capabilities);
-        Self { capabilities, client_meta, ..self }
+        let declaration = ClientDeclaration::new(capabilities, true);
+        Self { declaration: Arc::new(Mutex::new(declaration)), ..self }
     }
 
     /// Sets the handler for requests of legacy servers that belong to no call, or could belong to
@@ -149,11 +162,24 @@ impl ConnectionOptions {
         self.handler.clone()
     }
 
-    pub(super) fn client_meta(&self) -> &ClientMeta {
-        &self.client_meta
+    /// Declares client capabilities to servers that start from now on, unless these options were built
+    /// with capabilities.
+    pub(crate) fn declare_capabilities(&self, capabilities: Raw) {
+        let mut declaration = self.declaration.lock().unwrap_or_else(PoisonError::into_inner);
+        if !declaration.is_fixed {
+            *declaration = ClientDeclaration::new(capabilities, false);
+        }
     }
 
-    pub(super) fn capabilities(&self) -> &Raw {
-        &self.capabilities
+    fn declaration(&self) -> ClientDeclaration {
+        self.declaration.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn client_meta(&self) -> ClientMeta {
+        self.declaration().client_meta
+    }
+
+    pub(super) fn capabilities(&self) -> Raw {
+        self.declaration().capabilities
     }
 }

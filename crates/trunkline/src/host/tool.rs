@@ -1,5 +1,6 @@
 //! A tool as a value: resolved once, shown to a model, and called.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,6 +137,13 @@ impl HostCaller {
         let refresh = self.host.refresh_servers(&owners, &[ItemKind::Tool], WaitFor::AllReady);
         let _ = timeout(time_left.unwrap_or(Duration::MAX), refresh).await;
         self.tool(name).map_err(|error| self.host.judged(error))
+    }
+}
+
+impl fmt::Debug for Tool {
+    /// Prints the name only: a definition may be long.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tool").field(&self.name()).finish()
     }
 }
 

@@ -71,7 +71,7 @@ impl ServerConnector<'_> {
         deadline: Instant,
     ) -> Result<InitializeOutcome, Error> {
         session.set_version(ProtocolVersion::LATEST_LEGACY);
-        let params = Some(initialize_params(self.options.capabilities()));
+        let params = Some(initialize_params(&self.options.capabilities()));
         let answer = self.request(session, "initialize", params, deadline).await?;
         let result = match answer {
             Ok(result) => result,
