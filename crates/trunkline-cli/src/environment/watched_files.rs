@@ -1,4 +1,7 @@
 //! Records the files and directories that were accessed to load something, to detect changes.
+//!
+//! They are polled: notifications of the system miss changes on network file systems and in containers,
+//! and files that editors replace.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,7 @@
 //! Renders diagnostics as text, in the style of rustc: location, line, caret, help.
+//!
+//! Crates for this print the source line as it is. Here credentials in it are masked first, control
+//! characters are escaped, and a line of ten megabytes is cut around the caret.
 
 use std::fmt::Write as _;
 

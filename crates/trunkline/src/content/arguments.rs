@@ -2,7 +2,9 @@
 //!
 //! The server decides in the end. The check covers frequent mistakes of models: missing or invented
 //! keys, values of the wrong type, values outside an enum. Unsupported parts of a schema are
-//! ignored, so that no call is rejected that the server might accept.
+//! ignored, so that no call is rejected that the server might accept. The crate `jsonschema` would add
+//! thirty dependencies, and its messages name schema paths in place of the keys that a model has to
+//! change; property tests compare the two.
 
 use std::fmt;
 

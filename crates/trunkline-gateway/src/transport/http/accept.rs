@@ -1,5 +1,8 @@
 //! Accepts HTTP connections, with limits on their number and on the time and size of request
 //! headers.
+//!
+//! `axum::serve` has no such limits, and a limit by middleware counts requests after they were read.
+//! Here a full gateway evicts connections that have not authenticated first.
 
 use std::collections::VecDeque;
 use std::io;

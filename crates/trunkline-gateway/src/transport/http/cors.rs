@@ -1,5 +1,8 @@
 //! CORS headers for the configured origins: browsers check them before a request, and before a page
 //! may read the response.
+//!
+//! Fifty lines in place of `tower-http`: the list of origins is the one that requests are checked
+//! against, so that the two cannot differ.
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,

@@ -1,4 +1,8 @@
 //! Incremental decoder for server-sent events.
+//!
+//! Decoder crates buffer whole events. This one limits their bytes while they arrive, keeps the readable
+//! part of a message over the limit, passes data on without a copy, and commits an event ID only with
+//! its event, so that a resumed stream repeats an event that was cut off.
 
 use std::mem;
 use std::time::Duration;
