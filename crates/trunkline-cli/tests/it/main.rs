@@ -53,3 +53,5 @@ mod memory;
 mod trusting;
 #[cfg(target_os = "linux")]
 mod unanswering;
+#[cfg(target_os = "linux")]
+mod embedding_page;
