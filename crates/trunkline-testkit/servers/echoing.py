@@ -5,8 +5,8 @@
 Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the token, after so many milliseconds;
 `hang TOKEN` never answers; `long TOKEN SIZE` says so many letters; `hung` says which calls of these two there were, and
 what was taken back; `cancelled` says which of the former were cancelled; `chatter COUNT SIZE` says a lot before it
-answers; `announce` adds a tool and says that the list has changed; `ask [WAIT]` asks the user for a name, after so many
-milliseconds, and says it, or why there is none; `ask_or_fail` asks, and fails with an error of its own; `ask_after
+answers; `announce` adds a tool and says that the list has changed; `ask [WAIT] [TOKEN]` asks the user for a name, after so
+many milliseconds, and says it, or why there is none; `ask_or_fail` asks, and fails with an error of its own; `ask_after
 WAIT` answers at once and asks then; `answers` says what came of that; `take_back WAIT [THEN]` asks, says after so many
 milliseconds that it does not want to know any more, and answers after so many more; `give_up WAIT` asks, and answers
 without waiting any longer than that; `say METHOD [WAIT]` sends a notification before it answers, or after so many
@@ -129,6 +129,7 @@ def call(request):
             send(method="notifications/tools/list_changed")
             return text("announced")
         case "ask":
+            hung.extend([arguments["token"]] if "token" in arguments else [])
             ask(request["id"], arguments.get("wait", 0))
         case "ask_or_fail":
             failing.add(request["id"])

@@ -37,8 +37,17 @@ pub(crate) enum Lease {
     Asked,
     /// A token.
     Token(TokenLease),
-    /// The stream on which it asks, which says whether it is closed.
-    Stream(watch::Receiver<bool>),
+    /// The stream on which it asks.
+    Stream(StreamLease),
+}
+
+/// A stream with one client at its other end.
+#[derive(Clone)]
+pub(crate) struct StreamLease {
+    /// The client, whichever revision it speaks.
+    pub(crate) client: ClientId,
+    /// Whether the stream is closed.
+    pub(crate) closed: watch::Receiver<bool>,
 }
 
 impl Lease {
@@ -47,8 +56,8 @@ impl Lease {
         match self {
             Self::Asked => std::future::pending().await,
             Self::Token(pass) => pass.lost().await,
-            Self::Stream(closed) => {
-                let _ = closed.clone().wait_for(|is_closed| *is_closed).await;
+            Self::Stream(stream) => {
+                let _ = stream.closed.clone().wait_for(|is_closed| *is_closed).await;
             }
         }
     }
@@ -61,16 +70,27 @@ impl Caller {
 
     /// The client and principal its requests are made for.
     pub(crate) fn requester(&self) -> Requester {
-        let client = self.id();
+        let (client, is_sessionless) = match (&self.session, &self.admission) {
+            (Some(session), _) => (session.id.clone(), false),
+            (None, Lease::Stream(stream)) => (stream.client.clone(), false),
+            (None, Lease::Asked | Lease::Token(_)) => {
+                (id_without_session(&self.client, &self.identity), true)
+            }
+        };
         let principal = self.identity.principal.of_client(&client);
-        Requester { client, principal }
+        Requester { client, principal, is_sessionless }
     }
 
-    /// Who it is, for those who keep something for it.
-    pub(crate) fn id(&self) -> ClientId {
-        match &self.session {
-            Some(session) => session.id.clone(),
-            None => id_without_session(&self.client, &self.identity),
+    /// Id under which it has processes of its own. Without a session, each set of capabilities has
+    /// another one, because a process is told once what its client offers.
+    pub(crate) fn dedicated_id(&self) -> ClientId {
+        let sessionless = || id_without_session(&self.client, &self.identity);
+        match (&self.session, &self.admission) {
+            (Some(session), _) => session.id.clone(),
+            (None, Lease::Stream(stream)) => {
+                digest_id(&format!("{}\n{}", stream.client.as_str(), sessionless().as_str()))
+            }
+            (None, Lease::Asked | Lease::Token(_)) => sessionless(),
         }
     }
 
@@ -103,13 +123,12 @@ impl Caller {
     }
 }
 
-/// Id of a client that has no session: a digest of its token, its name and its capabilities. Nothing
-/// else tells clients apart that say everything anew each time. As a digest it has a bounded length.
+/// Id of a client that has no session: a digest of its token, its limits, its name and its capabilities.
+/// Nothing else tells clients apart that say everything anew each time. As a digest it has a bounded
+/// length.
 pub(crate) fn id_without_session(client: &ClientProfile, identity: &CallerIdentity) -> ClientId {
     let info = client.info.as_ref().map_or("", Raw::text);
-    let principal = identity.principal.as_str();
-    let said = format!("{principal:?}\n{info}\n{}", client.capabilities);
-    digest_id(&said)
+    digest_id(&format!("{}\n{info}\n{}", identity.as_owner(), client.capabilities))
 }
 
 /// Id of a client by everything that it is known by.

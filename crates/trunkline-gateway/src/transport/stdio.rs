@@ -13,14 +13,14 @@ use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError};
-use trunkline::principal::Principal;
+use trunkline::principal::{ClientId, Principal};
 use trunkline::protocol::code;
 
 use super::limiter::ConcurrencyLimit;
 use super::ndjson::{InputLine, LineReader};
 use crate::access::budget::{ByteBudget, Reservation};
 use crate::access::scope::{CallerIdentity, Scope};
-use crate::client::caller::{Caller, Lease};
+use crate::client::caller::{Caller, Lease, StreamLease};
 use crate::client::channel::{
     CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
 };
@@ -69,6 +69,7 @@ where
     let peer = StdioClient {
         gateway: Gateway::new(host, &limits),
         identity,
+        client: new_id(),
         outlet,
         session: None,
         requests: JoinSet::new(),
@@ -135,6 +136,8 @@ impl RunningRequests {
 struct StdioClient {
     gateway: Arc<Gateway>,
     identity: Arc<CallerIdentity>,
+    /// Which client it is where it has no session.
+    client: ClientId,
     outlet: StreamSender,
     /// What a legacy client has opened.
     session: Option<Arc<Session>>,
@@ -319,7 +322,7 @@ impl StdioClient {
                 level: incoming.level()?,
                 channel,
                 session: None,
-                admission: Lease::Stream(self.closed.subscribe()),
+                admission: self.lease(),
             });
         }
         if &*incoming.method == "initialize" {
@@ -335,8 +338,12 @@ impl StdioClient {
             level: Some(session.level()),
             channel: channel.with_server_requests(Arc::clone(&session.questions)),
             session: Some(Arc::clone(session)),
-            admission: Lease::Stream(self.closed.subscribe()),
+            admission: self.lease(),
         })
+    }
+
+    fn lease(&self) -> Lease {
+        Lease::Stream(StreamLease { client: self.client.clone(), closed: self.closed.subscribe() })
     }
 
     fn opened_by(&self, params: &Raw) -> Result<Session, RpcError> {

@@ -132,9 +132,11 @@ impl PastCalls {
         self.given_up.get(&id)
     }
 
-    /// Whether an unattributed message can be about a call of another client than this.
-    pub(super) fn has_other_than(&self, client: &ClientId, now: Instant) -> bool {
-        self.is_crowded || self.suspects(now).any(|(suspect, _)| suspect != client)
+    /// Whether an unattributed message can be about a call of another client than this. Of clients
+    /// without sessions, each call that is over may have been of another one.
+    pub(super) fn has_other_than(&self, requester: &Requester, now: Instant) -> bool {
+        let is_other = |client: &ClientId| requester.is_sessionless || *client != requester.client;
+        self.is_crowded || self.suspects(now).any(|(suspect, _)| is_other(suspect))
     }
 
     /// Whether a log line during a call of this client can be about a call of another client that must
@@ -164,7 +166,11 @@ impl PastCalls {
             return (is_alone && !self.keeps_log_from(first, now)).then_some(&first.client);
         }
         let (client, last) = self.suspects(now).max_by_key(|(_, past)| past.last_end)?;
-        let last = Requester { client: client.clone(), principal: last.principal.clone() };
+        let last = Requester {
+            client: client.clone(),
+            principal: last.principal.clone(),
+            is_sessionless: false,
+        };
         (!self.keeps_log_from(&last, now)).then_some(client)
     }
 
@@ -174,7 +180,7 @@ impl PastCalls {
 
     /// The entry of a client, if there is room for it.
     fn client(&mut self, requester: &Requester, now: Instant) -> Option<&mut PastClient> {
-        let Requester { client, principal } = requester;
+        let Requester { client, principal, .. } = requester;
         if self.clients.len() >= self.prune_at && !self.clients.contains_key(client) {
             self.clients.retain(|_, past| past.is_suspect(now));
             if self.clients.len() >= MAX_PAST_CLIENTS {
@@ -201,7 +207,8 @@ mod tests {
 
     /// The only client of a token of its own.
     fn bearer(name: &str) -> Requester {
-        Requester { client: name.into(), principal: Principal::Token(name.into()) }
+        let principal = Principal::Token(name.into());
+        Requester { client: name.into(), principal, is_sessionless: false }
     }
 
     fn bearers() -> [Requester; 2] {
@@ -234,12 +241,12 @@ mod tests {
         let ([ann, bob], now) = (bearers(), Instant::now());
         let mut past = PastCalls::default();
         past.record(1, &ann, CallEnd::Answered, now);
-        assert!(!past.has_other_than(&ann.client, now));
-        assert!(past.has_other_than(&bob.client, after(now, 2900)));
+        assert!(!past.has_other_than(&ann, now));
+        assert!(past.has_other_than(&bob, after(now, 2900)));
         assert_eq!(past.sole_client(iter::once(&bob), now), None);
         assert_eq!(past.sole_client(iter::empty(), now), Some(&ann.client));
         assert_eq!(past.sole_client(iter::once(&ann), now), Some(&ann.client));
-        assert!(!past.has_other_than(&bob.client, after(now, 3100)));
+        assert!(!past.has_other_than(&bob, after(now, 3100)));
         assert_eq!(past.sole_client(iter::once(&bob), after(now, 3100)), Some(&bob.client));
         assert_eq!(past.sole_client(iter::empty(), after(now, 3100)), None);
     }
@@ -250,7 +257,7 @@ mod tests {
         let now = Instant::now();
         let client = |name: &str, principal: &Principal| {
             let client = ClientId::from(name);
-            Requester { principal: principal.of_client(&client), client }
+            Requester { principal: principal.of_client(&client), client, is_sessionless: false }
         };
         for principal in [Principal::Anonymous, Principal::Token("team".into())] {
             let [ann, bob] = ["ann", "bob"].map(|name| client(name, &principal));
@@ -258,7 +265,7 @@ mod tests {
             past.record(1, &ann, CallEnd::Answered, now);
             past.record(2, &bob, CallEnd::Answered, after(now, 10));
             let later = after(now, 20);
-            assert!(past.has_other_than(&bob.client, later), "a question is refused");
+            assert!(past.has_other_than(&bob, later), "a question is refused");
             assert!(!past.keeps_log_from(&bob, later));
             assert_eq!(past.sole_client(iter::once(&ann), later), Some(&ann.client));
             assert_eq!(past.sole_client(iter::empty(), later), Some(&bob.client));
@@ -273,6 +280,23 @@ mod tests {
         }
     }
 
+    /// Nothing tells clients without sessions apart that declare the same.
+    #[tokio::test]
+    async fn every_past_call_may_be_of_another_client_without_a_session() {
+        let now = Instant::now();
+        let caller = Requester { is_sessionless: true, ..bearer("ann") };
+        let mut past = PastCalls::default();
+        assert!(!past.has_other_than(&caller, now));
+        past.record(1, &caller, CallEnd::Answered, now);
+        assert!(past.has_other_than(&caller, after(now, 2900)));
+        assert!(!past.keeps_log_from(&caller, now), "a log line is less strict");
+        assert!(!past.has_other_than(&caller, after(now, 3100)));
+        past.record(2, &caller, CallEnd::GivenUp, now);
+        assert!(past.has_other_than(&caller, now + Duration::from_secs(86_400)));
+        past.record_late_answer(2, now);
+        assert!(!past.has_other_than(&caller, after(now, 3100)));
+    }
+
     #[tokio::test]
     async fn a_call_that_was_given_up_is_suspect_until_it_is_answered() {
         let ([ann, bob], now) = (bearers(), Instant::now());
@@ -281,18 +305,15 @@ mod tests {
         past.record(2, &ann, CallEnd::GivenUp, now);
         past.record(3, &bob, CallEnd::Unsent, now);
         let day = now + Duration::from_secs(86_400);
-        assert!(past.has_other_than(&bob.client, day));
+        assert!(past.has_other_than(&bob, day));
         assert_eq!(past.client_of(1), Some(&ann.client));
         past.record_late_answer(1, day);
-        assert!(
-            past.has_other_than(&bob.client, after(day, 3100)),
-            "the other one is not answered"
-        );
+        assert!(past.has_other_than(&bob, after(day, 3100)), "the other one is not answered");
         past.record_late_answer(2, day);
         past.record_late_answer(2, day);
-        assert!(past.has_other_than(&bob.client, after(day, 2900)));
-        assert!(!past.has_other_than(&bob.client, after(day, 3100)));
-        assert!(!past.has_other_than(&ann.client, now), "bob's was never sent");
+        assert!(past.has_other_than(&bob, after(day, 2900)));
+        assert!(!past.has_other_than(&bob, after(day, 3100)));
+        assert!(!past.has_other_than(&ann, now), "bob's was never sent");
     }
 
     /// A client alone loses nothing, however many of its calls it gives up.
@@ -308,12 +329,12 @@ mod tests {
             past.record_late_answer(id, now);
         }
         let day = now + Duration::from_secs(86_400);
-        assert!(past.has_other_than(&bob.client, day) && !past.has_other_than(&ann.client, day));
+        assert!(past.has_other_than(&bob, day) && !past.has_other_than(&ann, day));
         for number in 0..=MAX_PAST_CLIENTS {
             past.record(0, &bearer(&number.to_string()), CallEnd::Answered, now);
         }
         assert!(past.clients.len() <= MAX_PAST_CLIENTS);
-        assert!(past.has_other_than(&ann.client, day), "it lost count of its clients");
+        assert!(past.has_other_than(&ann, day), "it lost count of its clients");
     }
 
     #[tokio::test]

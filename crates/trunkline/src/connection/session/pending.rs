@@ -50,10 +50,6 @@ pub(super) enum Recipient<'p> {
 }
 
 impl PendingRequest {
-    fn client(&self) -> Option<&ClientId> {
-        self.requester.as_ref().map(|requester| &requester.client)
-    }
-
     /// The requester on whose behalf the server may be working now.
     fn in_flight(&self) -> Option<&Requester> {
         self.requester.as_ref().filter(|_| !self.is_settled)
@@ -242,24 +238,23 @@ impl PendingRequests {
         let mut calls = self.handler_events();
         match (calls.next(), calls.next()) {
             (None, _) => Recipient::Nobody,
-            (Some((id, waiting)), None) => match waiting.client() {
-                Some(client) if self.may_be_of_other(client) => Recipient::Crossing(id),
+            (Some((id, waiting)), None) => match &waiting.requester {
+                Some(requester) if self.may_be_of_other(id, requester) => Recipient::Crossing(id),
                 _ => Recipient::Of(id, waiting),
             },
             (Some(_), Some(_)) => Recipient::Unclear,
         }
     }
 
-    /// Whether an unattributed message can be about a request of another client than this.
-    fn may_be_of_other(&self, client: &ClientId) -> bool {
-        self.has_in_flight_other_than(client) || self.past.has_other_than(client, Instant::now())
-    }
-
-    /// Whether a request of another client is in flight, also one in which it cannot be asked anything:
-    /// the connection subscribes on behalf of clients.
-    fn has_in_flight_other_than(&self, client: &ClientId) -> bool {
-        let mut in_flight = self.waiting.values().filter_map(PendingRequest::in_flight);
-        in_flight.any(|requester| requester.client != *client)
+    /// Whether an unattributed message can be about another client's request than this one. Requests
+    /// in flight count also where their client cannot be asked anything: the connection subscribes on
+    /// behalf of clients.
+    fn may_be_of_other(&self, id: u64, requester: &Requester) -> bool {
+        let is_other = |(other, waiting): (&u64, &PendingRequest)| {
+            let in_flight = waiting.in_flight().filter(|_| *other != id);
+            in_flight.is_some_and(|other| !requester.is_same_client(other))
+        };
+        self.waiting.iter().any(is_other) || self.past.has_other_than(requester, Instant::now())
     }
 
     /// The request that an unattributed log line may be shown to, although it can be about a call of
@@ -267,7 +262,8 @@ impl PendingRequests {
     pub(super) fn listener_of_log(&self, id: u64) -> Option<&PendingRequest> {
         let waiting = self.get(id)?;
         let requester = waiting.requester.as_ref()?;
-        let is_of_other = self.has_in_flight_other_than(&requester.client)
+        let mut in_flight = self.waiting.values().filter_map(PendingRequest::in_flight);
+        let is_of_other = in_flight.any(|other| other.client != requester.client)
             || self.past.keeps_log_from(requester, Instant::now());
         (!is_of_other).then_some(waiting)
     }

@@ -267,7 +267,8 @@ fn ambiguous(method: &str, asked_since: Option<Instant>) -> RpcError {
 fn crossing(method: &str) -> RpcError {
     let message = format!(
         "`{method}` is refused: it does not say which request it belongs to, and a request of \
-         another client ended a moment ago, is in flight, or was given up without an answer; {ADVICE}"
+         another client ended a moment ago, is in flight, or was given up without an answer (without \
+         a session, each request is of another client); {ADVICE}"
     );
     RpcError::new(code::INVALID_REQUEST, &message)
 }
