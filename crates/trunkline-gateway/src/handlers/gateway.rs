@@ -116,7 +116,7 @@ impl Gateway {
             }
             (Era::Modern, "subscriptions/listen") => self.listen(&caller, &incoming).await,
             (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => {
-                return self.relay_task(caller, method, params).await;
+                return self.relay_task(caller, &incoming).await;
             }
             _ if is_mcp_method(method) => Err(unknown_method(method)),
             _ => return self.relay_custom(caller, &incoming).await,

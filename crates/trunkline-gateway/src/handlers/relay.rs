@@ -294,17 +294,18 @@ impl Gateway {
     pub(crate) async fn relay_task(
         self: &Arc<Self>,
         caller: Caller,
-        method: &str,
-        params: &Raw,
+        incoming: &IncomingRequest,
     ) -> RpcResult {
         if !caller.client.declares(&["extensions", meta::TASKS_EXTENSION]) {
             let needed = serde_json::json!({ "extensions": { meta::TASKS_EXTENSION: {} } });
             return Err(missing_capability(&needed, "this needs tasks"));
         }
         let tasks = self.tasks(&caller);
+        let (method, params) = (&*incoming.method, &incoming.params);
         let task = tasks.find(params)?;
         let sent = tasks.upstream_params(params, &task);
-        let handler = self.handler_for(caller.clone(), false, None).with_server(Some(&task.server));
+        let handler = self.handler_for(caller.clone(), incoming.wants_progress(), None);
+        let handler = handler.with_server(Some(&task.server));
         let engaged = self.register_call(&handler, &task.server);
         let requester = caller.requester();
         let options = CallOptions {

@@ -8,6 +8,7 @@ use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, borrowed, text};
+use crate::canned::heard_of;
 use crate::channel::{Channel, Sent};
 use crate::hosting::{Folder, Hosted};
 
@@ -119,8 +120,7 @@ async fn a_task_is_known_at_the_address_it_was_begun_at_alone() {
     // The server has nothing to say of it, which is how one sees that it was asked.
     for (path, code) in [("/mcp", -32_601), ("/mcp/agents/other", -32_602), ("/mcp/", -32_601)] {
         let written = asker.write("tasks/get", json!({ "taskId": number }));
-        let mut headers = borrowed(&written.headers);
-        headers.push(("Mcp-Name", &number));
+        let headers = borrowed(&written.headers);
         let sent = Sent { method: "POST", path, headers: &headers, body: &written.body };
         let (_, messages) = asker.channel.messages(&sent).await.unwrap();
         assert_eq!(messages[0]["error"]["code"], code, "{path}: {messages:?}");
@@ -135,5 +135,23 @@ async fn a_client_that_does_not_know_tasks_hears_of_none() {
     let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
     let wanted = json!({ "notifications": { "taskIds": ["x"] } });
     assert_eq!(ann.ask("subscriptions/listen", wanted).await["error"]["code"], -32_021);
+    hosted.end().await;
+}
+
+/// Upstream tokens are small numbers, so that one of a client may be that of another client's call.
+#[tokio::test]
+async fn no_progress_token_of_a_client_reaches_a_server() {
+    let folder = Folder::new();
+    let hosted = hosted(&json!({ "announcing": announcing(&folder, "all") })).await;
+    let mut ann = knowing(&hosted, ANN).await;
+    let number = begin(&mut ann, "1").await;
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let params = json!({ "taskId": number, "_meta": { "progressToken": 70_000 } });
+        ann.ask(method, params).await;
+        let heard = heard_of(&folder, method);
+        let [request] = &heard[..] else { panic!("{heard:?}") };
+        let token = &request["params"]["_meta"]["progressToken"];
+        assert!(token.is_null() || *token == request["id"], "{method}: {request}");
+    }
     hosted.end().await;
 }

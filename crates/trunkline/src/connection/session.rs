@@ -26,7 +26,7 @@ pub(super) use self::masking::masked_raw;
 use self::past_calls::CallEnd;
 pub(super) use self::pending::MAX_PENDING_CALLS;
 use self::pending::{PendingRequest, PendingRequests};
-use super::client_meta::{ClientMeta, request_params, with_progress_token};
+use super::client_meta::{ClientMeta, request_params, with_progress_token, without_progress_token};
 use super::handler::{CallEvent, CallHandler, CancelledRequest};
 use super::param_headers::{ParamHeader, headers, subject};
 use super::state::error_context::with_stderr;
@@ -218,7 +218,7 @@ impl Session {
         let params = request_params(self.version.era(), params, &self.client_meta);
         let (params, token) = match asked.wants_progress {
             true => with_progress_token(params, id),
-            false => (params, None),
+            false => (params.map(without_progress_token), None),
         };
         let params = params.as_ref();
         let name = if self.sends_param_headers() { subject(&method, params) } else { None };
