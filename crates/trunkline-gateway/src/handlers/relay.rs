@@ -100,7 +100,8 @@ impl Gateway {
         relay_method: RelayMethod,
         incoming: IncomingRequest,
     ) -> RpcResult {
-        let sent = handler.caller.with_client_meta(&incoming.params);
+        let sent = without_legacy_task(relay_method, &incoming.params);
+        let sent = handler.caller.with_client_meta(&sent);
         let view = self.view(&handler.caller)?;
         let request = (relay_method, &incoming.params);
         match self.host.find(&view, relay_method, &sent) {
@@ -356,6 +357,15 @@ fn require_param_headers(
             param_headers::check_param_headers(incoming, found.entry().definition())
         }
         _ => Ok(()),
+    }
+}
+
+/// Parameters without the wish for a task of revision 2025-11-25. The gateway does not offer those, and a
+/// receiver that does not makes no task of a call.
+fn without_legacy_task(relay_method: RelayMethod, params: &Raw) -> Raw {
+    match relay_method == RelayMethod::Call && params.get("task").is_some() {
+        true => params.without("task"),
+        false => params.clone(),
     }
 }
 

@@ -187,6 +187,31 @@ async fn a_log_line_reaches_the_next_call_of_a_client_without_a_session() {
     hosted.end().await;
 }
 
+/// A call that has become a task is not over when it is answered. Its questions name the task.
+#[tokio::test]
+async fn a_question_of_a_task_is_not_shown_to_another_client() {
+    let (hosted, mut ann, hanging) = ann_while_bob_waits(Era::Legacy).await;
+    let begun = ann.call("begin_task", json!({ "wait": 3500 })).await;
+    assert_eq!(begun["result"]["task"]["taskId"], "task-1", "{begun}");
+    sleep(Duration::from_millis(4500)).await;
+    assert_silent(hanging, "a question").await;
+    until_said(&mut ann, "answers", "it is about a task").await;
+    hosted.end().await;
+}
+
+/// A client is asked about its own task in its only call, whatever other clients do.
+#[tokio::test]
+async fn a_client_is_asked_about_its_own_task_while_another_client_waits() {
+    let (hosted, mut ann, of_bob) = ann_while_bob_waits(Era::Legacy).await;
+    ann.call("begin_task", json!({ "wait": 500 })).await;
+    let mut hanging = begun(&mut ann, "hang", json!({ "token": "own" })).await;
+    let question = message(&mut hanging).await;
+    ann.tell(&accepted(&question)).await.unwrap();
+    until_said(&mut ann, "answers", "Ada").await;
+    assert_silent(of_bob, "a question").await;
+    hosted.end().await;
+}
+
 /// One client alone is asked, and told, whatever came before.
 #[tokio::test]
 async fn a_client_alone_loses_nothing() {

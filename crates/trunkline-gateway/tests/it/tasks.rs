@@ -155,3 +155,23 @@ async fn no_progress_token_of_a_client_reaches_a_server() {
     }
     hosted.end().await;
 }
+
+/// Those of revision 2025-11-25 are not offered, so that the wish for one is not passed on.
+#[tokio::test]
+async fn no_server_is_asked_for_a_task_of_the_older_revision() {
+    let folder = Folder::new();
+    let mut server = announcing(&folder, "all");
+    server["args"].as_array_mut().unwrap().pop();
+    server["args"].as_array_mut().unwrap().push("legacy".into());
+    let hosted = hosted(&json!({ "announcing": server })).await;
+    for era in [Era::Legacy, Era::Modern] {
+        let mut ann = Asker::with(era, hosted.address, &[ANN]).await.unwrap();
+        let wish = json!({ "ttl": 60_000 });
+        let call = json!({ "name": "params", "arguments": { "task": 1 }, "task": wish });
+        let answer = ann.ask("tools/call", call).await;
+        let said: Value = serde_json::from_str(text(&answer)).unwrap();
+        assert_eq!(said["arguments"], json!({ "task": 1 }), "{said}");
+        assert!(said.get("task").is_none(), "{said}");
+    }
+    hosted.end().await;
+}

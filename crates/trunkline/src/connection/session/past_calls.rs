@@ -11,9 +11,10 @@ use tokio::time::Instant;
 
 use super::RequestOutcome;
 use crate::error::{Error, ErrorKind};
-use crate::message::Raw;
+use crate::message::{MAX_ID_BYTES, Raw};
 use crate::principal::{ClientId, Principal, Requester};
 use crate::protocol::Era;
+use crate::protocol::meta::RELATED_TASK;
 
 /// Time after the answer to a call in which the server may still send messages about it. Log lines
 /// were measured up to 300 ms late; ten times that leaves room for a slow machine.
@@ -31,10 +32,12 @@ const MAX_PAST_CLIENTS: usize = 4096;
 const FIRST_PRUNE: usize = 64;
 
 /// How a call came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallEnd {
     /// The server answered it.
     Answered,
+    /// The server made a task of it, under this id, and works on it.
+    Task(Box<str>),
     /// Nobody waits for it any more, and the server may still work on it.
     GivenUp,
     /// The server never received it.
@@ -45,16 +48,38 @@ impl CallEnd {
     /// End of a call with this answer. A connection that broke leaves the server working on it, and so
     /// does an answer that says that the call has become a task.
     pub(super) fn with(answer: &RequestOutcome, era: Era) -> Self {
-        let is_task = |result: &Raw| {
-            let kind = result.get("resultType");
-            kind.as_ref().and_then(Raw::as_str).as_deref() == Some("task")
-        };
         match answer.as_ref().map_err(Error::kind) {
             Err(ErrorKind::Broken | ErrorKind::TimedOut | ErrorKind::TooLarge) => Self::GivenUp,
-            Ok(Ok(result)) if era == Era::Modern && is_task(result) => Self::GivenUp,
-            Ok(_) | Err(_) => Self::Answered,
+            Ok(Ok(result)) => match created_task(result, era) {
+                Some(task) => task_id(&task).map_or(Self::GivenUp, Self::Task),
+                None => Self::Answered,
+            },
+            Ok(Err(_)) | Err(_) => Self::Answered,
         }
     }
+}
+
+/// The task that a result says its call has become.
+fn created_task(result: &Raw, era: Era) -> Option<Raw> {
+    match era {
+        Era::Legacy => result.get("task").filter(|task| task.get("taskId").is_some()),
+        Era::Modern => {
+            let kind = result.get("resultType")?;
+            (kind.as_str().as_deref() == Some("task")).then(|| result.clone())
+        }
+    }
+}
+
+/// The id of a task, or of the task that `_meta` names, unless it is too long to be kept.
+fn task_id(task: &Raw) -> Option<Box<str>> {
+    let id = task.get("taskId")?;
+    let id = id.as_str().filter(|id| id.len() <= MAX_ID_BYTES)?;
+    Some(id.into())
+}
+
+/// The task that a message of a server belongs to, by its own words.
+pub(super) fn related_task(params: Option<&Raw>) -> Option<Box<str>> {
+    task_id(&params?.get("_meta")?.get(RELATED_TASK)?)
 }
 
 /// The clients whose calls are over and may still be the subject of the server's messages.
@@ -62,6 +87,8 @@ pub(super) struct PastCalls {
     clients: HashMap<ClientId, PastClient>,
     /// The clients of calls that were given up, by the ids of their requests.
     given_up: HashMap<u64, ClientId>,
+    /// The requesters of calls that have become tasks, by the ids of the tasks.
+    tasks: HashMap<Box<str>, Requester>,
     /// Whether there were too many clients to remember.
     is_crowded: bool,
     /// Number of clients at which to prune next.
@@ -93,6 +120,7 @@ impl Default for PastCalls {
         Self {
             clients: HashMap::new(),
             given_up: HashMap::new(),
+            tasks: HashMap::new(),
             is_crowded: false,
             prune_at: FIRST_PRUNE,
         }
@@ -106,16 +134,33 @@ impl PastCalls {
             return;
         }
         let is_remembered = self.given_up.len() < MAX_GIVEN_UP;
+        if let CallEnd::Task(task) = &end {
+            self.record_task(task, requester);
+        }
         let Some(past) = self.client(requester, now) else { return };
         past.last_end = now;
         match end {
-            CallEnd::GivenUp if is_remembered => {
+            CallEnd::GivenUp | CallEnd::Task(_) if is_remembered => {
                 past.unanswered += 1;
                 self.given_up.insert(id, requester.client.clone());
             }
-            CallEnd::GivenUp => past.is_unforgettable = true,
+            CallEnd::GivenUp | CallEnd::Task(_) => past.is_unforgettable = true,
             CallEnd::Answered | CallEnd::Unsent => {}
         }
+    }
+
+    /// Notes whose a task is. One that two calls have become is of neither of their clients.
+    fn record_task(&mut self, task: &str, requester: &Requester) {
+        if let Some(known) = self.tasks.get_mut(task) {
+            *known = known.joined(requester);
+        } else if self.tasks.len() < MAX_GIVEN_UP {
+            self.tasks.insert(task.into(), requester.clone());
+        }
+    }
+
+    /// The requester of the call that has become a task.
+    pub(super) fn task_owner(&self, task: &str) -> Option<&Requester> {
+        self.tasks.get(task)
     }
 
     /// Notes that the server answered a call after it was given up.
@@ -224,10 +269,17 @@ mod tests {
         let result =
             |kind: &str| Ok(Ok(Raw::empty_object().with("resultType", &Raw::from_string(kind))));
         let error = |kind| Err(Error::new(kind, "x"));
+        let raw = |text: &str| Ok(Ok(Raw::from_text(text).unwrap()));
+        let task = || CallEnd::Task("7".into());
         for (answer, era, end) in [
             (result("complete"), Era::Modern, CallEnd::Answered),
             (result("task"), Era::Modern, CallEnd::GivenUp),
             (result("task"), Era::Legacy, CallEnd::Answered),
+            (raw(r#"{"resultType":"task","taskId":"7"}"#), Era::Modern, task()),
+            (raw(r#"{"task":{"taskId":"7"}}"#), Era::Legacy, task()),
+            (raw(r#"{"task":{"taskId":7}}"#), Era::Legacy, CallEnd::GivenUp),
+            (raw(r#"{"task":"7"}"#), Era::Legacy, CallEnd::Answered),
+            (raw(r#"{"task":{"taskId":"7"}}"#), Era::Modern, CallEnd::Answered),
             (error(ErrorKind::Broken), Era::Legacy, CallEnd::GivenUp),
             (error(ErrorKind::TimedOut), Era::Legacy, CallEnd::GivenUp),
             (error(ErrorKind::HttpStatus(500)), Era::Legacy, CallEnd::Answered),
@@ -295,6 +347,23 @@ mod tests {
         assert!(past.has_other_than(&caller, now + Duration::from_secs(86_400)));
         past.record_late_answer(2, now);
         assert!(!past.has_other_than(&caller, after(now, 3100)));
+    }
+
+    #[tokio::test]
+    async fn a_task_is_of_the_client_whose_call_it_was() {
+        let ([ann, bob], now) = (bearers(), Instant::now());
+        let mut past = PastCalls::default();
+        past.record(1, &ann, CallEnd::Task("7".into()), now);
+        assert_eq!(past.task_owner("7"), Some(&ann));
+        assert!(past.has_other_than(&bob, now + Duration::from_secs(86_400)));
+        past.record(2, &bob, CallEnd::Task("7".into()), now);
+        let owner = past.task_owner("7").unwrap();
+        assert!(!owner.is_same_client(&ann) && !owner.is_same_client(&bob));
+        for id in 3..3 * MAX_GIVEN_UP as u64 {
+            past.record(id, &ann, CallEnd::Task(id.to_string().into()), now);
+            past.record_late_answer(id, now);
+        }
+        assert_eq!(past.tasks.len(), MAX_GIVEN_UP);
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::RequestOutcome;
 use super::deadline::Deadline;
-use super::past_calls::{CallEnd, PastCalls};
+use super::past_calls::{CallEnd, PastCalls, related_task};
 use crate::channel::Sender;
 use crate::connection::handler::CallEvent;
 use crate::error::Error;
@@ -47,6 +47,8 @@ pub(super) enum Recipient<'p> {
     /// It could be for this request, the only one that can be asked, or about another client's: one that
     /// is over, or one that the connection made on its behalf.
     Crossing(u64),
+    /// It is about a task of a client that has no request, or several, in which it could be asked.
+    TaskOfOther,
 }
 
 impl PendingRequest {
@@ -230,10 +232,14 @@ impl PendingRequests {
         self.deadlines.insert((waiting.deadline.time(), id));
     }
 
-    /// Whom something is for: the request on whose stream it came, or the only one there is.
-    pub(super) fn recipient_of(&self, about: Option<u64>) -> Recipient<'_> {
+    /// The recipient of a message with these parameters: the request on whose stream it came, one of the
+    /// client whose task it names, or the only request there is.
+    pub(super) fn recipient_of(&self, about: Option<u64>, params: Option<&Raw>) -> Recipient<'_> {
         if let Some(id) = about {
             return self.waiting.get(&id).map_or(Recipient::Nobody, |it| Recipient::Of(id, it));
+        }
+        if let Some(owner) = self.task_owner(params) {
+            return self.recipient_of_task(owner);
         }
         let mut calls = self.handler_events();
         match (calls.next(), calls.next()) {
@@ -243,6 +249,23 @@ impl PendingRequests {
                 _ => Recipient::Of(id, waiting),
             },
             (Some(_), Some(_)) => Recipient::Unclear,
+        }
+    }
+
+    /// The requester of the task that a message with these parameters names.
+    fn task_owner(&self, params: Option<&Raw>) -> Option<&Requester> {
+        related_task(params).and_then(|task| self.past.task_owner(&task))
+    }
+
+    /// The recipient of a message about a task: the only request that is of the same client for certain.
+    fn recipient_of_task(&self, owner: &Requester) -> Recipient<'_> {
+        let is_own = |waiting: &PendingRequest| {
+            waiting.requester.as_ref().is_some_and(|requester| owner.is_same_client(requester))
+        };
+        let mut own = self.handler_events().filter(|(_, waiting)| is_own(waiting));
+        match (own.next(), own.next()) {
+            (Some((id, waiting)), None) => Recipient::Of(id, waiting),
+            _ => Recipient::TaskOfOther,
         }
     }
 
@@ -268,8 +291,12 @@ impl PendingRequests {
         (!is_of_other).then_some(waiting)
     }
 
-    /// The only client that a message can be about, which came on the stream of a request or on none.
-    pub(super) fn client(&self, about: Option<u64>) -> Option<&ClientId> {
+    /// The only client that a message with these parameters can be about, which came on the stream of a
+    /// request or on none.
+    pub(super) fn client(&self, about: Option<u64>, params: Option<&Raw>) -> Option<&ClientId> {
+        if let Some(owner) = self.task_owner(params).filter(|_| about.is_none()) {
+            return Some(&owner.client);
+        }
         let in_flight = self.waiting.values().filter_map(PendingRequest::in_flight);
         match about.map(|id| (id, self.waiting.get(&id))) {
             Some((_, Some(PendingRequest { requester: Some(requester), .. }))) => {

@@ -197,7 +197,8 @@ impl Session {
         about: Option<u64>,
     ) -> Result<OpenServerRequest, RpcError> {
         let method = &request.method;
-        let (concerned, refusal) = match self.pending.recipient_of(about) {
+        let recipient = self.pending.recipient_of(about, request.params.as_ref());
+        let (concerned, refusal) = match recipient {
             Recipient::Of(id, PendingRequest { updates: Some(updates), .. }) => {
                 let asked = CallEvent::Request { session: self.number, request: request.clone() };
                 let weight = asked.weight();
@@ -210,6 +211,7 @@ impl Session {
             Recipient::Of(id, _) => (vec![id], not_offered(method)),
             Recipient::Nobody => (Vec::new(), not_in_a_call(method)),
             Recipient::Crossing(id) => (vec![id], crossing(method)),
+            Recipient::TaskOfOther => (Vec::new(), about_task(method)),
             Recipient::Unclear => {
                 let refusal = ambiguous(method, self.pending.paused_since());
                 (self.pending.handler_events().map(|(id, _)| id).collect(), refusal)
@@ -269,6 +271,15 @@ fn crossing(method: &str) -> RpcError {
         "`{method}` is refused: it does not say which request it belongs to, and a request of \
          another client ended a moment ago, is in flight, or was given up without an answer (without \
          a session, each request is of another client); {ADVICE}"
+    );
+    RpcError::new(code::INVALID_REQUEST, &message)
+}
+
+/// The refusal of a request of the server about a task whose client cannot be asked.
+fn about_task(method: &str) -> RpcError {
+    let message = format!(
+        "`{method}` is refused: it is about a task, and the client of the task has no request in \
+         flight, or several; {ADVICE}"
     );
     RpcError::new(code::INVALID_REQUEST, &message)
 }
