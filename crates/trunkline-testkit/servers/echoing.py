@@ -15,7 +15,8 @@ was; `begin_task WAIT` makes a task of the call, as revision 2025-11-25 does, wh
 `ask_visit ID` asks the user for such a visit, and says that it was made before it answers; `touch` says that
 everything changed that somebody wants to hear of; `level` says how much of its log is wanted; `exit` ends the server.
 With `watched` it has a resource `x://note` that can be subscribed to; with `deaf` five, and whoever subscribes to one
-of them is never answered. With `watched nosy` it logs a line and asks for a name while it subscribes, unsubscribes or
+of them is never answered. It logs a line and asks for a name about every notification that begins with
+`notifications/acme/`. With `watched nosy` it logs a line and asks for a name while it subscribes, unsubscribes or
 sets its level, without saying for which request.
 """
 
@@ -229,6 +230,9 @@ def serve(message):
             cancelled.append(token)
         if message["params"]["requestId"] in asked.values():
             cancelled.append("asked")
+    elif message.get("method", "").startswith("notifications/acme/"):
+        send(method="notifications/message", params={"level": "error", "data": f"about {message['method']}"})
+        ask(None, 0)
     elif "method" not in message:
         answer = message["error"]["message"] if "error" in message else message["result"].get("content", {}).get("name")
         about = asked.pop(message["id"])

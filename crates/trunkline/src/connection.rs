@@ -321,7 +321,17 @@ impl Connection {
     /// Tells the server something, if it runs: one that does not is not started for that, and need
     /// not know. Nobody hears whether it took notice.
     pub async fn notify(&self, notification: Notification) -> Result<(), Error> {
-        self.send_command(Command::Notify(notification)).await
+        self.notify_for(&Requester::default(), notification).await
+    }
+
+    /// The same on behalf of a client: for a while, messages that the server sends without saying to
+    /// what they belong may be about it.
+    pub async fn notify_for(
+        &self,
+        requester: &Requester,
+        notification: Notification,
+    ) -> Result<(), Error> {
+        self.send_command(Command::Notify(notification, requester.clone())).await
     }
 
     /// Wants to hear when a resource changes, starting the server if it does not run. While

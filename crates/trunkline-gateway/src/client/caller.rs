@@ -11,7 +11,7 @@ use trunkline::principal::{ClientId, Requester};
 use trunkline::protocol::{Era, meta};
 
 use super::channel::ClientChannel;
-use super::session::Session;
+use super::session::{Session, requester_of};
 use crate::access::scope::CallerIdentity;
 use crate::access::tokens::TokenLease;
 use crate::request::incoming::ClientProfile;
@@ -70,15 +70,13 @@ impl Caller {
 
     /// The client and principal its requests are made for.
     pub(crate) fn requester(&self) -> Requester {
-        let (client, is_sessionless) = match (&self.session, &self.admission) {
-            (Some(session), _) => (session.id.clone(), false),
-            (None, Lease::Stream(stream)) => (stream.client.clone(), false),
+        match (&self.session, &self.admission) {
+            (Some(session), _) => session.requester(),
+            (None, Lease::Stream(stream)) => requester_of(&stream.client, &self.identity),
             (None, Lease::Asked | Lease::Token(_)) => {
-                (id_without_session(&self.client, &self.identity), true)
+                requester_without_session(&self.client, &self.identity)
             }
-        };
-        let principal = self.identity.principal.of_client(&client);
-        Requester { client, principal, is_sessionless }
+        }
     }
 
     /// Id under which it has processes of its own. Without a session, each set of capabilities has
@@ -123,10 +121,19 @@ impl Caller {
     }
 }
 
+/// The requester of a client that has no session.
+pub(crate) fn requester_without_session(
+    client: &ClientProfile,
+    identity: &CallerIdentity,
+) -> Requester {
+    let id = id_without_session(client, identity);
+    Requester { is_sessionless: true, ..requester_of(&id, identity) }
+}
+
 /// Id of a client that has no session: a digest of its token, its limits, its name and its capabilities.
 /// Nothing else tells clients apart that say everything anew each time. As a digest it has a bounded
 /// length.
-pub(crate) fn id_without_session(client: &ClientProfile, identity: &CallerIdentity) -> ClientId {
+fn id_without_session(client: &ClientProfile, identity: &CallerIdentity) -> ClientId {
     let info = client.info.as_ref().map_or("", Raw::text);
     digest_id(&format!("{}\n{info}\n{}", identity.as_owner(), client.capabilities))
 }

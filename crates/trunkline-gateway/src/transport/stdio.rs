@@ -24,7 +24,7 @@ use crate::client::caller::{Caller, Lease, StreamLease};
 use crate::client::channel::{
     CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
 };
-use crate::client::session::{Session, SessionStream, new_id};
+use crate::client::session::{Session, SessionStream, new_id, requester_of};
 use crate::handlers::discover;
 use crate::handlers::gateway::{Gateway, cancelled_id};
 use crate::options::Limits;
@@ -254,8 +254,10 @@ impl StdioClient {
 
     async fn on_notification(&mut self, notification: Notification) {
         let Some(id) = cancelled_id(&notification) else {
-            let client = self.session.as_ref().map(|session| session.id.as_str());
-            return self.gateway.relay_notification(&self.identity, client, notification).await;
+            let own = || requester_of(&self.client, &self.identity);
+            let requester = self.session.as_ref().map_or_else(own, |session| session.requester());
+            let relayed = self.gateway.relay_notification(&self.identity, &requester, notification);
+            return relayed.await;
         };
         if let Some(RunningRequests { request, last_words, .. }) = self.running.remove(&id) {
             last_words.send(notification.params.as_ref());

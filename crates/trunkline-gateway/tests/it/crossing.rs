@@ -12,6 +12,7 @@ use crate::hosting::Hosted;
 use crate::identities::{ANN, BOB, hosted, known_tokens};
 use crate::manners::{echoing, until_said};
 use crate::own::{accepted, begun, message};
+use crate::telling::tell;
 
 const CUSTOM: &str = "notifications/custom";
 
@@ -210,6 +211,21 @@ async fn a_client_is_asked_about_its_own_task_while_another_client_waits() {
     until_said(&mut ann, "answers", "Ada").await;
     assert_silent(of_bob, "a question").await;
     hosted.end().await;
+}
+
+/// A server may log and ask because of a notification that the protocol does not know.
+#[tokio::test]
+async fn messages_about_a_notification_are_not_shown_to_another_client() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (hosted, mut ann, hanging) = ann_while_bob_waits(Era::Legacy).await;
+        let teller = Asker::with(era, hosted.address, &[ANN]).await.unwrap();
+        sleep(AFTER_GRACE).await;
+        tell(&teller, "notifications/acme/import").await;
+        sleep(LATE).await;
+        assert_silent(hanging, "a log line or a question").await;
+        until_said(&mut ann, "answers", "another client").await;
+        hosted.end().await;
+    }
 }
 
 /// One client alone is asked, and told, whatever came before.

@@ -36,7 +36,7 @@ fn told(asker: &Asker, method: &str) -> (Vec<(String, String)>, String) {
 }
 
 /// Tells the gateway something.
-async fn tell(asker: &Asker, method: &str) {
+pub(crate) async fn tell(asker: &Asker, method: &str) {
     let (headers, body) = told(asker, method);
     let mut channel = Channel::to(asker.address).await.unwrap();
     let headers = borrowed(&headers);

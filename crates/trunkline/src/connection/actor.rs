@@ -49,8 +49,8 @@ pub(super) enum Command {
     Request(SessionRequest),
     /// Answer a question the server asked in a session.
     RespondToServer { session: u64, response: Response },
-    /// Tell the server something.
-    Notify(Notification),
+    /// Tell the server something on behalf of a client.
+    Notify(Notification, Requester),
     /// Ask for a list again; say when it is there, or why not.
     Refresh(ItemKind, oneshot::Sender<Result<(), Error>>),
     /// Let somebody hear of a resource or a task.
@@ -84,7 +84,7 @@ impl Command {
             Self::Connect(done) | Self::Refresh(_, done) => done.is_closed(),
             Self::Request(asked) => asked.reply.is_closed(),
             Self::Subscribe(.., reply) => reply.is_closed(),
-            Self::RespondToServer { .. } | Self::Notify(_) | Self::Stop(_) | Self::Close(_) => {
+            Self::RespondToServer { .. } | Self::Notify(..) | Self::Stop(_) | Self::Close(_) => {
                 false
             }
         }
@@ -239,7 +239,7 @@ impl ServerActor {
                     return WakeReason::Close(Some(close));
                 }
                 // The session it was asked in is over; and nobody is started to be told something.
-                (Some(Command::RespondToServer { .. } | Command::Notify(_)), _) => {}
+                (Some(Command::RespondToServer { .. } | Command::Notify(..)), _) => {}
                 // Whoever asks for it by name wants it now.
                 (Some(connect @ Command::Connect(_)), _) => {
                     attempts.reset();
@@ -422,7 +422,7 @@ fn refuse(command: Command, error: &Error) {
         Command::Subscribe(.., reply) => {
             let _ = reply.send(Err(error.clone()));
         }
-        Command::RespondToServer { .. } | Command::Notify(_) => {}
+        Command::RespondToServer { .. } | Command::Notify(..) => {}
         Command::Stop(done) | Command::Close(done) => {
             let _ = done.send(());
         }

@@ -254,6 +254,12 @@ impl Session {
         }
     }
 
+    /// Tells the server something on behalf of a client, about which it may send messages of its own.
+    pub(super) fn notify_for(&mut self, requester: &Requester, notification: Notification) {
+        self.notify(&notification.method, notification.params);
+        self.pending.record_notification(requester);
+    }
+
     /// Tells the server something.
     pub(super) fn notify(&mut self, method: &str, params: Option<Raw>) {
         let notification = Notification { method: method.into(), params };

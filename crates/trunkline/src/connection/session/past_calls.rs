@@ -149,6 +149,13 @@ impl PastCalls {
         }
     }
 
+    /// Notes that everything a client asked for in one message has been answered.
+    pub(super) fn record_answered(&mut self, requester: &Requester, now: Instant) {
+        if let Some(past) = self.client(requester, now) {
+            past.last_end = now;
+        }
+    }
+
     /// Notes whose a task is. One that two calls have become is of neither of their clients.
     fn record_task(&mut self, task: &str, requester: &Requester) {
         if let Some(known) = self.tasks.get_mut(task) {

@@ -157,6 +157,12 @@ impl PendingRequests {
         waiting.is_settled = true;
     }
 
+    /// Notes that the server was told something on behalf of a client. It is handled like a request that
+    /// is answered at once.
+    pub(super) fn record_notification(&mut self, requester: &Requester) {
+        self.past.record_answered(requester, Instant::now());
+    }
+
     /// Notes an answer to a request that nobody waits for any more.
     pub(super) fn answered_late(&mut self, id: u64) {
         self.past.record_late_answer(id, Instant::now());
