@@ -222,7 +222,11 @@ impl Route<'_> {
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let (_slot, _) = self.slot(options).await?;
+        let (_slot, has_waited) = self.slot(options).await?;
+        if has_waited {
+            // The rules may be other ones after the wait.
+            self.guard.authorize(self.view, self.entry)?;
+        }
         let kind = ResultKind::of_method(method);
         let ask = OutgoingRequest {
             timeout: options.timeout,

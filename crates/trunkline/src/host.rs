@@ -60,7 +60,7 @@ use self::dedicated::DedicatedConnections;
 pub use self::dedicated::DedicatedServerFailure;
 use self::legacy_connections::LegacyConnections;
 pub use self::options::HostOptions;
-pub use self::relay::{RelayMethod, ResolvedRequest};
+pub use self::relay::{RelayMethod, ResolvedRequest, TaskOrigin};
 pub use self::status::{ServerCondition, ServerStatus};
 pub use self::tool::{Progress, Tool, ToolCall};
 use crate::call::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trunkline::call::{self, CallError, CallErrorKind, CallOptions, NoResult, Outcome};
 use trunkline::config::Share;
 use trunkline::connection::InputRequired;
-use trunkline::host::{RelayMethod, ResolvedRequest};
+use trunkline::host::{RelayMethod, ResolvedRequest, TaskOrigin};
 use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
@@ -15,7 +15,7 @@ use trunkline::view::View;
 use super::gateway::Gateway;
 use super::mrtr::own_state;
 use super::route_fallback::owners;
-use super::tasks::TaskCodec;
+use super::tasks::{TaskCodec, unknown_task};
 use crate::changes::{NotificationSource, resubscribe};
 use crate::client::call_handler::RelayHandler;
 use crate::client::caller::Caller;
@@ -129,8 +129,11 @@ impl Gateway {
         (relay_method, params): (RelayMethod, &Raw),
         found: Result<ResolvedRequest<'_>, CallError>,
     ) -> RpcResult {
-        let server = found.as_ref().ok().map(|found| found.entry().server().name.clone());
-        let server = server.as_ref();
+        let subject = found
+            .as_ref()
+            .ok()
+            .map(|found| (found.entry().server().name.clone(), found.entry().name().to_owned()));
+        let server = subject.as_ref().map(|(server, _)| server);
         let handler = handler.with_server(server);
         let caller = &handler.caller;
         let rounds = match caller.era() {
@@ -157,7 +160,9 @@ impl Gateway {
         };
         match outcome {
             Ok(outcome) => {
-                Ok(self.translate_outcome(caller, (relay_method, params), &outcome.for_model()))
+                let name = subject.as_ref().map(|(_, name)| &**name).unwrap_or_default();
+                let request = (relay_method, name, params);
+                Ok(self.translate_outcome(caller, request, &outcome.for_model()))
             }
             Err(error) => {
                 if let Some(down) = self.down_owner(view, (relay_method, params), &error) {
@@ -175,7 +180,7 @@ impl Gateway {
     fn translate_outcome(
         &self,
         caller: &Caller,
-        (relay_method, params): (RelayMethod, &Raw),
+        (relay_method, name, params): (RelayMethod, &str, &Raw),
         outcome: &Outcome,
     ) -> ResultBody {
         let looked = ParsedResult::from_outcome(outcome);
@@ -184,8 +189,9 @@ impl Gateway {
         {
             return translate::result(caller.era(), relay_method, &sealed);
         }
-        if looked.is_task() {
-            let named = self.tasks(caller).with_sealed_id(outcome.server(), &outcome.result);
+        if looked.is_task() && relay_method == RelayMethod::Call {
+            let origin = TaskOrigin { server: outcome.server(), tool: name };
+            let named = self.tasks(caller).with_sealed_id(origin, &outcome.result);
             return translate::result(caller.era(), relay_method, &named);
         }
         looked.for_client(caller.era(), relay_method)
@@ -317,11 +323,12 @@ impl Gateway {
             ..CallOptions::default()
         };
         let view = self.view(&caller)?;
-        match self.host.relay_to(&view, &task.server, (method, sent), options).await {
+        match self.host.relay_task(&view, task.origin(), (method, sent), options).await {
             Ok(outcome) => {
-                let result = tasks.with_sealed_id(outcome.server(), &outcome.result);
+                let result = tasks.with_sealed_id(task.origin(), &outcome.result);
                 Ok(translate::result(Era::Modern, RelayMethod::Call, &result))
             }
+            Err(error) if error.kind() == CallErrorKind::Unknown => Err(unknown_task()),
             Err(error) => match error.refusal() {
                 Some(refusal) => Err(refusal.clone()),
                 None => Err(translate::call_error(&error)),

@@ -1,5 +1,6 @@
 //! Tasks of servers: what becomes of them is told to whom they belong, under the numbers they know.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use trunkline_testkit::peers;
 use crate::asker::{Asker, Era, borrowed, text};
 use crate::canned::heard_of;
 use crate::channel::{Channel, Sent};
-use crate::hosting::{Folder, Hosted};
+use crate::hosting::{Folder, Hosted, configuration};
 
 /// Nothing of what these tests wait for takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -174,4 +175,67 @@ async fn no_server_is_asked_for_a_task_of_the_older_revision() {
         assert!(said.get("task").is_none(), "{said}");
     }
     hosted.end().await;
+}
+
+/// A task is reached as its tool is called: not if the tool is denied.
+#[tokio::test]
+async fn a_task_of_a_tool_that_was_denied_is_out_of_reach() {
+    let folder = Folder::new();
+    let servers = |denied: &[&str]| {
+        let mut server = announcing(&folder, "all");
+        server["concurrency"] = 1.into();
+        server["denyTools"] = json!(denied);
+        json!({ "announcing": server })
+    };
+    let hosted = hosted(&servers(&[])).await;
+    let mut ann = knowing(&hosted, ANN).await;
+    let number = begin(&mut ann, "1").await;
+    let (heard, _, mut stream) = listen(&mut ann, &[&number]).await;
+    assert_eq!(heard, json!([number]));
+    // A call takes the only slot, so that a request about the task waits for it.
+    let call = ann.write("tools/call", json!({ "name": "wait", "arguments": {} }));
+    let headers = borrowed(&call.headers);
+    let mut calling = Channel::to(hosted.address).await.unwrap();
+    let mut waiting = knowing(&hosted, ANN).await;
+    let sent = Sent::post(&headers, &call.body);
+    let calls = async {
+        tokio::select! {
+            head = calling.send(&sent) => drop(head),
+            () = until_heard(&folder, "tools/call", 2) => {}
+        }
+    };
+    timeout(LONGEST, calls).await.expect("the call in time");
+    let queued = waiting.write("tasks/get", json!({ "taskId": number }));
+    let mut queued = tokio::spawn(async move { waiting.exchange(&queued).await.unwrap().1 });
+    assert!(timeout(Duration::from_millis(500), &mut queued).await.is_err(), "it waits for a slot");
+    hosted.host.reload(configuration(&servers(&["begin"])), BTreeMap::new()).await;
+    drop(calling);
+    let refused = timeout(LONGEST, queued).await.expect("an answer in time").unwrap();
+    let refused = refused.last().unwrap();
+    assert_eq!(refused["error"]["code"], -32_602, "{refused}");
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let refused = ann.ask(method, json!({ "taskId": number })).await;
+        assert_eq!(refused["error"]["code"], -32_602, "{refused}");
+        assert!(
+            refused["error"]["message"].as_str().unwrap().contains("no such task"),
+            "{refused}"
+        );
+        assert_eq!(heard_of(&folder, method), Vec::<Value>::new());
+    }
+    // Nothing is told of it either, on the stream of before or on another.
+    advance(&mut ann, "task-1", "working").await;
+    assert_eq!(listen(&mut ann, &[&number]).await.0, json!([]));
+    let told = timeout(Duration::from_millis(500), message(&mut stream)).await;
+    assert!(told.is_err(), "{told:?}");
+    hosted.host.reload(configuration(&servers(&[])), BTreeMap::new()).await;
+    let answered = ann.ask("tasks/get", json!({ "taskId": number })).await;
+    assert_eq!(answered["error"]["code"], -32_601, "the server was asked: {answered}");
+    hosted.end().await;
+}
+
+/// Waits until a server has got so many messages of a method.
+async fn until_heard(folder: &Folder, method: &str, count: usize) {
+    while heard_of(folder, method).len() < count {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
