@@ -212,6 +212,11 @@ impl Connection {
         self.may_speak_both_eras() && self.published.speaks_both_eras()
     }
 
+    /// Whether the server has sent a request in an era that cannot answer it.
+    pub(crate) fn sends_unanswerable(&self) -> bool {
+        self.published.sends_unanswerable()
+    }
+
     /// Whether that can be, as far as the configuration tells.
     pub(crate) fn may_speak_both_eras(&self) -> bool {
         let is_remote = matches!(self.server.transport, Transport::Remote(_));

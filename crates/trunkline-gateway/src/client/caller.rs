@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::sync::watch;
+use trunkline::call::OlderEra;
 use trunkline::connection::LogLevel;
 use trunkline::message::Raw;
 use trunkline::principal::{ClientId, Requester};
@@ -66,6 +67,11 @@ impl Lease {
 impl Caller {
     pub(crate) fn era(&self) -> Era {
         self.client.era
+    }
+
+    /// How it is served in the older era, where that is needed.
+    pub(crate) fn older_era(&self) -> OlderEra<'_> {
+        OlderEra { capabilities: &self.client.capabilities, is_own: self.era() == Era::Legacy }
     }
 
     /// The client and principal its requests are made for.

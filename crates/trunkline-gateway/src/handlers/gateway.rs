@@ -217,7 +217,7 @@ impl Gateway {
         // The rules may be others by now.
         let view = self.view(&caller)?;
         let server = only_server(&view)?;
-        let asking = Arc::clone(&caller.client);
+        let asking = caller.clone();
         let sent = caller.with_client_meta(params);
         let handler = self.handler_for(caller, incoming.wants_progress(), None);
         let handler = handler.with_server(Some(&server));
@@ -227,16 +227,18 @@ impl Gateway {
             handler: &handler,
             rounds: InputRequired::Return,
             client: engaged.client(),
-            older_era: (asking.era == Era::Legacy).then_some(&asking.capabilities),
+            older_era: Some(asking.older_era()),
             requester: Some(&requester),
             ..CallOptions::default()
         };
         match self.host.relay_to(&view, &server, (method, sent), options).await {
             Ok(outcome) => Ok(translate::ParsedResult::from_outcome(&outcome)
-                .for_client(asking.era, RelayMethod::Call)),
+                .for_client(asking.era(), RelayMethod::Call)),
             Err(error) => match error.refusal() {
-                Some(refusal) => translate::error(&asking, RelayMethod::Call, params, refusal)
-                    .map(ResultBody::from),
+                Some(refusal) => {
+                    translate::error(&asking.client, RelayMethod::Call, params, refusal)
+                        .map(ResultBody::from)
+                }
                 None => Err(translate::call_error(&error)),
             },
         }

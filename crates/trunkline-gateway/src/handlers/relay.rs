@@ -147,7 +147,7 @@ impl Gateway {
             handler: &handler,
             rounds,
             client,
-            older_era: (caller.era() == Era::Legacy).then_some(&caller.client.capabilities),
+            older_era: Some(caller.older_era()),
             requester: Some(&requester),
             ..CallOptions::default()
         };

@@ -224,16 +224,16 @@ async fn a_parked_call_keeps_its_server_from_asking_others_who_learn_why() {
     hosted.end().await;
 }
 
-/// A server over HTTP that says which headers it got.
-struct Frank {
+/// A server over HTTP that does one thing of its own when it is called.
+pub(crate) struct Frank {
     process: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Frank {
-    fn new() -> Self {
+    pub(crate) fn new(mode: &str) -> Self {
         let mut command = Command::new(peers::python());
-        command.arg("-I").arg(peers::scripted_http_server()).args(["tools/call", "say-headers"]);
+        command.arg("-I").arg(peers::scripted_http_server()).args(["tools/call", mode]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
         let mut port = String::new();
@@ -251,7 +251,7 @@ impl Drop for Frank {
 
 #[tokio::test]
 async fn servers_never_see_the_token_of_a_client() {
-    let frank = Frank::new();
+    let frank = Frank::new("say-headers");
     let plain = json!({ "url": frank.url, "access": "read-write" });
     let mut known = plain.clone();
     known["headers"] = json!({ "Authorization": "Bearer of-the-host" });

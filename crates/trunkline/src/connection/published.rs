@@ -48,6 +48,8 @@ pub(super) struct PublishedState {
     edition: AtomicU64,
     /// Whether the server speaks the older era as well, as it said in the newer one.
     speaks_both_eras: AtomicBool,
+    /// Whether the server has sent a request in an era that cannot answer it.
+    sends_unanswerable: AtomicBool,
     /// The last of all editions.
     last_edition: AtomicU64,
     /// The standard error of the process that was started last, and what it was given.
@@ -67,6 +69,7 @@ impl PublishedState {
             failures: AtomicU64::new(0),
             edition: AtomicU64::new(0),
             speaks_both_eras: AtomicBool::new(false),
+            sends_unanswerable: AtomicBool::new(false),
             last_edition: AtomicU64::new(0),
             tail: Mutex::default(),
             unready_since: Mutex::default(),
@@ -109,6 +112,15 @@ impl PublishedState {
 
     pub(super) fn speaks_both_eras(&self) -> bool {
         self.speaks_both_eras.load(Ordering::Acquire)
+    }
+
+    /// Notes that the server has sent a request in an era that cannot answer it.
+    pub(super) fn record_unanswerable(&self) {
+        self.sends_unanswerable.store(true, Ordering::Release);
+    }
+
+    pub(super) fn sends_unanswerable(&self) -> bool {
+        self.sends_unanswerable.load(Ordering::Acquire)
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<Status> {

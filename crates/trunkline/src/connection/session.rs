@@ -54,6 +54,8 @@ pub(super) enum SessionEvent {
     Notification(Notification, Option<ClientId>),
     /// It said something that is no message.
     InvalidMessage,
+    /// It sent a request that cannot be answered in this era.
+    UnanswerableRequest,
     /// Nobody waits for it any more.
     Idle,
     /// It has forgotten us. Requests that it had accepted before may still be answered.
@@ -371,10 +373,7 @@ impl Session {
             Ok(Message::Notification(notification)) => self
                 .on_notification(notification, about)
                 .map(|(it, client)| SessionEvent::Notification(it, client)),
-            Ok(Message::Request(request)) => {
-                self.on_server_request(request, about);
-                None
-            }
+            Ok(Message::Request(request)) => self.on_server_request(request, about),
             Err(malformed) => match (unreadable(line, malformed), after_noise(line)) {
                 (Some((id, problem)), _) => {
                     self.answer(id, Err(Error::new(ErrorKind::ProtocolViolation, problem)));

@@ -144,6 +144,7 @@ impl ServerActor {
                         self.on_notification(session, chores, ServerNotification { notification, client });
                     }
                     SessionEvent::InvalidMessage => self.published.record_noise(session),
+                    SessionEvent::UnanswerableRequest => self.published.record_unanswerable(),
                     SessionEvent::Idle => {}
                 },
                 (kind, answer) = chores.relistings.answer() => {
