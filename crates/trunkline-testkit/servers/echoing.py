@@ -5,16 +5,18 @@
 Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the token, after so many milliseconds;
 `hang TOKEN` never answers; `long TOKEN SIZE` says so many letters; `hung` says which calls of these two there were, and
 what was taken back; `cancelled` says which of the former were cancelled; `chatter COUNT SIZE` says a lot before it
-answers; `announce` adds a tool and says that the list has changed; `ask [WAIT]` asks the user for a name, after so many
-milliseconds, and says it, or why there is none; `ask_or_fail` asks, and fails with an error of its own; `ask_after
+answers; `announce` adds a tool and says that the list has changed; `ask [WAIT] [TOKEN]` asks the user for a name, after so
+many milliseconds, and says it, or why there is none; `ask_or_fail` asks, and fails with an error of its own; `ask_after
 WAIT` answers at once and asks then; `answers` says what came of that; `take_back WAIT [THEN]` asks, says after so many
 milliseconds that it does not want to know any more, and answers after so many more; `give_up WAIT` asks, and answers
 without waiting any longer than that; `say METHOD [WAIT]` sends a notification before it answers, or after so many
 milliseconds; `visit ID [WAIT]` is refused until an address was visited, and says after so many milliseconds that it
-was; `ask_visit ID` asks the user for such a visit, and says that it was made before it answers; `touch` says that
+was; `begin_task WAIT` makes a task of the call, as revision 2025-11-25 does, which asks after so many milliseconds;
+`ask_visit ID` asks the user for such a visit, and says that it was made before it answers; `touch` says that
 everything changed that somebody wants to hear of; `level` says how much of its log is wanted; `exit` ends the server.
 With `watched` it has a resource `x://note` that can be subscribed to; with `deaf` five, and whoever subscribes to one
-of them is never answered. With `watched nosy` it logs a line and asks for a name while it subscribes, unsubscribes or
+of them is never answered. It logs a line and asks for a name about every notification that begins with
+`notifications/acme/`. With `watched nosy` it logs a line and asks for a name while it subscribes, unsubscribes or
 sets its level, without saying for which request.
 """
 
@@ -32,10 +34,12 @@ REGION = {"type": "string", "x-mcp-header": "Region"}
 SCHEMAS = {"regional": {"type": "object", "properties": {"region": REGION}}}
 TOOLS = ["announce", "answers", "ask", "ask_after", "cancelled", "chatter", "echo", "exit", "hang", "hung"]
 TOOLS += ["ask_or_fail", "level", "long", "regional", "say", "touch", "visit", "ask_visit", "take_back", "give_up"]
+TOOLS += ["begin_task"]
 CAPABILITIES = {"tools": {"listChanged": True}}
 if URIS:
     CAPABILITIES |= {"logging": {}, "resources": {"subscribe": True}}
 READ_ONLY = {"readOnlyHint": True}
+RELATED_TASK = "io.modelcontextprotocol/related-task"
 
 # What is said later: when, a number that keeps the order, and the message.
 later = []
@@ -80,11 +84,11 @@ def send_after(wait, message):
     heapq.heappush(later, (time.monotonic() + wait / 1000, next(numbers), message))
 
 
-def ask(about, wait):
+def ask(about, wait, meta=None):
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     number = f"question-{next(numbers)}"
     asked[number] = about
-    params = {"message": "Who?", "requestedSchema": schema}
+    params = {"message": "Who?", "requestedSchema": schema} | ({"_meta": meta} if meta else {})
     send_after(wait, {"id": number, "method": "elicitation/create", "params": params})
     return number
 
@@ -129,6 +133,7 @@ def call(request):
             send(method="notifications/tools/list_changed")
             return text("announced")
         case "ask":
+            hung.extend([arguments["token"]] if "token" in arguments else [])
             ask(request["id"], arguments.get("wait", 0))
         case "ask_or_fail":
             failing.add(request["id"])
@@ -136,6 +141,10 @@ def call(request):
         case "ask_after":
             ask(None, arguments["wait"])
             return text("later")
+        case "begin_task":
+            task = {"taskId": "task-1", "status": "working", "createdAt": "2025-11-25T10:30:00Z", "ttl": 60000}
+            ask(None, arguments["wait"], {RELATED_TASK: {"taskId": task["taskId"]}})
+            return {"task": task}
         case "take_back":
             take_back(request, arguments["wait"], arguments.get("then", 300))
         case "give_up":
@@ -221,6 +230,9 @@ def serve(message):
             cancelled.append(token)
         if message["params"]["requestId"] in asked.values():
             cancelled.append("asked")
+    elif message.get("method", "").startswith("notifications/acme/"):
+        send(method="notifications/message", params={"level": "error", "data": f"about {message['method']}"})
+        ask(None, 0)
     elif "method" not in message:
         answer = message["error"]["message"] if "error" in message else message["result"].get("content", {}).get("name")
         about = asked.pop(message["id"])

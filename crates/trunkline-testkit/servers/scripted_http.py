@@ -3,14 +3,17 @@
     python scripted_http.py WHEN MODE [CERTIFICATE KEY]
 
 WHEN is the method of the requests it misbehaves in, or `always`. MODE `well` is none; `request` is a server of the
-newer era that sends a request of its own and waits for the answer. It prints its port
+newer era that sends a request of its own and waits for the answer; `request-both` speaks both eras, asks for a name in
+either, and says it, or why there is none. It prints its port
 once it listens. With the files of a certificate and its key it speaks TLS.
 """
 
+import collections
 import http.server
 import itertools
 import json
 import os
+import queue
 import socket
 import ssl
 import struct
@@ -22,6 +25,9 @@ WHEN, MODE, *TLS = sys.argv[1:]
 TOOL = {"name": "wait", "description": "Waits.", "inputSchema": {"type": "object"}}
 
 sessions = itertools.count(1)
+# Where the answer to each request of its own goes.
+answers = collections.defaultdict(queue.Queue)
+questions = itertools.count(1)
 
 
 def result_of(request):
@@ -29,9 +35,10 @@ def result_of(request):
         case "initialize":
             info = {"name": "scripted", "version": "1"}
             return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
-        case "server/discover" if MODE == "request":
-            return {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
-        case "tools/list" if MODE == "request":
+        case "server/discover" if MODE in ("request", "request-both"):
+            versions = ["2026-07-28", "2025-11-25"] if MODE == "request-both" else ["2026-07-28"]
+            return {"resultType": "complete", "supportedVersions": versions, "capabilities": {"tools": {}}}
+        case "tools/list" if MODE in ("request", "request-both"):
             return {"resultType": "complete", "tools": [TOOL], "ttlMs": 0, "cacheScope": "private"}
         case "tools/list":
             return {"tools": [TOOL]}
@@ -52,6 +59,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if "method" not in message:
+            answers[message["id"]].put(message)
+            self.reply(202)
+            return
         if self.misbehaves(message["method"], message):
             return
         if "id" not in message:
@@ -117,6 +128,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 asked = {"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": {"messages": []}}
                 self.wfile.write(f"data: {json.dumps(asked)}\n\n".encode())
                 time.sleep(60)
+            case "request-both":
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.end_headers()
+                self.ask_name(message["id"])
             case "long" | "long-stream":
                 result = {"content": [{"type": "text", "text": "x" * 20_000_000}], "isError": False}
                 body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
@@ -145,6 +161,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
             case _:
                 return False
         return True
+
+    def ask_name(self, call):
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        params = {"message": "Who?", "requestedSchema": schema}
+        number = f"q-{next(questions)}"
+        asked = {"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": params}
+        self.wfile.write(f"data: {json.dumps(asked)}\n\n".encode())
+        answer = answers[number].get(timeout=60)
+        said = answer["error"]["message"] if "error" in answer else answer["result"]["content"]["name"]
+        result = {"content": [{"type": "text", "text": said}]}
+        self.wfile.write(f"data: {json.dumps({'jsonrpc': '2.0', 'id': call, 'result': result})}\n\n".encode())
+        self.close_connection = True
 
     def begin_body(self, length=1_000):
         self.send_response(200)

@@ -67,11 +67,21 @@ pub struct CallOptions<'c> {
     pub rounds: InputRequired,
     /// On whose behalf it is made, if there are several.
     pub client: Option<&'c ClientContext>,
-    /// The capabilities of a caller of the older era, which a server of both eras over HTTP is then spoken
-    /// to in.
-    pub older_era: Option<&'c Raw>,
+    /// For a caller whose answers to requests of the server can be passed on in the older era. A server
+    /// of both eras over HTTP is spoken to in it where the newer one cannot answer its requests.
+    pub older_era: Option<OlderEra<'c>>,
     /// The client it is made for, also of servers that all clients share. `None` is the host itself.
     pub requester: Option<&'c Requester>,
+}
+
+/// When a caller is served in the older era by a server of both eras over HTTP.
+#[derive(Clone, Copy, Debug)]
+pub struct OlderEra<'c> {
+    /// The capabilities of the caller.
+    pub capabilities: &'c Raw,
+    /// Whether the caller is of that era itself: it is served in it if it can be asked anything. Any
+    /// other caller is once the server has sent a request in the newer era.
+    pub is_own: bool,
 }
 
 /// Somebody on whose behalf a host is used, if there are several.
@@ -222,7 +232,11 @@ impl Route<'_> {
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let (_slot, _) = self.slot(options).await?;
+        let (_slot, has_waited) = self.slot(options).await?;
+        if has_waited {
+            // The rules may be other ones after the wait.
+            self.guard.authorize(self.view, self.entry)?;
+        }
         let kind = ResultKind::of_method(method);
         let ask = OutgoingRequest {
             timeout: options.timeout,
@@ -289,7 +303,11 @@ impl Route<'_> {
         answer: Result<Result<Raw, RpcError>, Error>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let answer = answer.map_err(|error| self.failed(error))?;
+        let answer =
+            answer.map_err(|error| match self.is_made_in_older_era_next(&error, options) {
+                true => self.failed(error).retryable(true),
+                false => self.failed(error),
+            })?;
         let result = answer.map_err(|error| self.refused(&error))?;
         if !result.is_object() {
             let message = "its result is not an object, which every result has to be";
@@ -317,6 +335,16 @@ impl Route<'_> {
     fn refused(&self, error: &RpcError) -> CallError {
         // The text of a `CallError` is ours, the error in it is the server's (SEC-2).
         CallError::refused(&self.server, error, &self.connection.masked(&error.message()))
+    }
+
+    /// Whether a call that failed like this would be made in the older era if it were made again.
+    fn is_made_in_older_era_next(&self, error: &Error, options: CallOptions<'_>) -> bool {
+        error.kind() == ErrorKind::ProtocolViolation
+            && options.older_era.is_some()
+            && !self.is_own
+            && self.first.is_none()
+            && self.connection.speaks_both_eras()
+            && self.connection.sends_unanswerable()
     }
 
     /// The server gave no answer.

@@ -211,7 +211,12 @@ impl Connection {
         self.may_speak_both_eras() && self.published.speaks_both_eras()
     }
 
-    /// Whether the transport and configuration permit both eras.
+    /// Whether the server has sent a request in an era that cannot answer it.
+    pub(crate) fn sends_unanswerable(&self) -> bool {
+        self.published.sends_unanswerable()
+    }
+
+    /// Whether that can be, as far as the configuration tells.
     pub(crate) fn may_speak_both_eras(&self) -> bool {
         let is_remote = matches!(self.server.transport, Transport::Remote(_));
         is_remote && self.server.behaviour.protocol == Protocol::Auto
@@ -320,7 +325,17 @@ impl Connection {
     /// Sends a notification to the server if it runs. A stopped server is not started for it.
     /// Delivery is not confirmed.
     pub async fn notify(&self, notification: Notification) -> Result<(), Error> {
-        self.send_command(Command::Notify(notification)).await
+        self.notify_for(&Requester::default(), notification).await
+    }
+
+    /// The same on behalf of a client: for a while, messages that the server sends without saying to
+    /// what they belong may be about it.
+    pub async fn notify_for(
+        &self,
+        requester: &Requester,
+        notification: Notification,
+    ) -> Result<(), Error> {
+        self.send_command(Command::Notify(notification, requester.clone())).await
     }
 
     /// Subscribes to updates of a resource, starting the server if needed. While the subscription

@@ -60,7 +60,7 @@ use self::dedicated::DedicatedConnections;
 pub use self::dedicated::DedicatedServerFailure;
 use self::legacy_connections::LegacyConnections;
 pub use self::options::HostOptions;
-pub use self::relay::{RelayMethod, ResolvedRequest};
+pub use self::relay::{RelayMethod, ResolvedRequest, TaskOrigin};
 pub use self::status::{ServerCondition, ServerStatus};
 pub use self::tool::{Progress, Tool, ToolCall};
 use crate::call::{
@@ -74,6 +74,7 @@ use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
 use crate::name::{AgentName, ServerName};
 use crate::policy::{CallerSpec, Rules, UnknownCaller};
+use crate::principal::Requester;
 use crate::registry::{Registry, ReloadSummary, ServerSet};
 use crate::view::{DescriptionStyle, View};
 
@@ -348,28 +349,27 @@ impl Host {
     pub async fn notify_server(
         &self,
         server: &ServerName,
-        client: Option<&str>,
+        requester: &Requester,
         notification: Notification,
     ) {
         let is_own = |server: &Server| server.behaviour.share == Share::PerClient;
         let connection = match self.config().server(server.as_str()) {
             Some(found) if is_own(found) => {
-                let own =
-                    client.map(|client| self.shared.dedicated.all_of(client)).unwrap_or_default();
+                let own = self.shared.dedicated.all_of(requester.client.as_str());
                 own.into_iter().find(|connection| connection.server().name == *server)
             }
             _ => self.shared.servers.get(server.as_str()),
         };
         let older = self.shared.legacy.all_of(server);
         for connection in connection.into_iter().chain(older) {
-            let _ = connection.notify(notification.clone()).await;
+            let _ = connection.notify_for(requester, notification.clone()).await;
         }
     }
 
-    /// Sends a notification about a client to all its dedicated servers.
-    pub async fn notify_dedicated(&self, client: &str, notification: &Notification) {
-        for connection in self.shared.dedicated.all_of(client) {
-            let _ = connection.notify(notification.clone()).await;
+    /// Tells all servers that a client has for itself something about this client.
+    pub async fn notify_dedicated(&self, requester: &Requester, notification: &Notification) {
+        for connection in self.shared.dedicated.all_of(requester.client.as_str()) {
+            let _ = connection.notify_for(requester, notification.clone()).await;
         }
     }
 

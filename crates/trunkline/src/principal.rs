@@ -94,11 +94,19 @@ pub struct Requester {
     pub client: ClientId,
     /// The principal whose share of limited resources the request uses.
     pub principal: Principal,
+    /// Whether the client has no session. Clients without sessions that look the same have one id, so
+    /// that a server's request about one of their requests is for that request alone.
+    pub is_sessionless: bool,
 }
 
 impl Requester {
-    /// The requester of a request made for two clients. Unless both are the same, its client is
-    /// neither of them, so that server messages about the request reach neither.
+    /// Whether another request is of the same client for certain.
+    pub(crate) fn is_same_client(&self, other: &Self) -> bool {
+        self.client == other.client && !self.is_sessionless
+    }
+
+    /// The requester of something made for this client and for another one. Unless they are the same,
+    /// its client is neither of them: a server's message about it must not reach either.
     #[must_use]
     pub(crate) fn joined(&self, other: &Self) -> Self {
         if self.client == other.client {
@@ -109,7 +117,7 @@ impl Requester {
             true => self.principal.clone(),
             false => Principal::Client(client.clone()),
         };
-        Self { client, principal }
+        Self { client, principal, is_sessionless: false }
     }
 }
 
@@ -119,8 +127,10 @@ mod tests {
 
     #[test]
     fn a_request_for_two_clients_is_of_neither() {
-        let [ann, bob, eve] = [("ann", "team"), ("bob", "team"), ("eve", "other")]
-            .map(|it| Requester { client: it.0.into(), principal: Principal::Token(it.1.into()) });
+        let [ann, bob, eve] = [("ann", "team"), ("bob", "team"), ("eve", "other")].map(|it| {
+            let principal = Principal::Token(it.1.into());
+            Requester { client: it.0.into(), principal, is_sessionless: false }
+        });
         assert_eq!(ann.joined(&ann), ann);
         let both = ann.joined(&bob);
         assert!(both.client != ann.client && both.client != bob.client);
@@ -132,11 +142,19 @@ mod tests {
     }
 
     #[test]
+    fn two_requests_without_a_session_are_never_of_one_client_for_certain() {
+        let session = Requester { client: "ann".into(), ..Requester::default() };
+        let sessionless = Requester { is_sessionless: true, ..session.clone() };
+        assert!(session.is_same_client(&session));
+        assert!(!sessionless.is_same_client(&sessionless));
+    }
+
+    #[test]
     fn debug_output_never_shows_a_client_id() {
         let client = ClientId::from("session-7f3");
         for principal in [Principal::Anonymous, Principal::Token("ann".into())] {
             let principal = principal.of_client(&client);
-            let requester = Requester { client: client.clone(), principal };
+            let requester = Requester { client: client.clone(), principal, is_sessionless: false };
             assert!(!format!("{requester:?}").contains("7f3"), "{requester:?}");
         }
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::sync::watch;
+use trunkline::call::OlderEra;
 use trunkline::connection::LogLevel;
 use trunkline::message::Raw;
 use trunkline::principal::{ClientId, Requester};
 use trunkline::protocol::{Era, meta};
 
 use super::channel::ClientChannel;
-use super::session::Session;
+use super::session::{Session, requester_of};
 use crate::access::scope::CallerIdentity;
 use crate::access::tokens::TokenLease;
 use crate::request::incoming::ClientProfile;
@@ -37,8 +38,17 @@ pub(crate) enum Lease {
     Asked,
     /// A token.
     Token(TokenLease),
-    /// The stream on which it asks, which says whether it is closed.
-    Stream(watch::Receiver<bool>),
+    /// The stream on which it asks.
+    Stream(StreamLease),
+}
+
+/// A stream with one client at its other end.
+#[derive(Clone)]
+pub(crate) struct StreamLease {
+    /// The client, whichever revision it speaks.
+    pub(crate) client: ClientId,
+    /// Whether the stream is closed.
+    pub(crate) closed: watch::Receiver<bool>,
 }
 
 impl Lease {
@@ -47,8 +57,8 @@ impl Lease {
         match self {
             Self::Asked => std::future::pending().await,
             Self::Token(pass) => pass.lost().await,
-            Self::Stream(closed) => {
-                let _ = closed.clone().wait_for(|is_closed| *is_closed).await;
+            Self::Stream(stream) => {
+                let _ = stream.closed.clone().wait_for(|is_closed| *is_closed).await;
             }
         }
     }
@@ -59,18 +69,32 @@ impl Caller {
         self.client.era
     }
 
-    /// The client and principal its requests are made for.
-    pub(crate) fn requester(&self) -> Requester {
-        let client = self.id();
-        let principal = self.identity.principal.of_client(&client);
-        Requester { client, principal }
+    /// How it is served in the older era, where that is needed.
+    pub(crate) fn older_era(&self) -> OlderEra<'_> {
+        OlderEra { capabilities: &self.client.capabilities, is_own: self.era() == Era::Legacy }
     }
 
-    /// Who it is, for those who keep something for it.
-    pub(crate) fn id(&self) -> ClientId {
-        match &self.session {
-            Some(session) => session.id.clone(),
-            None => id_without_session(&self.client, &self.identity),
+    /// The client and principal its requests are made for.
+    pub(crate) fn requester(&self) -> Requester {
+        match (&self.session, &self.admission) {
+            (Some(session), _) => session.requester(),
+            (None, Lease::Stream(stream)) => requester_of(&stream.client, &self.identity),
+            (None, Lease::Asked | Lease::Token(_)) => {
+                requester_without_session(&self.client, &self.identity)
+            }
+        }
+    }
+
+    /// Id under which it has processes of its own. Without a session, each set of capabilities has
+    /// another one, because a process is told once what its client offers.
+    pub(crate) fn dedicated_id(&self) -> ClientId {
+        let sessionless = || id_without_session(&self.client, &self.identity);
+        match (&self.session, &self.admission) {
+            (Some(session), _) => session.id.clone(),
+            (None, Lease::Stream(stream)) => {
+                digest_id(&format!("{}\n{}", stream.client.as_str(), sessionless().as_str()))
+            }
+            (None, Lease::Asked | Lease::Token(_)) => sessionless(),
         }
     }
 
@@ -103,13 +127,21 @@ impl Caller {
     }
 }
 
-/// Id of a client that has no session: a digest of its token, its name and its capabilities. Nothing
-/// else tells clients apart that say everything anew each time. As a digest it has a bounded length.
-pub(crate) fn id_without_session(client: &ClientProfile, identity: &CallerIdentity) -> ClientId {
+/// The requester of a client that has no session.
+pub(crate) fn requester_without_session(
+    client: &ClientProfile,
+    identity: &CallerIdentity,
+) -> Requester {
+    let id = id_without_session(client, identity);
+    Requester { is_sessionless: true, ..requester_of(&id, identity) }
+}
+
+/// Id of a client that has no session: a digest of its token, its limits, its name and its capabilities.
+/// Nothing else tells clients apart that say everything anew each time. As a digest it has a bounded
+/// length.
+fn id_without_session(client: &ClientProfile, identity: &CallerIdentity) -> ClientId {
     let info = client.info.as_ref().map_or("", Raw::text);
-    let principal = identity.principal.as_str();
-    let said = format!("{principal:?}\n{info}\n{}", client.capabilities);
-    digest_id(&said)
+    digest_id(&format!("{}\n{info}\n{}", identity.as_owner(), client.capabilities))
 }
 
 /// Id of a client by everything that it is known by.

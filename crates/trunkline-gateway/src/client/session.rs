@@ -55,6 +55,12 @@ pub(crate) fn new_id() -> ClientId {
     ClientId::from(random_id().as_str())
 }
 
+/// The requester of a client that is known by an id of its own, for as long as it is there.
+pub(crate) fn requester_of(id: &ClientId, identity: &CallerIdentity) -> Requester {
+    let principal = identity.principal.of_client(id);
+    Requester { client: id.clone(), principal, is_sessionless: false }
+}
+
 /// The requests of a session.
 #[derive(Default)]
 struct RequestTable {
@@ -71,8 +77,7 @@ impl Session {
         identity: Arc<CallerIdentity>,
         stream: Arc<dyn SessionStream>,
     ) -> Self {
-        let principal = identity.principal.of_client(&id);
-        let requester = Requester { client: id.clone(), principal };
+        let requester = requester_of(&id, &identity);
         Self {
             host,
             id,
@@ -87,6 +92,11 @@ impl Session {
             listening: Mutex::default(),
             requests: Mutex::default(),
         }
+    }
+
+    /// The client and principal its requests are made for.
+    pub(crate) fn requester(&self) -> Requester {
+        requester_of(&self.id, &self.identity)
     }
 
     pub(crate) fn level(&self) -> LogLevel {

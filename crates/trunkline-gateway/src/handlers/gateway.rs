@@ -117,7 +117,7 @@ impl Gateway {
             }
             (Era::Modern, "subscriptions/listen") => self.listen(&caller, &incoming).await,
             (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => {
-                return self.relay_task(caller, method, params).await;
+                return self.relay_task(caller, &incoming).await;
             }
             _ if is_mcp_method(method) => Err(unknown_method(method)),
             _ => return self.relay_custom(caller, &incoming).await,
@@ -218,7 +218,7 @@ impl Gateway {
         // The rules may have changed meanwhile.
         let view = self.view(&caller)?;
         let server = only_server(&view)?;
-        let asking = Arc::clone(&caller.client);
+        let asking = caller.clone();
         let sent = caller.with_client_meta(params);
         let handler = self.handler_for(caller, incoming.wants_progress(), None);
         let handler = handler.with_server(Some(&server));
@@ -228,16 +228,18 @@ impl Gateway {
             handler: &handler,
             rounds: InputRequired::Return,
             client: engaged.client(),
-            older_era: (asking.era == Era::Legacy).then_some(&asking.capabilities),
+            older_era: Some(asking.older_era()),
             requester: Some(&requester),
             ..CallOptions::default()
         };
         match self.host.relay_to(&view, &server, (method, sent), options).await {
             Ok(outcome) => Ok(translate::ParsedResult::from_outcome(&outcome)
-                .for_client(asking.era, RelayMethod::Call)),
+                .for_client(asking.era(), RelayMethod::Call)),
             Err(error) => match error.refusal() {
-                Some(refusal) => translate::error(&asking, RelayMethod::Call, params, refusal)
-                    .map(ResultBody::from),
+                Some(refusal) => {
+                    translate::error(&asking.client, RelayMethod::Call, params, refusal)
+                        .map(ResultBody::from)
+                }
                 None => Err(translate::call_error(&error)),
             },
         }

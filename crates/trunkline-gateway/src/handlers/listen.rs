@@ -17,6 +17,7 @@ use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::protocol::{Era, meta};
 
 use super::gateway::Gateway;
+use super::tasks::SealedTask;
 use crate::changes::{ListKinds, MAX_ADDRESSES, ResourceSubscriptions};
 use crate::client::caller::Caller;
 use crate::request::errors::{invalid, missing_capability};
@@ -37,6 +38,7 @@ const MAX_TASKS: usize = 256;
 struct FollowedTask {
     /// The number that the client knows it by.
     number: String,
+    task: SealedTask,
     updates: TaskUpdates,
 }
 
@@ -78,7 +80,7 @@ impl Gateway {
             move |notification| channel.notify(tag.on(notification))
         };
         let _listening = begun.tell(lists, subscriptions, tell.clone());
-        let following = followed.into_iter().map(|it| it.follow(&tell));
+        let following = followed.into_iter().map(|it| self.follow(caller, it, &tell));
         let mut following: FuturesUnordered<_> = following.collect();
         let following = async {
             while following.next().await.is_some() {}
@@ -174,24 +176,32 @@ impl Gateway {
             let task = self.tasks(caller).open(&number)?;
             let view = self.view(caller).ok()?;
             let client = self.client(caller, &task.server);
-            let subject = (&task.server, &*task.own);
+            let subject = (task.origin(), &*task.own);
             let requester = caller.requester();
             let updates = self.host.task_updates(&view, subject, client.as_ref(), &requester);
             let updates = timeout(PATIENCE, updates).await.ok()?.ok()?;
-            Some(FollowedTask { number, updates })
+            Some(FollowedTask { number, task, updates })
         });
         join_all(followed).await.into_iter().flatten().collect()
     }
-}
 
-impl FollowedTask {
-    /// Tells what becomes of the task, under the number that its client knows, until it is over.
-    async fn follow(mut self, tell: &impl Fn(Notification)) {
-        while let Some(said) = self.updates.next().await {
-            let said = said.result.with("taskId", &Raw::from_string(&self.number));
+    /// Tells what becomes of a task, under the number that its client knows, until it is over. Nothing is
+    /// told while the rules hide the tool whose call it was.
+    async fn follow(
+        &self,
+        caller: &Caller,
+        mut followed: FollowedTask,
+        tell: &impl Fn(Notification),
+    ) {
+        let is_shown =
+            |task: &SealedTask| self.view(caller).is_ok_and(|view| task.origin().is_in(&view));
+        while let Some(said) = followed.updates.next().await {
+            let said = said.result.with("taskId", &Raw::from_string(&followed.number));
             let status = said.get("status");
             let status = status.as_ref().and_then(Raw::as_str).map(Cow::into_owned);
-            tell(Notification { method: "notifications/tasks".into(), params: Some(said) });
+            if is_shown(&followed.task) {
+                tell(Notification { method: "notifications/tasks".into(), params: Some(said) });
+            }
             if matches!(status.as_deref(), Some("completed" | "failed" | "cancelled")) {
                 // Nothing comes after that, and the server may not know it for long.
                 return;

@@ -2,6 +2,7 @@
 
 use trunkline::message::Notification;
 use trunkline::name::ServerName;
+use trunkline::principal::Requester;
 use trunkline::protocol::is_mcp_method;
 use trunkline::view::View;
 
@@ -10,24 +11,24 @@ use crate::access::scope::CallerIdentity;
 
 impl Gateway {
     /// Passes on what a client tells that the gateway itself need not know. Who it is matters to
-    /// servers of its own.
+    /// servers of its own, and for messages that servers send because of it.
     pub(crate) async fn relay_notification(
         &self,
         identity: &CallerIdentity,
-        client: Option<&str>,
+        requester: &Requester,
         notification: Notification,
     ) {
-        match (&*notification.method, client) {
+        match &*notification.method {
             // A server that all share does not know of any client's roots: it has to ask anew in
             // each call.
-            ("notifications/roots/list_changed", Some(client)) => {
-                self.host.notify_dedicated(client, &notification).await;
+            "notifications/roots/list_changed" => {
+                self.host.notify_dedicated(requester, &notification).await;
             }
-            (method, _) if is_mcp_method(method) => {}
+            method if is_mcp_method(method) => {}
             _ => {
                 let Ok(view) = identity.scope.view(&self.host) else { return };
                 if let Some(server) = self.only_server(&view) {
-                    self.host.notify_server(&server, client, notification).await;
+                    self.host.notify_server(&server, requester, notification).await;
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trunkline::call::{self, CallError, CallErrorKind, CallOptions, NoResult, Outcome};
 use trunkline::config::Share;
 use trunkline::connection::InputRequired;
-use trunkline::host::{RelayMethod, ResolvedRequest};
+use trunkline::host::{RelayMethod, ResolvedRequest, TaskOrigin};
 use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
@@ -15,7 +15,7 @@ use trunkline::view::View;
 use super::gateway::Gateway;
 use super::mrtr::own_state;
 use super::route_fallback::owners;
-use super::tasks::TaskCodec;
+use super::tasks::{TaskCodec, unknown_task};
 use crate::changes::{NotificationSource, resubscribe};
 use crate::client::call_handler::RelayHandler;
 use crate::client::caller::Caller;
@@ -100,7 +100,8 @@ impl Gateway {
         relay_method: RelayMethod,
         incoming: IncomingRequest,
     ) -> RpcResult {
-        let sent = handler.caller.with_client_meta(&incoming.params);
+        let sent = without_legacy_task(relay_method, &incoming.params);
+        let sent = handler.caller.with_client_meta(&sent);
         let view = self.view(&handler.caller)?;
         let request = (relay_method, &incoming.params);
         match self.host.find(&view, relay_method, &sent) {
@@ -128,8 +129,11 @@ impl Gateway {
         (relay_method, params): (RelayMethod, &Raw),
         found: Result<ResolvedRequest<'_>, CallError>,
     ) -> RpcResult {
-        let server = found.as_ref().ok().map(|found| found.entry().server().name.clone());
-        let server = server.as_ref();
+        let subject = found
+            .as_ref()
+            .ok()
+            .map(|found| (found.entry().server().name.clone(), found.entry().name().to_owned()));
+        let server = subject.as_ref().map(|(server, _)| server);
         let handler = handler.with_server(server);
         let caller = &handler.caller;
         let rounds = match caller.era() {
@@ -143,7 +147,7 @@ impl Gateway {
             handler: &handler,
             rounds,
             client,
-            older_era: (caller.era() == Era::Legacy).then_some(&caller.client.capabilities),
+            older_era: Some(caller.older_era()),
             requester: Some(&requester),
             ..CallOptions::default()
         };
@@ -156,7 +160,9 @@ impl Gateway {
         };
         match outcome {
             Ok(outcome) => {
-                Ok(self.translate_outcome(caller, (relay_method, params), &outcome.for_model()))
+                let name = subject.as_ref().map(|(_, name)| &**name).unwrap_or_default();
+                let request = (relay_method, name, params);
+                Ok(self.translate_outcome(caller, request, &outcome.for_model()))
             }
             Err(error) => {
                 if let Some(down) = self.down_owner(view, (relay_method, params), &error) {
@@ -174,7 +180,7 @@ impl Gateway {
     fn translate_outcome(
         &self,
         caller: &Caller,
-        (relay_method, params): (RelayMethod, &Raw),
+        (relay_method, name, params): (RelayMethod, &str, &Raw),
         outcome: &Outcome,
     ) -> ResultBody {
         let looked = ParsedResult::from_outcome(outcome);
@@ -183,8 +189,9 @@ impl Gateway {
         {
             return translate::result(caller.era(), relay_method, &sealed);
         }
-        if looked.is_task() {
-            let named = self.tasks(caller).with_sealed_id(outcome.server(), &outcome.result);
+        if looked.is_task() && relay_method == RelayMethod::Call {
+            let origin = TaskOrigin { server: outcome.server(), tool: name };
+            let named = self.tasks(caller).with_sealed_id(origin, &outcome.result);
             return translate::result(caller.era(), relay_method, &named);
         }
         looked.for_client(caller.era(), relay_method)
@@ -294,17 +301,18 @@ impl Gateway {
     pub(crate) async fn relay_task(
         self: &Arc<Self>,
         caller: Caller,
-        method: &str,
-        params: &Raw,
+        incoming: &IncomingRequest,
     ) -> RpcResult {
         if !caller.client.declares(&["extensions", meta::TASKS_EXTENSION]) {
             let needed = serde_json::json!({ "extensions": { meta::TASKS_EXTENSION: {} } });
             return Err(missing_capability(&needed, "this needs tasks"));
         }
         let tasks = self.tasks(&caller);
+        let (method, params) = (&*incoming.method, &incoming.params);
         let task = tasks.find(params)?;
         let sent = tasks.upstream_params(params, &task);
-        let handler = self.handler_for(caller.clone(), false, None).with_server(Some(&task.server));
+        let handler = self.handler_for(caller.clone(), incoming.wants_progress(), None);
+        let handler = handler.with_server(Some(&task.server));
         let engaged = self.register_call(&handler, &task.server);
         let requester = caller.requester();
         let options = CallOptions {
@@ -315,11 +323,12 @@ impl Gateway {
             ..CallOptions::default()
         };
         let view = self.view(&caller)?;
-        match self.host.relay_to(&view, &task.server, (method, sent), options).await {
+        match self.host.relay_task(&view, task.origin(), (method, sent), options).await {
             Ok(outcome) => {
-                let result = tasks.with_sealed_id(outcome.server(), &outcome.result);
+                let result = tasks.with_sealed_id(task.origin(), &outcome.result);
                 Ok(translate::result(Era::Modern, RelayMethod::Call, &result))
             }
+            Err(error) if error.kind() == CallErrorKind::Unknown => Err(unknown_task()),
             Err(error) => match error.refusal() {
                 Some(refusal) => Err(refusal.clone()),
                 None => Err(translate::call_error(&error)),
@@ -355,6 +364,15 @@ fn require_param_headers(
             param_headers::check_param_headers(incoming, found.entry().definition())
         }
         _ => Ok(()),
+    }
+}
+
+/// Parameters without the wish for a task of revision 2025-11-25. The gateway does not offer those, and a
+/// receiver that does not makes no task of a call.
+fn without_legacy_task(relay_method: RelayMethod, params: &Raw) -> Raw {
+    match relay_method == RelayMethod::Call && params.get("task").is_some() {
+        true => params.without("task"),
+        false => params.clone(),
     }
 }
 

@@ -138,7 +138,7 @@ pub(crate) fn begin_call(
     server: &ServerName,
     calls: &Arc<DedicatedCalls>,
 ) -> (call::ClientContext, DedicatedCall) {
-    let own = DedicatedKey { client: handler.caller.id(), server: server.clone() };
+    let own = DedicatedKey { client: handler.caller.dedicated_id(), server: server.clone() };
     let way = match &handler.inputs {
         Some(inputs) => InputChannel::Desk(Arc::clone(inputs)),
         None => InputChannel::Stream(handler.caller.channel.clone()),

@@ -13,18 +13,18 @@ use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError};
-use trunkline::principal::Principal;
+use trunkline::principal::{ClientId, Principal};
 use trunkline::protocol::code;
 
 use super::limiter::ConcurrencyLimit;
 use super::ndjson::{InputLine, LineReader};
 use crate::access::budget::{ByteBudget, Reservation};
 use crate::access::scope::{CallerIdentity, Scope};
-use crate::client::caller::{Caller, Lease};
+use crate::client::caller::{Caller, Lease, StreamLease};
 use crate::client::channel::{
     CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
 };
-use crate::client::session::{Session, SessionStream, new_id};
+use crate::client::session::{Session, SessionStream, new_id, requester_of};
 use crate::handlers::discover;
 use crate::handlers::gateway::{Gateway, cancelled_id};
 use crate::options::Limits;
@@ -69,6 +69,7 @@ where
     let peer = StdioClient {
         gateway: Gateway::new(host, &limits),
         identity,
+        client: new_id(),
         outlet,
         session: None,
         requests: JoinSet::new(),
@@ -135,6 +136,8 @@ impl RunningRequests {
 struct StdioClient {
     gateway: Arc<Gateway>,
     identity: Arc<CallerIdentity>,
+    /// Which client it is where it has no session.
+    client: ClientId,
     outlet: StreamSender,
     /// The session of a legacy client.
     session: Option<Arc<Session>>,
@@ -251,8 +254,10 @@ impl StdioClient {
 
     async fn on_notification(&mut self, notification: Notification) {
         let Some(id) = cancelled_id(&notification) else {
-            let client = self.session.as_ref().map(|session| session.id.as_str());
-            return self.gateway.relay_notification(&self.identity, client, notification).await;
+            let own = || requester_of(&self.client, &self.identity);
+            let requester = self.session.as_ref().map_or_else(own, |session| session.requester());
+            let relayed = self.gateway.relay_notification(&self.identity, &requester, notification);
+            return relayed.await;
         };
         if let Some(RunningRequests { request, last_words, .. }) = self.running.remove(&id) {
             last_words.send(notification.params.as_ref());
@@ -319,7 +324,7 @@ impl StdioClient {
                 level: incoming.level()?,
                 channel,
                 session: None,
-                admission: Lease::Stream(self.closed.subscribe()),
+                admission: self.lease(),
             });
         }
         if &*incoming.method == "initialize" {
@@ -335,8 +340,12 @@ impl StdioClient {
             level: Some(session.level()),
             channel: channel.with_server_requests(Arc::clone(&session.questions)),
             session: Some(Arc::clone(session)),
-            admission: Lease::Stream(self.closed.subscribe()),
+            admission: self.lease(),
         })
+    }
+
+    fn lease(&self) -> Lease {
+        Lease::Stream(StreamLease { client: self.client.clone(), closed: self.closed.subscribe() })
     }
 
     fn opened_by(&self, params: &Raw) -> Result<Session, RpcError> {

@@ -106,7 +106,7 @@ impl Asker {
             said["io.modelcontextprotocol/protocolVersion"] = MODERN.into();
             said["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
             headers.push(("Mcp-Method".to_owned(), method.to_owned()));
-            let subject = params["name"].as_str().or(params["uri"].as_str());
+            let subject = ["name", "uri", "taskId"].iter().find_map(|key| params[*key].as_str());
             headers.extend(subject.map(|it| ("Mcp-Name".to_owned(), it.to_owned())));
         }
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });

@@ -5,13 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use trunkline_gateway::{GatewayOptions, Tokens};
 
-use crate::asker::{Asker, Era, borrowed, text};
-use crate::channel::{Channel, Sent};
+use crate::asker::{Asker, Era, text};
 use crate::hosting::Hosted;
-use crate::identities::{ANN, BOB, hosted};
+use crate::identities::{ANN, BOB, hosted, known_tokens};
 use crate::manners::{echoing, until_said};
 use crate::own::{accepted, begun, message};
+use crate::telling::tell;
 
 const CUSTOM: &str = "notifications/custom";
 
@@ -25,21 +26,18 @@ const AFTER_GRACE: Duration = Duration::from_millis(3200);
 async fn first_message_of_hanging_call(mut asker: Asker, token: &str) -> JoinHandle<Value> {
     let call = json!({ "name": "hang", "arguments": { "token": token } });
     let written = asker.write("tools/call", call);
-    let mut channel = Channel::to(asker.address).await.unwrap();
     tokio::spawn(async move {
-        let headers = borrowed(&written.headers);
-        let sent = Sent::post(&headers, &written.body);
-        let head = channel.send(&sent).await.unwrap();
+        let head = asker.begin(&written).await.unwrap();
         match head.is_stream() {
             // No event comes as long as the call hangs.
             true => loop {
-                match channel.event().await.unwrap() {
+                match asker.channel.event().await.unwrap() {
                     Some(event) if event.message.is_none() => {}
                     Some(event) => return event.message.unwrap_or_default(),
                     None => return json!("the stream has ended"),
                 }
             },
-            false => serde_json::from_str(&channel.body().await.unwrap()).unwrap_or_default(),
+            false => serde_json::from_str(&asker.channel.body().await.unwrap()).unwrap_or_default(),
         }
     })
 }
@@ -121,7 +119,116 @@ async fn a_question_about_a_call_that_timed_out_is_not_shown_to_another_client()
     hosted.end().await;
 }
 
-/// A single client receives server requests and notifications, whatever came before.
+/// Two clients of the newer revision that declare the same, and a call of the second in flight.
+async fn lookalikes(
+    headers: &[(&str, &str)],
+    paths: [&str; 2],
+) -> (Hosted, Asker, JoinHandle<Value>) {
+    let servers = json!({ "echoing": echoing("legacy") });
+    let agents = json!({ "one": { "tools": ["*"] }, "other": { "tools": ["*"] } });
+    let written = json!({ "mcpServers": servers, "agents": agents });
+    let config = trunkline::config::parse("test", written.to_string()).config;
+    let tokens = if headers.is_empty() { Tokens::default() } else { known_tokens() };
+    let options = GatewayOptions { tokens, ..GatewayOptions::default() };
+    let hosted = Hosted::start(config, options).await;
+    let asker = |path| Asker::at((hosted.address, path), Era::Modern, headers);
+    let (mut ann, bob) = (asker(paths[0]).await.unwrap(), asker(paths[1]).await.unwrap());
+    let hanging = first_message_of_hanging_call(bob, "bobs").await;
+    until_said(&mut ann, "hung", "bobs").await;
+    sleep(AFTER_GRACE).await;
+    (hosted, ann, hanging)
+}
+
+/// Nothing tells clients without sessions apart, so that each of their calls is of another client.
+#[tokio::test]
+async fn a_question_after_the_answer_reaches_no_client_that_looks_the_same() {
+    let one_address = ["/mcp", "/mcp"];
+    for (headers, paths) in [
+        (&[][..], one_address),
+        (&[ANN], one_address),
+        (&[], ["/mcp/agents/one", "/mcp/agents/other"]),
+    ] {
+        let (hosted, mut ann, hanging) = lookalikes(headers, paths).await;
+        assert_eq!(text(&ann.call("ask_after", json!({ "wait": 200 })).await), "later");
+        sleep(LATE).await;
+        assert_silent(hanging, "a question").await;
+        until_said(&mut ann, "answers", "another client").await;
+        hosted.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_question_about_a_cancelled_call_reaches_no_client_that_looks_the_same() {
+    for headers in [&[][..], &[ANN]] {
+        let (hosted, mut ann, hanging) = lookalikes(headers, ["/mcp", "/mcp"]).await;
+        let call = json!({ "name": "ask", "arguments": { "wait": 6000, "token": "anns" } });
+        let written = ann.write("tools/call", call);
+        let mut leaving = Asker::with(Era::Modern, hosted.address, headers).await.unwrap();
+        let asking = tokio::spawn(async move { leaving.exchange(&written).await.is_ok() });
+        until_said(&mut ann, "hung", "anns").await;
+        asking.abort();
+        until_said(&mut ann, "cancelled", "asked").await;
+        sleep(Duration::from_millis(6500)).await;
+        assert_silent(hanging, "a question").await;
+        hosted.end().await;
+    }
+}
+
+/// A line of a log is less strict: clients with one token, or without any, belong to one user.
+#[tokio::test]
+async fn a_log_line_reaches_the_next_call_of_a_client_without_a_session() {
+    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    for _ in 0..2 {
+        let written =
+            asker.write("tools/call", json!({ "name": "say", "arguments": { "method": CUSTOM } }));
+        let (_, messages) = asker.exchange(&written).await.unwrap();
+        assert_eq!(messages[0]["method"], CUSTOM, "{messages:?}");
+    }
+    hosted.end().await;
+}
+
+/// A call that has become a task is not over when it is answered. Its questions name the task.
+#[tokio::test]
+async fn a_question_of_a_task_is_not_shown_to_another_client() {
+    let (hosted, mut ann, hanging) = ann_while_bob_waits(Era::Legacy).await;
+    let begun = ann.call("begin_task", json!({ "wait": 3500 })).await;
+    assert_eq!(begun["result"]["task"]["taskId"], "task-1", "{begun}");
+    sleep(Duration::from_millis(4500)).await;
+    assert_silent(hanging, "a question").await;
+    until_said(&mut ann, "answers", "it is about a task").await;
+    hosted.end().await;
+}
+
+/// A client is asked about its own task in its only call, whatever other clients do.
+#[tokio::test]
+async fn a_client_is_asked_about_its_own_task_while_another_client_waits() {
+    let (hosted, mut ann, of_bob) = ann_while_bob_waits(Era::Legacy).await;
+    ann.call("begin_task", json!({ "wait": 500 })).await;
+    let mut hanging = begun(&mut ann, "hang", json!({ "token": "own" })).await;
+    let question = message(&mut hanging).await;
+    ann.tell(&accepted(&question)).await.unwrap();
+    until_said(&mut ann, "answers", "Ada").await;
+    assert_silent(of_bob, "a question").await;
+    hosted.end().await;
+}
+
+/// A server may log and ask because of a notification that the protocol does not know.
+#[tokio::test]
+async fn messages_about_a_notification_are_not_shown_to_another_client() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (hosted, mut ann, hanging) = ann_while_bob_waits(Era::Legacy).await;
+        let teller = Asker::with(era, hosted.address, &[ANN]).await.unwrap();
+        sleep(AFTER_GRACE).await;
+        tell(&teller, "notifications/acme/import").await;
+        sleep(LATE).await;
+        assert_silent(hanging, "a log line or a question").await;
+        until_said(&mut ann, "answers", "another client").await;
+        hosted.end().await;
+    }
+}
+
+/// One client alone is asked, and told, whatever came before.
 #[tokio::test]
 async fn a_client_alone_loses_nothing() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;

@@ -22,12 +22,18 @@ pub(crate) const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
 
 /// A gateway with two tokens.
 pub(crate) async fn hosted(servers: &Value) -> Hosted {
+    let options = GatewayOptions { tokens: known_tokens(), ..GatewayOptions::default() };
+    Hosted::with(servers, options).await
+}
+
+/// The tokens of Ann and Bob.
+pub(crate) fn known_tokens() -> Tokens {
     let mut tokens = Tokens::default();
     for (name, token) in [("ann", "token-of-ann"), ("bob", "token-of-bob")] {
         let known = Token { name: name.to_owned(), scope: Scope::default() };
         tokens.insert(digest_of(token), known);
     }
-    Hosted::with(servers, GatewayOptions { tokens, ..GatewayOptions::default() }).await
+    tokens
 }
 
 #[tokio::test]
@@ -127,28 +133,38 @@ async fn a_parked_call_goes_on_with_the_arguments_it_was_made_with() {
 /// A late retry gets an error that suggests a new call; the parked call is cancelled.
 #[tokio::test]
 async fn a_parked_call_is_given_up_when_its_client_stays_away() {
-    let limits = Limits { answer_wait: Duration::from_secs(2), ..Limits::default() };
-    let options = GatewayOptions { limits, ..GatewayOptions::default() };
-    let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
-    let state = state_of(&asker.call("ask", json!({})).await);
-    assert_eq!(text(&go_on(&mut asker, "ask", &state).await), "Ada", "in time");
-    let state = state_of(&asker.call("ask", json!({})).await);
-    sleep(Duration::from_millis(2100)).await;
-    let refused = go_on(&mut asker, "ask", &state).await;
-    assert_eq!(refused["error"]["code"], -32_602, "{refused}");
-    assert_eq!(
-        refused["error"]["message"],
-        "the request state is too old: no answer came within 2s, and its call was given up; \
-         make the call again without it"
-    );
-    // The same after the parked call is forgotten and only the sealed state is left.
-    sleep(Duration::from_millis(2500)).await;
-    assert_eq!(go_on(&mut asker, "ask", &state).await["error"], refused["error"]);
-    // The server request is delivered only because no other call is in flight.
-    let state = state_of(&asker.call("ask", json!({})).await);
-    assert_eq!(text(&go_on(&mut asker, "ask", &state).await), "Ada");
-    hosted.end().await;
+    for share in ["all", "per-client"] {
+        let limits = Limits { answer_wait: Duration::from_secs(2), ..Limits::default() };
+        let options = GatewayOptions { limits, ..GatewayOptions::default() };
+        let mut server = echoing("legacy");
+        server["share"] = share.into();
+        let hosted = Hosted::with(&json!({ "echoing": server }), options).await;
+        let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let state = state_of(&asker.call("ask", json!({})).await);
+        assert_eq!(text(&go_on(&mut asker, "ask", &state).await), "Ada", "in time");
+        // Until then, a question may still be about the call before.
+        sleep(Duration::from_millis(3200)).await;
+        let state = state_of(&asker.call("ask", json!({})).await);
+        sleep(Duration::from_millis(2100)).await;
+        let refused = go_on(&mut asker, "ask", &state).await;
+        assert_eq!(refused["error"]["code"], -32_602, "{refused}");
+        assert_eq!(
+            refused["error"]["message"],
+            "the request state is too old: no answer came within 2s, and its call was given up; \
+             make the call again without it"
+        );
+        // The same once only the seal remembers it.
+        sleep(Duration::from_millis(2500)).await;
+        assert_eq!(go_on(&mut asker, "ask", &state).await["error"], refused["error"]);
+        let next = asker.call("ask", json!({})).await;
+        match share {
+            // The server may still work on the call that was given up, which was of any client.
+            "all" => assert!(text(&next).contains("given up without an answer"), "{next}"),
+            // With one call in flight there is no doubt whom a question is for.
+            _ => assert_eq!(text(&go_on(&mut asker, "ask", &state_of(&next)).await), "Ada"),
+        }
+        hosted.end().await;
+    }
 }
 
 #[tokio::test]
@@ -208,16 +224,16 @@ async fn a_parked_call_keeps_its_server_from_asking_others_who_learn_why() {
     hosted.end().await;
 }
 
-/// An HTTP server that returns the headers it received.
-struct Frank {
+/// A server over HTTP that does one thing of its own when it is called.
+pub(crate) struct Frank {
     process: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Frank {
-    fn new() -> Self {
+    pub(crate) fn new(mode: &str) -> Self {
         let mut command = Command::new(peers::python());
-        command.arg("-I").arg(peers::scripted_http_server()).args(["tools/call", "say-headers"]);
+        command.arg("-I").arg(peers::scripted_http_server()).args(["tools/call", mode]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
         let mut port = String::new();
@@ -235,7 +251,7 @@ impl Drop for Frank {
 
 #[tokio::test]
 async fn servers_never_see_the_token_of_a_client() {
-    let frank = Frank::new();
+    let frank = Frank::new("say-headers");
     let plain = json!({ "url": frank.url, "access": "read-write" });
     let mut known = plain.clone();
     known["headers"] = json!({ "Authorization": "Bearer of-the-host" });

@@ -353,3 +353,29 @@ async fn whoever_listens_on_a_pipe_hears_the_end_of_it() {
     assert!(is_over(&piped.answer().await));
     piped.end().await;
 }
+
+/// A stream has one client, so that a call that is over is of the same client as the next.
+#[tokio::test]
+async fn a_modern_client_over_streams_is_asked_in_each_of_its_calls() {
+    let mut piped = Piped::new("legacy").await;
+    let asks = |more: Value| {
+        let written = call(true, "asks", "ask", &json!({}));
+        let mut message: Value = serde_json::from_str(&written).unwrap();
+        let params = &mut message["params"];
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+            json!({ "elicitation": {} });
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        message.to_string()
+    };
+    for _ in 0..2 {
+        piped.write(&asks(json!({}))).await;
+        let asked = piped.answer().await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+        let state = &asked["result"]["requestState"];
+        let more = json!({ "requestState": state, "inputResponses": { "question-1": answer } });
+        piped.write(&asks(more)).await;
+        assert_eq!(text(&piped.answer().await), "Ada");
+    }
+    piped.end().await;
+}

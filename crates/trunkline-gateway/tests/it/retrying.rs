@@ -19,6 +19,7 @@ use trunkline_testkit::peers;
 use crate::asker::{Asker, Era, borrowed, text};
 use crate::channel::Sent;
 use crate::hosting::{Folder, Hosted, configuration, connecting_with};
+use crate::identities::{Frank, go_on, state_of};
 use crate::listening::Subscribed;
 use crate::manners::echoing;
 
@@ -461,4 +462,33 @@ async fn a_call_that_is_ended_says_whether_its_tool_is_gone() {
     assert_eq!(retry, json!(true), "{words}");
     assert!(words.starts_with("The call failed: server `echoing`: "), "{words}");
     hosted.end().await;
+}
+
+/// CALL-8: over HTTP the newer era has no answer to a request of the server. A server of both eras that
+/// has sent one is spoken to in the older era, whichever client calls. Every call failed before.
+#[tokio::test]
+async fn a_server_of_both_eras_that_sends_requests_is_answered_in_the_older_one() {
+    for (era, capabilities) in
+        [(Era::Modern, json!({ "elicitation": {} })), (Era::Legacy, json!({}))]
+    {
+        let frank = Frank::new("request-both");
+        let entry = json!({ "url": frank.url, "prefix": "", "access": "read-write" });
+        let hosted = Hosted::to(&json!({ "frank": entry })).await;
+        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        asker.capabilities = capabilities;
+        if era == Era::Legacy {
+            asker.open().await.unwrap();
+        }
+        let (words, retry) = failed(&mut asker, "wait").await;
+        assert!(words.contains("it sent the request `elicitation/create`"), "{words}");
+        assert_eq!(retry, json!(true), "{words}");
+        let answer = asker.call("wait", json!({})).await;
+        let said = match era {
+            Era::Modern => go_on(&mut asker, "wait", &state_of(&answer)).await,
+            Era::Legacy => answer,
+        };
+        let expected = if era == Era::Modern { "Ada" } else { "does not offer" };
+        assert!(text(&said).contains(expected), "{said}");
+        hosted.end().await;
+    }
 }

@@ -1,5 +1,6 @@
 //! Task notifications reach the owner of a task, under the sealed task ID.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,8 +9,9 @@ use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
 use crate::asker::{Asker, Era, borrowed, text};
+use crate::canned::heard_of;
 use crate::channel::{Channel, Sent};
-use crate::hosting::{Folder, Hosted};
+use crate::hosting::{Folder, Hosted, configuration};
 
 /// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -119,8 +121,7 @@ async fn a_task_is_known_at_the_address_it_was_begun_at_alone() {
     // The server does not implement the method, and its error shows that it was called.
     for (path, code) in [("/mcp", -32_601), ("/mcp/agents/other", -32_602), ("/mcp/", -32_601)] {
         let written = asker.write("tasks/get", json!({ "taskId": number }));
-        let mut headers = borrowed(&written.headers);
-        headers.push(("Mcp-Name", &number));
+        let headers = borrowed(&written.headers);
         let sent = Sent { method: "POST", path, headers: &headers, body: &written.body };
         let (_, messages) = asker.channel.messages(&sent).await.unwrap();
         assert_eq!(messages[0]["error"]["code"], code, "{path}: {messages:?}");
@@ -136,4 +137,105 @@ async fn a_client_that_does_not_know_tasks_hears_of_none() {
     let wanted = json!({ "notifications": { "taskIds": ["x"] } });
     assert_eq!(ann.ask("subscriptions/listen", wanted).await["error"]["code"], -32_021);
     hosted.end().await;
+}
+
+/// Upstream tokens are small numbers, so that one of a client may be that of another client's call.
+#[tokio::test]
+async fn no_progress_token_of_a_client_reaches_a_server() {
+    let folder = Folder::new();
+    let hosted = hosted(&json!({ "announcing": announcing(&folder, "all") })).await;
+    let mut ann = knowing(&hosted, ANN).await;
+    let number = begin(&mut ann, "1").await;
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let params = json!({ "taskId": number, "_meta": { "progressToken": 70_000 } });
+        ann.ask(method, params).await;
+        let heard = heard_of(&folder, method);
+        let [request] = &heard[..] else { panic!("{heard:?}") };
+        let token = &request["params"]["_meta"]["progressToken"];
+        assert!(token.is_null() || *token == request["id"], "{method}: {request}");
+    }
+    hosted.end().await;
+}
+
+/// Those of revision 2025-11-25 are not offered, so that the wish for one is not passed on.
+#[tokio::test]
+async fn no_server_is_asked_for_a_task_of_the_older_revision() {
+    let folder = Folder::new();
+    let mut server = announcing(&folder, "all");
+    server["args"].as_array_mut().unwrap().pop();
+    server["args"].as_array_mut().unwrap().push("legacy".into());
+    let hosted = hosted(&json!({ "announcing": server })).await;
+    for era in [Era::Legacy, Era::Modern] {
+        let mut ann = Asker::with(era, hosted.address, &[ANN]).await.unwrap();
+        let wish = json!({ "ttl": 60_000 });
+        let call = json!({ "name": "params", "arguments": { "task": 1 }, "task": wish });
+        let answer = ann.ask("tools/call", call).await;
+        let said: Value = serde_json::from_str(text(&answer)).unwrap();
+        assert_eq!(said["arguments"], json!({ "task": 1 }), "{said}");
+        assert!(said.get("task").is_none(), "{said}");
+    }
+    hosted.end().await;
+}
+
+/// A task is reached as its tool is called: not if the tool is denied.
+#[tokio::test]
+async fn a_task_of_a_tool_that_was_denied_is_out_of_reach() {
+    let folder = Folder::new();
+    let servers = |denied: &[&str]| {
+        let mut server = announcing(&folder, "all");
+        server["concurrency"] = 1.into();
+        server["denyTools"] = json!(denied);
+        json!({ "announcing": server })
+    };
+    let hosted = hosted(&servers(&[])).await;
+    let mut ann = knowing(&hosted, ANN).await;
+    let number = begin(&mut ann, "1").await;
+    let (heard, _, mut stream) = listen(&mut ann, &[&number]).await;
+    assert_eq!(heard, json!([number]));
+    // A call takes the only slot, so that a request about the task waits for it.
+    let call = ann.write("tools/call", json!({ "name": "wait", "arguments": {} }));
+    let headers = borrowed(&call.headers);
+    let mut calling = Channel::to(hosted.address).await.unwrap();
+    let mut waiting = knowing(&hosted, ANN).await;
+    let sent = Sent::post(&headers, &call.body);
+    let calls = async {
+        tokio::select! {
+            head = calling.send(&sent) => drop(head),
+            () = until_heard(&folder, "tools/call", 2) => {}
+        }
+    };
+    timeout(LONGEST, calls).await.expect("the call in time");
+    let queued = waiting.write("tasks/get", json!({ "taskId": number }));
+    let mut queued = tokio::spawn(async move { waiting.exchange(&queued).await.unwrap().1 });
+    assert!(timeout(Duration::from_millis(500), &mut queued).await.is_err(), "it waits for a slot");
+    hosted.host.reload(configuration(&servers(&["begin"])), BTreeMap::new()).await;
+    drop(calling);
+    let refused = timeout(LONGEST, queued).await.expect("an answer in time").unwrap();
+    let refused = refused.last().unwrap();
+    assert_eq!(refused["error"]["code"], -32_602, "{refused}");
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let refused = ann.ask(method, json!({ "taskId": number })).await;
+        assert_eq!(refused["error"]["code"], -32_602, "{refused}");
+        assert!(
+            refused["error"]["message"].as_str().unwrap().contains("no such task"),
+            "{refused}"
+        );
+        assert_eq!(heard_of(&folder, method), Vec::<Value>::new());
+    }
+    // Nothing is told of it either, on the stream of before or on another.
+    advance(&mut ann, "task-1", "working").await;
+    assert_eq!(listen(&mut ann, &[&number]).await.0, json!([]));
+    let told = timeout(Duration::from_millis(500), message(&mut stream)).await;
+    assert!(told.is_err(), "{told:?}");
+    hosted.host.reload(configuration(&servers(&[])), BTreeMap::new()).await;
+    let answered = ann.ask("tasks/get", json!({ "taskId": number })).await;
+    assert_eq!(answered["error"]["code"], -32_601, "the server was asked: {answered}");
+    hosted.end().await;
+}
+
+/// Waits until a server has got so many messages of a method.
+async fn until_heard(folder: &Folder, method: &str, count: usize) {
+    while heard_of(folder, method).len() < count {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

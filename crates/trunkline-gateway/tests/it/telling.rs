@@ -35,8 +35,8 @@ fn told(asker: &Asker, method: &str) -> (Vec<(String, String)>, String) {
     (headers, message.to_string())
 }
 
-/// Sends a notification to the gateway.
-async fn tell(asker: &Asker, method: &str) {
+/// Tells the gateway something.
+pub(crate) async fn tell(asker: &Asker, method: &str) {
     let (headers, body) = told(asker, method);
     let mut channel = Channel::to(asker.address).await.unwrap();
     let headers = borrowed(&headers);

@@ -49,9 +49,9 @@ pub(super) enum Command {
     Request(SessionRequest),
     /// Respond to a server request of a session.
     RespondToServer { session: u64, response: Response },
-    /// Send a notification to the server.
-    Notify(Notification),
-    /// Refresh a list; report when it is there, or the error.
+    /// Tell the server something on behalf of a client.
+    Notify(Notification, Requester),
+    /// Ask for a list again; say when it is there, or why not.
     Refresh(ItemKind, oneshot::Sender<Result<(), Error>>),
     /// Subscribe to a resource or a task.
     Subscribe(SubscriptionSubject, Requester, oneshot::Sender<SubscribeResult>),
@@ -85,7 +85,7 @@ impl Command {
             Self::Connect(done) | Self::Refresh(_, done) => done.is_closed(),
             Self::Request(asked) => asked.reply.is_closed(),
             Self::Subscribe(.., reply) => reply.is_closed(),
-            Self::RespondToServer { .. } | Self::Notify(_) | Self::Stop(_) | Self::Close(_) => {
+            Self::RespondToServer { .. } | Self::Notify(..) | Self::Stop(_) | Self::Close(_) => {
                 false
             }
         }
@@ -240,10 +240,9 @@ impl ServerActor {
                     refuse_all(waiting, &shutting_down());
                     return WakeReason::Close(Some(close));
                 }
-                // The session of the server request has ended; and a notification does not start
-                // the server.
-                (Some(Command::RespondToServer { .. } | Command::Notify(_)), _) => {}
-                // An explicit request to connect does not wait for the backoff.
+                // The session it was asked in is over; and nobody is started to be told something.
+                (Some(Command::RespondToServer { .. } | Command::Notify(..)), _) => {}
+                // Whoever asks for it by name wants it now.
                 (Some(connect @ Command::Connect(_)), _) => {
                     attempts.reset();
                     waiting.push(connect);
@@ -424,7 +423,7 @@ fn refuse(command: Command, error: &Error) {
         Command::Subscribe(.., reply) => {
             let _ = reply.send(Err(error.clone()));
         }
-        Command::RespondToServer { .. } | Command::Notify(_) => {}
+        Command::RespondToServer { .. } | Command::Notify(..) => {}
         Command::Stop(done) | Command::Close(done) => {
             let _ = done.send(());
         }

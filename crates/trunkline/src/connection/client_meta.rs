@@ -137,6 +137,15 @@ pub(super) fn with_progress_token(params: Option<Raw>, token: u64) -> (Option<Ra
     (Some(params.with("_meta", &meta)), own)
 }
 
+/// Parameters without the caller's own progress token. A connection uses the ids of its requests as
+/// tokens, so that any other token can be that of another client's request.
+pub(super) fn without_progress_token(params: Raw) -> Raw {
+    match params.get("_meta").filter(|meta| meta.get(PROGRESS_TOKEN).is_some()) {
+        Some(meta) => params.replace_slice(&meta, &meta.without(PROGRESS_TOKEN)),
+        None => params,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,5 +210,15 @@ mod tests {
         assert_eq!(sent.text(), r#"{"_meta":{"progressToken":9,"x":1}}"#);
         assert_eq!(own.unwrap().text(), "\"mine\"");
         assert!(with_progress_token(None, 9).1.is_none());
+    }
+
+    #[test]
+    fn progress_token_is_removed_and_all_else_stays() {
+        let sent = |text: &str| without_progress_token(Raw::from_text(text).unwrap());
+        let params = r#"{ "a":1,"_meta":{"progress\u0054oken":7, "x":1} }"#;
+        assert_eq!(sent(params).to_value(), json!({ "a": 1, "_meta": { "x": 1 } }));
+        for untouched in [r#"{"progressToken":7}"#, r#"{"_meta":{"x" : 1}}"#, r#"{"_meta":7}"#] {
+            assert_eq!(sent(untouched).text(), untouched);
+        }
     }
 }

@@ -49,7 +49,9 @@ pub(super) struct PublishedState {
     edition: AtomicU64,
     /// Whether the server also supports the legacy era, according to `server/discover`.
     speaks_both_eras: AtomicBool,
-    /// The last revision that was assigned.
+    /// Whether the server has sent a request in an era that cannot answer it.
+    sends_unanswerable: AtomicBool,
+    /// The last of all editions.
     last_edition: AtomicU64,
     /// The standard error of the last process, with the secrets that it received.
     tail: Mutex<StderrTail>,
@@ -68,6 +70,7 @@ impl PublishedState {
             failures: AtomicU64::new(0),
             edition: AtomicU64::new(0),
             speaks_both_eras: AtomicBool::new(false),
+            sends_unanswerable: AtomicBool::new(false),
             last_edition: AtomicU64::new(0),
             tail: Mutex::default(),
             unready_since: Mutex::default(),
@@ -111,6 +114,15 @@ impl PublishedState {
 
     pub(super) fn speaks_both_eras(&self) -> bool {
         self.speaks_both_eras.load(Ordering::Acquire)
+    }
+
+    /// Notes that the server has sent a request in an era that cannot answer it.
+    pub(super) fn record_unanswerable(&self) {
+        self.sends_unanswerable.store(true, Ordering::Release);
+    }
+
+    pub(super) fn sends_unanswerable(&self) -> bool {
+        self.sends_unanswerable.load(Ordering::Acquire)
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<Status> {

@@ -27,7 +27,7 @@ pub(super) use self::masking::masked_raw;
 use self::past_calls::CallEnd;
 pub(super) use self::pending::MAX_PENDING_CALLS;
 use self::pending::{PendingRequest, PendingRequests};
-use super::client_meta::{ClientMeta, request_params, with_progress_token};
+use super::client_meta::{ClientMeta, request_params, with_progress_token, without_progress_token};
 use super::handler::{CallEvent, CallHandler, CancelledRequest};
 use super::param_headers::{ParamHeader, headers, subject};
 use super::state::error_context::with_stderr;
@@ -55,7 +55,9 @@ pub(super) enum SessionEvent {
     Notification(Notification, Option<ClientId>),
     /// A line that is no message.
     InvalidMessage,
-    /// No request is pending any more.
+    /// It sent a request that cannot be answered in this era.
+    UnanswerableRequest,
+    /// Nobody waits for it any more.
     Idle,
     /// The server lost the session. Requests that it accepted before may still complete.
     SessionExpired,
@@ -219,7 +221,7 @@ impl Session {
         let params = request_params(self.version.era(), params, &self.client_meta);
         let (params, token) = match asked.wants_progress {
             true => with_progress_token(params, id),
-            false => (params, None),
+            false => (params.map(without_progress_token), None),
         };
         let params = params.as_ref();
         let name = if self.sends_param_headers() { subject(&method, params) } else { None };
@@ -255,7 +257,13 @@ impl Session {
         }
     }
 
-    /// Sends a notification.
+    /// Tells the server something on behalf of a client, about which it may send messages of its own.
+    pub(super) fn notify_for(&mut self, requester: &Requester, notification: Notification) {
+        self.notify(&notification.method, notification.params);
+        self.pending.record_notification(requester);
+    }
+
+    /// Tells the server something.
     pub(super) fn notify(&mut self, method: &str, params: Option<Raw>) {
         let notification = Notification { method: method.into(), params };
         let line = Message::Notification(notification).write();
@@ -364,10 +372,7 @@ impl Session {
             Ok(Message::Notification(notification)) => self
                 .on_notification(notification, about)
                 .map(|(it, client)| SessionEvent::Notification(it, client)),
-            Ok(Message::Request(request)) => {
-                self.on_server_request(request, about);
-                None
-            }
+            Ok(Message::Request(request)) => self.on_server_request(request, about),
             Err(malformed) => match (unreadable(line, malformed), after_noise(line)) {
                 (Some((id, problem)), _) => {
                     self.answer(id, Err(Error::new(ErrorKind::ProtocolViolation, problem)));

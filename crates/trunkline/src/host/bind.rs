@@ -6,10 +6,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::{Host, refresh_error};
-use crate::call::{Authorizer as _, CallError, CallOptions, Route};
+use crate::call::{Authorizer as _, CallError, CallOptions, OlderEra, Route};
 use crate::catalog::Entry;
 use crate::connection::{Connection, LogLevel};
-use crate::message::Raw;
 use crate::name::ServerName;
 use crate::principal::Requester;
 use crate::view::View;
@@ -32,10 +31,9 @@ impl Host {
         let own = self.shared.dedicated.connection(&server, options.client)?;
         let is_own = own.is_some();
         let older = match options.older_era.filter(|_| !is_own) {
-            Some(capabilities) => {
-                let older =
-                    self.legacy_connection(&shared, capabilities, options.time_left()).await;
-                // The rules may have changed during the wait.
+            Some(older_era) => {
+                let older = self.legacy_connection(&shared, older_era, options.time_left()).await;
+                // The rules may be other ones after the wait.
                 self.authorize(view, entry)?;
                 older
             }
@@ -51,15 +49,16 @@ impl Host {
     async fn legacy_connection(
         &self,
         shared: &Arc<Connection>,
-        capabilities: &Raw,
+        older_era: OlderEra<'_>,
         time_left: Option<Duration>,
     ) -> Option<Arc<Connection>> {
-        if shared.may_speak_both_eras() && shared.tools_revision() == 0 {
-            // If it cannot be reached in time, the call reports the error.
+        let may_be_needed = older_era.is_own && shared.may_speak_both_eras();
+        if may_be_needed && shared.tools_revision() == 0 {
+            // Why it cannot be reached in time is said by the call.
             let connected = shared.connect();
             let _ = timeout(time_left.unwrap_or(Duration::MAX), connected).await;
         }
-        self.shared.legacy.connection_beside(shared, capabilities)
+        self.shared.legacy.connection_beside(shared, older_era)
     }
 
     /// Requests log messages of this level and above from a server, on all its shared connections,

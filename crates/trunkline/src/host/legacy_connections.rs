@@ -1,8 +1,11 @@
-//! Second connections to servers of both eras over HTTP, in the older era, for callers of that era.
+//! Second connections to servers of both eras over HTTP, in the older era, for callers of that era, and for
+//! all callers of a server that needs it.
 //!
 //! A server of both eras may send requests of its own to clients of either. Over HTTP, revision 2026-07-28
 //! has no way to answer them, so that a sampling or an elicitation would be lost on the way to a caller that
-//! could have answered. In the era of its caller nothing has to be translated. A session of the older era
+//! could have answered. In the era of its caller nothing has to be translated. Callers of the newer era, and
+//! those that cannot be asked anything, are served in the newer one until the server has sent a request in
+//! it: the call of that request fails, later ones are made in the older era. A session of the older era
 //! declares capabilities once, so that there is one for each set of capabilities. Over stdio requests can be
 //! answered in either era, and a second process would have a state of its own: there is no second one.
 
@@ -10,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use crate::call::OlderEra;
 use crate::config::{Protocol, ServerSettings};
 use crate::connection::{Connection, ConnectionOptions};
 use crate::message::Raw;
@@ -75,13 +79,16 @@ impl LegacyConnections {
     }
 
     /// The connection in the older era beside the one that all callers share, if the server speaks both eras
-    /// over HTTP and a caller with these capabilities can be asked something.
+    /// over HTTP and needs the older one: for a caller of that era that can be asked something, and for any
+    /// caller once the server has sent a request in the newer era.
     pub(super) fn connection_beside(
         &self,
         first: &Arc<Connection>,
-        capabilities: &Raw,
+        OlderEra { capabilities, is_own }: OlderEra<'_>,
     ) -> Option<Arc<Connection>> {
-        if !first.speaks_both_eras() || !can_be_asked(capabilities) {
+        let is_needed = first.sends_unanswerable() || (is_own && can_be_asked(capabilities));
+        let is_short = capabilities.bytes().len() <= MAX_CAPABILITIES_BYTES;
+        if !first.speaks_both_eras() || !is_needed || !is_short {
             return None;
         }
         let key = (first.server().name.clone(), digest(&[capabilities.bytes()], DIGEST));
@@ -173,7 +180,7 @@ fn evict(connections: &mut LegacyConnectionMap) -> Option<LegacyConnection> {
 /// Whether a client with these capabilities answers any request of a server.
 fn can_be_asked(capabilities: &Raw) -> bool {
     let asked = capabilities.get_all(["sampling", "elicitation", "roots"]);
-    capabilities.bytes().len() <= MAX_CAPABILITIES_BYTES && asked.iter().any(Option::is_some)
+    asked.iter().any(Option::is_some)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -94,6 +94,28 @@ struct UpstreamRequest<'v> {
     read: Option<ReadUri>,
 }
 
+/// The tool whose call has become a task. A caller that may call it may have the task.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskOrigin<'t> {
+    /// The server that has the task.
+    pub server: &'t ServerName,
+    /// The tool, in the words of the server.
+    pub tool: &'t str,
+}
+
+impl TaskOrigin<'_> {
+    /// Whether a view shows the tool.
+    pub fn is_in(self, view: &View) -> bool {
+        self.entry(view).is_some()
+    }
+
+    fn entry(self, view: &View) -> Option<&Entry> {
+        let is_it =
+            |entry: &&Entry| entry.server().name == *self.server && entry.name() == self.tool;
+        view.entries(ItemKind::Tool).find(is_it)
+    }
+}
+
 impl Host {
     /// Resolves the item of a request, if the caller may use it, ready to be relayed.
     pub fn find<'v>(
@@ -141,9 +163,9 @@ impl Host {
         }
     }
 
-    /// Relays a request about something that only the server knows, such as a task. The caller has
-    /// to see an item of that server. A custom method may do anything: relay it only for a view
-    /// that [has no limit](View::is_unlimited) on the server.
+    /// Passes on a request about something that only the server knows. The caller has to see something of
+    /// that server. A method that the protocol does not know may do anything:
+    /// pass it on only for a view that [has no limit](View::is_unlimited) on the server.
     pub async fn relay_to(
         &self,
         view: &View,
@@ -151,26 +173,48 @@ impl Host {
         (method, params): (&str, Raw),
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
+        let entry = something_of(view, server).ok_or_else(CallError::hidden);
+        self.relay_unlisted(view, entry, (method, params), options).await
+    }
+
+    /// Passes on a request about a task. The caller has to see the tool whose call it was.
+    pub async fn relay_task(
+        &self,
+        view: &View,
+        origin: TaskOrigin<'_>,
+        (method, params): (&str, Raw),
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        let entry = origin.entry(view).ok_or_else(CallError::hidden);
+        self.relay_unlisted(view, entry, (method, params), options).await
+    }
+
+    async fn relay_unlisted(
+        &self,
+        view: &View,
+        entry: Result<&Entry, CallError>,
+        (method, params): (&str, Raw),
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
         let options = options.begun();
         let asked = async {
             require_unique(&params)?;
-            let entry = something_of(view, server).ok_or_else(CallError::hidden)?;
-            let route = self.bind(view, entry, &options).await?;
+            let route = self.bind(view, entry?, &options).await?;
             route.send_unlisted(method, params, options).await
         };
         asked.await.map_err(|error| self.judged(error))
     }
 
-    /// Subscribes to updates of a task, by its upstream ID. The caller has to see an item of that
-    /// server.
+    /// Has a server say what becomes of a task, by the id that the server gave it. The caller has to
+    /// see the tool whose call it was.
     pub async fn task_updates(
         &self,
         view: &View,
-        (server, task): (&ServerName, &str),
+        (origin, task): (TaskOrigin<'_>, &str),
         client: Option<&ClientContext>,
         requester: &Requester,
     ) -> Result<TaskUpdates, CallError> {
-        let entry = something_of(view, server).ok_or_else(CallError::hidden)?;
+        let entry = origin.entry(view).ok_or_else(CallError::hidden)?;
         let options = CallOptions { client, ..CallOptions::default() };
         let route = self.bind(view, entry, &options).await?;
         route.updates((task, requester), Arc::clone(view.catalog())).await

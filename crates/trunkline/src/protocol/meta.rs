@@ -16,6 +16,8 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// Extension under which calls may become tasks. It is a key of `capabilities.extensions`.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+/// The task of revision 2025-11-25 that a message belongs to.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// Prefix of every key that Trunkline itself adds.
 pub const PREFIX: &str = "io.trunkline/";

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline::channel::{Receiver, Sender, bounded_bytes};
 use trunkline::message::{Id, RpcError};
+use trunkline::principal::Requester;
 use trunkline::protocol::code;
 
 use super::AppState;
@@ -22,7 +23,7 @@ use super::sessions::events;
 use super::unread::MAX_UNCOUNTED_BYTES;
 use crate::access::budget::UnreadMessages;
 use crate::access::scope::CallerIdentity;
-use crate::client::caller::{Caller, Lease, id_without_session};
+use crate::client::caller::{Caller, Lease, requester_without_session};
 use crate::client::channel::{ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel};
 use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::param_headers;
@@ -68,7 +69,7 @@ fn modern_caller(
 ) -> Result<(Caller, UnreadMessages), RpcError> {
     let client = ClientProfile::of_request(&incoming.said)?;
     param_headers::check(headers, &client.version, incoming)?;
-    let principal = identity.principal.of_client(&id_without_session(&client, identity));
+    let Requester { principal, .. } = requester_without_session(&client, identity);
     let unread = state.sessions.unread.answers_to(principal);
     let caller = Caller {
         client: Arc::new(client),

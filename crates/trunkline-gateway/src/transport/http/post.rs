@@ -20,7 +20,7 @@ use super::modern::modern;
 use super::responses::{answered, put_answer, refuse};
 use super::sessions::{HttpSession, SESSION};
 use crate::access::scope::CallerIdentity;
-use crate::client::caller::{Caller, Lease, id_without_session};
+use crate::client::caller::{Caller, Lease, requester_without_session};
 use crate::client::channel::{
     CancelParams, ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel,
 };
@@ -121,15 +121,13 @@ async fn on_notification(
         match cancelled_id(&notification) {
             Some(id) => session.session.cancel(&id, notification.params.as_ref()),
             None => {
-                state
-                    .gateway
-                    .relay_notification(identity, Some(session.session.id.as_str()), notification)
-                    .await;
+                let requester = session.session.requester();
+                state.gateway.relay_notification(identity, &requester, notification).await;
             }
         }
     } else if let Ok(client) = modern_teller(headers, &notification) {
-        let id = id_without_session(&client, identity);
-        state.gateway.relay_notification(identity, Some(id.as_str()), notification).await;
+        let requester = requester_without_session(&client, identity);
+        state.gateway.relay_notification(identity, &requester, notification).await;
     }
     StatusCode::ACCEPTED.into_response()
 }

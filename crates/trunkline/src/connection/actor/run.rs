@@ -144,6 +144,7 @@ impl ServerActor {
                         self.on_notification(session, chores, ServerNotification { notification, client });
                     }
                     SessionEvent::InvalidMessage => self.published.record_noise(session),
+                    SessionEvent::UnanswerableRequest => self.published.record_unanswerable(),
                     SessionEvent::Idle => {}
                 },
                 (kind, answer) = chores.relistings.answer() => {
@@ -292,11 +293,13 @@ impl ServerActor {
                 session.respond(number, response);
             }
             // Nobody waits for it, and too much waits for the server already.
-            Command::Notify(_) if session.is_full() => {}
+            Command::Notify(..) if session.is_full() => {}
             // That generation asks for roots anew each time it needs them.
-            Command::Notify(Notification { method, .. })
+            Command::Notify(Notification { method, .. }, _)
                 if &*method == ROOTS_CHANGED && session.version.era() == Era::Modern => {}
-            Command::Notify(Notification { method, params }) => session.notify(&method, params),
+            Command::Notify(notification, requester) => {
+                session.notify_for(&requester, notification);
+            }
             Command::Refresh(kind, done) if self.published.listed(kind).is_fresh() => {
                 let _ = done.send(Ok(()));
             }

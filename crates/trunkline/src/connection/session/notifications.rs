@@ -26,13 +26,14 @@ impl Session {
             self.pending
                 .handler_events()
                 .for_each(|(_, waiting)| deliver(waiting, notification.clone()));
-            let client = self.pending.client(about).cloned();
+            let client = self.pending.client(about, notification.params.as_ref()).cloned();
             return Some((notification, client));
         }
         let Some(waiting) = self.listener(&notification, about).filter(|it| it.updates.is_some())
         else {
             let is_of_client = is_request_scoped(&notification.method);
-            let client = self.pending.client(about).filter(|_| is_of_client).cloned();
+            let client = self.pending.client(about, notification.params.as_ref());
+            let client = client.filter(|_| is_of_client).cloned();
             return Some((notification, client));
         };
         let others = (!is_request_scoped(&notification.method)).then(|| notification.clone());
@@ -54,11 +55,13 @@ impl Session {
                 let token = params.and_then(|params| params.get("progressToken"));
                 token.and_then(|token| token.as_u64()).and_then(|id| self.pending.get(id))
             }
-            method if is_request_scoped(method) => match self.pending.recipient_of(about) {
-                Recipient::Of(_, waiting) => Some(waiting),
-                Recipient::Crossing(id) => self.pending.listener_of_log(id),
-                Recipient::Nobody | Recipient::Unclear => None,
-            },
+            method if is_request_scoped(method) => {
+                match self.pending.recipient_of(about, notification.params.as_ref()) {
+                    Recipient::Of(_, waiting) => Some(waiting),
+                    Recipient::Crossing(id) => self.pending.listener_of_log(id),
+                    Recipient::Nobody | Recipient::Unclear | Recipient::TaskOfOther => None,
+                }
+            }
             _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),
         }
     }

@@ -11,9 +11,10 @@ use tokio::time::Instant;
 
 use super::RequestOutcome;
 use crate::error::{Error, ErrorKind};
-use crate::message::Raw;
+use crate::message::{MAX_ID_BYTES, Raw};
 use crate::principal::{ClientId, Principal, Requester};
 use crate::protocol::Era;
+use crate::protocol::meta::RELATED_TASK;
 
 /// Time after the answer to a call in which the server may still send messages about it. Log lines
 /// were measured up to 300 ms late; ten times that leaves room for a slow machine.
@@ -31,10 +32,12 @@ const MAX_PAST_CLIENTS: usize = 4096;
 const FIRST_PRUNE: usize = 64;
 
 /// How a call came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallEnd {
     /// The server answered it.
     Answered,
+    /// The server made a task of it, under this id, and works on it.
+    Task(Box<str>),
     /// Nobody waits for it any more, and the server may still work on it.
     GivenUp,
     /// The server never received it.
@@ -45,16 +48,38 @@ impl CallEnd {
     /// End of a call with this answer. A connection that broke leaves the server working on it, and so
     /// does an answer that says that the call has become a task.
     pub(super) fn with(answer: &RequestOutcome, era: Era) -> Self {
-        let is_task = |result: &Raw| {
-            let kind = result.get("resultType");
-            kind.as_ref().and_then(Raw::as_str).as_deref() == Some("task")
-        };
         match answer.as_ref().map_err(Error::kind) {
             Err(ErrorKind::Broken | ErrorKind::TimedOut | ErrorKind::TooLarge) => Self::GivenUp,
-            Ok(Ok(result)) if era == Era::Modern && is_task(result) => Self::GivenUp,
-            Ok(_) | Err(_) => Self::Answered,
+            Ok(Ok(result)) => match created_task(result, era) {
+                Some(task) => task_id(&task).map_or(Self::GivenUp, Self::Task),
+                None => Self::Answered,
+            },
+            Ok(Err(_)) | Err(_) => Self::Answered,
         }
     }
+}
+
+/// The task that a result says its call has become.
+fn created_task(result: &Raw, era: Era) -> Option<Raw> {
+    match era {
+        Era::Legacy => result.get("task").filter(|task| task.get("taskId").is_some()),
+        Era::Modern => {
+            let kind = result.get("resultType")?;
+            (kind.as_str().as_deref() == Some("task")).then(|| result.clone())
+        }
+    }
+}
+
+/// The id of a task, or of the task that `_meta` names, unless it is too long to be kept.
+fn task_id(task: &Raw) -> Option<Box<str>> {
+    let id = task.get("taskId")?;
+    let id = id.as_str().filter(|id| id.len() <= MAX_ID_BYTES)?;
+    Some(id.into())
+}
+
+/// The task that a message of a server belongs to, by its own words.
+pub(super) fn related_task(params: Option<&Raw>) -> Option<Box<str>> {
+    task_id(&params?.get("_meta")?.get(RELATED_TASK)?)
 }
 
 /// The clients whose calls are over and may still be the subject of the server's messages.
@@ -62,6 +87,8 @@ pub(super) struct PastCalls {
     clients: HashMap<ClientId, PastClient>,
     /// The clients of calls that were given up, by the ids of their requests.
     given_up: HashMap<u64, ClientId>,
+    /// The requesters of calls that have become tasks, by the ids of the tasks.
+    tasks: HashMap<Box<str>, Requester>,
     /// Whether there were too many clients to remember.
     is_crowded: bool,
     /// Number of clients at which to prune next.
@@ -93,6 +120,7 @@ impl Default for PastCalls {
         Self {
             clients: HashMap::new(),
             given_up: HashMap::new(),
+            tasks: HashMap::new(),
             is_crowded: false,
             prune_at: FIRST_PRUNE,
         }
@@ -106,16 +134,40 @@ impl PastCalls {
             return;
         }
         let is_remembered = self.given_up.len() < MAX_GIVEN_UP;
+        if let CallEnd::Task(task) = &end {
+            self.record_task(task, requester);
+        }
         let Some(past) = self.client(requester, now) else { return };
         past.last_end = now;
         match end {
-            CallEnd::GivenUp if is_remembered => {
+            CallEnd::GivenUp | CallEnd::Task(_) if is_remembered => {
                 past.unanswered += 1;
                 self.given_up.insert(id, requester.client.clone());
             }
-            CallEnd::GivenUp => past.is_unforgettable = true,
+            CallEnd::GivenUp | CallEnd::Task(_) => past.is_unforgettable = true,
             CallEnd::Answered | CallEnd::Unsent => {}
         }
+    }
+
+    /// Notes that everything a client asked for in one message has been answered.
+    pub(super) fn record_answered(&mut self, requester: &Requester, now: Instant) {
+        if let Some(past) = self.client(requester, now) {
+            past.last_end = now;
+        }
+    }
+
+    /// Notes whose a task is. One that two calls have become is of neither of their clients.
+    fn record_task(&mut self, task: &str, requester: &Requester) {
+        if let Some(known) = self.tasks.get_mut(task) {
+            *known = known.joined(requester);
+        } else if self.tasks.len() < MAX_GIVEN_UP {
+            self.tasks.insert(task.into(), requester.clone());
+        }
+    }
+
+    /// The requester of the call that has become a task.
+    pub(super) fn task_owner(&self, task: &str) -> Option<&Requester> {
+        self.tasks.get(task)
     }
 
     /// Notes that the server answered a call after it was given up.
@@ -132,9 +184,11 @@ impl PastCalls {
         self.given_up.get(&id)
     }
 
-    /// Whether an unattributed message can be about a call of another client than this.
-    pub(super) fn has_other_than(&self, client: &ClientId, now: Instant) -> bool {
-        self.is_crowded || self.suspects(now).any(|(suspect, _)| suspect != client)
+    /// Whether an unattributed message can be about a call of another client than this. Of clients
+    /// without sessions, each call that is over may have been of another one.
+    pub(super) fn has_other_than(&self, requester: &Requester, now: Instant) -> bool {
+        let is_other = |client: &ClientId| requester.is_sessionless || *client != requester.client;
+        self.is_crowded || self.suspects(now).any(|(suspect, _)| is_other(suspect))
     }
 
     /// Whether a log line during a call of this client can be about a call of another client that must
@@ -164,7 +218,11 @@ impl PastCalls {
             return (is_alone && !self.keeps_log_from(first, now)).then_some(&first.client);
         }
         let (client, last) = self.suspects(now).max_by_key(|(_, past)| past.last_end)?;
-        let last = Requester { client: client.clone(), principal: last.principal.clone() };
+        let last = Requester {
+            client: client.clone(),
+            principal: last.principal.clone(),
+            is_sessionless: false,
+        };
         (!self.keeps_log_from(&last, now)).then_some(client)
     }
 
@@ -174,7 +232,7 @@ impl PastCalls {
 
     /// The entry of a client, if there is room for it.
     fn client(&mut self, requester: &Requester, now: Instant) -> Option<&mut PastClient> {
-        let Requester { client, principal } = requester;
+        let Requester { client, principal, .. } = requester;
         if self.clients.len() >= self.prune_at && !self.clients.contains_key(client) {
             self.clients.retain(|_, past| past.is_suspect(now));
             if self.clients.len() >= MAX_PAST_CLIENTS {
@@ -201,7 +259,8 @@ mod tests {
 
     /// The only client of a token of its own.
     fn bearer(name: &str) -> Requester {
-        Requester { client: name.into(), principal: Principal::Token(name.into()) }
+        let principal = Principal::Token(name.into());
+        Requester { client: name.into(), principal, is_sessionless: false }
     }
 
     fn bearers() -> [Requester; 2] {
@@ -217,10 +276,17 @@ mod tests {
         let result =
             |kind: &str| Ok(Ok(Raw::empty_object().with("resultType", &Raw::from_string(kind))));
         let error = |kind| Err(Error::new(kind, "x"));
+        let raw = |text: &str| Ok(Ok(Raw::from_text(text).unwrap()));
+        let task = || CallEnd::Task("7".into());
         for (answer, era, end) in [
             (result("complete"), Era::Modern, CallEnd::Answered),
             (result("task"), Era::Modern, CallEnd::GivenUp),
             (result("task"), Era::Legacy, CallEnd::Answered),
+            (raw(r#"{"resultType":"task","taskId":"7"}"#), Era::Modern, task()),
+            (raw(r#"{"task":{"taskId":"7"}}"#), Era::Legacy, task()),
+            (raw(r#"{"task":{"taskId":7}}"#), Era::Legacy, CallEnd::GivenUp),
+            (raw(r#"{"task":"7"}"#), Era::Legacy, CallEnd::Answered),
+            (raw(r#"{"task":{"taskId":"7"}}"#), Era::Modern, CallEnd::Answered),
             (error(ErrorKind::Broken), Era::Legacy, CallEnd::GivenUp),
             (error(ErrorKind::TimedOut), Era::Legacy, CallEnd::GivenUp),
             (error(ErrorKind::HttpStatus(500)), Era::Legacy, CallEnd::Answered),
@@ -234,12 +300,12 @@ mod tests {
         let ([ann, bob], now) = (bearers(), Instant::now());
         let mut past = PastCalls::default();
         past.record(1, &ann, CallEnd::Answered, now);
-        assert!(!past.has_other_than(&ann.client, now));
-        assert!(past.has_other_than(&bob.client, after(now, 2900)));
+        assert!(!past.has_other_than(&ann, now));
+        assert!(past.has_other_than(&bob, after(now, 2900)));
         assert_eq!(past.sole_client(iter::once(&bob), now), None);
         assert_eq!(past.sole_client(iter::empty(), now), Some(&ann.client));
         assert_eq!(past.sole_client(iter::once(&ann), now), Some(&ann.client));
-        assert!(!past.has_other_than(&bob.client, after(now, 3100)));
+        assert!(!past.has_other_than(&bob, after(now, 3100)));
         assert_eq!(past.sole_client(iter::once(&bob), after(now, 3100)), Some(&bob.client));
         assert_eq!(past.sole_client(iter::empty(), after(now, 3100)), None);
     }
@@ -250,7 +316,7 @@ mod tests {
         let now = Instant::now();
         let client = |name: &str, principal: &Principal| {
             let client = ClientId::from(name);
-            Requester { principal: principal.of_client(&client), client }
+            Requester { principal: principal.of_client(&client), client, is_sessionless: false }
         };
         for principal in [Principal::Anonymous, Principal::Token("team".into())] {
             let [ann, bob] = ["ann", "bob"].map(|name| client(name, &principal));
@@ -258,7 +324,7 @@ mod tests {
             past.record(1, &ann, CallEnd::Answered, now);
             past.record(2, &bob, CallEnd::Answered, after(now, 10));
             let later = after(now, 20);
-            assert!(past.has_other_than(&bob.client, later), "a question is refused");
+            assert!(past.has_other_than(&bob, later), "a question is refused");
             assert!(!past.keeps_log_from(&bob, later));
             assert_eq!(past.sole_client(iter::once(&ann), later), Some(&ann.client));
             assert_eq!(past.sole_client(iter::empty(), later), Some(&bob.client));
@@ -273,6 +339,40 @@ mod tests {
         }
     }
 
+    /// Nothing tells clients without sessions apart that declare the same.
+    #[tokio::test]
+    async fn every_past_call_may_be_of_another_client_without_a_session() {
+        let now = Instant::now();
+        let caller = Requester { is_sessionless: true, ..bearer("ann") };
+        let mut past = PastCalls::default();
+        assert!(!past.has_other_than(&caller, now));
+        past.record(1, &caller, CallEnd::Answered, now);
+        assert!(past.has_other_than(&caller, after(now, 2900)));
+        assert!(!past.keeps_log_from(&caller, now), "a log line is less strict");
+        assert!(!past.has_other_than(&caller, after(now, 3100)));
+        past.record(2, &caller, CallEnd::GivenUp, now);
+        assert!(past.has_other_than(&caller, now + Duration::from_secs(86_400)));
+        past.record_late_answer(2, now);
+        assert!(!past.has_other_than(&caller, after(now, 3100)));
+    }
+
+    #[tokio::test]
+    async fn a_task_is_of_the_client_whose_call_it_was() {
+        let ([ann, bob], now) = (bearers(), Instant::now());
+        let mut past = PastCalls::default();
+        past.record(1, &ann, CallEnd::Task("7".into()), now);
+        assert_eq!(past.task_owner("7"), Some(&ann));
+        assert!(past.has_other_than(&bob, now + Duration::from_secs(86_400)));
+        past.record(2, &bob, CallEnd::Task("7".into()), now);
+        let owner = past.task_owner("7").unwrap();
+        assert!(!owner.is_same_client(&ann) && !owner.is_same_client(&bob));
+        for id in 3..3 * MAX_GIVEN_UP as u64 {
+            past.record(id, &ann, CallEnd::Task(id.to_string().into()), now);
+            past.record_late_answer(id, now);
+        }
+        assert_eq!(past.tasks.len(), MAX_GIVEN_UP);
+    }
+
     #[tokio::test]
     async fn a_call_that_was_given_up_is_suspect_until_it_is_answered() {
         let ([ann, bob], now) = (bearers(), Instant::now());
@@ -281,18 +381,15 @@ mod tests {
         past.record(2, &ann, CallEnd::GivenUp, now);
         past.record(3, &bob, CallEnd::Unsent, now);
         let day = now + Duration::from_secs(86_400);
-        assert!(past.has_other_than(&bob.client, day));
+        assert!(past.has_other_than(&bob, day));
         assert_eq!(past.client_of(1), Some(&ann.client));
         past.record_late_answer(1, day);
-        assert!(
-            past.has_other_than(&bob.client, after(day, 3100)),
-            "the other one is not answered"
-        );
+        assert!(past.has_other_than(&bob, after(day, 3100)), "the other one is not answered");
         past.record_late_answer(2, day);
         past.record_late_answer(2, day);
-        assert!(past.has_other_than(&bob.client, after(day, 2900)));
-        assert!(!past.has_other_than(&bob.client, after(day, 3100)));
-        assert!(!past.has_other_than(&ann.client, now), "bob's was never sent");
+        assert!(past.has_other_than(&bob, after(day, 2900)));
+        assert!(!past.has_other_than(&bob, after(day, 3100)));
+        assert!(!past.has_other_than(&ann, now), "bob's was never sent");
     }
 
     /// A client alone loses nothing, however many of its calls it gives up.
@@ -308,12 +405,12 @@ mod tests {
             past.record_late_answer(id, now);
         }
         let day = now + Duration::from_secs(86_400);
-        assert!(past.has_other_than(&bob.client, day) && !past.has_other_than(&ann.client, day));
+        assert!(past.has_other_than(&bob, day) && !past.has_other_than(&ann, day));
         for number in 0..=MAX_PAST_CLIENTS {
             past.record(0, &bearer(&number.to_string()), CallEnd::Answered, now);
         }
         assert!(past.clients.len() <= MAX_PAST_CLIENTS);
-        assert!(past.has_other_than(&ann.client, day), "it lost count of its clients");
+        assert!(past.has_other_than(&ann, day), "it lost count of its clients");
     }
 
     #[tokio::test]

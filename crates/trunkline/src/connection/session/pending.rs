@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::RequestOutcome;
 use super::deadline::Deadline;
-use super::past_calls::{CallEnd, PastCalls};
+use super::past_calls::{CallEnd, PastCalls, related_task};
 use crate::channel::Sender;
 use crate::connection::handler::CallEvent;
 use crate::error::Error;
@@ -47,13 +47,11 @@ pub(super) enum Recipient<'p> {
     /// It could be for this request, the only one that can be asked, or about another client's: one that
     /// is over, or one that the connection made on its behalf.
     Crossing(u64),
+    /// It is about a task of a client that has no request, or several, in which it could be asked.
+    TaskOfOther,
 }
 
 impl PendingRequest {
-    fn client(&self) -> Option<&ClientId> {
-        self.requester.as_ref().map(|requester| &requester.client)
-    }
-
     /// The requester on whose behalf the server may be working now.
     fn in_flight(&self) -> Option<&Requester> {
         self.requester.as_ref().filter(|_| !self.is_settled)
@@ -159,6 +157,12 @@ impl PendingRequests {
         waiting.is_settled = true;
     }
 
+    /// Notes that the server was told something on behalf of a client. It is handled like a request that
+    /// is answered at once.
+    pub(super) fn record_notification(&mut self, requester: &Requester) {
+        self.past.record_answered(requester, Instant::now());
+    }
+
     /// Notes an answer to a request that nobody waits for any more.
     pub(super) fn answered_late(&mut self, id: u64) {
         self.past.record_late_answer(id, Instant::now());
@@ -234,32 +238,52 @@ impl PendingRequests {
         self.deadlines.insert((waiting.deadline.time(), id));
     }
 
-    /// Whom something is for: the request on whose stream it came, or the only one there is.
-    pub(super) fn recipient_of(&self, about: Option<u64>) -> Recipient<'_> {
+    /// The recipient of a message with these parameters: the request on whose stream it came, one of the
+    /// client whose task it names, or the only request there is.
+    pub(super) fn recipient_of(&self, about: Option<u64>, params: Option<&Raw>) -> Recipient<'_> {
         if let Some(id) = about {
             return self.waiting.get(&id).map_or(Recipient::Nobody, |it| Recipient::Of(id, it));
+        }
+        if let Some(owner) = self.task_owner(params) {
+            return self.recipient_of_task(owner);
         }
         let mut calls = self.handler_events();
         match (calls.next(), calls.next()) {
             (None, _) => Recipient::Nobody,
-            (Some((id, waiting)), None) => match waiting.client() {
-                Some(client) if self.may_be_of_other(client) => Recipient::Crossing(id),
+            (Some((id, waiting)), None) => match &waiting.requester {
+                Some(requester) if self.may_be_of_other(id, requester) => Recipient::Crossing(id),
                 _ => Recipient::Of(id, waiting),
             },
             (Some(_), Some(_)) => Recipient::Unclear,
         }
     }
 
-    /// Whether an unattributed message can be about a request of another client than this.
-    fn may_be_of_other(&self, client: &ClientId) -> bool {
-        self.has_in_flight_other_than(client) || self.past.has_other_than(client, Instant::now())
+    /// The requester of the task that a message with these parameters names.
+    fn task_owner(&self, params: Option<&Raw>) -> Option<&Requester> {
+        related_task(params).and_then(|task| self.past.task_owner(&task))
     }
 
-    /// Whether a request of another client is in flight, also one in which it cannot be asked anything:
-    /// the connection subscribes on behalf of clients.
-    fn has_in_flight_other_than(&self, client: &ClientId) -> bool {
-        let mut in_flight = self.waiting.values().filter_map(PendingRequest::in_flight);
-        in_flight.any(|requester| requester.client != *client)
+    /// The recipient of a message about a task: the only request that is of the same client for certain.
+    fn recipient_of_task(&self, owner: &Requester) -> Recipient<'_> {
+        let is_own = |waiting: &PendingRequest| {
+            waiting.requester.as_ref().is_some_and(|requester| owner.is_same_client(requester))
+        };
+        let mut own = self.handler_events().filter(|(_, waiting)| is_own(waiting));
+        match (own.next(), own.next()) {
+            (Some((id, waiting)), None) => Recipient::Of(id, waiting),
+            _ => Recipient::TaskOfOther,
+        }
+    }
+
+    /// Whether an unattributed message can be about another client's request than this one. Requests
+    /// in flight count also where their client cannot be asked anything: the connection subscribes on
+    /// behalf of clients.
+    fn may_be_of_other(&self, id: u64, requester: &Requester) -> bool {
+        let is_other = |(other, waiting): (&u64, &PendingRequest)| {
+            let in_flight = waiting.in_flight().filter(|_| *other != id);
+            in_flight.is_some_and(|other| !requester.is_same_client(other))
+        };
+        self.waiting.iter().any(is_other) || self.past.has_other_than(requester, Instant::now())
     }
 
     /// The request that an unattributed log line may be shown to, although it can be about a call of
@@ -267,13 +291,18 @@ impl PendingRequests {
     pub(super) fn listener_of_log(&self, id: u64) -> Option<&PendingRequest> {
         let waiting = self.get(id)?;
         let requester = waiting.requester.as_ref()?;
-        let is_of_other = self.has_in_flight_other_than(&requester.client)
+        let mut in_flight = self.waiting.values().filter_map(PendingRequest::in_flight);
+        let is_of_other = in_flight.any(|other| other.client != requester.client)
             || self.past.keeps_log_from(requester, Instant::now());
         (!is_of_other).then_some(waiting)
     }
 
-    /// The only client that a message can be about, which came on the stream of a request or on none.
-    pub(super) fn client(&self, about: Option<u64>) -> Option<&ClientId> {
+    /// The only client that a message with these parameters can be about, which came on the stream of a
+    /// request or on none.
+    pub(super) fn client(&self, about: Option<u64>, params: Option<&Raw>) -> Option<&ClientId> {
+        if let Some(owner) = self.task_owner(params).filter(|_| about.is_none()) {
+            return Some(&owner.client);
+        }
         let in_flight = self.waiting.values().filter_map(PendingRequest::in_flight);
         match about.map(|id| (id, self.waiting.get(&id))) {
             Some((_, Some(PendingRequest { requester: Some(requester), .. }))) => {

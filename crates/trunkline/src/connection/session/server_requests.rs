@@ -8,8 +8,8 @@ use futures_util::FutureExt as _;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::Session;
 use super::pending::{PendingRequest, Recipient};
+use super::{Session, SessionEvent};
 use crate::config::escape_control;
 use crate::connection::handler::{
     CallEvent, CallHandler, ServerRequest, answer_within, not_offered,
@@ -90,19 +90,24 @@ impl UnboundRequests {
 
 impl Session {
     /// Passes a question of the server on to whoever it is for, or refuses it.
-    pub(super) fn on_server_request(&mut self, request: Request, about: Option<u64>) {
+    pub(super) fn on_server_request(
+        &mut self,
+        request: Request,
+        about: Option<u64>,
+    ) -> Option<SessionEvent> {
         // A program such as `cat` sends back what it is sent.
         let ours = request.id.as_number().filter(|id| self.pending.contains(*id));
         if let Some(id) = ours.filter(|_| is_ours(&request.method)) {
             let message = "it repeats what it is sent, which no MCP server does";
-            return self.answer(id, Err(Error::new(ErrorKind::ProtocolViolation, message)));
+            self.answer(id, Err(Error::new(ErrorKind::ProtocolViolation, message)));
+            return None;
         }
         if self.version.era() == Era::Modern && self.transport.cancels_by_closing() {
             return self.fail_unanswerable(&request, about);
         }
         if &*request.method == "ping" {
-            return self
-                .send_response(Response { id: request.id, outcome: Ok(Raw::empty_object()) });
+            self.send_response(Response { id: request.id, outcome: Ok(Raw::empty_object()) });
+            return None;
         }
         let answered = match self.has_room_for(&request) {
             true => self.record_forwarded(&request, about),
@@ -114,12 +119,13 @@ impl Session {
                 self.send_response(Response { id: request.id, outcome: Err(refusal) });
             }
         }
+        None
     }
 
     /// Ends the request on whose stream a server of the newer era sent a request. Over HTTP that era has no
     /// way to answer it, and the server would wait until the deadline. Over stdio it is answered as in the
     /// older era, which every server that sends one reads.
-    fn fail_unanswerable(&mut self, request: &Request, about: Option<u64>) {
+    fn fail_unanswerable(&mut self, request: &Request, about: Option<u64>) -> Option<SessionEvent> {
         let waiting = about.and_then(|id| Some((id, self.pending.get(id)?)));
         match waiting.filter(|(_, waiting)| !waiting.is_standing) {
             Some((id, _)) => {
@@ -130,9 +136,14 @@ impl Session {
                 let error = Error::new(ErrorKind::ProtocolViolation, message).with_hint(
                     "with `\"protocol\": \"legacy\"` it is spoken to in a revision that can answer it",
                 );
-                self.answer(id, Err(error));
+                // Deferred, so that a caller that tries again finds a connection that can answer.
+                self.unsaid = Some((Some(id), error));
+                Some(SessionEvent::UnanswerableRequest)
             }
-            None => self.noise += 1,
+            None => {
+                self.noise += 1;
+                None
+            }
         }
     }
 
@@ -197,7 +208,8 @@ impl Session {
         about: Option<u64>,
     ) -> Result<OpenServerRequest, RpcError> {
         let method = &request.method;
-        let (concerned, refusal) = match self.pending.recipient_of(about) {
+        let recipient = self.pending.recipient_of(about, request.params.as_ref());
+        let (concerned, refusal) = match recipient {
             Recipient::Of(id, PendingRequest { updates: Some(updates), .. }) => {
                 let asked = CallEvent::Request { session: self.number, request: request.clone() };
                 let weight = asked.weight();
@@ -210,6 +222,7 @@ impl Session {
             Recipient::Of(id, _) => (vec![id], not_offered(method)),
             Recipient::Nobody => (Vec::new(), not_in_a_call(method)),
             Recipient::Crossing(id) => (vec![id], crossing(method)),
+            Recipient::TaskOfOther => (Vec::new(), about_task(method)),
             Recipient::Unclear => {
                 let refusal = ambiguous(method, self.pending.paused_since());
                 (self.pending.handler_events().map(|(id, _)| id).collect(), refusal)
@@ -267,7 +280,17 @@ fn ambiguous(method: &str, asked_since: Option<Instant>) -> RpcError {
 fn crossing(method: &str) -> RpcError {
     let message = format!(
         "`{method}` is refused: it does not say which request it belongs to, and a request of \
-         another client ended a moment ago, is in flight, or was given up without an answer; {ADVICE}"
+         another client ended a moment ago, is in flight, or was given up without an answer (without \
+         a session, each request is of another client); {ADVICE}"
+    );
+    RpcError::new(code::INVALID_REQUEST, &message)
+}
+
+/// The refusal of a request of the server about a task whose client cannot be asked.
+fn about_task(method: &str) -> RpcError {
+    let message = format!(
+        "`{method}` is refused: it is about a task, and the client of the task has no request in \
+         flight, or several; {ADVICE}"
     );
     RpcError::new(code::INVALID_REQUEST, &message)
 }
