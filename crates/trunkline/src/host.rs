@@ -427,6 +427,12 @@ impl Host {
         if is_down { error.retryable(connection.will_recover()) } else { error }
     }
 
+    /// Whether a view is of the catalog and the rules of now.
+    fn is_current(&self, view: &View) -> bool {
+        Arc::ptr_eq(&self.shared.active.borrow().rules, view.rules())
+            && Arc::ptr_eq(&self.catalog(), view.catalog())
+    }
+
     /// What the same caller sees now.
     fn with_current_rules(&self, view: &View) -> Result<View, CallError> {
         let rules = Arc::clone(&self.shared.active.borrow().rules);

@@ -130,7 +130,7 @@ impl Host {
             params,
             resolved: UpstreamRequest { entry, params: sent, read },
         } = found;
-        if relayed == RelayMethod::Read {
+        if relayed == RelayMethod::Read && !self.is_current(view) {
             // Rules may be about the address as well as about the template that it fits.
             relayed.resolve(&self.with_current_rules(view)?, &params)?;
         }
