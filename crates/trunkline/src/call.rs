@@ -21,7 +21,7 @@ pub use no_result::NoResult;
 pub use outcome::Outcome;
 pub use task_updates::TaskUpdates;
 
-use crate::catalog::Entry;
+use crate::catalog::{Entry, LookupWork};
 use crate::config::{Server, Trust};
 use crate::connection::{
     CallHandler, Connection, InputRequired, LogLevel, NoopHandler, OutgoingRequest, RoundOutcome,
@@ -43,7 +43,7 @@ const MAX_LOOKS: usize = 3;
 const REMINDER: Duration = Duration::from_secs(5);
 
 /// Links in one result for which the rules of the caller are asked where they lead. Results of real servers
-/// have fewer; any more are written in the form that says whose they are where another server may be meant.
+/// have fewer; any more are qualified where another server may be meant.
 const MAX_LINKS_LOOKED_UP: usize = 256;
 
 /// How a call is made.
@@ -324,8 +324,8 @@ impl Route<'_> {
 
     /// A result with the addresses that the caller knows, and within its bound.
     fn exposed(&self, kind: ResultKind, result: &Raw) -> Outcome {
-        let looks = Cell::new(0);
-        let exposed = |uri: &str| self.expose_uri(uri, &looks);
+        let lookups = LinkLookups::default();
+        let exposed = |uri: &str| self.expose_uri(uri, &lookups);
         let tells_apart = self.read.is_some() || self.view.catalog().qualifies_uris();
         let exposed: Option<ExposeUri<'_>> = if tells_apart { Some(&exposed) } else { None };
         outcome((kind, result), &self.server, exposed)
@@ -357,14 +357,15 @@ impl Route<'_> {
     }
 
     /// What the caller calls an address of the server, if not as the server does.
-    fn expose_uri(&self, uri: &str, looks: &Cell<usize>) -> Option<String> {
+    fn expose_uri(&self, uri: &str, lookups: &LinkLookups) -> Option<String> {
         if let Some(read) = self.read.as_ref().filter(|read| read.own == uri) {
             return Some(read.address.clone());
         }
-        looks.set(looks.get() + 1);
-        match looks.get() <= MAX_LINKS_LOOKED_UP {
-            true => self.view.exposed_uri(&self.server.name, uri),
-            false => self.view.catalog().exposed_uri(&self.server.name, uri),
+        lookups.count.set(lookups.count.get() + 1);
+        let (server, work) = (&self.server.name, &lookups.work);
+        match lookups.count.get() <= MAX_LINKS_LOOKED_UP {
+            true => self.view.exposed_uri(server, uri, work),
+            false => self.view.catalog().exposed_uri_within(server, uri, work),
         }
     }
 
@@ -409,6 +410,13 @@ impl Route<'_> {
             }
         }
     }
+}
+
+/// The lookups of the links in one result.
+#[derive(Default)]
+struct LinkLookups {
+    count: Cell<usize>,
+    work: LookupWork,
 }
 
 /// How callers know an address of a server, if not as the server does.

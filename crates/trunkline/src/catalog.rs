@@ -1,6 +1,8 @@
 //! What exists and who serves it: an immutable snapshot, sorted by exposed name.
 
 mod server_items;
+mod work;
+mod prefixes;
 mod uris;
 mod build;
 
@@ -10,7 +12,8 @@ use std::sync::Arc;
 pub use build::CatalogBuilder;
 pub use server_items::ServerItems;
 use uris::UriIndex;
-pub(crate) use uris::{closest, template_pieces};
+pub(crate) use uris::closest;
+pub(crate) use work::{LookupWork, WorkExceeded};
 
 pub use crate::item::{DefinitionDigest, Item, ItemKind, ToolAnnotations};
 

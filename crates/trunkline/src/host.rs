@@ -440,7 +440,13 @@ impl Host {
         if is_down { error.retryable(connection.will_recover()) } else { error }
     }
 
-    /// The current view of the same caller.
+    /// Whether a view is of the catalog and the rules of now.
+    fn is_current(&self, view: &View) -> bool {
+        Arc::ptr_eq(&self.shared.active.borrow().rules, view.rules())
+            && Arc::ptr_eq(&self.catalog(), view.catalog())
+    }
+
+    /// What the same caller sees now.
     fn with_current_rules(&self, view: &View) -> Result<View, CallError> {
         let rules = Arc::clone(&self.shared.active.borrow().rules);
         let catalog = self.catalog();

@@ -9,6 +9,7 @@ pub use digest::DefinitionDigest;
 pub(crate) use digest::HEADER_MARK;
 
 use crate::message::Raw;
+use crate::name::{TemplateForm, UriSpellings};
 use crate::sanitize::sanitize_json;
 
 /// What kind of thing a server has.
@@ -135,8 +136,10 @@ pub struct Item {
     name: Box<str>,
     definition: Raw,
     hints: ToolAnnotations,
-    /// Made when it is first asked for.
+    /// Made when it is first asked for, as the forms of its URI are.
     digest: OnceLock<DefinitionDigest>,
+    spellings: OnceLock<Box<UriSpellings>>,
+    template: OnceLock<Box<TemplateForm>>,
 }
 
 impl Item {
@@ -149,7 +152,15 @@ impl Item {
             ItemKind::Tool => ToolAnnotations::of(&definition),
             _ => ToolAnnotations::default(),
         };
-        Self { kind, name: name.into(), definition, hints, digest: OnceLock::new() }
+        Self {
+            kind,
+            name: name.into(),
+            definition,
+            hints,
+            digest: OnceLock::new(),
+            spellings: OnceLock::new(),
+            template: OnceLock::new(),
+        }
     }
 
     /// The same without anything that could deceive, for a server that is not trusted (TOOL-10).
@@ -178,6 +189,16 @@ impl Item {
     /// The digest of its definition, by which definitions of tools are compared.
     pub fn digest(&self) -> DefinitionDigest {
         *self.digest.get_or_init(|| DefinitionDigest::of(&self.definition))
+    }
+
+    /// The spellings of the URI of a resource.
+    pub(crate) fn spellings(&self) -> &UriSpellings {
+        self.spellings.get_or_init(|| Box::new(UriSpellings::of(&self.name)))
+    }
+
+    /// The forms of a URI template.
+    pub(crate) fn template(&self) -> &TemplateForm {
+        self.template.get_or_init(|| Box::new(TemplateForm::of(&self.name)))
     }
 
     /// What it says of itself.

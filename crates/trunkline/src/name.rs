@@ -6,6 +6,7 @@ mod scheme;
 mod namespace;
 mod exposed;
 mod pattern;
+mod spelling;
 mod uri;
 
 use std::borrow::Borrow;
@@ -15,10 +16,10 @@ use std::sync::Arc;
 pub(crate) use digest::digest;
 pub use exposed::{AdjustmentReason, AssignedName, ExposedName, NameAdjustment, NameRequest};
 pub use namespace::{NameOptions, Namespaces};
-pub(crate) use pattern::{CharacterPairs, PatternPieces};
+pub(crate) use pattern::CharacterPairs;
 pub use pattern::{InvalidPattern, NamePattern};
 pub(crate) use scheme::{is_web, scheme};
-pub(crate) use uri::UriSpellings;
+pub(crate) use spelling::{TemplateForm, UriSpellings, normalised};
 pub use uri::{
     MAX_URI_BYTES, QualifyUris, UriRequest, expose_uris, parse_qualified_uri, qualified_uri,
 };

@@ -4,6 +4,7 @@
 mod definition;
 mod route;
 mod unmatched;
+mod resources;
 mod unlisted;
 mod owners;
 
@@ -18,6 +19,7 @@ use crate::policy::{
     is_unlimited, uri_visibility, visibility,
 };
 
+pub use resources::ResourceLookup;
 pub use route::{ResourceRoute, RouteError, RoutedEntry};
 pub use unmatched::{UnmatchedListEntry, UnmatchedName};
 

@@ -13,7 +13,7 @@ use trunkline::item::ItemKind;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError};
 use trunkline::name::{MAX_URI_BYTES, ServerName};
 use trunkline::protocol::{Era, is_mcp_method};
-use trunkline::view::View;
+use trunkline::view::{ResourceRoute, View};
 
 use super::discover;
 use super::list_cache::ListCache;
@@ -180,7 +180,8 @@ impl Gateway {
         }
         let params = Raw::empty_object().append_members(&[("uri", &Raw::from_string(&address))]);
         let view = self.view_with(caller, (RelayMethod::Read, &params)).await?;
-        self.subscribe_uri(caller, &view, &session.subscriptions, address).await?;
+        let found = view.route_resource(&address).map_err(|none| invalid(&none.to_string()))?;
+        self.subscribe_uri(caller, found, &session.subscriptions, address).await?;
         self.start_notifications(session);
         Ok(Raw::empty_object())
     }
@@ -189,11 +190,10 @@ impl Gateway {
     pub(crate) async fn subscribe_uri(
         &self,
         caller: &Caller,
-        view: &View,
+        found: ResourceRoute<'_>,
         subscriptions: &ResourceSubscriptions,
         address: String,
     ) -> Result<(), RpcError> {
-        let found = view.route_resource(&address).map_err(|none| invalid(&none.to_string()))?;
         let server = &found.entry.server().name;
         // A client without a session has no channel for notifications of a dedicated server.
         let client = caller.session.as_ref().and_then(|_| self.client(caller, server));

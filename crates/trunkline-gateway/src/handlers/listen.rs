@@ -9,12 +9,14 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use serde_json::json;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 use trunkline::call::TaskUpdates;
 use trunkline::host::RelayMethod;
 use trunkline::item::ItemKind;
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::protocol::{Era, meta};
+use trunkline::view::{ResourceRoute, View};
 
 use super::gateway::Gateway;
 use super::tasks::SealedTask;
@@ -154,13 +156,12 @@ impl Gateway {
     ) -> Vec<String> {
         self.refresh_lists(&[ItemKind::Resource, ItemKind::ResourceTemplate]).await;
         let Ok(view) = self.view(caller) else { return Vec::new() };
-        let is_there = |address: &String| view.route_resource(address).is_ok();
         // Each is told of once, however often it was named.
         let wished: BTreeSet<String> = wished.into_iter().take(MAX_WISHES).collect();
-        let wished = wished.into_iter().filter(is_there).take(MAX_ADDRESSES);
-        let watched = wished.map(|address| async {
+        let found = routes(&view, wished).await.into_iter();
+        let watched = found.map(|(address, route)| async {
             // One server that does not answer is not in the way of others.
-            let added = self.subscribe_uri(caller, &view, subscriptions, address.clone());
+            let added = self.subscribe_uri(caller, route, subscriptions, address.clone());
             timeout(PATIENCE, added).await.ok()?.ok().map(|()| address)
         });
         join_all(watched).await.into_iter().flatten().collect()
@@ -247,6 +248,23 @@ fn kinds_of(lists: ListKinds) -> Vec<ItemKind> {
         ItemKind::Resource | ItemKind::ResourceTemplate => lists.resources,
     };
     ItemKind::ALL.into_iter().filter(wanted).collect()
+}
+
+/// The resources that there are at these URIs, as many as one client may subscribe to. Other tasks run
+/// between the lookups.
+async fn routes(view: &View, addresses: BTreeSet<String>) -> Vec<(String, ResourceRoute<'_>)> {
+    let mut lookup = view.resource_lookup();
+    let mut found = Vec::new();
+    for address in addresses {
+        if let Some(route) = lookup.find(&address) {
+            found.push((address, route));
+        }
+        if found.len() == MAX_ADDRESSES {
+            break;
+        }
+        yield_now().await;
+    }
+    found
 }
 
 /// The texts in a list.

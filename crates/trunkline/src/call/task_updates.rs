@@ -6,7 +6,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{CallError, Outcome, Route, outcome};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, LookupWork};
 use crate::config::Server;
 use crate::connection::{ServerNotification, TaskSubscription};
 use crate::content::ResultKind;
@@ -29,7 +29,9 @@ impl TaskUpdates {
             match self.notifications.recv().await {
                 Ok(said) => {
                     if let Some(said) = self.task_id(&said.notification) {
-                        let exposed = |uri: &str| self.catalog.exposed_uri(&self.server.name, uri);
+                        let (server, work) = (&self.server.name, LookupWork::default());
+                        let exposed =
+                            |uri: &str| self.catalog.exposed_uri_within(server, uri, &work);
                         let tells_apart = self.catalog.qualifies_uris();
                         let exposed: Option<super::ExposeUri<'_>> =
                             if tells_apart { Some(&exposed) } else { None };

@@ -197,17 +197,18 @@ impl Entry {
 }
 
 impl Catalog {
-    /// A resource of a server that serves resources, at a URI in the server's own words that no list
-    /// has. Callers know it by `exposed`.
+    /// A resource of each of those servers that serve resources, at a URI in the server's own words that no
+    /// list has. Callers know it by `exposed`.
     pub(crate) fn unlisted<'c>(
         &'c self,
-        own: &'c str,
-        exposed: &'c str,
+        (own, exposed): (&'c str, &'c str),
+        is_meant: impl Fn(&ServerName) -> bool + 'c,
     ) -> impl Iterator<Item = Entry> + 'c {
+        let definition = Raw::empty_object().with("uri", &Raw::from_string(own));
+        let item = Arc::new(Item::new(ItemKind::Resource, own, definition));
         let servers = self.servers.iter().filter(|server| server.serves_resources);
-        servers.map(move |server| {
-            let definition = Raw::empty_object().with("uri", &Raw::from_string(own));
-            let item = Arc::new(Item::new(ItemKind::Resource, own, definition));
+        servers.filter(move |server| is_meant(&server.name)).map(move |server| {
+            let item = Arc::clone(&item);
             let entry = Entry::uri_entry((Arc::clone(server), item), &self.namespaces, exposed);
             Entry { is_listed: false, ..entry }
         })

@@ -1,59 +1,160 @@
 //! Where addresses lead, and what callers call them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 
+use super::prefixes::PrefixIndex;
+use super::work::{LookupWork, WorkExceeded};
 use super::{Catalog, CatalogServer, Entry, ItemKind};
-use crate::name::{PatternPieces, ServerName, is_web, parse_qualified_uri, qualified_uri, scheme};
+use crate::name::{
+    ServerName, TemplateForm, UriSpellings, is_web, parse_qualified_uri, qualified_uri, scheme,
+};
 
-/// Finds entries by the addresses that their servers gave them. A result may link to as many resources
-/// as there is room for in it.
+/// Finds entries by the URIs that their servers gave them, and by other spellings of those. A result may
+/// link to as many resources as fit into it, and a list may have thousands of templates: no lookup goes
+/// through a list.
 #[derive(Clone, Debug)]
 pub(super) struct UriIndex {
     hasher: RandomState,
     /// Places of resources, by the hash of their own address.
-    resources: HashMap<u64, Vec<u32>>,
-    /// The given parts of each template, in the order of the entries.
-    templates: Box<[PatternPieces]>,
-    /// The servers that list URIs of the web, by the scheme.
-    web_servers: HashMap<String, BTreeSet<ServerName>>,
+    resources: Places,
+    /// Places of resources, by the hash of the normalised form of their URI.
+    spelled_resources: Places,
+    /// Templates, by their text before the first expression.
+    templates: PrefixIndex,
+    /// Templates, by the text of their normalised form before the first expression.
+    spelled_templates: PrefixIndex,
+    /// Places of templates, by the hash of their normalised form without expressions.
+    plain_templates: Places,
+    /// Resources and templates, by their scheme and their server.
+    schemes: HashMap<String, BTreeMap<ServerName, Vec<(ItemKind, u32)>>>,
 }
+
+/// Places of entries by a hash.
+type Places = HashMap<u64, Vec<u32>>;
 
 impl UriIndex {
     pub(super) fn new([resources, templates]: [&[Entry]; 2]) -> Self {
         let hasher = RandomState::new();
-        let mut places: HashMap<u64, Vec<u32>> = HashMap::with_capacity(resources.len());
-        for (place, entry) in (0..).zip(resources) {
-            places.entry(hasher.hash_one(entry.name())).or_default().push(place);
-        }
-        let mut web_servers: HashMap<String, BTreeSet<ServerName>> = HashMap::new();
-        for entry in resources.iter().chain(templates) {
-            if let Some(scheme) = scheme(entry.name()).filter(|scheme| is_web(scheme)) {
-                web_servers.entry(scheme).or_default().insert(entry.server.name.clone());
+        let mut schemes: HashMap<String, BTreeMap<ServerName, Vec<_>>> = HashMap::new();
+        for entries in [resources, templates] {
+            for (place, entry) in (0..).zip(entries) {
+                let Some(scheme) = scheme(entry.name()) else { continue };
+                let servers = schemes.entry(scheme).or_default();
+                servers.entry(entry.server.name.clone()).or_default().push((entry.kind, place));
             }
         }
-        let templates = templates.iter().map(|entry| template_pieces(entry.name())).collect();
-        Self { hasher, resources: places, templates, web_servers }
+        let own = |place: u32| template_at(templates, place).map_or("", |it| it.own().start());
+        let spelled =
+            |place: u32| template_at(templates, place).map_or("", |it| it.pieces().start());
+        Self {
+            resources: places(&hasher, resources, Entry::name),
+            spelled_resources: places(&hasher, resources, |it| it.item.spellings().whole()),
+            templates: PrefixIndex::new(templates.len(), own),
+            spelled_templates: PrefixIndex::new(templates.len(), spelled),
+            plain_templates: places(&hasher, templates, |it| it.item.template().plain()),
+            schemes,
+            hasher,
+        }
     }
+
+    fn at<'i>(&self, places: &'i Places, text: &str) -> impl Iterator<Item = u32> + 'i {
+        places.get(&self.hasher.hash_one(text)).into_iter().flatten().copied()
+    }
+}
+
+fn places<'e>(
+    hasher: &RandomState,
+    entries: &'e [Entry],
+    text: impl Fn(&'e Entry) -> &'e str,
+) -> Places {
+    let mut places: Places = HashMap::with_capacity(entries.len());
+    for (place, entry) in (0..).zip(entries) {
+        places.entry(hasher.hash_one(text(entry))).or_default().push(place);
+    }
+    places
+}
+
+fn template_at(templates: &[Entry], place: u32) -> Option<&TemplateForm> {
+    templates.get(place as usize).map(|entry| entry.item.template())
 }
 
 impl Catalog {
     /// The resources that their servers call so.
     fn resources_at(&self, own: &str) -> impl Iterator<Item = &Entry> {
-        let places = self.addresses.resources.get(&self.addresses.hasher.hash_one(own));
         let resources = self.entries(ItemKind::Resource);
-        let found = places.into_iter().flatten().filter_map(|place| resources.get(*place as usize));
+        let places = self.addresses.at(&self.addresses.resources, own);
+        let found = places.filter_map(|place| resources.get(place as usize));
         found.filter(move |entry| entry.name() == own)
+    }
+
+    /// The resources whose URI is the same as a spelling of one.
+    pub(crate) fn resources_spelled<'c, 's>(
+        &'c self,
+        spellings: &'s UriSpellings,
+    ) -> impl Iterator<Item = &'c Entry> + use<'c, 's> {
+        let resources = self.entries(ItemKind::Resource);
+        spellings.forms().flat_map(move |form| {
+            let places = self.addresses.at(&self.addresses.spelled_resources, form);
+            let found = places.filter_map(|place| resources.get(place as usize));
+            found.filter(move |entry| entry.item.spellings().whole() == form)
+        })
+    }
+
+    /// The templates that a URI may fit, as it is written: those whose text before the first expression it
+    /// starts with.
+    fn templates_like(&self, own: &str, work: &LookupWork) -> Result<Vec<&Entry>, WorkExceeded> {
+        let templates = self.entries(ItemKind::ResourceTemplate);
+        let start = |place| template_at(templates, place).map_or("", |it| it.own().start());
+        let places = self.addresses.templates.prefixes(own, start, work)?;
+        Ok(places.into_iter().filter_map(|place| templates.get(place as usize)).collect())
+    }
+
+    /// The templates that a spelling of a URI may fit.
+    pub(crate) fn templates_spelled(
+        &self,
+        spellings: &UriSpellings,
+        work: &LookupWork,
+    ) -> Result<Vec<&Entry>, WorkExceeded> {
+        let (templates, index) = (self.entries(ItemKind::ResourceTemplate), &self.addresses);
+        let start = |place| template_at(templates, place).map_or("", |it| it.pieces().start());
+        let mut places = Vec::new();
+        for form in spellings.forms() {
+            places.extend(index.spelled_templates.prefixes(form, start, work)?);
+            places.extend(index.at(&index.plain_templates, form));
+        }
+        Ok(places.into_iter().filter_map(|place| templates.get(place as usize)).collect())
+    }
+
+    /// The servers that list URIs of a scheme, each with those resources and templates.
+    pub(crate) fn listing_scheme(
+        &self,
+        scheme: &str,
+    ) -> impl Iterator<Item = (&ServerName, impl Iterator<Item = &Entry>)> {
+        let servers = self.addresses.schemes.get(scheme).into_iter().flatten();
+        servers.map(|(server, places)| {
+            let entry = |(kind, place): &(ItemKind, u32)| self.entries(*kind).get(*place as usize);
+            (server, places.iter().filter_map(entry))
+        })
     }
 
     /// The entries that an address may mean and what their servers call it: of each server a
     /// resource of that address, or else the templates that it fits. Resources come first, then
-    /// templates, the closest first.
+    /// templates, the closest first. Nothing is found where that would take too much work.
     ///
     /// An address in the form that says whose it is leads to that server only, whether or not it is
     /// shown in that form.
     pub fn resolve<'u>(&self, address: &'u str) -> Vec<(&Entry, &'u str)> {
+        self.resolve_within(address, &LookupWork::default()).unwrap_or_default()
+    }
+
+    /// [`resolve`](Self::resolve), as part of some other work.
+    pub(crate) fn resolve_within<'u>(
+        &self,
+        address: &'u str,
+        work: &LookupWork,
+    ) -> Result<Vec<(&Entry, &'u str)>, WorkExceeded> {
         let (server, own) = match parse_qualified_uri(address) {
             Some((server, own)) => (Some(server), own),
             None => (None, address),
@@ -62,16 +163,17 @@ impl Catalog {
             |entry: &&Entry| server.as_ref().is_none_or(|server| entry.server.name == *server);
         let mut found: Vec<_> = self.resources_at(own).filter(is_meant).collect();
         let exact: BTreeSet<_> = found.iter().map(|entry| &entry.server.name).collect();
-        let templates =
-            self.entries(ItemKind::ResourceTemplate).iter().zip(&self.addresses.templates);
-        let mut templates: Vec<_> = templates
-            .filter(|(entry, pieces)| pieces.matches(own) && is_meant(entry))
-            .filter(|(entry, _)| !exact.contains(&entry.server.name))
-            .map(|(entry, pieces)| (pieces, entry))
-            .collect();
-        templates.sort_by_key(|(pieces, entry)| (Reverse(pieces.given()), &entry.exposed));
+        let mut templates = Vec::new();
+        for entry in self.templates_like(own, work)?.into_iter().filter(is_meant) {
+            let pieces = entry.item.template().own();
+            work.spend_on_match(pieces.count(), own)?;
+            if pieces.matches(own) && !exact.contains(&entry.server.name) {
+                templates.push((Reverse(pieces.given()), entry));
+            }
+        }
+        templates.sort_by_key(|(given, entry)| (*given, &entry.exposed));
         found.extend(templates.into_iter().map(|(_, entry)| entry));
-        found.into_iter().map(|entry| (entry, own)).collect()
+        Ok(found.into_iter().map(|entry| (entry, own)).collect())
     }
 
     /// What callers call an address of a server, if that is not what the server calls it: where the
@@ -79,7 +181,21 @@ impl Catalog {
     /// resource of another server that was not asked for its lists yet. Addresses of the web are not
     /// held against such a server, because clients open them themselves.
     pub fn exposed_uri(&self, server: &ServerName, own: &str) -> Option<String> {
-        let meant = closest(self.resolve(own));
+        self.exposed_uri_within(server, own, &LookupWork::default())
+    }
+
+    /// [`exposed_uri`](Self::exposed_uri), as part of some other work. A URI that would take too much of it is
+    /// qualified.
+    pub(crate) fn exposed_uri_within(
+        &self,
+        server: &ServerName,
+        own: &str,
+        work: &LookupWork,
+    ) -> Option<String> {
+        let Ok(meant) = self.resolve_within(own, work) else {
+            return Some(qualified_uri(server, own));
+        };
+        let meant = closest(meant);
         if meant.is_empty() && self.may_belong_to_other(server, own) {
             return Some(qualified_uri(server, own));
         }
@@ -99,9 +215,8 @@ impl Catalog {
         if !self.resolve(&qualified_uri(server, own)).is_empty() {
             return true;
         }
-        let is_listing = |scheme: String| {
-            self.addresses.web_servers.get(&scheme).is_some_and(|it| it.contains(server))
-        };
+        let is_listing =
+            |scheme: String| self.listing_scheme(&scheme).any(|(listing, _)| listing == server);
         let serves = self.servers().any(|it| it.name == *server && it.serves_resources);
         serves && scheme(own).filter(|scheme| is_web(scheme)).is_none_or(is_listing)
     }
@@ -111,9 +226,9 @@ impl Catalog {
         self.servers().any(|it| it.name != *server && it.has_unasked_resources)
     }
 
-    /// Whether no list names a URI.
-    pub(crate) fn is_unlisted(&self, own: &str) -> bool {
-        self.resolve(own).is_empty()
+    /// Whether no list names a URI. One that would take too much work to look for counts as listed.
+    pub(crate) fn is_unlisted(&self, own: &str, work: &LookupWork) -> bool {
+        self.resolve_within(own, work).is_ok_and(|found| found.is_empty())
     }
 
     /// Whether a URI that no list names could be read from another server than this one, for any caller.
@@ -121,10 +236,7 @@ impl Catalog {
     fn may_belong_to_other(&self, server: &ServerName, own: &str) -> bool {
         let is_other = |it: &&CatalogServer| it.name != *server && it.serves_resources;
         match scheme(own).filter(|scheme| is_web(scheme)) {
-            Some(scheme) => {
-                let listing = self.addresses.web_servers.get(&*scheme);
-                listing.is_some_and(|listing| listing.iter().any(|it| it != server))
-            }
+            Some(scheme) => self.listing_scheme(&scheme).any(|(listing, _)| listing != server),
             None => self.servers().any(|it| is_other(&it)),
         }
     }
@@ -152,17 +264,4 @@ pub(crate) fn closest<T>(mut found: Vec<(&Entry, T)>) -> Vec<(&Entry, T)> {
         found.retain(|(entry, _)| entry.is_exposed_unqualified());
     }
     found
-}
-
-/// What is given in a template of addresses. Every expression may stand for anything.
-pub(crate) fn template_pieces(template: &str) -> PatternPieces {
-    let mut pieces = Vec::new();
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some((_, after)) = after.split_once('}') else { break };
-        pieces.push(before);
-        rest = after;
-    }
-    pieces.push(rest);
-    PatternPieces::new(pieces)
 }

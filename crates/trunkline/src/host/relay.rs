@@ -152,8 +152,8 @@ impl Host {
             params,
             resolved: UpstreamRequest { entry, params: sent, read },
         } = found;
-        if relayed == RelayMethod::Read {
-            // Rules may apply to the URI as well as to the template that it matches.
+        if relayed == RelayMethod::Read && !self.is_current(view) {
+            // Rules may be about the address as well as about the template that it fits.
             relayed.resolve(&self.with_current_rules(view)?, &params)?;
         }
         let route = Route { read, ..self.bind(view, &entry, &options).await? };

@@ -49,11 +49,27 @@ pub(crate) struct PatternPieces(Vec<Box<str>>);
 
 impl PatternPieces {
     pub(crate) fn new<'p>(pieces: impl IntoIterator<Item = &'p str>) -> Self {
-        Self(pieces.into_iter().map(Into::into).collect())
+        let pieces: Vec<&str> = pieces.into_iter().collect();
+        let last = pieces.len().saturating_sub(1);
+        // An empty piece in the middle matches anywhere; templates of a server may have thousands of them.
+        let is_kept =
+            |(place, piece): &(usize, &str)| *place == 0 || *place == last || !piece.is_empty();
+        let kept = pieces.into_iter().enumerate().filter(is_kept);
+        Self(kept.map(|(_, piece)| piece.into()).collect())
     }
 
     pub(crate) fn pairs(&self) -> CharacterPairs {
         CharacterPairs(self.0.iter().fold(0, |all, piece| all | CharacterPairs::of(piece).0))
+    }
+
+    /// What a text that matches starts with.
+    pub(crate) fn start(&self) -> &str {
+        self.0.first().map_or("", |first| first)
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
     }
 
     /// How many bytes are given.
@@ -62,7 +78,7 @@ impl PatternPieces {
     }
 
     /// Whether a text that starts so may match.
-    fn may_match(&self, start: &str) -> bool {
+    pub(crate) fn may_match(&self, start: &str) -> bool {
         match &*self.0 {
             [] => false,
             [whole] => whole.starts_with(start),
@@ -78,6 +94,10 @@ impl PatternPieces {
         // longer than anything else here.
         let after = if first.is_empty() { Some(text) } else { text.strip_prefix(&**first) };
         let Some(mut text) = after else { return false };
+        // Every piece takes its room: a template of a thousand pieces is not looked for in a short text.
+        if !middle.is_empty() && self.given() > first.len() + text.len() {
+            return false;
+        }
         for piece in middle {
             // The first place is as good as any: it leaves the most for what follows.
             let Some((_, after)) = text.split_once(&**piece) else { return false };

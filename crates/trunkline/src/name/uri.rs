@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::ServerName;
-use super::pattern::PatternPieces;
 
 /// What an address in the form that says whose it is starts with.
 const SCHEME: &str = "trunkline://";
@@ -128,112 +127,6 @@ pub fn parse_qualified_uri(address: &str) -> Option<(ServerName, &str)> {
     Some((server, uri))
 }
 
-/// An address in the spellings that a server may take for the same: what is hidden under one of them
-/// must not be had under another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UriSpellings {
-    whole: String,
-    /// Without what is asked of it, and without parameters of its parts.
-    path: String,
-}
-
-impl UriSpellings {
-    pub(crate) fn of(uri: &str) -> Self {
-        let whole = normalised(uri);
-        let path = whole.split_once('?').map_or(&*whole, |(path, _)| path);
-        let plain = |part: &str| part.split(';').next().unwrap_or_default().trim().to_owned();
-        let path = normalised(&path.split('/').map(plain).collect::<Vec<_>>().join("/"));
-        Self { whole, path }
-    }
-
-    /// Whether another address may be meant.
-    pub(crate) fn are_equivalent(&self, address: &str) -> bool {
-        let other = normalised(address);
-        other == self.whole || other == self.path
-    }
-
-    /// Whether the address may be one that a URI template produces. An expression may stand for anything.
-    pub(crate) fn fit(&self, template: &str) -> bool {
-        let (marked, without) =
-            (expressions_replaced(template, "\u{fffc}"), expressions_replaced(template, ""));
-        let marked = normalised(&marked);
-        let pieces = PatternPieces::new(marked.split('\u{fffc}'));
-        pieces.matches(&self.whole) || pieces.matches(&self.path) || self.are_equivalent(&without)
-    }
-
-    /// The spelling that keeps the query, with one to three slashes after the scheme.
-    pub(crate) fn written_whole(&self) -> Vec<String> {
-        with_slashes(&self.whole)
-    }
-
-    /// The spellings as people write addresses, for patterns: with one to three slashes after the
-    /// scheme.
-    pub(crate) fn written(&self) -> Vec<String> {
-        [&self.whole, &self.path].into_iter().flat_map(|text| with_slashes(text)).collect()
-    }
-}
-
-fn with_slashes(text: &str) -> Vec<String> {
-    match text.split_once(":/") {
-        Some((scheme, rest)) => {
-            ["/", "//", "///"].map(|it| format!("{scheme}:{it}{rest}")).to_vec()
-        }
-        None => vec![text.to_owned()],
-    }
-}
-
-/// A URI template with something else in place of each expression.
-fn expressions_replaced(template: &str, replacement: &str) -> String {
-    let mut replaced = String::with_capacity(template.len());
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some((_, after)) = after.split_once('}') else { break };
-        replaced.push_str(before);
-        replaced.push_str(replacement);
-        rest = after;
-    }
-    replaced.push_str(rest);
-    replaced
-}
-
-/// An address for comparing: spellings that a server may take for the same become the same.
-fn normalised(uri: &str) -> String {
-    let decoded = percent_decoded(uri);
-    let decoded = decoded.to_lowercase().replace('\\', "/");
-    // For some a text ends there.
-    let decoded = decoded.split('\0').next().unwrap_or_default().trim();
-    let path = decoded.split_once('#').map_or(decoded, |(path, _)| path).trim_end_matches('?');
-    let mut segments: Vec<&str> = Vec::new();
-    for segment in path.split('/') {
-        match segment {
-            "" | "." => {}
-            // The first is the scheme.
-            ".." => segments.truncate(segments.len().saturating_sub(1).max(1)),
-            other => segments.push(other),
-        }
-    }
-    segments.join("/")
-}
-
-/// A text in which nothing is left to decode, in one pass: some servers decode twice, and so may
-/// something before them. A byte that completes an escape takes its place.
-fn percent_decoded(text: &str) -> String {
-    let mut bytes: Vec<u8> = Vec::with_capacity(text.len());
-    for byte in text.bytes() {
-        bytes.push(byte);
-        while let Some((rest, value)) = bytes.split_last_chunk::<3>().and_then(|(rest, escape)| {
-            let [b'%', digits @ ..] = escape else { return None };
-            let are_digits = digits.iter().all(u8::is_ascii_hexdigit);
-            let digits = std::str::from_utf8(digits).ok().filter(|_| are_digits)?;
-            Some((rest.len(), u8::from_str_radix(digits, 16).ok()?))
-        }) {
-            bytes.truncate(rest);
-            bytes.push(value);
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -287,60 +180,6 @@ mod tests {
         let bare = [("a", "ui://chart/view.html", false), ("b", "ui://trunkline/a/x", false)];
         let exposed = self::exposed(&bare, QualifyUris::WhereNeeded);
         assert_eq!(exposed, ["ui://chart/view.html", "ui://trunkline/b/ui://trunkline/a/x"]);
-    }
-
-    #[test]
-    fn spellings_of_one_address_are_told() {
-        let plain = normalised("x://files/secret");
-        for other in [
-            "X://files/secret",
-            "x://files/%73ecret",
-            "x://files/%2573ecret",
-            "x://files//secret",
-            "x:/files/secret/",
-            "x://files/./secret",
-            "x://files/a/../secret",
-            "x://files/a%2f..%2Fsecret",
-            "x://files\\secret",
-            "x://files/secret#part",
-            "x://files/secret?",
-        ] {
-            assert_eq!(normalised(other), plain, "{other}");
-        }
-        for other in [
-            "x://files/secret?a=1",
-            "x://files/secret;v=1",
-            "x://files;a/secret;v=1?b#c",
-            "x://files/secret%00.txt",
-            "x://files/secret%20",
-            "x://files/%252573ecret",
-            "x://files/secret%3Fa",
-        ] {
-            assert!(UriSpellings::of(other).are_equivalent("x://files/secret"), "{other}");
-        }
-        assert!(!UriSpellings::of("x://files/secret").are_equivalent("x://files/secret?a=1"));
-        assert!(UriSpellings::of("FILE:/A%2Fb?c").written().contains(&"file:///a/b".to_owned()));
-        for other in ["x://files/secrets", "y://files/secret", "x://secret", "x://files/secret?a=1"]
-        {
-            assert_ne!(normalised(other), plain, "{other}");
-        }
-        assert_eq!(normalised("%zz%f%"), "%zz%f%");
-        assert_eq!(normalised("x:/../../a"), "x:/a");
-    }
-
-    /// However often an escape is escaped, one pass finds what is meant.
-    #[test]
-    fn escapes_of_escapes_are_decoded_in_one_pass() {
-        for (text, expected) in [
-            ("%41", "A"),
-            ("%2541", "A"),
-            ("%%34%31", "A"),
-            ("%%3431", "C1"),
-            ("%+1%4", "%+1%4"),
-            ("%25252525252525252525252525252525252525252541", "A"),
-        ] {
-            assert_eq!(percent_decoded(text), expected, "{text}");
-        }
     }
 
     #[test]

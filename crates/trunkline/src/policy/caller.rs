@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::rules::{AgentRules, BundleRules, Rules};
 use super::toggles::{Toggle, Toggles};
 use crate::config::{Access, Agent, AgentPattern, Suggestions};
-use crate::name::{AgentName, BundleName, ServerName};
+use crate::name::{AgentName, BundleName, NamePattern, ServerName};
 
 /// Who asks, by names.
 #[derive(Clone, Debug, Default)]
@@ -190,6 +190,14 @@ impl CallerLimit {
     /// The patterns of its agent, if that has any.
     pub(super) fn patterns(&self) -> Option<&[AgentPattern]> {
         self.agent.as_ref()?.agent.tools.as_deref()
+    }
+
+    /// The same, each with its form in small letters.
+    pub(super) fn spelled_patterns(
+        &self,
+    ) -> Option<impl DoubleEndedIterator<Item = (&AgentPattern, &NamePattern)>> {
+        let rules = self.agent.as_ref()?;
+        Some(rules.agent.tools.as_ref()?.iter().zip(&rules.small))
     }
 
     /// Its bundles of one server.

@@ -1,8 +1,9 @@
 //! The entries of an allow or a deny list, ready to be compared with names.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use crate::name::{NamePattern, UriSpellings};
+use crate::name::{NamePattern, TemplateForm, UriSpellings, normalised};
 
 /// One list of names and patterns, in the server's own names and URIs.
 #[derive(Clone, Debug, Default)]
@@ -13,8 +14,30 @@ pub(super) struct NameList {
     patterns: Vec<NamePattern>,
     /// Every entry, in the order of the list.
     entries: Vec<NamePattern>,
+    /// Every entry, as spellings of URIs are compared with it.
+    forms: Vec<EntryForm>,
     /// Whether an entry that cannot be read stands for everything.
     matches_all: bool,
+}
+
+/// An entry as spellings of URIs are compared with it, made once.
+#[derive(Clone, Debug)]
+struct EntryForm {
+    normal: Box<str>,
+    template: Option<TemplateForm>,
+    /// A pattern in small letters, as spellings are.
+    pattern: Option<NamePattern>,
+}
+
+impl EntryForm {
+    fn of(entry: &NamePattern) -> Self {
+        let text = entry.as_str();
+        Self {
+            normal: normalised(text).into(),
+            template: text.contains('{').then(|| TemplateForm::of(text)),
+            pattern: entry.plain_name().is_none().then(|| entry.in_small_letters()),
+        }
+    }
 }
 
 /// The meaning of an entry that cannot be read.
@@ -40,6 +63,7 @@ impl NameList {
                 }
                 None => list.patterns.push(entry.clone()),
             }
+            list.forms.push(EntryForm::of(&entry));
             list.entries.push(entry);
         }
         list
@@ -69,30 +93,36 @@ impl NameList {
 
     /// Whether one of its entries means a URI: in any spelling, as a template that it fits, or as a pattern.
     pub(super) fn covers(&self, spellings: &UriSpellings) -> bool {
-        if self.is_empty() {
-            return false;
-        }
-        let written = spellings.written();
-        let covers = |entry: &NamePattern| {
-            let text = entry.as_str();
-            spellings.are_equivalent(text)
-                || (text.contains('{') && spellings.fit(text))
-                || (entry.plain_name().is_none() && matches_any(entry, &written))
+        let written = OnceCell::new();
+        let matches = |pattern: &NamePattern| {
+            let may_match = spellings.forms().any(|form| pattern.may_match(start_of(form)));
+            let written = || written.get_or_init(|| spellings.written());
+            may_match && written().iter().any(|spelling| pattern.matches(spelling))
         };
-        self.matches_all || self.entries.iter().any(covers)
+        let covers = |entry: &EntryForm| {
+            spellings.include(&entry.normal)
+                || entry.template.as_ref().is_some_and(|it| spellings.fit(it))
+                || entry.pattern.as_ref().is_some_and(matches)
+        };
+        self.matches_all || self.forms.iter().any(covers)
     }
 
     /// Whether it allows a URI that no list names: by exactly this URI, or by a pattern that also matches
     /// its plain spelling (`x://public/../private` is not below `x://public/`).
     pub(super) fn allows_unlisted(&self, own: &str, whole: &[String]) -> bool {
-        let by_pattern =
-            |pattern: &NamePattern| pattern.matches(own) && matches_any(pattern, whole);
-        self.names(own) || self.patterns.iter().any(by_pattern)
+        let mut patterns = self.entries.iter().zip(&self.forms);
+        let by_pattern = |(entry, form): (&NamePattern, &EntryForm)| {
+            let matches = |small: &NamePattern| whole.iter().any(|it| small.matches(it));
+            form.pattern.as_ref().is_some_and(matches) && entry.matches(own)
+        };
+        self.names(own) || patterns.any(by_pattern)
     }
 }
 
-/// Whether a pattern matches a spelling of a URI. Spellings are in small letters.
-fn matches_any(pattern: &NamePattern, spellings: &[String]) -> bool {
-    let small = pattern.in_small_letters();
-    spellings.iter().any(|spelling| small.matches(spelling))
+/// What every spelling begins with that is written with any number of slashes.
+fn start_of(form: &str) -> &str {
+    match form.split_once(":/") {
+        Some((scheme, _)) => form.get(..scheme.len() + 2).unwrap_or_default(),
+        None => "",
+    }
 }

@@ -3,7 +3,7 @@
 use super::caller::{Caller, CallerLimit};
 use super::rules::{Lists, Rules};
 use crate::config::{Trust, deciding_pattern};
-use crate::name::{NamePattern, NameRequest, Namespaces, ServerName, UriSpellings};
+use crate::name::{NamePattern, NameRequest, Namespaces, ServerName, UriSpellings, normalised};
 
 /// What can be said of a name before its server is asked. The later ones say more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ pub(crate) fn uri_visibility(
     address: &str,
 ) -> Visibility {
     let spellings = UriSpellings::of(address);
-    let gives = |entry: &NamePattern| match spellings.are_equivalent(entry.as_str()) {
+    let gives = |entry: &NamePattern| match spellings.include(&normalised(entry.as_str())) {
         true => NameMatch::Exactly,
         // It may fit a template.
         false if entry.as_str().contains('{') || entry.plain_name().is_none() => NameMatch::Perhaps,

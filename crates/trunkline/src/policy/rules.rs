@@ -54,6 +54,8 @@ pub(super) struct AgentRules {
     pub(super) agent: Agent,
     /// The pairs of characters of each pattern.
     pub(super) pairs: Vec<CharacterPairs>,
+    /// Each pattern in small letters, to be compared with spellings of URIs.
+    pub(super) small: Vec<NamePattern>,
 }
 
 impl Rules {
@@ -149,9 +151,10 @@ impl BundleRules {
 
 impl AgentRules {
     fn of(name: AgentName, agent: Agent) -> Self {
-        let patterns = agent.tools.iter().flatten();
-        let pairs = patterns.map(|it| it.pattern.pairs()).collect();
-        Self { name, agent, pairs }
+        let patterns = || agent.tools.iter().flatten().map(|it| &it.pattern);
+        let pairs = patterns().map(NamePattern::pairs).collect();
+        let small = patterns().map(NamePattern::in_small_letters).collect();
+        Self { name, agent, pairs, small }
     }
 }
 

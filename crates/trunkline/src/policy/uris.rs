@@ -105,22 +105,25 @@ fn prefix(entry: &Entry) -> &str {
 
 /// The pattern that takes away something of one of these names: the last that matches it.
 fn excluding<'r>(limit: &'r CallerLimit, scopes: &[String]) -> Option<&'r AgentPattern> {
-    let patterns = limit.patterns()?;
-    scopes.iter().filter_map(|scope| last_match(patterns, scope)).find(|it| it.pattern.excludes())
+    let deciding = scopes.iter().filter_map(|scope| last_match(limit, scope));
+    deciding.into_iter().find(|it| it.pattern.excludes())
 }
 
 /// Whether the patterns of a limit, if it has any, include one of these names.
 fn includes(limit: &CallerLimit, scopes: &[String]) -> bool {
-    let Some(patterns) = limit.patterns() else { return true };
-    let mut deciding = scopes.iter().filter_map(|scope| last_match(patterns, scope));
+    if limit.patterns().is_none() {
+        return true;
+    }
+    let mut deciding = scopes.iter().filter_map(|scope| last_match(limit, scope));
     deciding.any(|it| !it.pattern.excludes())
 }
 
 /// The last pattern that matches a name. Spellings are in small letters, and so are patterns compared
 /// with them.
-fn last_match<'p>(patterns: &'p [AgentPattern], scope: &str) -> Option<&'p AgentPattern> {
-    patterns.iter().rev().find(|it| {
-        let small = NamePattern::new(&it.pattern.as_str().to_lowercase());
-        it.pattern.matches(scope) || small.is_ok_and(|small| small.matches(scope))
-    })
+fn last_match<'r>(limit: &'r CallerLimit, scope: &str) -> Option<&'r AgentPattern> {
+    let mut patterns = limit.spelled_patterns()?.rev();
+    let matches = |(written, small): &(&AgentPattern, &NamePattern)| {
+        written.pattern.matches(scope) || small.matches(scope)
+    };
+    patterns.find(matches).map(|(written, _)| written)
 }

@@ -2,18 +2,22 @@
 //! the server wrote it (TOOL-3).
 
 use super::{DescriptionStyle, View};
-use crate::catalog::{Entry, ItemKind};
+use crate::catalog::{Entry, ItemKind, LookupWork};
 use crate::config::Trust;
 use crate::item::app_links;
 use crate::message::Raw;
+
+/// Most work of the links in one definition, in units of about a nanosecond: a list has thousands of them.
+const MAX_LINK_WORK: u64 = 50_000;
 
 /// The definition of an entry under its exposed name, with links to views of MCP Apps as callers know
 /// them.
 pub(super) fn definition(view: &View, entry: &Entry, describe: DescriptionStyle) -> Raw {
     let mut definition = entry.definition().clone();
     if entry.kind() == ItemKind::Tool && view.catalog().qualifies_uris() {
+        let work = LookupWork::within(MAX_LINK_WORK);
         let exposed = |link: Raw| {
-            let known = view.exposed_uri(&entry.server().name, &link.as_str()?)?;
+            let known = view.exposed_uri(&entry.server().name, &link.as_str()?, &work)?;
             Some((link, Raw::from_string(&known)))
         };
         let edits: Vec<_> = app_links(&definition).into_iter().filter_map(exposed).collect();

@@ -1,21 +1,21 @@
 //! From an exposed name to what it stands for; the one place where that is decided.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
 use super::View;
-use crate::catalog::{Entry, ItemKind, closest, template_pieces};
+use crate::catalog::{Entry, ItemKind};
 use crate::config::{Suggestions, escape_control};
-use crate::name::{MAX_URI_BYTES, ServerName, UriSpellings, parse_qualified_uri, qualified_uri};
-use crate::policy::{
-    Decision, Disclosure, Reason, RuleResult, explain_uri, hides_uri, unavailable,
-};
+use crate::name::{ServerName, parse_qualified_uri, qualified_uri};
+use crate::policy::{Decision, Disclosure, Reason};
 
 /// Most names that are suggested for one that does not exist.
 const MAX_SUGGESTIONS: usize = 3;
 
 /// Longest part of an unknown name that a message repeats, in characters.
 const SHOWN_NAME: usize = 80;
+
+/// Most entries that are looked at for names to suggest. That is a decision of the rules for each.
+const MAX_ENTRIES_TO_SUGGEST: usize = 20_000;
 
 /// Most servers that a message names as those that could have a resource: more are not read.
 const MAX_SHOWN_SERVERS: usize = 10;
@@ -101,7 +101,7 @@ impl fmt::Display for RouteError<'_> {
 impl std::error::Error for RouteError<'_> {}
 
 /// The start of a name for a message.
-fn shown(name: &str) -> String {
+pub(super) fn shown(name: &str) -> String {
     escape_control(&name.chars().take(SHOWN_NAME).collect::<String>())
 }
 
@@ -165,7 +165,7 @@ impl View {
     }
 
     /// Why something is hidden, for a caller who may know of it.
-    fn disclosed<'v>(
+    pub(super) fn disclosed<'v>(
         &self,
         entry: &Entry,
         name: &str,
@@ -177,70 +177,6 @@ impl View {
             name: name.to_owned(),
             reason,
         })
-    }
-
-    /// Why every resource and template is hidden that an address may mean, for a caller who may know
-    /// of it.
-    fn hidden_at(&self, address: &str) -> Option<RouteError<'_>> {
-        let known = self.catalog.resolve(address).into_iter();
-        let mut hidden = known.filter_map(|(entry, _)| match self.decide(entry) {
-            Decision::Hide(reason) => self.disclosed(entry, address, reason),
-            _ => None,
-        });
-        hidden.next()
-    }
-
-    /// Where an address is read: by the server that has a resource of that address, or else by the
-    /// server with a template that it fits, or else by the one server that can be meant. What the caller
-    /// does not know of makes no difference.
-    pub fn route_resource(&self, address: &str) -> Result<ResourceRoute<'_>, RouteError<'_>> {
-        let own = parse_qualified_uri(address).map_or(address, |(_, own)| own);
-        if own.len() > MAX_URI_BYTES {
-            let (kind, suggestions) = (ItemKind::Resource, Vec::new());
-            return Err(RouteError::Unknown { kind, name: shown(address), suggestions });
-        }
-        let mut known = self.catalog.resolve(address);
-        // What hides an address depends on the server alone. Asked of each of its templates, that would be
-        // as much work as there are pairs of resources and templates.
-        let mut covers = BTreeMap::new();
-        known.retain(|(entry, uri)| {
-            let mut is_covered = || {
-                let cover = || self.cover(entry, uri);
-                covers.entry(&entry.server().name).or_insert_with(cover).hides(entry)
-            };
-            !self.is_hidden(entry) && (entry.kind() == ItemKind::Resource || !is_covered())
-        });
-        let meant = closest(known);
-        let servers: BTreeSet<_> = meant.iter().map(|(entry, _)| &entry.server().name).collect();
-        if servers.len() > 1 {
-            let forms = servers.iter().map(|server| qualified_uri(server, address)).collect();
-            return Err(RouteError::Ambiguous { address: address.to_owned(), forms });
-        }
-        let mut denied = None;
-        for (entry, uri) in meant {
-            match self.decide(entry) {
-                Decision::Allow => {
-                    let entry = RoutedEntry::Listed(entry);
-                    return Ok(ResourceRoute { entry, uri: uri.to_owned() });
-                }
-                Decision::Deny(reason) => denied = denied.or(Some(reason)),
-                Decision::Hide(_) => {}
-            }
-        }
-        if let Some(reason) = denied {
-            return Err(RouteError::Denied(reason));
-        }
-        if let Some(hidden) = self.hidden_at(address) {
-            return Err(hidden);
-        }
-        let entry = self.unlisted(address)?;
-        let mut servers = self.catalog.servers();
-        let server = servers.find(|server| server.name == entry.server().name);
-        if let Some(reason) = server.and_then(unavailable) {
-            return Err(RouteError::Denied(reason));
-        }
-        let uri = entry.name().to_owned();
-        Ok(ResourceRoute { entry: RoutedEntry::Unlisted(Box::new(entry)), uri })
     }
 
     /// The template that is shown under an address, or whose server the address says.
@@ -258,68 +194,16 @@ impl View {
         matches!(self.decide(entry), Decision::Hide(_))
     }
 
-    /// What hides an address of the server of a template: a hidden resource of which it may be another
-    /// spelling, a rule about the address itself, or a template that a rule takes away.
-    fn cover(&self, template: &Entry, uri: &str) -> HiddenBy {
-        let spellings = UriSpellings::of(uri);
-        let rules = (&*self.rules, &*self.caller);
-        if self.hidden_under(template, &spellings).is_some()
-            || hides_uri(rules, template, uri, &spellings).is_some()
-        {
-            return HiddenBy::Address;
-        }
-        self.denied_template(template, &spellings).map_or(HiddenBy::None, HiddenBy::Template)
-    }
-
-    /// How much is given in the most specific template that an address fits and a rule takes away, of the
-    /// server of an entry.
-    pub(super) fn denied_template(&self, entry: &Entry, spellings: &UriSpellings) -> Option<usize> {
-        let is_denied = |template: &&Entry| match self.decide(template) {
-            Decision::Hide(reason) => reason.excludes(),
-            Decision::Allow | Decision::Deny(_) => false,
-        };
-        let templates = self.catalog.entries(ItemKind::ResourceTemplate).iter();
-        let own = templates.filter(|template| template.server().name == entry.server().name);
-        let fitting = own.filter(|template| spellings.fit(template.name()));
-        fitting.filter(is_denied).map(|template| template_pieces(template.name()).given()).max()
-    }
-
-    /// A hidden resource of the server of a template that an address may mean.
-    pub(super) fn hidden_under(
-        &self,
-        template: &Entry,
-        spellings: &UriSpellings,
-    ) -> Option<&Entry> {
-        let server = &template.server().name;
-        let mut resources = self.catalog.entries(ItemKind::Resource).iter();
-        resources.find(|entry| {
-            entry.server().name == *server
-                && self.is_hidden(entry)
-                && spellings.are_equivalent(entry.name())
-        })
-    }
-
-    /// Every rule that has a say about what an address leads to, whether or not the caller may see it
-    /// (TOOL-11). Rules may be about an address as well as about the template that it fits.
-    pub fn explain_uri<'v>(&'v self, entry: &'v Entry, address: &str) -> Vec<RuleResult<'v>> {
-        let own = parse_qualified_uri(address).map_or(address, |(_, own)| own);
-        if entry.kind() != ItemKind::ResourceTemplate || own == entry.name() {
-            return self.explain(entry);
-        }
-        let spellings = UriSpellings::of(own);
-        match self.hidden_under(entry, &spellings) {
-            Some(hidden) => self.explain(hidden),
-            None => explain_uri((&self.rules, &self.caller), entry, own, &spellings),
-        }
-    }
-
     pub(super) fn unknown(&self, kind: ItemKind, name: &str) -> RouteError<'_> {
         let suggestions = self.suggestions(kind, name);
         RouteError::Unknown { kind, name: name.to_owned(), suggestions }
     }
 
     pub(super) fn suggestions(&self, kind: ItemKind, name: &str) -> Vec<String> {
-        alike(name, &self.entries(kind).collect::<Vec<_>>())
+        let entries = self.catalog.entries(kind);
+        let entries = entries.get(..MAX_ENTRIES_TO_SUGGEST).unwrap_or(entries);
+        let is_allowed = |entry: &&Entry| matches!(self.decide(entry), Decision::Allow);
+        alike(name, &entries.iter().filter(is_allowed).collect::<Vec<_>>())
     }
 
     /// Names that exist, whoever may see them, and that may have been meant: for those who ask why
@@ -345,27 +229,6 @@ fn alike(name: &str, entries: &[&Entry]) -> Vec<String> {
         found.push(nearest);
     }
     found.into_iter().map(str::to_owned).collect()
-}
-
-/// What hides an address of a server that fits a template of it.
-enum HiddenBy {
-    /// Nothing.
-    None,
-    /// A rule, or a hidden resource: under any template.
-    Address,
-    /// A denied template, by how much is given in it. Next to a template that the caller may have, it
-    /// counts if it is the more specific one: otherwise it covers more than this address.
-    Template(usize),
-}
-
-impl HiddenBy {
-    fn hides(&self, template: &Entry) -> bool {
-        match self {
-            Self::None => false,
-            Self::Address => true,
-            Self::Template(given) => *given > template_pieces(template.name()).given(),
-        }
-    }
 }
 
 /// The message for a URI that no list names and several servers could have.

@@ -1,5 +1,6 @@
 //! What a caller sees and where names lead.
 
+mod lookup_work;
 mod unlisted;
 
 use super::*;

@@ -3,28 +3,28 @@
 use std::collections::BTreeSet;
 
 use super::View;
-use super::route::RouteError;
-use crate::catalog::{Entry, ItemKind};
+use super::resources::NoResource;
+use crate::catalog::{Entry, LookupWork, WorkExceeded};
 use crate::name::{MAX_URI_BYTES, ServerName, UriSpellings, is_web, parse_qualified_uri, scheme};
-use crate::policy::{Decision, hides_unlisted};
+use crate::policy::{Decision, hides_unlisted, is_unlimited};
 
 impl View {
     /// The resource at a URI that no list names, of the server that can be meant: the one that the address
     /// says, the only one that lists URIs of that scheme, or the only one with resources. A URI of the web
     /// is read by a server only if that lists such URIs. Servers that the caller may not read the URI from
     /// make no difference.
-    pub(super) fn unlisted(&self, address: &str) -> Result<Entry, RouteError<'_>> {
-        let mut candidates = self.candidates(address);
+    pub(super) fn unlisted(
+        &self,
+        address: &str,
+        work: &LookupWork,
+    ) -> Result<Entry, NoResource<'_>> {
+        let mut candidates = self.candidates(address, work)?;
         match (candidates.pop(), candidates.as_slice()) {
-            (None, _) => Err(self.unknown(ItemKind::Resource, address)),
+            (None, _) => Err(NoResource::Unknown),
             (Some(entry), []) => Ok(entry),
             (Some(last), others) => {
                 let servers = others.iter().chain([&last]).map(|entry| entry.server().name.clone());
-                Err(RouteError::Unlisted {
-                    address: address.to_owned(),
-                    suggestions: self.suggestions(ItemKind::Resource, address),
-                    servers: servers.collect(),
-                })
+                Err(NoResource::Unlisted(servers.collect()))
             }
         }
     }
@@ -32,66 +32,93 @@ impl View {
     /// What the caller calls a URI of a server, if that is not what the server calls it. A URI that no list
     /// names stays as it is if it leads to this server, or to an error that names it as one of several, and
     /// all other servers were asked for their lists: else one of them may list it.
-    pub(crate) fn exposed_uri(&self, server: &ServerName, own: &str) -> Option<String> {
-        let exposed = self.catalog().exposed_uri(server, own)?;
+    pub(crate) fn exposed_uri(
+        &self,
+        server: &ServerName,
+        own: &str,
+        work: &LookupWork,
+    ) -> Option<String> {
+        let exposed = self.catalog().exposed_uri_within(server, own, work)?;
         let is_bare = parse_qualified_uri(own).is_none()
-            && self.catalog().is_unlisted(own)
+            && self.catalog().is_unlisted(own, work)
             && !self.catalog().has_unlisted_elsewhere(server);
-        let may_mean = |entry: Entry| entry.server().name == *server;
-        if is_bare && self.candidates(own).into_iter().any(may_mean) {
-            return None;
+        if is_bare {
+            let candidates = self.candidates(own, work).unwrap_or_default();
+            if candidates.iter().any(|entry| entry.server().name == *server) {
+                return None;
+            }
         }
         Some(exposed)
     }
 
     /// The resources that servers could have under a URI, of those servers that the caller may read it
     /// from.
-    fn candidates(&self, address: &str) -> Vec<Entry> {
+    fn candidates(&self, address: &str, work: &LookupWork) -> Result<Vec<Entry>, WorkExceeded> {
         let (server, own) = match parse_qualified_uri(address) {
             Some((server, own)) => (Some(server), own),
             None => (None, address),
         };
         if own.trim().is_empty() || own.len() > MAX_URI_BYTES || own.chars().any(char::is_control) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let mut entries: Vec<_> = self.catalog().unlisted(own, address).collect();
-        match (server, scheme(own)) {
-            (Some(server), _) => entries.retain(|entry| entry.server().name == server),
-            (None, Some(scheme)) => {
-                let listing = self.servers_listing(&scheme);
-                // Before the rules are asked: what is denied at a server that lists the scheme is not
-                // asked of another one instead.
-                if !listing.is_empty() || is_web(&scheme) {
-                    entries.retain(|entry| listing.contains(&entry.server().name));
-                }
-            }
-            (None, None) => {}
+        let mut listing = BTreeSet::new();
+        let mut is_any = true;
+        if let (None, Some(scheme)) = (&server, scheme(own)) {
+            listing = self.servers_listing(&scheme, work)?;
+            // Before the rules are asked: what is denied at a server that lists the scheme is not
+            // asked of another one instead.
+            is_any = listing.is_empty() && !is_web(&scheme);
         }
+        let is_meant = |it: &ServerName| match &server {
+            Some(server) => it == server,
+            None => is_any || listing.contains(it),
+        };
+        work.spend(own.len() as u64)?;
         let spellings = UriSpellings::of(own);
-        entries.retain(|entry| !self.hides_unlisted(entry, &spellings));
-        entries
+        let mut candidates = Vec::new();
+        for entry in self.catalog().unlisted((own, address), is_meant) {
+            work.spend_on_decision()?;
+            work.spend(own.len() as u64)?;
+            if !self.hides_unlisted(&entry, &spellings, work)? {
+                candidates.push(entry);
+            }
+        }
+        Ok(candidates)
     }
 
     /// Whether a rule hides an unlisted resource under any spelling of its URI, or a hidden resource or
     /// a denied template of the same server covers it.
-    fn hides_unlisted(&self, entry: &Entry, spellings: &UriSpellings) -> bool {
-        matches!(self.decide(entry), Decision::Hide(_))
+    fn hides_unlisted(
+        &self,
+        entry: &Entry,
+        spellings: &UriSpellings,
+        work: &LookupWork,
+    ) -> Result<bool, WorkExceeded> {
+        if is_unlimited(&self.rules, &self.caller, &entry.server().name) {
+            return Ok(false);
+        }
+        Ok(matches!(self.decide(entry), Decision::Hide(_))
             || hides_unlisted((&self.rules, &self.caller), entry, spellings)
-            || self.hidden_under(entry, spellings).is_some()
-            || self.denied_template(entry, spellings).is_some()
+            || self.hidden_under(entry, spellings, work)?.is_some()
+            || self.denied_template(entry, spellings, work)?.is_some())
     }
 
     /// The servers that show the caller a resource or a template of a scheme.
-    fn servers_listing(&self, wanted: &str) -> BTreeSet<&ServerName> {
-        let kinds = [ItemKind::Resource, ItemKind::ResourceTemplate];
-        let entries = kinds.iter().flat_map(|kind| self.catalog().entries(*kind));
-        let of_scheme = entries.filter(|entry| scheme(entry.name()).as_deref() == Some(wanted));
+    fn servers_listing(
+        &self,
+        scheme: &str,
+        work: &LookupWork,
+    ) -> Result<BTreeSet<&ServerName>, WorkExceeded> {
         let mut listing = BTreeSet::new();
-        for entry in of_scheme {
-            if !listing.contains(&entry.server().name) && !self.is_hidden(entry) {
-                listing.insert(&entry.server().name);
+        for (server, entries) in self.catalog().listing_scheme(scheme) {
+            for entry in entries {
+                work.spend_on_decision()?;
+                if !self.is_hidden(entry) {
+                    listing.insert(server);
+                    break;
+                }
             }
         }
-        listing
+        Ok(listing)
     }
 }

@@ -1,6 +1,7 @@
 //! URIs that no list names: which server reads them, and which rules still hold.
 
 use super::*;
+use crate::catalog::LookupWork;
 
 const TWO: &str = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#;
 
@@ -62,7 +63,9 @@ fn of_several_servers_the_scheme_decides_or_the_message_names_them() {
     );
     assert_eq!(read(&view, "trunkline://b/q://other"), "b q://other");
     // A link of `a` to a URI that no list names leads back to `a`, or to the error above.
-    let exposed = |server: &str, uri| view.exposed_uri(&ServerName::new(server).unwrap(), uri);
+    let exposed = |server: &str, uri| {
+        view.exposed_uri(&ServerName::new(server).unwrap(), uri, &LookupWork::default())
+    };
     assert_eq!(exposed("a", "y://other").as_deref(), Some("trunkline://a/y://other"));
     assert_eq!(exposed("b", "y://other"), None);
     assert_eq!(exposed("a", "q://other"), None);
@@ -77,12 +80,13 @@ fn a_link_never_leads_to_the_unlisted_resource_of_another_server() {
     let view = view(TWO, &servers, CallerSpec::default());
     let a = ServerName::new("a").unwrap();
     for own in ["y://other", "q://other", "file:///etc/passwd", "https://c.example/", "other"] {
-        let link = view.exposed_uri(&a, own).unwrap_or_else(|| own.to_owned());
+        let link =
+            view.exposed_uri(&a, own, &LookupWork::default()).unwrap_or_else(|| own.to_owned());
         let led = view.route_resource(&link);
         assert!(led.is_err(), "{own}: {led:?}");
     }
     // No other server can be meant by it, so that it stays as it is.
-    assert_eq!(view.exposed_uri(&a, "http://c.example/"), None);
+    assert_eq!(view.exposed_uri(&a, "http://c.example/", &LookupWork::default()), None);
 }
 
 /// Where a rule keeps the caller from the resources of `a`, a link of `a` does not lead to those of `b`.
@@ -91,7 +95,9 @@ fn a_link_to_what_is_denied_does_not_lead_to_another_server() {
     let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["q://{any}"] }, "b": { "command": "x" } } }"#;
     let servers = [("a", addressed(&["x://one"])), ("b", addressed(&["y://one"]))];
     let view = view(text, &servers, CallerSpec::default());
-    let link = view.exposed_uri(&ServerName::new("a").unwrap(), "q://other").unwrap();
+    let link = view
+        .exposed_uri(&ServerName::new("a").unwrap(), "q://other", &LookupWork::default())
+        .unwrap();
     assert_eq!(link, "trunkline://a/q://other");
     assert!(view.route_resource(&link).is_err());
 }

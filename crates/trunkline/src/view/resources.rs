@@ -1,0 +1,295 @@
+//! From a URI to the server that reads it. The work of a lookup is bounded: lists come from servers, and
+//! URIs from clients.
+
+use std::collections::btree_map::Entry as Place;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::View;
+use super::route::{ResourceRoute, RouteError, RoutedEntry, shown};
+use crate::catalog::{Entry, ItemKind, LookupWork, WorkExceeded, closest};
+use crate::name::{MAX_URI_BYTES, ServerName, UriSpellings, parse_qualified_uri, qualified_uri};
+use crate::policy::{Decision, RuleResult, explain_uri, hides_uri, is_unlimited, unavailable};
+
+/// Lookups of one request for which there is as much work as for one that looks for a single URI. Ordinary
+/// URIs need a small part of that each.
+const MAX_LOOKUPS_AT_FULL_WORK: u64 = 16;
+
+/// Why a URI leads to no resource. Suggestions are not part of it: they need a look at every resource.
+pub(super) enum NoResource<'v> {
+    /// The caller knows nothing of it.
+    Unknown,
+    /// No list has it, and these servers could.
+    Unlisted(Vec<ServerName>),
+    /// It is too long, or would take too much work.
+    NotLookedUp,
+    /// Another error, which is complete.
+    Error(RouteError<'v>),
+}
+
+impl From<WorkExceeded> for NoResource<'_> {
+    fn from(_: WorkExceeded) -> Self {
+        Self::NotLookedUp
+    }
+}
+
+impl<'v> From<RouteError<'v>> for NoResource<'v> {
+    fn from(error: RouteError<'v>) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Looks up many URIs of one request, within a bound on the work of all of them.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use trunkline::catalog::{Catalog, CatalogBuilder};
+/// # use trunkline::policy::{Caller, Rules};
+/// # use trunkline::{config, view::View};
+/// # let config = config::parse("mcp.json", "{}").config;
+/// # let rules = Rules::new(&config, config.agents().named.clone());
+/// # let catalog = Catalog::build(&CatalogBuilder::new(&config));
+/// # let view = View::new(Arc::new(catalog), Arc::new(rules), Arc::new(Caller::default()));
+/// let mut lookup = view.resource_lookup();
+/// assert!(lookup.find("x://one").is_none());
+/// ```
+#[derive(Debug)]
+pub struct ResourceLookup<'v> {
+    view: &'v View,
+    work: LookupWork,
+}
+
+impl<'v> ResourceLookup<'v> {
+    /// The resource at a URI, as [`View::route_resource`] finds it. None also where the lookups of the
+    /// request would take too much work.
+    pub fn find(&mut self, address: &str) -> Option<ResourceRoute<'v>> {
+        self.view.find_resource(address, &self.work).ok()
+    }
+}
+
+impl View {
+    /// Where an address is read: by the server that has a resource of that address, or else by the
+    /// server with a template that it fits, or else by the one server that can be meant. What the caller
+    /// does not know of makes no difference.
+    pub fn route_resource(&self, address: &str) -> Result<ResourceRoute<'_>, RouteError<'_>> {
+        let kind = ItemKind::Resource;
+        self.find_resource(address, &LookupWork::default()).map_err(|none| match none {
+            NoResource::Unknown => self.unknown(kind, address),
+            NoResource::Unlisted(servers) => RouteError::Unlisted {
+                address: address.to_owned(),
+                suggestions: self.suggestions(kind, address),
+                servers,
+            },
+            NoResource::NotLookedUp => {
+                RouteError::Unknown { kind, name: shown(address), suggestions: Vec::new() }
+            }
+            NoResource::Error(error) => error,
+        })
+    }
+
+    /// Looks up several URIs for one request.
+    pub fn resource_lookup(&self) -> ResourceLookup<'_> {
+        ResourceLookup { view: self, work: LookupWork::of_requests(MAX_LOOKUPS_AT_FULL_WORK) }
+    }
+
+    pub(super) fn find_resource(
+        &self,
+        address: &str,
+        work: &LookupWork,
+    ) -> Result<ResourceRoute<'_>, NoResource<'_>> {
+        let own = parse_qualified_uri(address).map_or(address, |(_, own)| own);
+        if own.len() > MAX_URI_BYTES {
+            return Err(NoResource::NotLookedUp);
+        }
+        let known = self.catalog.resolve_within(address, work)?;
+        let meant = closest(self.visible(&known, work)?);
+        let servers: BTreeSet<_> = meant.iter().map(|(entry, _)| &entry.server().name).collect();
+        if servers.len() > 1 {
+            let forms = servers.iter().map(|server| qualified_uri(server, address)).collect();
+            return Err(RouteError::Ambiguous { address: address.to_owned(), forms }.into());
+        }
+        let mut denied = None;
+        for (entry, uri) in meant {
+            match self.decide(entry) {
+                Decision::Allow => {
+                    let entry = RoutedEntry::Listed(entry);
+                    return Ok(ResourceRoute { entry, uri: uri.to_owned() });
+                }
+                Decision::Deny(reason) => denied = denied.or(Some(reason)),
+                Decision::Hide(_) => {}
+            }
+        }
+        if let Some(reason) = denied {
+            return Err(RouteError::Denied(reason).into());
+        }
+        if let Some(hidden) = self.hidden_at(address, &known) {
+            return Err(hidden.into());
+        }
+        self.find_unlisted(address, work)
+    }
+
+    fn find_unlisted(
+        &self,
+        address: &str,
+        work: &LookupWork,
+    ) -> Result<ResourceRoute<'_>, NoResource<'_>> {
+        let entry = self.unlisted(address, work)?;
+        let mut servers = self.catalog.servers();
+        let server = servers.find(|server| server.name == entry.server().name);
+        if let Some(reason) = server.and_then(unavailable) {
+            return Err(RouteError::Denied(reason).into());
+        }
+        let uri = entry.name().to_owned();
+        Ok(ResourceRoute { entry: RoutedEntry::Unlisted(Box::new(entry)), uri })
+    }
+
+    /// Of the resources and templates that an address may mean, those that the caller may see it by.
+    fn visible<'v, 'u>(
+        &self,
+        known: &[(&'v Entry, &'u str)],
+        work: &LookupWork,
+    ) -> Result<Vec<(&'v Entry, &'u str)>, WorkExceeded> {
+        // What hides an address depends on the server alone. Asked of each of its templates, that would be
+        // as much work as there are pairs of resources and templates.
+        let mut covers = BTreeMap::new();
+        let mut visible = Vec::new();
+        for (entry, uri) in known {
+            work.spend_on_decision()?;
+            if self.is_hidden(entry) {
+                continue;
+            }
+            if entry.kind() != ItemKind::Resource {
+                let cover = match covers.entry(&entry.server().name) {
+                    Place::Occupied(found) => found.into_mut(),
+                    Place::Vacant(place) => place.insert(self.cover(entry, uri, work)?),
+                };
+                if cover.hides(entry) {
+                    continue;
+                }
+            }
+            visible.push((*entry, *uri));
+        }
+        Ok(visible)
+    }
+
+    /// Why every resource and template is hidden that an address may mean, for a caller who may know
+    /// of it.
+    fn hidden_at<'v>(
+        &'v self,
+        address: &str,
+        known: &[(&'v Entry, &str)],
+    ) -> Option<RouteError<'v>> {
+        let mut hidden = known.iter().filter_map(|(entry, _)| match self.decide(entry) {
+            Decision::Hide(reason) => self.disclosed(entry, address, reason),
+            _ => None,
+        });
+        hidden.next()
+    }
+
+    /// What hides an address of the server of a template: a hidden resource of which it may be another
+    /// spelling, a rule about the address itself, or a template that a rule takes away.
+    fn cover(
+        &self,
+        template: &Entry,
+        uri: &str,
+        work: &LookupWork,
+    ) -> Result<HiddenBy, WorkExceeded> {
+        let rules = (&*self.rules, &*self.caller);
+        // Before any spelling is looked at: most servers have no rules.
+        if is_unlimited(rules.0, rules.1, &template.server().name) {
+            return Ok(HiddenBy::None);
+        }
+        work.spend(uri.len() as u64)?;
+        let spellings = UriSpellings::of(uri);
+        if self.hidden_under(template, &spellings, work)?.is_some()
+            || hides_uri(rules, template, uri, &spellings).is_some()
+        {
+            return Ok(HiddenBy::Address);
+        }
+        let denied = self.denied_template(template, &spellings, work)?;
+        Ok(denied.map_or(HiddenBy::None, HiddenBy::Template))
+    }
+
+    /// How much is given in the most specific template that an address fits and a rule takes away, of the
+    /// server of an entry.
+    pub(super) fn denied_template(
+        &self,
+        entry: &Entry,
+        spellings: &UriSpellings,
+        work: &LookupWork,
+    ) -> Result<Option<usize>, WorkExceeded> {
+        let mut most = None;
+        for template in self.catalog.templates_spelled(spellings, work)? {
+            if template.server().name != entry.server().name {
+                continue;
+            }
+            work.spend_on_decision()?;
+            let is_denied = match self.decide(template) {
+                Decision::Hide(reason) => reason.excludes(),
+                Decision::Allow | Decision::Deny(_) => false,
+            };
+            let form = template.item().template();
+            for text in spellings.forms() {
+                work.spend_on_match(form.pieces().count(), text)?;
+            }
+            if is_denied && spellings.fit(form) {
+                most = most.max(Some(form.own().given()));
+            }
+        }
+        Ok(most)
+    }
+
+    /// A hidden resource of the server of a template that an address may mean.
+    pub(super) fn hidden_under(
+        &self,
+        template: &Entry,
+        spellings: &UriSpellings,
+        work: &LookupWork,
+    ) -> Result<Option<&Entry>, WorkExceeded> {
+        let server = &template.server().name;
+        let spelled = self.catalog.resources_spelled(spellings);
+        for entry in spelled.filter(|entry| entry.server().name == *server) {
+            work.spend_on_decision()?;
+            if self.is_hidden(entry) {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Every rule that has a say about what an address leads to, whether or not the caller may see it
+    /// (TOOL-11). Rules may be about an address as well as about the template that it fits.
+    pub fn explain_uri<'v>(&'v self, entry: &'v Entry, address: &str) -> Vec<RuleResult<'v>> {
+        let own = parse_qualified_uri(address).map_or(address, |(_, own)| own);
+        if entry.kind() != ItemKind::ResourceTemplate || own == entry.name() {
+            return self.explain(entry);
+        }
+        let spellings = UriSpellings::of(own);
+        match self.hidden_under(entry, &spellings, &LookupWork::default()) {
+            Ok(Some(hidden)) => self.explain(hidden),
+            Ok(None) | Err(WorkExceeded) => {
+                explain_uri((&self.rules, &self.caller), entry, own, &spellings)
+            }
+        }
+    }
+}
+
+/// What hides an address of a server that fits a template of it.
+enum HiddenBy {
+    /// Nothing.
+    None,
+    /// A rule, or a hidden resource: under any template.
+    Address,
+    /// A denied template, by how much is given in it. Next to a template that the caller may have, it
+    /// counts if it is the more specific one: otherwise it covers more than this address.
+    Template(usize),
+}
+
+impl HiddenBy {
+    fn hides(&self, template: &Entry) -> bool {
+        match self {
+            Self::None => false,
+            Self::Address => true,
+            Self::Template(given) => *given > template.item().template().own().given(),
+        }
+    }
+}
