@@ -6,7 +6,8 @@
 of a call for something again and again, with much beside each question. `lists`: lists tools of 900 KB
 each, and a small one. `instructions`: says at length how it is to be used. `results`: answers each call
 with 4.9 MB. `progress`: reports progress of each call with 900 KB, twelve times, and does not answer it.
-`many`: lists 9,999 small tools.
+`many`: lists 9,999 small tools. `updates`: announces twelve changes of its one resource with 900 KB each, in
+each call.
 """
 
 import json
@@ -51,7 +52,7 @@ def tools(params):
 def initialized(params):
     instructions = LONG if MODE == "instructions" else "Nothing."
     info = {"name": "flooding", "version": "1"}
-    capabilities = {"tools": {}}
+    capabilities = {"tools": {}, "resources": {"subscribe": True}} if MODE == "updates" else {"tools": {}}
     version = params.get("protocolVersion", "2025-11-25")
     return {
         "protocolVersion": version, "capabilities": capabilities, "serverInfo": info, "instructions": instructions,
@@ -75,6 +76,11 @@ def report_progress(params):
         send({"method": "notifications/progress", "params": progress})
 
 
+def announce_changes():
+    for _ in range(12):
+        send({"method": "notifications/resources/updated", "params": {"uri": "flood://one", "beside": LARGE}})
+
+
 def answer(request):
     params = request.get("params", {})
     match request["method"]:
@@ -82,9 +88,17 @@ def answer(request):
             return initialized(params)
         case "tools/list":
             return tools(params)
+        case "resources/list" if MODE == "updates":
+            return {"resources": [{"uri": "flood://one", "name": "one"}]}
+        case "resources/templates/list" if MODE == "updates":
+            return {"resourceTemplates": []}
+        case "resources/subscribe" | "resources/unsubscribe" if MODE == "updates":
+            return {}
         case "tools/call":
             if MODE in ("pings", "questions"):
                 flood()
+            if MODE == "updates":
+                announce_changes()
             if MODE == "results":
                 return {"content": [{"type": "text", "text": "x" * 4_900_000}]}
             return {"content": [{"type": "text", "text": "done"}]}

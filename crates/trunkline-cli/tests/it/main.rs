@@ -50,6 +50,8 @@ mod tokens;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
+mod memory_resuming;
+#[cfg(target_os = "linux")]
 mod trusting;
 #[cfg(target_os = "linux")]
 mod unanswering;

@@ -21,8 +21,8 @@ fn folder() -> Folder {
     Folder::new().file("trunkline.json", config.to_string())
 }
 
-/// Creates a token in the file `tokens.json` of the directory.
-fn add(folder: &Folder, arguments: &[&str]) -> String {
+/// Makes a token in the file `tokens.json` of the folder.
+pub(crate) fn add(folder: &Folder, arguments: &[&str]) -> String {
     let run = folder.run(&[&["token", "add", "--file", "tokens.json"], arguments].concat());
     assert_eq!(run.code, 0, "{run}");
     assert!(run.messages.contains("It cannot be shown again"), "{run}");
@@ -35,7 +35,7 @@ fn content(folder: &Folder) -> String {
     fs::read_to_string(folder.project().join("tokens.json")).unwrap()
 }
 
-fn bearer(token: &str) -> String {
+pub(crate) fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 

@@ -91,11 +91,6 @@ impl ByteBudget {
         self.lock().all < self.total
     }
 
-    /// Whether more bytes were taken than there is room for.
-    pub(crate) fn is_exceeded(&self) -> bool {
-        self.lock().all > self.total
-    }
-
     /// Bytes that are held.
     #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
@@ -131,11 +126,6 @@ impl Reservation {
         *used.by_principal.entry(self.principal.clone()).or_default() += bytes;
         self.bytes += bytes;
         Ok(())
-    }
-
-    /// Bytes that it holds.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// Holds more bytes as soon as there is room for them.

@@ -5,6 +5,7 @@ pub(crate) mod origin;
 mod cors;
 mod access;
 mod unread;
+mod retained_events;
 mod event_stream;
 mod responses;
 mod sessions;

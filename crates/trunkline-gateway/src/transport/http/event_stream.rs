@@ -1,7 +1,7 @@
 //! Streams of events to legacy clients, which may break and be taken up again.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
@@ -9,6 +9,7 @@ use futures_util::stream::unfold;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::retained_events::{Evict, Retained, SessionRetention};
 use super::unread::MAX_UNCOUNTED_BYTES;
 use crate::access::budget::{BudgetExhausted, Reservation, UnreadMessages, counted};
 
@@ -27,6 +28,9 @@ const MAX_EVENTS: usize = 1024;
 /// Bytes that are kept for those who missed them; one event may be longer.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
+/// Bytes that an event takes beside its message, on its stream and where retained events are counted.
+const EVENT_OVERHEAD_BYTES: usize = 256;
+
 /// Bytes of short events that a reader is given at once. The others wait where they are counted.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
@@ -38,6 +42,8 @@ pub(super) struct EventStream {
     number: u64,
     /// Counts unread events.
     unread: UnreadMessages,
+    /// Counts events that were read, and all of them once the stream is over.
+    retention: SessionRetention,
     state: Mutex<EventStreamState>,
     changed: Notify,
 }
@@ -49,6 +55,10 @@ struct StoredEvent {
     message: Bytes,
     /// What it takes of the budget, until a reader is given it.
     reservation: Option<Arc<Reservation>>,
+    /// Whether a reader was given it.
+    was_read: bool,
+    /// What it takes of retained bytes, from then on until the stream is over.
+    retained: Option<Retained>,
 }
 
 #[derive(Default)]
@@ -60,6 +70,10 @@ struct EventStreamState {
     read: u64,
     /// Whether nothing more comes.
     is_over: bool,
+    /// What the stream takes of retained bytes, once it is over.
+    retained: Option<Retained>,
+    /// Whether it was evicted after it was over: it cannot be resumed.
+    is_evicted: bool,
     /// Who reads: whoever came last.
     reader: u64,
     is_read: bool,
@@ -68,8 +82,13 @@ struct EventStreamState {
 }
 
 impl EventStream {
-    pub(super) fn new(number: u64, unread: UnreadMessages) -> Arc<Self> {
-        Arc::new(Self { number, unread, state: Mutex::default(), changed: Notify::new() })
+    pub(super) fn new(
+        number: u64,
+        unread: UnreadMessages,
+        retention: SessionRetention,
+    ) -> Arc<Self> {
+        let (state, changed) = Default::default();
+        Arc::new(Self { number, unread, retention, state, changed })
     }
 
     /// Puts an answer on the stream, unless there is no room for it. A short one always has room.
@@ -102,7 +121,8 @@ impl EventStream {
         state.last += 1;
         state.bytes += message.len();
         let place = state.last;
-        state.events.push_back(StoredEvent { place, message, reservation });
+        let (was_read, retained) = (false, None);
+        state.events.push_back(StoredEvent { place, message, reservation, was_read, retained });
         while state.events.len() > 1 && (state.events.len() > MAX_EVENTS || state.bytes > MAX_BYTES)
         {
             if let Some(forgotten) = state.events.pop_front() {
@@ -113,19 +133,48 @@ impl EventStream {
         self.changed.notify_waiters();
     }
 
-    /// Says that nothing more comes.
-    pub(super) fn finish(&self) {
-        self.lock().is_over = true;
+    /// Says that nothing more comes. From then on the stream is retained and evicted as a whole.
+    pub(super) fn finish(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.is_over = true;
+        state.events.iter_mut().for_each(|event| event.retained = None);
+        let bytes = state.bytes + (1 + state.events.len()) * EVENT_OVERHEAD_BYTES;
+        state.retained = Some(self.retention.retain(self.evictable(), None, bytes));
+        drop(state);
+        self.retention.evict_excess();
         self.changed.notify_waiters();
+    }
+
+    fn evictable(self: &Arc<Self>) -> Weak<dyn Evict> {
+        let weak: Weak<Self> = Arc::downgrade(self);
+        weak
+    }
+
+    /// Notes that a reader was given the events between two places. On an open stream they are retained
+    /// from now on.
+    fn on_read(self: &Arc<Self>, state: &mut EventStreamState, after: u64, last: u64) {
+        if state.is_evicted {
+            state.remove_events(|event| event.place <= last);
+            return;
+        }
+        let is_given = |event: &StoredEvent| event.place > after && event.place <= last;
+        for event in state.events.iter_mut().filter(|it| is_given(it) && !it.was_read) {
+            (event.was_read, event.reservation) = (true, None);
+            if !state.is_over {
+                let bytes = event.message.len() + EVENT_OVERHEAD_BYTES;
+                let retained = self.retention.retain(self.evictable(), Some(event.place), bytes);
+                event.retained = Some(retained);
+            }
+        }
     }
 
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Bytes that are kept.
-    pub(super) fn bytes(&self) -> usize {
-        self.lock().bytes
+    /// Whether it is over and can no longer be resumed.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.lock().is_evicted
     }
 
     /// The last event that somebody was given to read: whoever does not say what they have seen goes
@@ -169,6 +218,33 @@ impl EventStream {
 
     fn lock(&self) -> MutexGuard<'_, EventStreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventStreamState {
+    fn remove_events(&mut self, is_removed: impl Fn(&StoredEvent) -> bool) {
+        self.events.retain(|event| !is_removed(event));
+        self.bytes = self.events.iter().map(|event| event.message.len()).sum();
+    }
+}
+
+impl Evict for EventStream {
+    fn evict(&self, place: Option<u64>) {
+        let mut state = self.lock();
+        match place {
+            Some(place) => {
+                let position = state.events.binary_search_by_key(&place, |event| event.place);
+                if let Some(event) = position.ok().and_then(|it| state.events.remove(it)) {
+                    state.bytes -= event.message.len();
+                }
+            }
+            None => {
+                state.is_evicted = true;
+                // A reader is still given unread events, which count as unread until then.
+                let is_read = state.is_read;
+                state.remove_events(|event| event.was_read || !is_read);
+            }
+        }
     }
 }
 
@@ -219,6 +295,14 @@ impl StreamReader {
     }
 
     fn look(&mut self) -> NextEvent {
+        let next = self.take_events();
+        if matches!(next, NextEvent::Events) {
+            self.replay.retention.evict_excess();
+        }
+        next
+    }
+
+    fn take_events(&mut self) -> NextEvent {
         let mut state = self.replay.lock();
         if state.reader != self.reader {
             return NextEvent::End;
@@ -237,9 +321,9 @@ impl StreamReader {
                 };
                 self.next.extend([head.into(), message, Bytes::from_static(EVENT_END)]);
                 state.read = self.after;
+                self.replay.on_read(&mut state, after, self.after);
                 return NextEvent::Events;
             }
-            event.reservation = None;
             for part in [head.as_bytes(), &event.message[..], EVENT_END] {
                 chunk.extend_from_slice(part);
             }
@@ -248,6 +332,7 @@ impl StreamReader {
             self.after = state.last;
         }
         state.read = self.after;
+        self.replay.on_read(&mut state, after, self.after);
         match (chunk.is_empty(), state.is_over) {
             (false, _) => {
                 self.next.push_back(chunk.into());
@@ -277,6 +362,9 @@ impl Drop for StreamReader {
         if state.reader == self.reader {
             state.is_read = false;
             state.left = Some(Instant::now());
+            if state.is_evicted {
+                state.remove_events(|_| true);
+            }
         }
     }
 }
@@ -292,6 +380,7 @@ mod tests {
     use http_body_util::BodyExt as _;
     use trunkline::principal::Principal;
 
+    use super::super::retained_events::RetainedEvents;
     use super::*;
     use crate::access::budget::ByteBudget;
 
@@ -299,8 +388,25 @@ mod tests {
     const ROOM: usize = 300_000;
 
     fn replay() -> Arc<EventStream> {
-        let budget = ByteBudget::new(ROOM, ROOM);
-        EventStream::new(0, UnreadMessages::new(&budget, Principal::Anonymous))
+        replay_with_room(ROOM)
+    }
+
+    fn replay_with_room(room: usize) -> Arc<EventStream> {
+        let budget = ByteBudget::new(room, room);
+        let retained = Arc::<RetainedEvents>::default();
+        let retention = retained.of_session("one".into(), Principal::Anonymous);
+        EventStream::new(0, UnreadMessages::new(&budget, Principal::Anonymous), retention)
+    }
+
+    /// A message of which a session retains no four.
+    fn huge() -> Bytes {
+        vec![b'x'; 1_300_000].into()
+    }
+
+    /// Reads the next event, which is a long one.
+    async fn read_event(body: &mut Body) -> Bytes {
+        let [_, message, _] = [next(body).await, next(body).await, next(body).await];
+        message
     }
 
     fn long() -> Bytes {
@@ -343,6 +449,57 @@ mod tests {
         drop(unwritten);
         let mut third = replay.body(0, false);
         assert_eq!(next(&mut third).await, "id: 0-1\ndata: ");
+    }
+
+    #[tokio::test]
+    async fn events_that_were_read_are_retained_within_a_bound() {
+        let stream = replay_with_room(100_000_000);
+        let mut body = stream.body(0, false);
+        for _ in 0..6 {
+            stream.push(huge());
+            assert_eq!(read_event(&mut body).await, huge());
+        }
+        let places = |stream: &EventStream| -> Vec<u64> {
+            stream.lock().events.iter().map(|event| event.place).collect()
+        };
+        assert_eq!(places(&stream), [4, 5, 6], "the newest can be resumed");
+        for _ in 0..4 {
+            stream.push(huge());
+        }
+        assert_eq!(places(&stream).last(), Some(&10), "unread ones are not evicted");
+        for _ in 0..4 {
+            assert_eq!(read_event(&mut body).await, huge());
+        }
+        assert_eq!(places(&stream), [8, 9, 10]);
+    }
+
+    #[tokio::test]
+    async fn a_reader_gets_the_end_of_a_stream_that_is_too_long_to_be_retained() {
+        let stream = replay_with_room(100_000_000);
+        let mut body = stream.body(0, false);
+        for _ in 0..4 {
+            stream.push_answer(huge()).unwrap();
+        }
+        stream.finish();
+        assert!(stream.is_evicted());
+        for _ in 0..4 {
+            assert_eq!(read_event(&mut body).await, huge());
+        }
+        assert_eq!(stream.lock().events.len(), 0);
+        assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_an_evicted_stream_without_a_reader() {
+        let stream = replay_with_room(100_000_000);
+        let body = stream.body(0, false);
+        for _ in 0..4 {
+            stream.push_answer(huge()).unwrap();
+        }
+        stream.finish();
+        assert_eq!(stream.lock().events.len(), 4);
+        drop(body);
+        assert_eq!(stream.lock().events.len(), 0);
     }
 
     #[test]

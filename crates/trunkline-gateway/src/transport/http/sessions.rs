@@ -14,6 +14,7 @@ use trunkline::principal::{ClientId, FairShare, Principal};
 use trunkline::protocol::{Era, ProtocolVersion};
 
 use super::event_stream::{self, EventStream};
+use super::retained_events::{RetainedEvents, SessionRetention};
 use super::unread::UnreadBudgets;
 use crate::access::budget::{BudgetExhausted, ByteBudget, Reservation, UnreadMessages};
 use crate::access::scope::CallerIdentity;
@@ -22,7 +23,6 @@ use crate::handlers::gateway::Gateway;
 use crate::options::Limits;
 use crate::request::incoming::ClientProfile;
 use crate::request::param_headers::VERSION;
-use crate::request::response::MAX_KEPT_OF_ALL;
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
@@ -32,11 +32,7 @@ const FIRST_PRIMED_VERSION: &str = ProtocolVersion::LATEST_LEGACY.as_str();
 /// How long a stream that is over can still be taken up.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// Bytes of streams that are over which a session keeps. Clients that missed the end of more than
-/// that have to ask again.
-const MAX_KEPT: usize = 4 * 1024 * 1024;
-
-/// How many of them.
+/// Streams that are over which a session keeps.
 const MAX_STREAMS: usize = 1024;
 
 /// Bytes of what the clients of all sessions say they are: 10,000 sessions with 6 KiB each, and most have
@@ -54,86 +50,29 @@ pub(super) struct Sessions {
     gateway: Arc<Gateway>,
     limits: Limits,
     open: Mutex<HashMap<ClientId, Arc<HttpSession>>>,
-    kept: Mutex<RetainedStreams>,
+    finished: Mutex<FinishedStreams>,
+    retained: Arc<RetainedEvents>,
     /// What clients say they are.
     identities: Arc<ByteBudget>,
     pub(super) unread: UnreadBudgets,
 }
 
 /// The streams of all sessions that are over, oldest first; some may have been forgotten.
-struct RetainedStreams {
-    streams: VecDeque<(Weak<HttpSession>, u64, Instant)>,
-    /// The bytes of those that are kept.
-    bytes: Arc<ByteBudget>,
-}
+#[derive(Default)]
+struct FinishedStreams(VecDeque<(Weak<HttpSession>, u64, Instant)>);
 
-impl Default for RetainedStreams {
-    fn default() -> Self {
-        // Of one principal as many as of all, if nobody else needs them.
-        let bytes = ByteBudget::new(MAX_KEPT_OF_ALL, MAX_KEPT_OF_ALL);
-        Self { streams: VecDeque::new(), bytes }
-    }
-}
-
-impl RetainedStreams {
-    /// Adds a stream. If too many bytes are kept, the oldest of whoever has most are forgotten, so that
-    /// nobody takes the room of others.
+impl FinishedStreams {
     fn add(&mut self, session: &Arc<HttpSession>, number: u64) {
-        self.streams.push_back((Arc::downgrade(session), number, Instant::now()));
-        while self.bytes.is_exceeded() && !self.streams.is_empty() {
-            let largest = self.bytes.largest().unwrap_or_default();
-            let is_its = |it: &Weak<HttpSession>| {
-                it.upgrade().is_none_or(|session| *session.principal() == largest)
-            };
-            let oldest = self.streams.iter().position(|(session, ..)| is_its(session));
-            self.expire_at(oldest.unwrap_or(0));
-        }
+        self.0.push_back((Arc::downgrade(session), number, Instant::now()));
     }
 
-    fn expire_at(&mut self, place: usize) {
-        let Some((session, number, _)) = self.streams.remove(place) else { return };
-        if let Some(session) = session.upgrade() {
-            session.remove_stream(number);
-        }
-    }
-
+    /// Forgets the streams that were over before this time.
     fn sweep(&mut self, before: Instant) {
-        while self.streams.front().is_some_and(|(.., since)| *since <= before) {
-            self.expire_at(0);
+        while let Some((session, number, _)) = self.0.pop_front_if(|(.., since)| *since <= before) {
+            if let Some(session) = session.upgrade() {
+                session.remove_stream(number);
+            }
         }
-    }
-}
-
-/// The streams of one session that are over and kept, oldest first, each with its bytes.
-struct FinishedStream {
-    streams: VecDeque<(u64, Reservation)>,
-    bytes: usize,
-    /// The bytes that all sessions keep.
-    of_all: Arc<ByteBudget>,
-}
-
-impl FinishedStream {
-    /// Adds a stream, and returns those that are to be forgotten for it.
-    fn add(&mut self, number: u64, principal: &Principal, bytes: usize) -> Vec<u64> {
-        self.streams.push_back((number, self.of_all.take(principal, bytes)));
-        self.bytes += bytes;
-        let mut forgotten = Vec::new();
-        while self.bytes > MAX_KEPT || self.streams.len() > MAX_STREAMS {
-            forgotten.extend(self.remove_at(0));
-        }
-        forgotten
-    }
-
-    /// Takes a stream out. It is the oldest, unless another one was over at the same moment.
-    fn remove(&mut self, number: u64) -> Option<u64> {
-        let place = self.streams.iter().position(|(known, _)| *known == number)?;
-        self.remove_at(place)
-    }
-
-    fn remove_at(&mut self, place: usize) -> Option<u64> {
-        let (number, reservation) = self.streams.remove(place)?;
-        self.bytes -= reservation.bytes();
-        Some(number)
     }
 }
 
@@ -143,7 +82,10 @@ pub(super) struct HttpSession {
     /// What belongs to no request.
     stream: Arc<EventStream>,
     streams: Mutex<HashMap<u64, Arc<EventStream>>>,
-    over: Mutex<FinishedStream>,
+    /// Numbers of those that are over, oldest first.
+    over: Mutex<VecDeque<u64>>,
+    /// Counts the bytes of events that are kept.
+    retention: SessionRetention,
     next: AtomicU64,
     /// When a request last named it.
     incoming: Mutex<Instant>,
@@ -157,25 +99,28 @@ impl HttpSession {
     /// A stream for one request.
     pub(super) fn stream(&self) -> Arc<EventStream> {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let stream = EventStream::new(number, self.unread.clone());
+        let stream = EventStream::new(number, self.unread.clone(), self.retention.clone());
         lock(&self.streams).insert(number, Arc::clone(&stream));
         stream
     }
 
-    /// Keeps a stream that is over for those who missed some of it, and forgets the oldest if there
+    /// Keeps a stream that is over for a client that missed some of it, and forgets the oldest if there
     /// are too many.
-    fn retain(&self, stream: &EventStream) {
-        let (number, bytes) = (stream.number(), stream.bytes());
-        let forgotten = lock(&self.over).add(number, self.principal(), bytes);
-        let mut streams = lock(&self.streams);
-        forgotten.iter().for_each(|number| drop(streams.remove(number)));
+    fn retain(&self, number: u64) {
+        let mut over = lock(&self.over);
+        over.push_back(number);
+        let is_full = over.len() > MAX_STREAMS;
+        let oldest = over.pop_front_if(|_| is_full);
+        drop(over);
+        if let Some(oldest) = oldest {
+            lock(&self.streams).remove(&oldest);
+        }
     }
 
-    /// Forgets a stream that is over, if it is not forgotten yet.
+    /// Forgets a stream that is over.
     fn remove_stream(&self, number: u64) {
-        if lock(&self.over).remove(number).is_some() {
-            lock(&self.streams).remove(&number);
-        }
+        lock(&self.over).retain(|known| *known != number);
+        lock(&self.streams).remove(&number);
     }
 
     /// A stream as the answer to a request.
@@ -188,7 +133,7 @@ impl HttpSession {
     fn find(&self, number: u64) -> Option<Arc<EventStream>> {
         match number {
             0 => Some(Arc::clone(&self.stream)),
-            _ => lock(&self.streams).get(&number).cloned(),
+            _ => lock(&self.streams).get(&number).cloned().filter(|stream| !stream.is_evicted()),
         }
     }
 
@@ -221,8 +166,9 @@ impl SessionStream for EventStream {
 impl Sessions {
     pub(super) fn new(gateway: Arc<Gateway>, limits: Limits) -> Arc<Self> {
         let identities = ByteBudget::new(MAX_IDENTITY_BYTES_OF_ALL, MAX_IDENTITY_BYTES_OF_ONE);
-        let (open, kept, unread) = Default::default();
-        let sessions = Arc::new(Self { gateway, limits, open, kept, identities, unread });
+        let (open, finished, retained, unread) = Default::default();
+        let sessions =
+            Arc::new(Self { gateway, limits, open, finished, retained, identities, unread });
         let weak = Arc::downgrade(&sessions);
         tokio::spawn(async move {
             let mut ticks = interval(SWEEP);
@@ -243,7 +189,9 @@ impl Sessions {
     ) -> Arc<HttpSession> {
         let id = session::new_id();
         let principal = identity.principal.of_client(&id);
-        let stream = EventStream::new(0, self.unread.notifications_to(principal.clone()));
+        let retention = self.retained.of_session(id.clone(), principal.clone());
+        let unread = self.unread.notifications_to(principal.clone());
+        let stream = EventStream::new(0, unread, retention.clone());
         let tell: Arc<dyn SessionStream> = Arc::clone(&stream) as _;
         let host = self.gateway.host.clone();
         let identity = Arc::clone(identity);
@@ -252,11 +200,8 @@ impl Sessions {
             unread: self.unread.answers_to(principal),
             stream,
             streams: Mutex::default(),
-            over: Mutex::new(FinishedStream {
-                streams: VecDeque::new(),
-                bytes: 0,
-                of_all: Arc::clone(&lock(&self.kept).bytes),
-            }),
+            over: Mutex::default(),
+            retention,
             next: AtomicU64::new(0),
             incoming: Mutex::new(Instant::now()),
             reservation: Mutex::default(),
@@ -336,10 +281,10 @@ impl Sessions {
     }
 
     /// Says that nothing more comes on a stream, which is kept for a client that missed some of it.
-    pub(super) fn finish(&self, session: &Arc<HttpSession>, stream: &EventStream) {
+    pub(super) fn finish(&self, session: &Arc<HttpSession>, stream: &Arc<EventStream>) {
         stream.finish();
-        session.retain(stream);
-        lock(&self.kept).add(session, stream.number());
+        session.retain(stream.number());
+        lock(&self.finished).add(session, stream.number());
     }
 
     /// Opens the stream for what belongs to no request, or takes up one that broke.
@@ -392,7 +337,7 @@ impl Sessions {
     fn sweep(&self, now: Instant) {
         let before = |pause: Duration| now.checked_sub(pause).unwrap_or(now);
         let idle = now.checked_sub(self.limits.session_idle);
-        lock(&self.kept).sweep(before(KEPT));
+        lock(&self.finished).sweep(before(KEPT));
         let mut ended = Vec::new();
         lock(&self.open).retain(|_, session| {
             let is_unused = idle.is_some_and(|idle| session.is_unused(idle));
@@ -460,30 +405,4 @@ pub(super) fn events(body: axum::body::Body) -> Response {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_session_keeps_is_counted_as_long_as_it_is_kept() {
-        let ann = Principal::Token("ann".into());
-        let of_all = ByteBudget::new(usize::MAX, usize::MAX);
-        let kept = || of_all.used();
-        let mut over =
-            FinishedStream { streams: VecDeque::new(), bytes: 0, of_all: Arc::clone(&of_all) };
-        assert!(over.add(1, &ann, 1000).is_empty());
-        assert_eq!(over.add(2, &ann, MAX_KEPT), [1], "the oldest goes first");
-        assert_eq!(over.add(3, &ann, MAX_KEPT + 1), [2, 3], "also itself, if it is too long");
-        assert_eq!(kept(), 0);
-        for (number, bytes) in [(4, 10), (5, 30), (6, 20)] {
-            assert!(over.add(number, &ann, bytes).is_empty());
-        }
-        // Two that are over at the same moment may be noted in either order.
-        assert_eq!([5, 5, 4].map(|number| over.remove(number)), [Some(5), None, Some(4)]);
-        assert_eq!(kept(), 20);
-        drop(over);
-        assert_eq!(kept(), 0);
-    }
 }
