@@ -1,10 +1,13 @@
 //! The file of tokens: digests of them, and what their bearers may see. No message about it holds
 //! anything that stands in the place of a secret.
 
+mod unique_keys;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use serde_json::error::Category;
 use serde_json::{Map, Value, json};
 use trunkline::config::{Access, closest_match, escape_control};
 use trunkline::host::Host;
@@ -13,6 +16,7 @@ use trunkline_gateway::{Scope, Token, Tokens};
 use crate::arguments::quoted;
 use crate::environment::{PrivateFile, ProcessEnv};
 use crate::terminal::Terminal;
+use unique_keys::UniqueKeys;
 
 /// All there is to access.
 const ACCESS: [Access; 3] = [Access::ReadOnly, Access::ReadOnlyStrict, Access::ReadWrite];
@@ -185,8 +189,12 @@ fn unusable(shown: &str, problems: &[String]) -> anyhow::Error {
 
 /// Reads the text of a file, or says everything that is wrong with it.
 fn parse(bytes: &[u8]) -> Result<BTreeMap<String, StoredToken>, Vec<String>> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        vec![format!("it is not JSON: line {}, column {}", error.line(), error.column())]
+    let UniqueKeys(value) = serde_json::from_slice(bytes).map_err(|error| {
+        let problem = match error.classify() {
+            Category::Data => "a key is written twice in one object",
+            Category::Io | Category::Syntax | Category::Eof => "it is not JSON",
+        };
+        vec![format!("{problem}: line {}, column {}", error.line(), error.column())]
     })?;
     let form = || vec!["it has to be an object such as {\"tokens\": {}}".to_owned()];
     let members = value.as_object().ok_or_else(form)?;
@@ -241,16 +249,10 @@ fn parse_one(name: &str, entry: &Value, problems: &mut Vec<String>) -> StoredTok
         None if !is_written && entry.is_object() => wrong("there is no `digest`"),
         _ => {}
     }
-    let bundles = match members.get("bundles") {
-        None => Some(Vec::new()),
-        Some(Value::Array(items)) => {
-            items.iter().map(|item| item.as_str().map(str::to_owned)).collect()
-        }
-        Some(_) => None,
-    };
-    if bundles.is_none() {
-        wrong("`bundles` has to be a list of names");
-    }
+    let bundles = bundles(members.get("bundles")).unwrap_or_else(|problem| {
+        wrong(problem);
+        Vec::new()
+    });
     let access = access.and_then(|word| {
         let found = ACCESS.into_iter().find(|it| it.as_str() == word);
         if found.is_none() {
@@ -258,8 +260,20 @@ fn parse_one(name: &str, entry: &Value, problems: &mut Vec<String>) -> StoredTok
         }
         found
     });
-    let scope = Scope { agent, bundles: bundles.unwrap_or_default(), access };
+    let scope = Scope { agent, bundles, access };
     StoredToken { digest: digest.unwrap_or_default(), scope, created }
+}
+
+/// The bundles of a token. A scope without bundles is not limited to any, so an empty list is refused.
+fn bundles(written: Option<&Value>) -> Result<Vec<String>, &'static str> {
+    let Some(written) = written else { return Ok(Vec::new()) };
+    let no_names = "`bundles` has to be a list of names";
+    let items = written.as_array().ok_or(no_names)?;
+    if items.is_empty() {
+        return Err("`bundles` is empty; leave it out, or name a bundle");
+    }
+    let names = items.iter().map(|item| item.as_str().map(str::to_owned));
+    names.collect::<Option<_>>().ok_or(no_names)
 }
 
 fn is_digest(text: &str) -> bool {
@@ -310,6 +324,27 @@ mod tests {
         let kept = BTreeMap::from([("ann".to_owned(), full)]);
         let file = TokenFile { file: PrivateFile::at("tokens.json".into()), kept: kept.clone() };
         assert_eq!(parse(file.as_text().as_bytes()).unwrap(), kept);
+    }
+
+    /// A limit that is empty, or that another reader takes for another one, must not open everything.
+    #[test]
+    fn limits_that_are_empty_or_written_twice_are_refused() {
+        let token = |limits: &str| format!(r#""ann":{{"digest":"{DIGEST_OF_ANN}"{limits}}}"#);
+        let file = |tokens: &str| format!(r#"{{"tokens":{{{tokens}}}}}"#);
+        let (limited, open) = (token(r#","access":"read-only""#), token(""));
+        assert!(parse(file(&limited).as_bytes()).is_ok());
+        let said = problems(&file(&token(r#","bundles":[]"#)));
+        assert_eq!(said, "`ann`: `bundles` is empty; leave it out, or name a bundle");
+        let twice = [
+            file(&token(r#","access":"read-only-strict","access":"read-write""#)),
+            file(&token(r#","bundles":["b"],"bundles":["c"]"#)),
+            file(&format!("{limited},{open}")),
+            format!(r#"{{"tokens":{{{limited}}},"tokens":{{{open}}}}}"#),
+        ];
+        for text in twice {
+            let said = problems(&text);
+            assert!(said.starts_with("a key is written twice in one object: line 1"), "{said}");
+        }
     }
 
     #[test]

@@ -226,6 +226,7 @@ impl BlockReader<'_, '_> {
             Value::Object(members) => members.as_slice(),
             _ => &[],
         };
+        let before = self.decoder.diagnostic_count();
         let is_usable = self.keys(members);
         let name = self.name(block, &node)?;
         let place = node.get("name").map_or(block.opening, |name| name.span);
@@ -234,6 +235,10 @@ impl BlockReader<'_, '_> {
         let (Some(tools), Some(access)) = (tools, access) else {
             return Some(self.disabled(name, place));
         };
+        // Any error may be about a limit, as in an agent of the configuration itself.
+        if self.decoder.has_errors_since(before) {
+            return Some(self.disabled(name, place));
+        }
         let description = match node.get("description").map(|it| &it.value) {
             Some(Value::String(text)) => Some(text.clone()),
             _ => None,

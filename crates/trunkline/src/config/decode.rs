@@ -101,13 +101,23 @@ impl<'a> Decoder<'a> {
         server: &ServerName,
         step: impl FnOnce(&mut Self) -> T,
     ) -> (T, bool) {
-        let before = self.diagnostics.len();
+        let before = self.diagnostic_count();
         let outer = self.server.replace(server.clone());
         let result = step(self);
         self.server = outer;
-        let is_error = |found: &Diagnostic| found.severity == Severity::Error;
-        let clean = !self.diagnostics[before..].iter().any(is_error);
+        let clean = !self.has_errors_since(before);
         (result, clean)
+    }
+
+    /// The number of diagnostics so far, for [`Self::has_errors_since`].
+    pub(crate) fn diagnostic_count(&self) -> usize {
+        self.diagnostics.len()
+    }
+
+    /// Whether an error was reported after the first `count` diagnostics.
+    pub(crate) fn has_errors_since(&self, count: usize) -> bool {
+        let is_error = |found: &Diagnostic| found.severity == Severity::Error;
+        self.diagnostics.iter().skip(count).any(is_error)
     }
 
     /// Keeps a member that nothing knows.

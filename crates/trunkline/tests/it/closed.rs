@@ -394,8 +394,22 @@ fn an_agent_file_with_a_mistake_disables_its_agent() {
     assert!(loaded.agents["a"].is_disabled);
 }
 
-/// The tools that the affected caller sees with this text at the top level of a configuration, or
-/// in its server, bundle or agent.
+/// An entry of a map that cannot be read may be the one that takes a tool away.
+#[test]
+fn a_map_of_tools_with_one_unreadable_value_disables_its_agent() {
+    for value in ["no", "off", "0", "{a: b}", "", "[]", "'false'", "true\n  fs_write: false"] {
+        let text = format!("---\nname: a\ntools:\n  '*': true\n  fs_write: {value}\n---\n");
+        let loaded = config::parse_agents("AGENTS.md", &text, AgentFile::Several);
+        assert!(loaded.agents["a"].is_disabled, "{text}");
+        assert!(loaded.diagnostics.iter().any(|found| found.is_error(false)), "{text}");
+    }
+    let text = "---\nname: a\ntools:\n  '*': true\n  fs_write: false\n---\n";
+    let agent = &config::parse_agents("AGENTS.md", text, AgentFile::Several).agents["a"];
+    assert!(agent.includes("fs_read") && !agent.includes("fs_write"));
+}
+
+/// Everything that a configuration shows anybody, with this text at its top, in its server, in its bundle
+/// or in its agent.
 fn seen_with(place: &str, member: &str) -> Visible {
     let at = |here: &str| match here == place {
         true => format!(", {member}"),

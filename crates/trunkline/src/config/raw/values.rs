@@ -249,8 +249,12 @@ impl FromNode for PatternsEntry {
                 let pattern = |text: &str| spanned(text.into(), node.span);
                 Some(Self(patterns.map(pattern).collect()))
             }
-            Value::Object(_) => {
+            Value::Object(members) => {
                 let NamedValues(entries) = NamedValues::<bool>::from_node(node, decoder)?;
+                // Without an entry that cannot be read, the others could include more.
+                if entries.len() < members.len() {
+                    return None;
+                }
                 let pattern = |(key, included): (ObjectKey, WithSpan<bool>)| match included.value {
                     true => spanned(key.text, key.span),
                     false => spanned(format!("!{}", key.text).into(), key.span),
